@@ -83,7 +83,7 @@ async def test_nothing_is_called_that_no_rule_allows(servers: Path, site: Site) 
     ended = await ran_here("ask", "1 + 2?", "-c", servers, "-m", f"openai:m@{site.openai}")
     assert (ended.code, ended.out) == (0, "It is 3.\n")
     assert (
-        "not called: add of everyday. Nobody allowed this call: Nobody is there to be asked; allow it by a rule of --policy."
+        'not called: add of everyday {"a":1,"b":2}. Nobody allowed this call: Nobody is there to be asked; allow it by a rule of --policy.'
         in ended.err
     )
     assert "Nobody is there" in said(site)
@@ -532,7 +532,7 @@ async def test_rules_that_were_remembered(home: Path, servers: Path, site: Site)
     )
     words = ["ask", "1 + 2?", "-c", servers, "-m", f"openai:m@{site.openai}"]
     ended = await ran_here(*words, XDG_DATA_HOME=str(home / "data"))
-    assert "called: add of everyday\n" in ended.err
+    assert 'called: add of everyday {"a":1,"b":2}\n' in ended.err
     assert "not called" not in ended.err
     saved.write_text('{"rules": [{"decision": "perhaps"}]}', encoding="utf-8")
     site.acts = [Act(SUM), Act(Answer(("It is 3.",)))]

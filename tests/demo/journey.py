@@ -151,6 +151,13 @@ class Traveller:
         """Allow a call, once."""
         box = await self.question(f"Call {title}?")
         await self.shot(picture)
+        await self.allow_once(box)
+
+    async def allow_once(self, box: Any) -> None:
+        """Allow a call, having seen all that it is called with."""
+        await box.locator(".answers button:not([disabled])").first.wait_for()
+        if await box.locator(".answers button", has_text="Show all").count():
+            await self.hand.answer(box, "Show all")
         await self.hand.answer(box, "Allow once")
 
     async def fill_in(self) -> None:
@@ -192,12 +199,12 @@ class Traveller:
 
     async def write_mail(self) -> None:
         """Allow the mail, with another subject."""
-        box = await self.question("Call Send a mail?")
+        box = await self.question("Call Send a mail on mail?")
         await self.shot("mail")
         await self.hand.answer(box, "Edit arguments")
         await self.hand.write(box.get_by_label("subject"), SUBJECT)
         await self.shot("mail-edited")
-        await self.hand.answer(box, "Allow once")
+        await self.allow_once(box)
 
     async def whole(self, *, second: bool = False) -> None:
         """From the first key to the last word."""
@@ -206,10 +213,10 @@ class Traveller:
         await self.plan()
         await self.fly(word="Weigh", second=second)
         await self.fly()
-        await self.allow("Book a trip", "book")
+        await self.allow("Book a trip on travel", "book")
         await self.fill_in()
         await self.introduce()
-        await self.allow("Create an event", "event")
+        await self.allow("Create an event on calendar", "event")
         await self.write_mail()
         await self.page.get_by_text("Your trip to Barcelona is booked").wait_for()
         await self.page.locator(".answer[aria-busy=true]").wait_for(state="detached")

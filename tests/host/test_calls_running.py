@@ -283,7 +283,7 @@ async def test_a_tool_that_changed_while_its_call_was_asked_about_is_not_called(
 
 
 async def test_a_tool_that_was_allowed_to_change_meanwhile_is_not_called_either() -> None:
-    """The yes to the call was for the tool as it was shown there; the model looks at the new one first."""
+    """The question was for the tool as it was shown there: it is taken back when the tool changes."""
     server = adder()
 
     async def change(_: Any) -> Answer:
@@ -302,7 +302,7 @@ async def test_a_tool_that_was_allowed_to_change_meanwhile_is_not_called_either(
     async with scene({"adder": server}, ADD, "done", person=Sitting(call=change, pin=YES)) as one:
         await one.host.session().say("add")
         assert one.ended() == ["proposed adder__add", "refused by pin", "error"]
-        assert "look at it anew" in last(one)
+        assert "It is not as it was when it was approved" in last(one)
         assert not server.calls  # type: ignore[attr-defined]  # see `adder`
 
 

@@ -39,6 +39,7 @@ from .events import (
     CallEnded,
     CallProposed,
     Event,
+    FeaturesChanged,
     Noted,
     Notice,
     PromptGot,
@@ -55,7 +56,7 @@ from .models.seam import Model
 from .naming import server_part, tool_name
 from .pins import BadPins, Pins
 from .policy import Policy, Rule
-from .questions import AnyQuestion, Person
+from .questions import AnyQuestion, NotAnswered, Person
 from .redaction import Redactor
 from .register import Register
 from .session import Session
@@ -257,6 +258,8 @@ class Host:
     def tell(self, event: Event) -> None:
         """Note an event, and let all listeners hear it, without secrets."""
         noted = self.log.note(event)  # type: ignore[arg-type]  # every Event is one of AnyEvent
+        if isinstance(event, FeaturesChanged):
+            self.calls.release()
         shown = redacted_event(noted.event, self._secrets)
         if shown is not noted.event:
             noted = msgspec.structs.replace(noted, event=shown)
@@ -357,6 +360,10 @@ class Host:
         if (gone := self.sessions.pop(session, None)) is not None:
             gone.cancel()
             self.policy.end(session)
+            for question in list(self.desk.open.values()):
+                if question.session == session:
+                    words = "The conversation has ended."
+                    self.desk.withdraw(question.id, NotAnswered(words=words))
 
     def declare(self, extensions: Mapping[str, JSONObject]) -> None:
         """Declare extensions, by id, to every server that starts from now on (2026-07-28, "Extensions"); the web face does so for apps."""

@@ -36,7 +36,7 @@ from .events import (
 from .hub import Hub
 from .loop.builtin import RESOURCE_TOOL
 from .policy import Choice, Policy, Rule, Verdict, rule_for
-from .questions import CallQuestion, Decision, ResultQuestion, Warned
+from .questions import CallQuestion, Decision, NotAnswered, ResultQuestion, Warned
 from .toolbox import Item, Toolbox, Unknown
 
 MOST_PROBLEMS = 5
@@ -60,6 +60,16 @@ class Outcome(Struct, frozen=True):
     result: CallToolResult | None
     words: str = ""
     said: str = ""
+
+
+class _Waiting(Struct):
+    """A call whose question is open; `verdict` or `gone` say why the question was taken back."""
+
+    wanted: Wanted
+    arguments: dict[str, Any]
+    trusted: bool
+    verdict: Verdict | None = None
+    gone: str = ""
 
 
 class Calls:
@@ -87,6 +97,7 @@ class Calls:
         # Not the loop's time: uvloop keeps that for a whole turn, so that calls which are answered in
         # one turn would all have taken as long as the longest.
         self.clock: Callable[[], float] = time.perf_counter
+        self._waiting: dict[str, _Waiting] = {}  # for an answer, by the id of the question
 
     async def call(self, wanted: Wanted) -> Outcome:
         """Carry a call through; whatever goes wrong is an Outcome with words, and only cancellation comes through."""
@@ -150,13 +161,15 @@ class Calls:
 
     def _moved(self, item: Item) -> str:
         """Why this tool may not be called, or is not any more what was chosen; "" where it is."""
+        link = self._hub.links.get(item.server)
+        if link is None:
+            return f"{item.name} is no longer there: the server {item.server} was removed."
         if item.tool is RESOURCE_TOOL:
             return ""
         try:
             now = self._toolbox.find(item.name)
         except Unknown:
-            link = self._hub.links.get(item.server)
-            if link is not None and link.state in ("off", "refused"):
+            if link.state in ("off", "refused"):
                 return f"The server {item.server} is stopped."
             return f"{item.name} is no longer there."
         return now.blocked or (
@@ -177,7 +190,15 @@ class Calls:
                 description=suspicions.visible(item.tool.description or ""), arguments=arguments, input_schema=item.tool.input_schema,
                 annotations=item.tool.annotations, trusted=trusted, by=wanted.by, why=verdict.why, may_remember=verdict.may_remember,
             )  # fmt: skip
-            decision = await self._desk.ask(question)
+            waiting = self._waiting[question.id] = _Waiting(wanted, arguments, trusted)
+            try:
+                decision = await self._desk.ask(question)
+            finally:
+                del self._waiting[question.id]
+            if waiting.verdict is not None:
+                return arguments, self._ruled(wanted, waiting.verdict)
+            if waiting.gone:
+                return arguments, self._refused(wanted, "pin", waiting.gone)
             if not isinstance(decision, Decision):
                 return arguments, self._refused(
                     wanted,
@@ -220,6 +241,44 @@ class Calls:
         )
         return arguments, ""
 
+    def release(self) -> None:
+        """Judge the calls again that wait for an answer, and take back the questions that need none any more.
+
+        After a rule was remembered it decides for equal calls; a call of a tool that is gone, or is
+        not what it was, is refused.
+        """
+        for question, waiting in list(self._waiting.items()):
+            item = waiting.wanted.item
+            if gone := self._moved(item):
+                waiting.gone = gone
+                self._desk.withdraw(question, NotAnswered(words=gone))
+                continue
+            verdict = self._policy.judge(
+                item.server,
+                item.tool,
+                waiting.arguments,
+                waiting.trusted,
+                waiting.wanted.session,
+            )
+            if verdict.decision != "ask":
+                waiting.verdict = verdict
+                self._desk.withdraw(
+                    question, Decision(allow=verdict.decision == "allow", reason=verdict.why)
+                )
+
+    def _ruled(self, wanted: Wanted, verdict: Verdict) -> str:
+        """Why a rule does not let a call be that waited for an answer; "" where it does."""
+        if verdict.decision == "deny":
+            return self._refused(wanted, "rule", verdict.why)
+        if moved := self._moved(wanted.item):
+            return self._refused(wanted, "pin", moved)
+        self._tell(
+            CallDecided(
+                session=wanted.session, call=wanted.call, allow=True, by="rule", why=verdict.why
+            )
+        )
+        return ""
+
     def _remember(
         self, wanted: Wanted, verdict: Verdict, decision: Decision, choice: Choice
     ) -> None:
@@ -237,6 +296,7 @@ class Calls:
         self._tell(RuleRemembered(session=wanted.session, rule=rule, remember=decision.remember))
         if decision.remember == "always":
             self._remembered(rule)
+        self.release()
 
     def _refused(self, wanted: Wanted, by: str, why: str) -> str:
         self._tell(

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
+from typing import Any
 
 from .events import Answered, Asked, Event
 from .questions import (
@@ -22,6 +23,7 @@ from .questions import (
 
 MOST_OPEN = 100
 FULL = "Too many questions are open already."
+MOOT = "The question is no longer open."
 
 
 class Desk:
@@ -37,30 +39,64 @@ class Desk:
         self._count = count(1)
         self._asked: dict[str, _Asked] = {}  # by conversation, and by call
         self.clock: Callable[[], float] | None = None  # seconds; the loop's own time, unless set
+        self._withdrawn: dict[str, asyncio.Future[Answer]] = {}
 
     def name(self) -> str:
         """An id for a new question."""
         return f"q{next(self._count)}"
 
     async def ask(self, question: AnyQuestion) -> Answer:
-        """The person's answer: what fits the question, or NotAnswered."""
+        """The person's answer: what fits the question, or NotAnswered; or that of `withdraw`."""
         self._tell(Asked(session=question.session, question=question))
         if len(self.open) >= self._most:
             return self._settle(question, NotAnswered(words=FULL))
         self.open[question.id] = question
+        withdrawn = self._withdrawn[question.id] = asyncio.get_running_loop().create_future()
+        asking = asyncio.ensure_future(self._asked_of(question))
         with self._counting(question.session), self._counting(question.call):
             try:
-                answer = _fitting(question, await self.person.answer(question))
+                either: set[asyncio.Future[Any]] = {asking, withdrawn}
+                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
             except asyncio.CancelledError:
-                moot = self._settle(question, NotAnswered(words="The question is no longer open."))
-                if _is_cancelled():
-                    raise
-                return moot  # only the face has given up waiting
-            except Exception as bad:  # a face that fails has not said yes
-                answer = NotAnswered(
-                    words=f"The question could not be shown ({type(bad).__name__})."
-                )
-        return self._settle(question, answer)
+                self._settle(question, NotAnswered(words=MOOT))
+                raise
+            finally:
+                del self._withdrawn[question.id]
+                if not asking.done():
+                    asking.cancel()
+                    await asyncio.wait({asking})
+        if withdrawn.done():
+            return self._settle(question, withdrawn.result(), "rule")
+        return self._settle(question, asking.result())
+
+    async def _asked_of(self, question: AnyQuestion) -> Answer:
+        """What the face says; a face that fails, or has given up waiting, has not said yes."""
+        try:
+            return _fitting(question, await self.person.answer(question))
+        except asyncio.CancelledError:
+            if _is_cancelled():
+                raise
+            return NotAnswered(words=MOOT)
+        except Exception as bad:
+            return NotAnswered(words=f"The question could not be shown ({type(bad).__name__}).")
+
+    def withdraw(self, question: str, answer: Answer) -> bool:
+        """Take back a question that needs no answer any more.
+
+        Args:
+            question: The id of the question.
+            answer: What whoever asked gets in place of the person's answer: the decision of a rule,
+                or NotAnswered with words that say why nobody has to answer.
+
+        Returns:
+            Whether the question was open.
+        """
+        waiting = self._withdrawn.get(question)
+        if waiting is None or waiting.done():
+            return False
+        waiting.set_result(answer)
+        self.open.pop(question, None)
+        return True
 
     async def decide(self, question: AnyQuestion) -> Decision:
         """The person's decision; no answer is a no."""
@@ -101,9 +137,9 @@ class Desk:
         finally:
             spent.end(self._now())
 
-    def _settle(self, question: AnyQuestion, answer: Answer) -> Answer:
+    def _settle(self, question: AnyQuestion, answer: Answer, by: str = "person") -> Answer:
         self.open.pop(question.id, None)
-        by = "nobody" if isinstance(answer, NotAnswered) else "person"
+        by = "nobody" if isinstance(answer, NotAnswered) else by
         self._tell(Answered(session=question.session, question=question.id, answer=answer, by=by))
         return answer
 

@@ -57,8 +57,8 @@ QUESTION = """
     - listitem:
       - article "Search flights":
         - button "Search flights NYC, Barcelona, 2024-06-15 travel Waits for you" [expanded]
-        - region "Call Search flights?":
-          - heading "Call Search flights?" [level=3]
+        - region "Call Search flights on travel?":
+          - heading "Call Search flights on travel?" [level=3]
           - paragraph: /The model wants to call/
           - group
           - group "How the arguments are shown":
@@ -67,8 +67,8 @@ QUESTION = """
           - term: origin
           - definition: NYC
           - button "Allow once"
-          - button "For this session"
-          - button "Always"
+          - button "Allow for this session"
+          - button "Always allow"
           - button "Edit arguments"
           - button "Deny"
 """
@@ -159,7 +159,7 @@ async def test_all_that_is_shown_can_be_read(
         await page.keyboard.press("e")
         await sound(page)
         await page.get_by_role("button", name="Allow once").click()
-        await page.get_by_role("heading", name="Call Book a hotel?").wait_for()
+        await page.get_by_role("heading", name="Call Book a hotel on travel?").wait_for()
         await armed(page)
         await page.keyboard.press("a")
         await page.get_by_role("heading", name="travel asks you").wait_for()

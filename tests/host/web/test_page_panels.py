@@ -136,7 +136,7 @@ async def test_rules_are_seen_and_forgotten(chromium: Any) -> None:
         )
         page = await stage.page()
         await say(page, "Cancel it")
-        await page.get_by_role("button", name="Always").click()
+        await page.get_by_role("button", name="Always allow").click()
         await page.get_by_text("Over.").wait_for()
         await page.get_by_role("button", name="Rules").click()
         panel = page.get_by_role("complementary", name="Rules")

@@ -52,6 +52,7 @@ ENDS = {
     "failed": exits.UNREACHABLE,
 }  # all others: exits.TOOL_FAILED
 ALLOW = "Allow it in `interlock host` or `interlock chat`, or name its file by --config."
+MOST_GIVEN = 2_000  # characters of the arguments of a call that are printed
 WORDS = """\b
 Exit codes:
   0    there is an answer
@@ -213,7 +214,10 @@ class Told:
                 allowed=event.allow, by=event.by, why=event.why, **edited
             )
             if not event.allow:
-                self._remark(f"not called: {self._name(event.call)}. {event.why}", "yellow")
+                self._remark(
+                    f"not called: {self._name(event.call)}{self._given(event.call)}. {event.why}",
+                    "yellow",
+                )
         elif isinstance(event, CallEnded) and event.call in self._calls:
             failed = event.error or (
                 event.result.text if event.result is not None and event.result.is_error else ""
@@ -221,7 +225,8 @@ class Told:
             self._calls[event.call].update(seconds=event.seconds, error=failed)
             if self._calls[event.call].get("allowed"):
                 self._remark(
-                    f"called: {self._name(event.call)}" + (f": {failed}" if failed else ""),
+                    f"called: {self._name(event.call)}{self._given(event.call)}"
+                    + (f": {failed}" if failed else ""),
                     "red" if failed else "cyan",
                 )
         elif isinstance(event, Notice):
@@ -275,6 +280,16 @@ class Told:
     def _name(self, call: str) -> str:
         known = self._calls[call]
         return f"{known['tool']} of {known['server']}" if known["server"] else str(known["tool"])
+
+    def _given(self, call: str) -> str:
+        """The arguments of a call in one line, and how much of them does not fit there."""
+        arguments = self._calls[call]["arguments"]
+        if not arguments:
+            return ""
+        text = self._secrets(msgspec.json.encode(arguments, enc_hook=str).decode())
+        left = len(text) - MOST_GIVEN
+        more = f" … and {left:,} characters more, see --json" if left > 0 else ""
+        return f" {text[:MOST_GIVEN]}{more}"
 
     def _remark(self, words: str, colour: str) -> None:
         if not (self._machine or self._events):

@@ -38,12 +38,13 @@ from ....host.questions import (
 from .editing import NotSo, edit_data, edit_text
 from .filling import fill
 from .front import Front, GivenUp, Key
-from .paper import in_line
+from .paper import in_line, rendered
 from .results import Media, blocks, plain, whole
 from .sheets import address, details, request_lines, sheet, unified
 
 T = TypeVar("T")
 MOST_PROBLEMS = 5
+ROWS_OF_KEYS = 3  # at the bottom of the screen, beneath a question
 _NO = Key("n", "no")
 
 
@@ -57,7 +58,7 @@ class Asker:
 
     async def ask(self, question: AnyQuestion) -> Answer:
         """The person's answer. Raises GivenUp at Ctrl-C, and EOFError at Ctrl-D."""
-        self._front.paper.print(*sheet(question, self._media, self._front.paper.width))
+        self._show(question)
         if isinstance(question, FormQuestion):
             return await fill(self._front, question)
         if isinstance(question, UrlQuestion):
@@ -71,6 +72,18 @@ class Asker:
         if isinstance(question, SampledQuestion):
             return await self._sampled(question)
         return await self._yes_or_no(question)
+
+    def _show(self, question: AnyQuestion) -> None:
+        """Print a question, and say so where its beginning does not stay on the screen."""
+        paper = self._front.paper
+        shown = sheet(question, self._media, paper.width)
+        paper.print(*shown)
+        lines = sum(rendered(each, paper.width, coloured=False).count("\n") for each in shown)
+        if lines > paper.height - ROWS_OF_KEYS:
+            paper.note(
+                f"! These are {lines:,} lines. What is above the screen was not seen: scroll up.",
+                "bold yellow",
+            )
 
     # -- calls and their results ---------------------------------------------------------------------------------
 
@@ -92,7 +105,7 @@ class Asker:
                 if edited is not None:
                     arguments = edited
                     changed = msgspec.structs.replace(question, arguments=edited)
-                    self._front.paper.print(*sheet(changed, self._media, self._front.paper.width))
+                    self._show(changed)
             elif key == "n":
                 return await self._refused()
             else:

@@ -87,6 +87,11 @@ class Paper:
         """How many columns there are to print in."""
         return min(max(self.output.get_size().columns, LEAST_WIDTH), MOST_WIDTH)
 
+    @property
+    def height(self) -> int:
+        """How many lines the screen has."""
+        return self.output.get_size().rows
+
     def print(self, *renderables: Any) -> None:
         """Print texts, or what rich can render."""
         for each in renderables:

@@ -86,7 +86,7 @@ def yaml_lines(value: Any, depth: int = 0) -> list[str]:
     if isinstance(value, dict) and value:
         lines = []
         for key, inner in value.items():
-            name = in_line(str(key), 200) or '""'
+            name = seen(str(key)).replace("\n", "\\n") or '""'
             if _is_flat(inner):
                 lines += _flat(f"{pad}{name}: ", inner, pad)
             else:

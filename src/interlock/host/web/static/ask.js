@@ -31,21 +31,24 @@ export function toNextQuestion() {
 
 /**
  * A question. `answers` are its buttons, which are given the way to send; `key` is the letter that presses one while the focus is in
- * the question and in no field.
- * @param {{question: any, title: any, icon?: any, children?: any, denial?: {label: string},
+ * the question and in no field. While `stage` is another than before, a click may have been meant for the answers before.
+ * @param {{question: any, title: any, icon?: any, children?: any, denial?: {label: string}, stage?: string,
  *   answers: {key?: string, label: string, main?: boolean, off?: boolean, act: (send: (answer: any) => Promise<void>) => any}[]}} props
  */
-export function Ask({ question, title, icon = "ask", children, answers, denial }) {
+export function Ask({ question, title, icon = "ask", children, answers, denial, stage = "" }) {
   const box = useRef(/** @type {any} */ (null));
+  const inside = useRef(false);
   const id = useId();
   const [armed, setArmed] = useState(false);
   const [busy, setBusy] = useState(false);
   const [words, setWords] = useState("");
   const [denying, setDenying] = useState(false);
-  useEffect(() => {
+  // Other answers are a new question to whoever is just pressing a key or a button.
+  useLayoutEffect(() => {
+    setArmed(false);
     const timer = window.setTimeout(() => setArmed(true), CALM);
     return () => window.clearTimeout(timer);
-  }, []);
+  }, [stage]);
   useLayoutEffect(() => {
     if (!busyElsewhere()) {
       box.current.focus({ preventScroll: true });
@@ -56,6 +59,14 @@ export function Ask({ question, title, icon = "ask", children, answers, denial }
       if (mine.contains(document.activeElement)) window.setTimeout(toNextQuestion, 0);
     };
   }, []);
+  // A button that goes, or takes no answer for a moment, must not take the focus with it.
+  useLayoutEffect(() => {
+    const lost = document.activeElement === document.body || document.activeElement === null;
+    if (inside.current && lost) box.current.focus({ preventScroll: true });
+  });
+  const left = (event) => {
+    if (event.relatedTarget) inside.current = box.current.contains(event.relatedTarget);
+  };
   const send = async (answer) => {
     if (box.current.contains(document.activeElement)) box.current.focus({ preventScroll: true }); // the button goes; the focus must not
     setBusy(true);
@@ -78,7 +89,7 @@ export function Ask({ question, title, icon = "ask", children, answers, denial }
     event.preventDefault();
     if (armed) found.act(send);
   };
-  return html`<section ref=${box} class=${cls("ask", question.warnings?.length && "warned")} tabindex="-1" data-question=${question.id} aria-labelledby=${id} onKeyDown=${press}>
+  return html`<section ref=${box} class=${cls("ask", question.warnings?.length && "warned")} tabindex="-1" data-question=${question.id} aria-labelledby=${id} onKeyDown=${press} onfocusin=${() => { inside.current = true; }} onfocusout=${left}>
       <header class="ask-head"><${Icon} name=${icon} /><h3 id=${id}>${title}</h3><${From} server=${question.server} /></header>
       <${Warnings} warnings=${question.warnings} />
       ${children}

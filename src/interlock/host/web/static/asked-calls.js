@@ -1,10 +1,12 @@
 // @ts-check
 // Questions about calls: may a tool be called, may its result go to the model.
-import { Clamped, Fold, Icon, Say, html, useState } from "./kit.js";
+import { Clamped, Fold, Icon, Say, html, several, useRef, useState } from "./kit.js";
+import { Arguments } from "./arguments.js";
 import { Ask } from "./ask.js";
-import { Content, Looked } from "./content.js";
+import { Content } from "./content.js";
 import { Result } from "./result.js";
 import { ArgumentsEditor } from "./fields.js";
+import { useSeen } from "./seen.js";
 
 const HINTS = [["readOnlyHint", "changes nothing", "changes things"], ["destructiveHint", "may destroy", "destroys nothing"], ["idempotentHint", "again does no harm", ""], ["openWorldHint", "reaches outside", "stays inside"]];
 
@@ -25,24 +27,86 @@ export function CallQuestion({ question }) {
   const [editing, setEditing] = useState(false);
   const [edited, setEdited] = useState(/** @type {any} */ (null));
   const [wrong, setWrong] = useState(false);
-  return html`<${Answer} question=${question} edited=${edited} wrong=${wrong} editing=${editing} setEditing=${setEditing}>
-    <p class="ask-line">${BY[question.by] ?? "The model"} wants to call <code><${Say} text=${question.tool} /></code>. <${Annotations} annotations=${question.annotations} trusted=${question.trusted} />${question.why && question.why !== DEFAULT && html` <span class="quiet"><${Say} text=${question.why} /></span>`}</p>
-    ${question.description && html`<${Fold} title=${html`What <${Say} text=${question.server} /> says about it`}><p class="wrap"><${Say} text=${question.description} /></p><//>`}
-    ${editing ? html`<${ArgumentsEditor} schema=${question.inputSchema} value=${edited ?? question.arguments} onChange=${(value, bad) => { setEdited(value); setWrong(bad); }} />`
-      : Object.keys(question.arguments ?? {}).length ? html`<${Clamped}><${Looked} value=${edited ?? question.arguments} label="How the arguments are shown" /><//>` : html`<p class="quiet">It takes no arguments.</p>`}
-    ${edited && !wrong && html`<p class="note"><${Icon} name="edit" /> The arguments are as you edited them.</p>`}
+  const [open, setOpen] = useState(false);
+  const box = useRef(/** @type {any} */ (null));
+  const values = edited ?? question.arguments ?? {};
+  const seen = useSeen(box, values);
+  const showAll = () => {
+    setOpen(true);
+    setEditing(false);
+    seen.seeAll();
+  };
+  const change = (value, bad, pointer) => {
+    if (pointer) seen.wrote(value, pointer);
+    setEdited(value);
+    setWrong(bad);
+  };
+  const tool = html`<${Say} text=${question.title || question.tool} />`;
+  return html`<${Ask}
+    question=${question}
+    title=${html`Call ${tool} on <${Say} text=${question.server} />?`}
+    icon="tool"
+    denial=${{ label: "Deny" }}
+    stage=${seen.ready && seen.unseen > 0 ? "unseen" : "seen"}
+    answers=${answersTo({ question, seen, edited, wrong, editing, setEditing, showAll })}
+  >
+    <p class="ask-line">
+      ${BY[question.by] ?? "The model"} wants to call <code><${Say} text=${question.tool} /></code>.
+      ${" "}<${Annotations} annotations=${question.annotations} trusted=${question.trusted} />
+      ${question.why && question.why !== DEFAULT && html` <span class="quiet">
+        <${Say} text=${question.why} />
+      </span>`}
+    </p>
+    ${question.description && html`<${Fold}
+      title=${html`What <${Say} text=${question.server} /> says about it`}
+    >
+      <p class="wrap"><${Say} text=${question.description} /></p>
+    <//>`}
+    <div ref=${box} class="to-approve">
+      ${editing && html`<${ArgumentsEditor}
+        schema=${question.inputSchema}
+        value=${values}
+        onChange=${change}
+      />`}
+      ${!editing && seen.total > 0 && html`<${Clamped} open=${open} onOpen=${seen.seeAll}>
+        <${Arguments} value=${values} />
+      <//>`}
+      ${!editing && !seen.total && html`<p class="quiet">It takes no arguments.</p>`}
+    </div>
+    ${edited && !wrong && html`<p class="note">
+      <${Icon} name="edit" /> The arguments are as you edited them.
+    </p>`}
   <//>`;
 }
 
-/** The frame with the answers to a call. */
-function Answer({ question, edited, wrong, editing, setEditing, children }) {
-  const allow = (remember) => (send) => send({ type: "decision", allow: true, remember, ...(edited ? { arguments: edited } : {}) });
-  return html`<${Ask} question=${question} title=${html`Call <${Say} text=${question.title || question.tool} />?`} icon="tool" denial=${{ label: "Deny" }}
-    answers=${[
-      { key: "a", label: "Allow once", main: true, off: wrong, act: allow("once") },
-      ...(question.mayRemember === false ? [] : [{ key: "s", label: "For this session", off: wrong, act: allow("session") }, { label: "Always", off: wrong, act: allow("always") }]),
-      { key: "e", label: editing ? "Done editing" : "Edit arguments", off: wrong && editing, act: () => setEditing(!editing) },
-    ]}>${children}<//>`;
+/** The answers to a call: without having seen all values, only a button that says so allows it. */
+function answersTo({ question, seen, edited, wrong, editing, setEditing, showAll }) {
+  const allow = (remember) => (send) =>
+    send({ type: "decision", allow: true, remember, ...(edited ? { arguments: edited } : {}) });
+  const edit = {
+    key: "e",
+    label: editing ? "Done editing" : "Edit arguments",
+    off: wrong && editing,
+    act: () => setEditing(!editing),
+  };
+  if (seen.ready && seen.unseen > 0) {
+    const blind = `Allow without having seen ${seen.unseen} of ${several(seen.total, "value")}`;
+    const all = seen.total === 1 ? "Show all of it" : `Show all ${seen.total} values`;
+    return [
+      { key: "v", label: all, main: true, off: wrong, act: showAll },
+      { label: blind, off: wrong, act: allow("once") },
+      edit,
+    ];
+  }
+  const off = wrong || !seen.ready;
+  const once = { key: "a", label: "Allow once", main: true, off, act: allow("once") };
+  if (question.mayRemember === false) return [once, edit];
+  return [
+    once,
+    { key: "s", label: "Allow for this session", off, act: allow("session") },
+    { label: "Always allow", off, act: allow("always") },
+    edit,
+  ];
 }
 
 /** May this result go to the model? Its texts can be changed before. */
@@ -50,11 +114,41 @@ export function ResultQuestion({ question }) {
   const [editing, setEditing] = useState(false);
   const [result, setResult] = useState(/** @type {any} */ (null));
   const now = result ?? question.result;
-  const write = (at, text) => setResult({ ...now, structuredContent: undefined, content: now.content.map((block, place) => (place === at ? { ...block, text } : block)) });
-  return html`<${Ask} question=${question} title=${html`Give the result of <${Say} text=${question.title || question.tool} /> to the model?`} denial=${{ label: "Keep it back" }}
-    answers=${[{ key: "a", label: "Give it", main: true, act: (send) => send({ type: "decision", allow: true, ...(result ? { result } : {}) }) }, { key: "e", label: editing ? "Done editing" : "Edit", act: () => setEditing(!editing) }]}>
-    ${editing ? now.content.map((block, at) => (block.type === "text" ? html`<div class="field" key=${at}><label>Text ${at + 1}<textarea rows="6" value=${block.text} onInput=${(event) => write(at, event.currentTarget.value)}></textarea></label></div>` : html`<${Content} key=${at} block=${block} server=${question.server} />`))
-      : html`<${Clamped}><${Result} result=${now} server=${question.server} /><//>`}
-    ${result && html`<p class="note"><${Icon} name="edit" /> The result is as you edited it; structured content is left out.</p>`}
+  const write = (at, text) =>
+    setResult({
+      ...now,
+      structuredContent: undefined,
+      content: now.content.map((block, place) => (place === at ? { ...block, text } : block)),
+    });
+  const give = (send) =>
+    send({ type: "decision", allow: true, ...(result ? { result } : {}) });
+  const field = (block, at) => html`<div class="field" key=${at}>
+    <label>
+      Text ${at + 1}
+      <textarea
+        rows="6"
+        value=${block.text}
+        onInput=${(event) => write(at, event.currentTarget.value)}
+      ></textarea>
+    </label>
+  </div>`;
+  const tool = html`<${Say} text=${question.title || question.tool} />`;
+  return html`<${Ask}
+    question=${question}
+    title=${html`Give the result of ${tool} on <${Say} text=${question.server} /> to the model?`}
+    denial=${{ label: "Keep it back" }}
+    answers=${[
+      { key: "a", label: "Give it", main: true, act: give },
+      { key: "e", label: editing ? "Done editing" : "Edit", act: () => setEditing(!editing) },
+    ]}
+  >
+    ${editing && now.content.map((block, at) =>
+      block.type === "text"
+        ? field(block, at)
+        : html`<${Content} key=${at} block=${block} server=${question.server} />`)}
+    ${!editing && html`<${Clamped}><${Result} result=${now} server=${question.server} /><//>`}
+    ${result && html`<p class="note">
+      <${Icon} name="edit" /> The result is as you edited it; structured content is left out.
+    </p>`}
   <//>`;
 }

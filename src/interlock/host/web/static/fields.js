@@ -1,6 +1,7 @@
 // @ts-check
 // Fields of forms: what a server asks for, and the arguments of a call, each with its input, its bounds and what is wrong with it.
 import { Choice, Say, cls, html, json, several, useId, useState, visible } from "./kit.js";
+import { step } from "./seen.js";
 
 /**
  * A field, as `interlock.host.forms` has it; `json`, `lines` and `several` (one text, or more of them with commas) are for arguments of calls only.
@@ -194,6 +195,11 @@ function options(field, value, onChange, shared) {
     ${!many && !field.required && value !== "" && html`<button type="button" class="small quiet" onClick=${() => onChange("")}>Clear</button>`}</div>`;
 }
 
+/** Fields of which a person who changes them sees all. */
+const SHORT = new Set([
+  "boolean", "choice", "choices", "integer", "number", "several", "text",
+]);
+
 /** Put the focus on the first field that is wrong. @param {Element | null} form @param {Record<string, string>} wrong */
 export function toFirstWrong(form, wrong) {
   const name = Object.keys(wrong)[0];
@@ -202,8 +208,10 @@ export function toFirstWrong(form, wrong) {
 }
 
 /**
- * Arguments of a call, edited as a form or as JSON. Tells every change: the arguments, or what is wrong.
- * @param {{schema: any, value: any, onChange: (value: any, wrong: boolean) => void}} props
+ * Arguments of a call, edited as a form or as JSON. Tells every change: the arguments, whether
+ * something is wrong with them, and the pointer of the value that the person has just written.
+ * @param {{schema: any, value: any,
+ *   onChange: (value: any, wrong: boolean, pointer?: string) => void}} props
  */
 export function ArgumentsEditor({ schema, value, onChange }) {
   const fields = fieldsOf(schema);
@@ -222,7 +230,8 @@ export function ArgumentsEditor({ schema, value, onChange }) {
     const kept = fields.filter((field) => before?.[field.name] !== undefined && !found.wrong[field.name] && JSON.stringify(now[field.name]) === JSON.stringify(came[field.name]));
     const made = { ...others, ...found.content, ...Object.fromEntries(kept.map((field) => [field.name, before[field.name]])) };
     setText(json(made));
-    onChange(made, Object.keys(found.wrong).length > 0);
+    const short = SHORT.has(fields.find((field) => field.name === name)?.kind ?? "");
+    onChange(made, Object.keys(found.wrong).length > 0, short ? step(name) : "");
   };
   const write = (event) => {
     const now = event.currentTarget.value;
@@ -242,6 +251,6 @@ export function ArgumentsEditor({ schema, value, onChange }) {
   return html`<div class="editor">
     ${fields.length > 0 && html`<${Choice} label="How the arguments are edited" value=${way} options=${[["form", "Form"], ["json", "JSON"]]} onChange=${setWay} />`}
     ${way === "form" ? fields.map((field) => html`<${Input} key=${field.name} field=${field} value=${form[field.name]} words=${wrong[field.name]} onChange=${(raw) => change(field.name, raw)} />`)
-      : html`<div class=${cls("field", wrong[""] && "is-wrong")}><textarea class="mono" rows=${Math.min(16, Math.max(4, text.split("\n").length))} spellcheck=${false} aria-label="Arguments as JSON" value=${text} onInput=${write}></textarea>${wrong[""] && html`<p class="wrong" role="alert">${wrong[""]}</p>`}</div>`}
+      : html`<div class=${cls("field", wrong[""] && "is-wrong")}><textarea class="mono" data-leaf="" rows=${Math.min(16, Math.max(4, text.split("\n").length))} spellcheck=${false} aria-label="Arguments as JSON" value=${text} onInput=${write}></textarea>${wrong[""] && html`<p class="wrong" role="alert">${wrong[""]}</p>`}</div>`}
   </div>`;
 }

@@ -59,21 +59,44 @@ export function Fold({ title, open = false, children, class: name = "" }) {
   return html`<details class=${cls("fold", name)} open=${open}><summary><${Icon} name="chevron" /><span class="fold-title">${title}</span></summary><div class="fold-body">${children}</div></details>`;
 }
 
-/** What is long, folded until somebody wants all of it: about twelve lines are seen. */
-export function Clamped({ children, class: name = "" }) {
+/**
+ * What is long, folded until somebody wants all of it: about twelve lines are seen.
+ * @param {{children?: any, class?: string, open?: boolean, onOpen?: () => void}} props
+ */
+export function Clamped({ children, class: name = "", open = false, onOpen }) {
   const box = useRef(/** @type {any} */ (null));
-  const [all, setAll] = useState(false);
+  const [wanted, setWanted] = useState(false);
   const [long, setLong] = useState(false);
   const id = useId();
+  const all = wanted || open;
   useLayoutEffect(() => {
-    const measure = () => setLong((was) => box.current.scrollHeight > (was ? 0 : 60) + parseFloat(getComputedStyle(box.current).getPropertyValue("--fold")) * parseFloat(getComputedStyle(document.documentElement).fontSize));
+    const measure = () => {
+      const fold = parseFloat(getComputedStyle(box.current).getPropertyValue("--fold"));
+      const rem = parseFloat(getComputedStyle(document.documentElement).fontSize);
+      setLong((was) => box.current.scrollHeight > (was ? 0 : 60) + fold * rem);
+    };
     measure();
     const grown = new ResizeObserver(measure);
     for (const one of [box.current, ...box.current.children]) grown.observe(one);
     return () => grown.disconnect();
   }, [children]);
-  return html`<div class=${cls("clamped", long && !all && "is-folded", name)}><div ref=${box} id=${id} class="clamped-box">${children}</div>
-    ${long && html`<button type="button" class="small quiet" aria-expanded=${all ? "true" : "false"} aria-controls=${id} onClick=${() => setAll(!all)}>${all ? "Show less" : "Show all"}</button>`}</div>`;
+  const turn = () => {
+    setWanted(!wanted);
+    if (!wanted) onOpen?.();
+  };
+  const label = all ? "Show less" : "Show all";
+  return html`<div class=${cls("clamped", long && !all && "is-folded", name)}>
+    <div ref=${box} id=${id} class="clamped-box">${children}</div>
+    ${long && !open && html`<button
+      type="button"
+      class="small quiet"
+      aria-expanded=${all ? "true" : "false"}
+      aria-controls=${id}
+      onClick=${turn}
+    >
+      ${label}
+    </button>`}
+  </div>`;
 }
 
 /** The words of a name: departure_date is "Departure date". @param {string} name */

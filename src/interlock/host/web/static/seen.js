@@ -1,0 +1,172 @@
+// @ts-check
+// Which values of a call's arguments were on the screen before it is allowed.
+// Elements say by `data-leaf` (a JSON pointer) which values they show; this measures which were in view.
+import { useCallback, useLayoutEffect, useRef, useState } from "./kit.js";
+
+/** Half a line: what stands in the fade at the end of a fold cannot be read. */
+const FADE = 24;
+/** Pixels by which browsers round. */
+const ROUNDING = 2;
+
+/** A key as a step of a JSON pointer (RFC 6901). @param {string | number} key */
+export const step = (key) => `/${String(key).replaceAll("~", "~0").replaceAll("/", "~1")}`;
+
+/** Whether a value has no parts: a text, a number, an empty list. @param {any} value */
+export const isLeaf = (value) =>
+  value === null || typeof value !== "object" || Object.keys(value).length === 0;
+
+/**
+ * Every value of the arguments that has no parts, by its pointer.
+ * @param {any} value @param {string} [at] @param {Map<string, any>} [found] @returns {Map<string, any>}
+ */
+export function leaves(value, at = "", found = new Map()) {
+  if (isLeaf(value)) {
+    if (at) found.set(at, value);
+  } else {
+    for (const [key, inner] of Object.entries(value)) leaves(inner, at + step(key), found);
+  }
+  return found;
+}
+
+/** A value at its place: another value at the same place has not been seen. */
+const mark = (at, value) => `${at} ${JSON.stringify(value)}`;
+
+/**
+ * What of the window the content of an element can be seen in.
+ * @param {HTMLElement | null} box @param {Map<HTMLElement, DOMRect>} known @returns {DOMRect}
+ */
+function clipOf(box, known) {
+  if (!box) return new DOMRect(0, 0, window.innerWidth, window.innerHeight);
+  const found = known.get(box);
+  if (found) return found;
+  let clip = clipOf(box.parentElement, known);
+  const style = getComputedStyle(box);
+  if (style.overflowX !== "visible" || style.overflowY !== "visible") {
+    const rect = box.getBoundingClientRect();
+    const fade = box.parentElement?.classList.contains("is-folded") ? FADE : 0;
+    const left = Math.max(clip.left, rect.left);
+    const top = Math.max(clip.top, rect.top);
+    const right = Math.max(left, Math.min(clip.right, rect.right));
+    const bottom = Math.max(top, Math.min(clip.bottom, rect.bottom - fade));
+    clip = new DOMRect(left, top, right - left, bottom - top);
+  }
+  known.set(box, clip);
+  return clip;
+}
+
+/** Where the answers lie over the rest of their question, if they do. @param {HTMLElement} box */
+const answersAt = (box) =>
+  box.closest("[data-question]")?.querySelector(".answers")?.getBoundingClientRect().top ?? Infinity;
+
+/** Whether a field of a form shows all that it holds. @param {HTMLElement} field */
+const isWhole = (field) =>
+  field.matches("textarea, input:not([type=checkbox], [type=radio])") &&
+  field.scrollWidth <= field.clientWidth + ROUNDING &&
+  field.scrollHeight <= field.clientHeight + ROUNDING;
+
+/**
+ * Which values have been seen. `box` is the element in which they are shown; in a field of a form
+ * (`data-field`) one is seen where the field shows all of it. Before the first look it is not `ready`.
+ * @param {{current: HTMLElement | null}} box @param {any} value
+ * @returns {{total: number, unseen: number, ready: boolean, seeAll: () => void,
+ *   wrote: (values: any, pointer: string) => void}}
+ */
+export function useSeen(box, value) {
+  const seen = useRef(/** @type {Set<string>} */ (new Set()));
+  const parts = useRef(/** @type {Map<string, [number, number]>} */ (new Map()));
+  const all = leaves(value);
+  const left = [...all].filter(([at, leaf]) => !seen.current.has(mark(at, leaf)));
+  const [, again] = useState(0);
+  const now = useRef(left);
+  now.current = left;
+
+  /** All values at this place and below it were seen. */
+  const saw = (pointer) => {
+    const found = now.current.filter(([at]) => at === pointer || at.startsWith(`${pointer}/`));
+    for (const [at, leaf] of found) seen.current.add(mark(at, leaf));
+    return found.length > 0;
+  };
+
+  const [ready, setReady] = useState(false);
+  const look = useCallback(() => {
+    setReady(true);
+    if (!box.current || !now.current.length) return;
+    if (document.visibilityState !== "visible" || document.querySelector("dialog[open]")) return;
+    const known = new Map();
+    const answers = answersAt(box.current);
+    let some = false;
+    const shown = box.current.querySelectorAll("[data-leaf], .editor [data-field]");
+    for (const element of /** @type {NodeListOf<HTMLElement>} */ (shown)) {
+      if (element.closest(".editor") && !isWhole(element)) continue;
+      const clip = clipOf(element.parentElement, known);
+      const rect = element.getBoundingClientRect();
+      const beside = rect.left < clip.left - ROUNDING || rect.right > clip.right + ROUNDING;
+      const above = Math.max(rect.top, clip.top) - rect.top;
+      const below = Math.min(rect.bottom, clip.bottom, answers) - rect.top;
+      if (beside || below <= above || !rect.width) continue;
+      const pointer = element.dataset.leaf ?? step(element.dataset.field ?? "");
+      // What is taller than the window is seen piece by piece.
+      const key = `${pointer} ${element.textContent?.length} ${rect.height}`;
+      const [from, to] = parts.current.get(key) ?? [above, below];
+      const joined = above <= to && below >= from;
+      const part = joined ? [Math.min(from, above), Math.max(to, below)] : [above, below];
+      parts.current.set(key, /** @type {[number, number]} */ (part));
+      if (part[0] <= ROUNDING && part[1] >= rect.height - ROUNDING && saw(pointer)) {
+        some = true;
+        now.current = now.current.filter(([at, one]) => !seen.current.has(mark(at, one)));
+      }
+    }
+    if (some) again((count) => count + 1);
+  }, []);
+
+  // What is laid out and folded again before it is painted was never seen: so a frame has to pass.
+  const frame = useRef(0);
+  const settle = useCallback(() => {
+    cancelAnimationFrame(frame.current);
+    frame.current = requestAnimationFrame(() => {
+      frame.current = requestAnimationFrame(() => {
+        frame.current = 0;
+        look();
+      });
+    });
+  }, []);
+  useLayoutEffect(settle);
+  // Scrolling goes on from frame to frame: it is not waited for.
+  const later = useCallback(() => {
+    if (!frame.current) {
+      frame.current = requestAnimationFrame(() => {
+        frame.current = 0;
+        look();
+      });
+    }
+  }, []);
+  useLayoutEffect(() => {
+    const sized = new ResizeObserver(settle);
+    if (box.current) sized.observe(box.current);
+    window.addEventListener("scroll", later, true);
+    window.addEventListener("resize", later);
+    document.addEventListener("visibilitychange", later);
+    document.addEventListener("focusin", later); // a dialog that lay over it has closed
+    return () => {
+      cancelAnimationFrame(frame.current);
+      sized.disconnect();
+      window.removeEventListener("scroll", later, true);
+      window.removeEventListener("resize", later);
+      document.removeEventListener("visibilitychange", later);
+      document.removeEventListener("focusin", later);
+    };
+  }, []);
+
+  /** The person has opened all of them. */
+  const seeAll = () => {
+    saw("");
+    again((count) => count + 1);
+  };
+  /** The person has written what is now at a place. */
+  const wrote = (values, pointer) => {
+    for (const [at, leaf] of leaves(values)) {
+      if (at === pointer || at.startsWith(`${pointer}/`)) seen.current.add(mark(at, leaf));
+    }
+  };
+  return { total: all.size, unseen: left.length, ready, seeAll, wrote };
+}

@@ -1,0 +1,338 @@
+"""What one approves is whole: every argument of a call is on its card, or the button says how many were not seen."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from interlock.host.questions import CallQuestion, Decision
+from tests.host.web.stage import DESK, TELEPHONE, Stage, say, shot, staged
+from tests.host.web.test_page_questions import SEARCH, armed, asked
+
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
+
+ROW = {f"c{n}": n for n in range(12)}
+LATE = {"one": "1", **{f"k{n}": n for n in range(70)}, "zz": "the last"}
+HIDING: dict[str, dict[str, Any]] = {
+    "a 13th column": {"rows": [{**ROW, "zz_delete_everything": "/home/me"}, ROW]},
+    "row 61 and a key that only it has": {
+        "rows": [*({"a": n} for n in range(60)), {"a": 60, "b": "rm -rf"}]
+    },
+    "the end of a long text": {"text": "very long. " * 2000 + "THE END", "to": "ada"},
+    "a text of many lines": {"text": "\n".join(f"line {n}" for n in range(200)), "to": "ada"},
+    "a late key": LATE,
+    "a list in lists": {"a": [[[[[[["deep"] * 30]] * 4]]]]},
+    "what comes after a long text": {"a": "x " * 3000, "command": "rm -rf /"},
+    "very many values": {"numbers": list(range(5000))},
+}
+
+
+def calling(id: str, arguments: dict[str, Any], **more: Any) -> CallQuestion:
+    """A model wants to call a tool."""
+    return CallQuestion(
+        id=id, server="travel", tool="bulk", title="Bulk", arguments=arguments, **more
+    )
+
+
+async def labels(box: Any) -> list[str]:
+    """What the buttons of a question say, without their keys."""
+    found: list[str] = await box.locator(".answers button > span").all_inner_texts()
+    return found
+
+
+@pytest.mark.parametrize("size", [DESK, TELEPHONE], ids=["desk", "telephone"])
+@pytest.mark.parametrize("arguments", HIDING.values(), ids=HIDING)
+async def test_a_call_is_not_simply_allowed_while_a_value_is_out_of_view(
+    chromium: Any, arguments: dict[str, Any], size: dict[str, int]
+) -> None:
+    """The button says how many values were not seen, no key presses it, and it is plain again when all are open (`TOL-24`)."""
+    async with staged(chromium) as stage:
+        page = await stage.page(size=size)
+        task = asked(stage, calling("c1", arguments))
+        box = await armed(page)
+        said = await labels(box)
+        total = await page.evaluate(
+            "async (value) => (await import('./static/seen.js')).leaves(value).size", arguments
+        )
+        assert f"Show all {total:} values" in said
+        blind = next(label for label in said if label.startswith("Allow"))
+        assert blind.startswith("Allow without having seen ")
+        assert blind.endswith(f" of {total:,} values")
+        assert not {"Allow once", "Allow for this session", "Always allow"} & set(said)
+        await page.keyboard.press("a")
+        await page.keyboard.press("s")
+        await shot(page, f"approval-hidden-{size['width']}")
+        assert not task.done()
+        await page.keyboard.press("v")
+        await box.get_by_role("button", name="Allow once").wait_for()
+        await box.locator(".answers button:not([disabled])").first.wait_for()
+        shown = (await box.inner_text()).replace("\u2028", "")
+        for leaf in leaves(arguments):
+            assert leaf in shown
+        assert await box.locator(".to-approve").evaluate(
+            "e => [...e.querySelectorAll('*')].every(one => one.scrollWidth <= one.clientWidth + 1"
+            " || getComputedStyle(one).overflowX === 'visible')"
+        )
+        await page.keyboard.press("a")
+        assert await task == Decision(allow=True)
+
+
+def leaves(value: Any) -> list[str]:
+    """The values that have no parts, as texts that stand somewhere on a card."""
+    if isinstance(value, dict):
+        return [found for inner in value.values() for found in leaves(inner)]
+    if isinstance(value, list):
+        return [found for inner in value for found in leaves(inner)]
+    return [str(value).strip()] if isinstance(value, str | int) else []
+
+
+async def test_a_call_whose_values_are_all_in_view_is_allowed_with_one_key(chromium: Any) -> None:
+    """Nothing is in the way of an ordinary call: a small table, a nested list, texts and numbers."""
+    arguments = {
+        "to": "ada",
+        "rows": [{"a": 1, "b": "x"}, {"a": 2}],
+        "deep": {"list": [[1, 2], ["three"]], "none": None, "empty": {}},
+    }
+    async with staged(chromium) as stage:
+        page = await stage.page()
+        task = asked(stage, calling("c1", arguments))
+        box = await armed(page)
+        assert (await labels(box))[0] == "Allow once"
+        await page.keyboard.press("a")
+        assert await task == Decision(allow=True)
+
+
+async def test_it_can_be_allowed_unseen_where_the_person_says_so(chromium: Any) -> None:
+    """The button that says what was not seen allows the call once, and never for longer."""
+    async with staged(chromium) as stage:
+        page = await stage.page()
+        task = asked(stage, calling("c1", LATE))
+        box = await armed(page)
+        await box.get_by_role("button", name="Allow without having seen").click()
+        assert await task == Decision(allow=True, remember="once")
+
+
+async def test_values_are_seen_while_one_scrolls(chromium: Any) -> None:
+    """In a window that is lower than the card, what was scrolled through has been seen."""
+    arguments = {f"k{n}": f"value {n}" for n in range(6)}
+    async with staged(chromium) as stage:
+        page = await stage.page(size={"width": 700, "height": 400})
+        task = asked(stage, calling("c1", arguments))
+        box = await armed(page)
+        before = next(label for label in await labels(box) if label.startswith("Allow"))
+        assert before.startswith("Allow without having seen")
+        room = page.locator(".waiting")
+        for top in range(0, 1200, 60):
+            await room.evaluate("(e, top) => { e.scrollTop = top; }", top)
+            await page.evaluate("new Promise(requestAnimationFrame)")
+        await box.get_by_role("button", name="Allow once").wait_for()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_an_edited_value_is_seen_again_or_counted(chromium: Any) -> None:
+    """What the form does not show - a key that the schema does not name, a long text in a small field - is counted while one edits."""
+    schema = {
+        "type": "object",
+        "properties": {"to": {"type": "string"}, "nights": {"type": "integer"}},
+    }
+    arguments = {"to": "ada", "nights": 1, "hidden": "x" * 9000}
+    async with staged(chromium) as stage:
+        page = await stage.page()
+        task = asked(stage, calling("c1", arguments, input_schema=schema))
+        box = await armed(page)
+        assert "Allow without having seen 1 of 3 values" in await labels(box)
+        await page.keyboard.press("e")
+        await box.get_by_label("nights").fill("2")
+        assert "Allow without having seen 1 of 3 values" in await labels(box)
+        await box.get_by_role("button", name="JSON").click()
+        field = box.get_by_label("Arguments as JSON")
+        await field.fill(json.dumps({**arguments, "nights": 2, "also": "\n" * 90 + "x"}))
+        assert "Allow without having seen 2 of 4 values" in await labels(box)
+        await box.get_by_role("button", name="Show all 4 values").click()
+        await box.get_by_role("button", name="Allow once").click()
+        assert (await task).arguments == {**arguments, "nights": 2, "also": "\n" * 90 + "x"}
+
+
+@pytest.mark.parametrize("size", [DESK, TELEPHONE], ids=["desk", "telephone"])
+@pytest.mark.parametrize("where", ["composer", "button"])
+async def test_the_first_click_on_an_answer_counts(
+    chromium: Any, where: str, size: dict[str, int]
+) -> None:
+    """Wherever the focus was, in a conversation that fills the window: the button does not move under the pointer."""
+    long = "\n\n".join(f"Paragraph {n} of a long answer." for n in range(60))
+    async with staged(chromium, long, SEARCH, "Two flights.") as stage:
+        page = await stage.page(size=size)
+        await say(page, "Tell me much")
+        await page.get_by_text("Paragraph 59").wait_for()
+        await say(page, "Find flights")
+        box = await armed(page)
+        if where == "composer":
+            await page.get_by_label("What you say").click()
+            await page.keyboard.type("but")
+        else:
+            await page.get_by_role("button", name="Looks:").click()
+        button = box.get_by_role("button", name="Allow once")
+        before = await button.bounding_box()
+        await page.mouse.move(before["x"] + before["width"] / 2, before["y"] + before["height"] / 2)
+        await page.mouse.down()
+        await page.evaluate(
+            "new Promise(go => requestAnimationFrame(() => requestAnimationFrame(go)))"
+        )
+        assert await button.bounding_box() == before
+        await page.mouse.up()
+        await page.get_by_text("Two flights.").wait_for()
+
+
+async def test_the_question_names_the_server(chromium: Any) -> None:
+    """Two servers may have tools of one name: the heading says whose it is that would be called (`HST-04`)."""
+    async with staged(chromium) as stage:
+        page = await stage.page()
+        task = asked(stage, calling("c1", {}))
+        box = await armed(page)
+        assert await box.get_by_role("heading").inner_text() == "Call Bulk on travel?"
+        await page.keyboard.press("a")
+        assert await task == Decision(allow=True)
+
+
+# -- the property ---------------------------------------------------------------------------------
+
+MARK = "QZ"  # each text begins and ends with one of its own
+KEYS = st.text(st.sampled_from("abcdefgh_ /~.0"), min_size=1, max_size=8)
+LEAVES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(min_value=-(2**53), max_value=2**53),
+    st.sampled_from([0, 30, 299, 301, 3000]),
+    st.just([]),
+    st.just({}),
+)
+VALUES = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=5),
+        st.dictionaries(KEYS, inner, max_size=5),
+        st.lists(st.dictionaries(KEYS, LEAVES, min_size=1, max_size=3), min_size=2, max_size=6),
+        st.builds(lambda one, count: [one] * count, inner, st.integers(2, 70)),
+        st.builds(
+            lambda one, count: {f"k{n}": one for n in range(count)}, inner, st.integers(2, 20)
+        ),
+    ),
+    max_leaves=12,
+)
+
+
+def numbered(value: Any, count: list[int]) -> Any:
+    """The value with a text of its own in the place of each number: as long as the number says, found at its both ends."""
+    if isinstance(value, dict):
+        return {key: numbered(inner, count) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [numbered(inner, count) for inner in value]
+    if isinstance(value, int) and not isinstance(value, bool):
+        count[0] += 1
+        words = "word " * (min(abs(value), 4000) // 5)
+        return f"{MARK}{count[0]}a {words}{MARK}{count[0]}z"
+    return value
+
+
+# Renders each card in the place of a question, waits two frames, and tells by the pixels themselves which texts can be seen.
+DRIVE = r"""async ([cases, MARK]) => {
+  const { h, render } = await import("./static/kit.js");
+  const { CallQuestion } = await import("./static/asked-calls.js");
+  const low = document.querySelector(".low");
+  const host = document.createElement("div");
+  host.className = "waiting";
+  low.prepend(host);
+  const frames = () => new Promise((go) => requestAnimationFrame(() => requestAnimationFrame(go)));
+  const isSeen = (node, at, length) => {
+    const range = document.createRange();
+    range.setStart(node, at);
+    range.setEnd(node, at + length);
+    return [...range.getClientRects()].every((rect) => {
+      const [x, y] = [(rect.left + rect.right) / 2, (rect.top + rect.bottom) / 2];
+      const top = document.elementFromPoint(x, y);
+      return top !== null && (top === node.parentElement || top.contains(node));
+    });
+  };
+  const inView = () => {
+    const found = new Set();
+    const walk = document.createTreeWalker(host, NodeFilter.SHOW_TEXT);
+    for (let node = walk.nextNode(); node; node = walk.nextNode()) {
+      for (const mark of node.data.matchAll(new RegExp(`${MARK}\\d+[az]`, "g"))) {
+        if (isSeen(node, mark.index, mark[0].length)) found.add(mark[0]);
+      }
+    }
+    return found;
+  };
+  const told = [];
+  for (const [number, value] of cases.entries()) {
+    const question = { type: "call", id: `case${number}`, server: "s", tool: "t", arguments: value };
+    render(h("div", { class: "card is-asking" }, h(CallQuestion, { question, key: question.id })), host);
+    for (let n = 0; n < 3; n += 1) await frames();
+    const texts = [...JSON.stringify(value).matchAll(new RegExp(`${MARK}(\\d+)a`, "g"))];
+    const seen = inView();
+    const unseen = texts.filter(([, n]) => !seen.has(`${MARK}${n}a`) || !seen.has(`${MARK}${n}z`));
+    const labels = [...host.querySelectorAll(".answers button > span")].map((e) => e.textContent);
+    told.push([unseen.length, texts.length, labels]);
+    render(null, host);
+  }
+  host.remove();
+  return told;
+}"""
+
+
+async def test_every_value_is_on_the_card_or_counted_by_the_button(chromium: Any) -> None:
+    """For any arguments: as many values as the pixels do not show, at least, the button says were not seen; else it is plain (`TOL-24`)."""
+    cases: list[Any] = []
+
+    @settings(
+        max_examples=90,
+        phases=[Phase.generate],
+        database=None,
+        derandomize=True,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.dictionaries(KEYS, VALUES, min_size=1, max_size=8))
+    def collect(value: dict[str, Any]) -> None:
+        case = numbered(value, [0])
+        if len(json.dumps(case)) < 100_000:  # more than that takes browsers seconds to lay out
+            cases.append(case)
+
+    collect()
+    async with staged(chromium) as stage:
+        await judged(stage, DESK, cases)
+        await judged(stage, TELEPHONE, cases[::3])
+
+
+async def judged(stage: Stage, size: dict[str, int], cases: list[Any]) -> None:
+    """Render the cards, and hold what the pixels show against what the buttons say."""
+    page = await stage.page(size=size)
+    plain = blind = 0
+    for start in range(0, len(cases), 20):
+        batch = cases[start : start + 20]
+        for value, (unseen, _, labels) in zip(
+            batch, await page.evaluate(DRIVE, [batch, MARK]), strict=True
+        ):
+            label = next(each for each in labels if each.startswith("Allow"))
+            total = counted(value)
+            if label == "Allow once":
+                assert unseen == 0, (value, labels)
+                plain += 1
+                continue
+            said, _, of = label.removeprefix("Allow without having seen ").partition(" of ")
+            assert of.split()[0] == f"{total:,}", (value, labels)
+            assert unseen <= int(said) <= total, (value, labels)
+            blind += 1
+    assert plain > 3  # the examples are of both kinds, or this would have tried nothing
+    assert blind > 10
+
+
+def counted(value: Any) -> int:
+    """How many values without parts there are."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return sum(map(counted, inner)) if inner else 1
