@@ -17,6 +17,7 @@ import pytest
 
 from tests.cli.conftest import Command, Program
 from tests.cli.programs import LACKING, STRANGER
+from tests.transport.programs import asking_server
 
 HANDSHAKE, STATELESS = "2025-11-25", "2026-07-28"
 
@@ -516,3 +517,20 @@ def test_a_reader_that_goes_away_is_no_traceback(
     result = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60)
     assert result.stdout == "{\n"
     assert result.stderr == ""
+
+
+def test_a_server_that_can_ask_only_under_an_older_revision(
+    interlock: Command, tmp_path: Path
+) -> None:
+    """What only reads is called again; for the rest it is said how to speak the older revision from the start."""
+    command = asking_server(tmp_path)
+    answers = '{"size": "L"}'
+    read = interlock("call", "look", "--answers", answers, "--", *command)
+    assert '{"size": "L"}' in read.stdout, read.stderr
+    order = interlock("call", "order", "--answers", answers, "--", *command)
+    assert order.exit_code != 0
+    assert "--revision 2025-11-25" in order.stderr
+    again = interlock(
+        "call", "order", "--answers", answers, "--revision", "2025-11-25", "--", *command
+    )
+    assert '{"size": "L"}' in again.stdout, again.stderr

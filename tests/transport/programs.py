@@ -158,3 +158,110 @@ def starts(folder: Path) -> list[int]:
     """The process ids of the old server, of all its starts."""
     path = folder / "starts"
     return [int(pid) for pid in path.read_text().split()] if path.exists() else []
+
+
+# A server of both eras whose tools ask by requests of their own, for which the newest revision has no way. Each start, and each
+# run of a tool, leaves a line in a file.
+ASKER = """
+import json, os, sys
+
+def note(name):
+    with open(os.path.join({folder!r}, name), "a") as file:
+        file.write(f"{{os.getpid()}}\\n")
+
+def say(message):
+    sys.stdout.write(json.dumps({{"jsonrpc": "2.0", **message}}) + "\\n")
+    sys.stdout.flush()
+
+def answer(**result):
+    say({{"id": message["id"], "result": {{"resultType": "complete", **result}}}})
+
+def fail(words):
+    say({{"id": message["id"], "error": {{"code": -32600, "message": words}}}})
+
+def result_of(method, text):
+    if method == "tools/call":
+        return {{"content": [{{"type": "text", "text": text}}]}}
+    if method == "prompts/get":
+        return {{"messages": [{{"role": "user", "content": {{"type": "text", "text": text}}}}]}}
+    return {{"contents": [{{"uri": "a:b", "text": text}}]}}
+
+def ask(method):
+    note("runs")
+    if not greeted:
+        if {in_result!r} and method == "tools/call":
+            return answer(isError=True, content=[{{"type": "text", "text": {words!r}}}])
+        return fail({words!r})
+    say({{"id": "q", "method": "elicitation/create", "params": {{
+        "message": "Which size?", "requestedSchema": {{"type": "object", "properties": {{"size": {{"type": "string"}}}}}}
+    }}}})
+    while line := sys.stdin.readline():
+        reply = json.loads(line)
+        if reply.get("id") == "q":
+            return answer(**result_of(method, json.dumps(reply.get("result", {{}}).get("content"))))
+        backlog.append(line)
+
+def lines():
+    while line := (backlog.pop(0) if backlog else sys.stdin.readline()):
+        yield line
+
+note("starts")
+greeted = False
+backlog = []
+HAS = {{"tools": {{}}, "prompts": {{}}, "resources": {{}}}}
+SCHEMA = {{"type": "object"}}
+TOOLS = [
+    {{"name": "order", "inputSchema": SCHEMA}},
+    {{"name": "look", "inputSchema": SCHEMA, "annotations": {{"readOnlyHint": True}}}},
+    {{"name": "wait", "inputSchema": SCHEMA}},
+]
+for line in lines():
+    message = json.loads(line)
+    method = message.get("method")
+    if method == "server/discover":
+        answer(supportedVersions=["2026-07-28"], capabilities=HAS)
+    elif method == "initialize" and {older!r}:
+        greeted = True
+        answer(protocolVersion="2025-11-25", capabilities=HAS, serverInfo={{"name": "asker", "version": "1"}})
+    elif method == "tools/list":
+        answer(tools=TOOLS)
+    elif method == "prompts/list":
+        answer(prompts=[{{"name": "plan"}}])
+    elif method in ("resources/list", "resources/templates/list"):
+        answer(resources=[], resourceTemplates=[])
+    elif method == "tools/call" and message["params"]["name"] == "wait":
+        waiting = message
+    elif method in ("tools/call", "prompts/get", "resources/read"):
+        ask(method)
+    elif method == "ping" or method == "completion/complete":
+        answer(completion={{"values": []}})
+        if method == "completion/complete":
+            message = waiting
+            answer(**result_of("tools/call", "waited"))
+    elif "id" in message:
+        fail("Method not found")
+"""
+
+NO_BACK_CHANNEL = (
+    "Cannot send 'elicitation/create': this transport context has no back-channel for "
+    "server-initiated requests."
+)
+UNAVAILABLE = "elicitation via server-initiated requests is unavailable on 2026-07-28 connections."
+
+
+def asking_server(
+    folder: Path, *, words: str = NO_BACK_CHANNEL, in_result: bool = False, older: bool = True
+) -> list[str]:
+    """The command of such a server; `older` says whether it speaks an older revision at all."""
+    path = folder / "asker.py"
+    path.write_text(
+        ASKER.format(folder=str(folder), words=words, in_result=in_result, older=older),
+        encoding="utf-8",
+    )
+    return [sys.executable, "-S", str(path)]
+
+
+def count(folder: Path, name: str) -> int:
+    """How many lines were left in one of its files, "starts" or "runs"."""
+    path = folder / name
+    return len(path.read_text().split()) if path.exists() else 0

@@ -37,6 +37,12 @@ class Person:
         agreed = await self._yes_or_no("Do you agree to open it? (open it yourself)", None)
         return t.ElicitResult(action="accept" if agreed else "decline")
 
+    async def calls_again(self, tool: str) -> bool:
+        """Ask whether a tool that ended at its question may run a second time."""
+        note(f"\n{shown(tool)} could not ask its question; now it can.", bold=True)
+        note("  What it did before its question may happen a second time.")
+        return await self._yes_or_no("Call it again?", None)
+
     async def fill_in(
         self, params: t.ElicitRequestParams, known: Mapping[str, Any]
     ) -> t.ElicitResult:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import sys
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, Final
@@ -16,8 +17,10 @@ from .. import Answers, Client, Refused
 from .. import types as t
 from ..client.app import DEFAULT_TIMEOUT
 from ..wire.jsonrpc import Frame
+from ..wire.revisions import HANDSHAKE_REVISIONS
 from . import exits
 from .answering import Answering, AnswersGiven
+from .asking import Dismissed, Person
 from .sampling import Sample, Sampling
 from .screen import ERROR, WARNING, note, print_json
 from .targets import Reach
@@ -76,6 +79,7 @@ class Talk(Struct):
             revision=self.revision,
             log_level=self.log_level,
             timeout=self.timeout if self.timeout is not None else DEFAULT_TIMEOUT,
+            older_for_questions=self._calls_again,
         )
         try:
             async with asyncio.timeout(self.timeout):
@@ -96,6 +100,16 @@ class Talk(Struct):
             doing.cancel()  # a question that nobody answers ends the call, at the server too
             await asyncio.gather(doing, return_exceptions=True)
             await client.aclose()
+
+    async def _calls_again(self, params: t.CallToolRequestParams) -> bool:
+        """Whether a call is made again whose server could ask only under an older revision."""
+        if not self.machine and sys.stdin.isatty() and sys.stderr.isatty():
+            try:
+                return await Person().calls_again(params.name)
+            except Dismissed:
+                return False
+        note(f"To speak an older revision from the start: --revision {HANDSHAKE_REVISIONS[-1]}")
+        return False
 
     def _guarded(self, do: Callable[[], int | None]) -> int | None:
         """The exit code of something that may go wrong in the ways that talking to a server can."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
@@ -20,8 +21,9 @@ from ..fetch import Authorizer
 from ..protocol.freshness import Book
 from ..protocol.opening import Opened
 from ..transport.conversation import GONE, ClientTransport, Hello
-from ..wire.revisions import METHODS, REVISIONS, Era, Side
+from ..wire.revisions import HANDSHAKE_REVISIONS, METHODS, REVISIONS, Era, Side
 from .answers import Answers, ElicitFunction, RootsGiven, SampleFunction
+from .backchannel import BackChannel, MayRepeat, lacks_back_channel
 from .caching import caching
 from .callbacks import Callbacks
 from .outputs import Outputs
@@ -30,6 +32,7 @@ from .targets import Target, revision_in, transport_to
 from .waiting import Wait
 from .watch import Watch, watching
 
+log = logging.getLogger("interlock.client")
 R = TypeVar("R", bound=t.Result)
 OnProgress = Callable[[t.ProgressNotificationParams], Awaitable[object] | None]
 OnLog = Callable[[t.LoggingMessageNotificationParams], Awaitable[object] | None]
@@ -63,6 +66,10 @@ class Client:
         validate: whether structured results are checked against the output schemas that are known.
         cache: whether answers that the server allows to be kept are kept.
         max_rounds: how often one request may be answered with questions.
+        older_for_questions: what to do with a server that can ask questions only under an older
+            revision. True: speak that one from then on, and send the request that failed again
+            where it only reads or may be repeated. A function is asked about all other calls.
+            False: nothing.
         probe_timeout: seconds to wait for a server to answer `server/discover` before it is taken for one of the handshake era;
             None: 5, but for a child process half of one from when it has read the request, however long it takes to start.
         clock: the time in seconds, by which kept answers grow old.
@@ -94,6 +101,7 @@ class Client:
         validate: bool = True,
         cache: bool = True,
         max_rounds: int = DEFAULT_MOST_ROUNDS,
+        older_for_questions: bool | MayRepeat = True,
         probe_timeout: float | None = None,
         clock: Callable[[], float] = time.monotonic,
         headers: Mapping[str, str] | None = None,
@@ -133,6 +141,20 @@ class Client:
         self._opened: Opened | None = None
         self._caller: Caller | None = None
         self._known: str | None = None  # what was spoken when it was open before (`ERA-13`)
+        handshake = [r for r in HANDSHAKE_REVISIONS if r in allowed]
+        self._back: BackChannel | None = None
+        may = self._answers.capabilities
+        answers_any = (may.elicitation, may.sampling, may.roots) != (None, None, None)
+        if answers_any and handshake and len(handshake) < len(allowed):
+            self._back = BackChannel(
+                handshake[-1],
+                can_ask=self._can_ask,
+                reopen=self._reopen,
+                tools=self.list_tools,
+                say=self._say,
+                may_repeat=older_for_questions if callable(older_for_questions) else None,
+                goes_back=bool(older_for_questions),
+            )
         layers = [
             *middleware,
             rounds(max_rounds, self._asking),
@@ -195,10 +217,38 @@ class Client:
         if opened is not None:
             for watch in list(self._watches):
                 watch.lose(t.Unreachable("The client was closed."))
+        if self._back is not None:
+            await self._back.aclose()
         for question in self._asking - {asyncio.current_task()}:
             question.cancel()  # between two rounds nothing is under way that the transport could end
         await self._transport.aclose()
         await self._callbacks.aclose()
+
+    async def _reopen(self, revision: str) -> bool:
+        """Open the server anew, under an older revision; whether that is spoken now."""
+        async with self._opening:
+            if self._opened is None:
+                raise t.Unreachable("The client was closed.")
+            self._opened = None
+            for watch in list(self._watches):
+                watch.lose(t.Unreachable("The client speaks an older revision now; watch again."))
+            await self._transport.aclose()
+            self._known = revision
+            await self._open()
+            return self._can_ask()
+
+    def _can_ask(self) -> bool:
+        """Whether the revision that is spoken has requests of the server."""
+        return self._caller is not None and self._caller.era is Era.HANDSHAKE
+
+    def _say(self, words: str) -> None:
+        """Tell the user something as a log message of our own."""
+        log.warning("%s", words)
+        if self._on_log is not None:
+            message = t.LoggingMessageNotificationParams(
+                level="warning", logger="interlock", data=words
+            )
+            self._callbacks.call(self._on_log, message)
 
     @property
     def connected(self) -> bool:
@@ -241,6 +291,16 @@ class Client:
         Remember `revision` then: a client that is made with it opens this server at once.
         """
         return self._opened is not None and self._opened.probe_failed
+
+    @staticmethod
+    def could_not_ask(outcome: t.Result | t.McpError) -> bool:
+        """Whether a request failed because its server has no way to ask under the revision that is spoken (`asks_under`)."""
+        return lacks_back_channel(outcome)
+
+    @property
+    def asks_under(self) -> str | None:
+        """The older revision under which the server can ask, once it has said that it cannot under the present one; else None."""
+        return self._back.older if self._back is not None and self._back.missing else None
 
     # -- tools ---------------------------------------------------------------------------------------------
 
@@ -461,6 +521,23 @@ class Client:
         on_progress: OnProgress | None = None,
         asker: Asker | None = None,
         max_timeout: Seconds = UNSET,
+    ) -> R:
+        send = partial(
+            self._request_once, method, params, kind, timeout, on_progress, asker, max_timeout
+        )
+        if self._back is None:
+            return await send()
+        return await self._back.carry(method, params, send)
+
+    async def _request_once(
+        self,
+        method: str,
+        params: Any,
+        kind: type[R],
+        timeout: Seconds,
+        on_progress: OnProgress | None,
+        asker: Asker | None,
+        max_timeout: Seconds,
     ) -> R:
         caller = self.caller
         wait = self._wait(method, timeout, max_timeout)

@@ -9,13 +9,14 @@ from typing import Any
 
 from msgspec import Struct
 
-from interlock import Answers
+from interlock import Answers, Client
 from interlock.schema import SchemaError
 from interlock.schema import compile as ready
 from interlock.types import (
     CallToolResult,
     EmbeddedResource,
     InterlockError,
+    McpError,
     ProgressNotificationParams,
     TimedOut,
     Tool,
@@ -33,7 +34,7 @@ from .events import (
     ResourceRead,
     RuleRemembered,
 )
-from .hub import Hub
+from .hub import Hub, Link
 from .loop.builtin import RESOURCE_TOOL
 from .policy import Choice, Policy, Rule, Verdict, rule_for
 from .questions import CallQuestion, Decision, NotAnswered, ResultQuestion, Warned
@@ -55,11 +56,16 @@ class Wanted(Struct, frozen=True, kw_only=True):
 
 
 class Outcome(Struct, frozen=True):
-    """What came of it: the result, or in words why there is none; `said` is what the server says of it."""
+    """What came of it: the result, or in words why there is none; `said` is what the server says of it.
+
+    `could_not_ask` says that the tool failed because its server cannot ask questions under the
+    revision that was spoken.
+    """
 
     result: CallToolResult | None
     words: str = ""
     said: str = ""
+    could_not_ask: bool = False
 
 
 class _Waiting(Struct):
@@ -320,6 +326,53 @@ class Calls:
         link = self._hub.links.get(item.server)
         if link is None:
             return Outcome(None, f"The server {item.server} is no longer there.")
+        outcome = await self._run_once(link, wanted, arguments)
+        if not outcome.could_not_ask:
+            return outcome
+        again = await self._admitted_again(link, wanted, arguments)
+        return outcome if again is None else await self._run_once(link, wanted, again)
+
+    async def _admitted_again(
+        self, link: Link, wanted: Wanted, arguments: Mapping[str, Any]
+    ) -> Mapping[str, Any] | None:
+        """The arguments for a second try of a call that ended at its question; None: there is none.
+
+        Its server runs under a revision where it can ask by then. The tool has run up to its
+        question. So it runs again only where it says, and is believed, that this does no harm, or
+        where the person says so.
+        """
+        item, hints = wanted.item, wanted.item.tool.annotations
+        if not await link.gone_back() or self._moved(item):
+            return None
+        says_harmless = hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
+        if link.entry.trusted and says_harmless:
+            return arguments
+        words = (
+            "The tool could not ask you its question, and the server was started again so that it can. "
+            "What the tool did before its question may happen a second time."
+        )
+        question = CallQuestion(
+            id=self._desk.name(), server=item.server, session=wanted.session, call=wanted.call,
+            warnings=(Warned(kind="again", words=words), *suspicions.of_tool(item.tool)),
+            tool=item.tool.name, title=suspicions.visible(item.tool.label),
+            description=suspicions.visible(item.tool.description or ""), arguments=dict(arguments),
+            input_schema=item.tool.input_schema, annotations=hints, trusted=link.entry.trusted, by=wanted.by,
+            why="it is called a second time", may_remember=False,
+        )  # fmt: skip
+        decision = await self._desk.ask(question)
+        if not isinstance(decision, Decision) or not decision.allow or self._moved(item):
+            return None
+        if decision.arguments is None:
+            return arguments
+        judged = self._policy.judge(
+            item.server, item.tool, decision.arguments, link.entry.trusted, wanted.session
+        )
+        if judged.decision == "deny" or _problems(item.tool, decision.arguments):
+            return None
+        return decision.arguments
+
+    async def _run_once(self, link: Link, wanted: Wanted, arguments: Mapping[str, Any]) -> Outcome:
+        item = wanted.item
 
         def progress(params: ProgressNotificationParams) -> None:
             self._tell(
@@ -333,11 +386,13 @@ class Calls:
         running.append(wanted)
         try:
             asker = self._answers(item.server, wanted)
-            return Outcome(
-                await link.call(item.tool.name, arguments, on_progress=progress, asker=asker)
-            )
+            result = await link.call(item.tool.name, arguments, on_progress=progress, asker=asker)
+            return Outcome(result, could_not_ask=Client.could_not_ask(result))
         except TimedOut as late:
             return Outcome(None, "The tool gave no answer in time.", str(late))
+        except McpError as bad:
+            could_not_ask = Client.could_not_ask(bad)
+            return Outcome(None, "The call failed.", str(bad), could_not_ask)
         except InterlockError as bad:
             return Outcome(None, "The call failed.", str(bad))
         finally:

@@ -72,6 +72,7 @@ class Life:
             log_level=bounds.log_level,
             timeout=bounds.call,
             middleware=[bounded(bounds.most_items)],
+            older_for_questions=False,  # the host does so itself: it asks the person
         )
         self.lists = Lists(
             self.client,
@@ -89,6 +90,8 @@ class Life:
         self._watches: dict[str, asyncio.Task[None]] = {}
         self._doubting: asyncio.Task[None] | None = None
         self._calls = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._closing = self._is_broken = False
 
     # -- from its start ------------------------------------------------------------------------------------
@@ -177,10 +180,22 @@ class Life:
     def busy(self) -> Iterator[None]:
         """While a request is under way no ping is sent: many servers do one thing at a time."""
         self._calls += 1
+        self._idle.clear()
         try:
             yield
         finally:
             self._calls -= 1
+            if not self._calls:
+                self._idle.set()
+
+    async def until_idle(self) -> None:
+        """Wait until no request is under way, or the server has gone."""
+        idle = asyncio.ensure_future(self._idle.wait())
+        try:
+            waiting: set[asyncio.Future[Any]] = {idle, self._over}
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await cancelled(idle)
 
     def doubt(self, why: Unreachable) -> None:
         """A request has found no answer: see whether the server is there at all."""

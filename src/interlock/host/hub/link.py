@@ -15,6 +15,7 @@ from interlock import (
     CallToolResult,
     Client,
     InterlockError,
+    McpError,
     ProtocolError,
     TimedOut,
     Unreachable,
@@ -107,6 +108,7 @@ class Link:
         self._watched: dict[str, None] = {}
         self._admitted = self._is_closed = False
         self._known: str | None = None  # the revision that was spoken
+        self._going_back: asyncio.Task[None] | None = None  # to a revision under which it can ask
 
     # -- what it offers -----------------------------------------------------------------------------------
 
@@ -196,7 +198,7 @@ class Link:
     ) -> ReadResourceResult:
         """Read what stands behind a URI. Raises what `call` raises."""
         seconds = self._seconds(timeout)
-        return await self._ask(
+        return await self._ask_harmless(
             lambda client: client.read_resource(uri, timeout=seconds, asker=asker)
         )
 
@@ -210,7 +212,7 @@ class Link:
     ) -> GetPromptResult:
         """A prompt with its arguments filled in. Raises what `call` raises."""
         seconds = self._seconds(timeout)
-        return await self._ask(
+        return await self._ask_harmless(
             lambda client: client.get_prompt(name, arguments, timeout=seconds, asker=asker)
         )
 
@@ -256,8 +258,24 @@ class Link:
             self._around.bounds.call,
         )
 
+    async def _ask_harmless(self, do: Callable[[Client], Awaitable[R]]) -> R:
+        """As `_ask`, for what only reads: again where the server could not ask and was started again under a revision where it can."""
+        try:
+            return await self._ask(do)
+        except McpError as bad:
+            if not Client.could_not_ask(bad) or not await self.gone_back():
+                raise
+        return await self._ask(do)
+
     async def _ask(self, do: Callable[[Client], Awaitable[R]]) -> R:
         life = await self._reached()
+        try:
+            return await self._ask_life(life, do)
+        finally:
+            if life.client.asks_under is not None and life is self._life:
+                self._go_back(life, life.client.asks_under)
+
+    async def _ask_life(self, life: Life, do: Callable[[Client], Awaitable[R]]) -> R:
         with life.busy():
             try:
                 got = await do(life.client)
@@ -359,6 +377,8 @@ class Link:
 
     async def _end(self, words: str) -> None:
         keeper, self._keeper = self._keeper, None
+        if self._going_back is not None and self._going_back is not asyncio.current_task():
+            self._going_back.cancel()
         self._lose("off", words)
         if keeper is not None:
             keeper.cancel()
@@ -482,10 +502,63 @@ class Link:
             self._around.endings.begin(
                 verdicts.learn(self.entry, client.revision, "probe", client.server_info)
             )
-        elif verdict is not None and (
-            not client.caller.supports("ping") or verdict.server != said(client.server_info)
-        ):
+        elif verdict is None:
+            return
+        elif not client.caller.supports("ping"):
             self._forget()
+        elif not verdict.server:
+            self._around.endings.begin(
+                verdicts.learn(self.entry, client.revision, verdict.why, client.server_info)
+            )
+        elif verdict.server != said(client.server_info):
+            self._forget()
+
+    def _go_back(self, life: Life, revision: str) -> None:
+        """It can ask only under an older revision: start it again under that one, once nothing else is under way."""
+        if self._going_back is not None and not self._going_back.done():
+            return
+        self._known = revision
+        # Which version of it this holds for is noted when it is open: not all give the same name in both eras.
+        self._around.endings.begin(
+            self._around.verdicts.learn(self.entry, revision, "questions", None)
+        )
+        self._tell(
+            Notice(
+                level="warning",
+                server=self.id,
+                words=f"It can ask you questions only under {revision} or an older revision. "
+                "It is started again, and used under that revision from now on.",
+            )
+        )
+        self._going_back = asyncio.get_running_loop().create_task(self._restart_when_idle(life))
+
+    async def _restart_when_idle(self, life: Life) -> None:
+        await life.until_idle()
+        if life is self._life:  # else it was started again meanwhile
+            await self.restart()
+
+    async def gone_back(self) -> bool:
+        """Whether it is being, or was, started again under an older revision because it could not ask; waits for the start.
+
+        A request that has failed for that reason can be sent again then.
+        """
+        task = self._going_back
+        if task is None:
+            return False
+        await asyncio.wait({task})
+        if task.cancelled() or task.exception() is not None:
+            return False
+        starting = asyncio.ensure_future(self._until_started())
+        try:
+            seconds = self._start_seconds + self._around.bounds.lists
+            await within(starting, seconds, self._around.sleep)
+        finally:
+            await cancelled(starting)
+        return self.state == "up"
+
+    async def _until_started(self) -> None:
+        while self.state == "starting":
+            await self._moved.wait()
 
     def _forget(self) -> None:
         """The next start finds out anew."""
