@@ -87,7 +87,7 @@ def test_in_and_out_again(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(before)
         path.chmod(0o640)
-    words = ("install", everyday, "--client", key, "--env", "KEY=a b")
+    words = ("install", "--no-check", everyday, "--client", key, "--env", "KEY=a b")
 
     result = interlock(*words)
     assert result.exit_code == 0, result.output
@@ -147,7 +147,7 @@ def test_taking_out_leaves_what_was_there(
     """Also where the entry was the first: an empty section, no section, an empty file, a byte order mark."""
     path = home / ".claude.json"
     path.write_bytes(text.encode())
-    assert interlock("install", everyday, "--client", "claude-code").exit_code == 0
+    assert interlock("install", "--no-check", everyday, "--client", "claude-code").exit_code == 0
     assert json.loads(path.read_text(encoding="utf-8-sig"))["mcpServers"].keys() == {"everyday"}
     assert interlock("install", everyday, "--client", "claude-code", "--remove").exit_code == 0
     assert path.read_bytes() == text.encode()
@@ -157,7 +157,7 @@ def test_taking_out_keeps_what_came_later(interlock: Command, home: Path, everyd
     """A copy is no longer the truth once something else has changed: then only the entry goes."""
     path = home / ".claude.json"
     path.write_text('{"a": 1}')
-    interlock("install", everyday, "--client", "claude-code")
+    interlock("install", "--no-check", everyday, "--client", "claude-code")
     path.write_text(path.read_text().replace('"a": 1', '"a": 2'))
     interlock("install", everyday, "--client", "claude-code", "--remove")
     assert json.loads(path.read_text()) == {"a": 2, "mcpServers": {}}
@@ -171,8 +171,8 @@ def test_a_new_version_takes_the_place_of_the_old(
     path.parent.mkdir()
     path.write_text('{\n  "mcpServers": {\n    "z": {"command": "z"}\n  }\n}\n')
     before = path.read_bytes()
-    interlock("install", everyday, "--client", "cursor")
-    interlock("install", everyday, "--client", "cursor", "--env", "A=b")
+    interlock("install", "--no-check", everyday, "--client", "cursor")
+    interlock("install", "--no-check", everyday, "--client", "cursor", "--env", "A=b")
     assert json.loads(path.read_text())["mcpServers"]["everyday"]["env"] == {"A": "b"}
     assert list(json.loads(path.read_text())["mcpServers"]) == ["z", "everyday"]
     interlock("install", everyday, "--client", "cursor", "--remove")
@@ -187,15 +187,21 @@ def test_a_server_of_somebody_else_is_left_alone(
     theirs = '{"mcpServers": {"everyday": {"command": "theirs"}}}'
     path.write_text(theirs)
     for words in ([], ["--remove"]):
-        result = interlock("install", everyday, "--client", "claude-code", *words)
+        result = interlock("install", "--no-check", everyday, "--client", "claude-code", *words)
         assert result.exit_code == 1
         assert "a server that Interlock did not put there" in result.stderr
         assert path.read_text() == theirs
         assert backups(path) == []
     assert (
-        interlock("install", everyday, "--client", "claude-code", "--name", "mine").exit_code == 0
+        interlock(
+            "install", "--no-check", everyday, "--client", "claude-code", "--name", "mine"
+        ).exit_code
+        == 0
     )
-    assert interlock("install", everyday, "--client", "claude-code", "--force").exit_code == 0
+    assert (
+        interlock("install", "--no-check", everyday, "--client", "claude-code", "--force").exit_code
+        == 0
+    )
     assert json.loads(path.read_text())["mcpServers"]["everyday"]["type"] == "stdio"
 
 
@@ -206,7 +212,9 @@ def test_a_file_that_cannot_be_read_is_left_alone(
     """Code 1, the reason, and not a byte or a file more."""
     path = home / ".claude.json"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    result = interlock("install", everyday, "--client", "claude-code", "--client", "cursor")
+    result = interlock(
+        "install", "--no-check", everyday, "--client", "claude-code", "--client", "cursor"
+    )
     assert result.exit_code == 1
     assert "was left as it is" in result.stderr
     assert path.read_bytes() == (text if isinstance(text, bytes) else text.encode())
@@ -240,7 +248,7 @@ def test_a_link_stays_a_link(interlock: Command, home: Path, everyday: Path) -> 
     real.parent.mkdir()
     real.write_text("{}")
     (home / ".claude.json").symlink_to(real)
-    assert interlock("install", everyday, "--client", "claude-code").exit_code == 0
+    assert interlock("install", "--no-check", everyday, "--client", "claude-code").exit_code == 0
     assert (home / ".claude.json").is_symlink()
     assert "everyday" in json.loads(real.read_text())["mcpServers"]
     assert len(backups(real)) == 1
@@ -253,7 +261,9 @@ def test_names_and_objects(interlock: Command, home: Path, everyday: Path) -> No
     server.write_text("from interlock import Server\nmcp = Server('x')\n")
     config = home / "here.json"
     assert (
-        interlock("install", f"{server}:mcp", "--client", "cursor", "--config", config).exit_code
+        interlock(
+            "install", "--no-check", f"{server}:mcp", "--client", "cursor", "--config", config
+        ).exit_code
         == 0
     )
     entry = json.loads(config.read_text())["mcpServers"]["travel"]
@@ -361,7 +371,10 @@ def test_entries_survive_odd_paths(interlock: Command, home: Path) -> None:
     server.write_text("from interlock import Server\nmcp = Server('odd')\n")
     for key in CLIENTS:
         assert (
-            interlock("install", server, "--client", key, "--name", "odd name: #1").exit_code == 0
+            interlock(
+                "install", "--no-check", server, "--client", key, "--name", "odd name: #1"
+            ).exit_code
+            == 0
         )
         path = home / PATHS[key][0]
         entry = read(path)[KEYS.get(key, "mcpServers")]["odd name: #1"]

@@ -15,7 +15,8 @@ from .. import Client
 from .. import types as t
 from ..client.listed import unless_missing
 from . import exits
-from .options import TargetCommand, target_command
+from .dashes import TargetCommand
+from .options import target_command
 from .screen import Bar, note, plain, print_json, result_text, say, size, size_of
 from .talking import Talk
 from .values import tool_arguments

@@ -14,6 +14,7 @@ from ..types.lifecycle import LOGGING_LEVELS
 from ..wire.revisions import REVISIONS
 from . import exits
 from .answering import answers_given
+from .dashes import COMMAND, TargetCommand
 from .sampling import sampling_of
 from .talking import Talk
 from .targets import (
@@ -24,8 +25,6 @@ from .targets import (
     reach_target,
     web_options,
 )
-
-_COMMAND: Final = "interlock.command"  # where the words after `--` wait in the context
 
 TARGETS: Final = """\b
 The server is told in one of three ways:
@@ -138,30 +137,6 @@ _OPTIONS: Final = (
 )
 
 
-class TargetCommand(click.Command):
-    """A command whose line may end with `-- COMMAND ARGS...`."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take the words after two dashes away, then parse the rest."""
-        if "--" in args:
-            cut = args.index("--")
-            command, args = args[cut + 1 :], args[:cut]
-            if not command:
-                raise click.UsageError("After -- comes the command that starts the server.", ctx)
-            ctx.meta[_COMMAND] = command
-        elif not args:
-            raise click.exceptions.NoArgsIsHelpError(ctx)
-        return super().parse_args(ctx, args)
-
-    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """What stands after the name in the first line of the help."""
-        return [
-            "[OPTIONS]",
-            *[p for p in super().collect_usage_pieces(ctx) if p != "[OPTIONS]"],
-            "[-- COMMAND [ARGS]...]",
-        ]
-
-
 def target_command(
     name: str, words: str = "", *, epilog: str = "", kind: type[TargetCommand] = TargetCommand
 ) -> Callable[[Callable[..., None]], click.Command]:
@@ -190,7 +165,7 @@ def target_command(
             config, entry = shared.pop("config"), shared.pop("entry")
             trust = given.pop("trust")
             environment = environment_of(given.pop("variables"), given.pop("inherit_env"))
-            started = context.meta.get(_COMMAND)
+            started = context.meta.get(COMMAND)
             if started is not None and (config or entry):
                 raise click.UsageError(
                     "Give the server either by -- COMMAND or by --config and --server."

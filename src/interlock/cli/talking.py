@@ -131,7 +131,8 @@ class Talk(Struct):
                 self._fail("target", words)
                 return exits.USAGE
             self._fail("unreachable", str(bad if self.verbose else _without_warnings(bad)))
-            self._hint_at_variables(str(bad))
+            if hint := variables_hint(str(bad), self.withheld):
+                self._hint(hint)
             return exits.UNREACHABLE
         except ImportError as bad:  # an extra without which this server cannot be talked to
             self._fail("missing", str(bad))
@@ -148,13 +149,6 @@ class Talk(Struct):
         if "data" in detail:
             note(f"  data: {msgspec.json.encode(detail['data']).decode()}", fg="red")
 
-    def _hint_at_variables(self, last_words: str) -> None:
-        """Where a server died over a variable that we have and it has not: say how it gets it."""
-        named = {word for word in _VARIABLE.findall(last_words) if word in self.withheld}
-        if named:
-            options = " ".join(f"--env {name}" for name in sorted(named))
-            self._hint(f"You have {', '.join(sorted(named))}, and the server has not: {options}")
-
     def _hint(self, words: str) -> None:
         """What may help, to people."""
         if not self.machine:
@@ -168,6 +162,20 @@ class Talk(Struct):
     @staticmethod
     def _show_stderr(line: str) -> None:
         note(f"  | {line}", dim=True)
+
+
+def variables_hint(last_words: str, withheld: frozenset[str]) -> str:
+    """How a server that died over a variable gets it, where we have it; empty where it died of something else.
+
+    Args:
+        last_words: What the server wrote to stderr.
+        withheld: The names of our variables that it has not got.
+    """
+    named = sorted({word for word in _VARIABLE.findall(last_words) if word in withheld})
+    if not named:
+        return ""
+    options = " ".join(f"--env {name}" for name in named)
+    return f"You have {', '.join(named)}, and the server has not: {options}"
 
 
 def _why_it_cannot_run(bad: t.Unreachable) -> str:

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import shlex
+import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import click
 
+from ..dashes import COMMAND, TargetCommand
 from ..location import header_lines, split_target
 from .clients import CLIENTS, Client, Config, Entry, this_place
 from .files import ConfigFile, difference
 from .text import Uneditable
 
 _OURS = re.compile(r"\binterlock\b[\"',\s]")
+_RUNNERS = {"uvx", "npx", "uv", "bunx", "pipx", "python", "python3", "node", "deno", "bun"}
+_NOTHING = "Say what to install: a FILE, a URL, or -- COMMAND at the end."
 _TELLS_NOTHING = {"server", "main", "app", "mcp", "__init__", "__main__"}
 
 
-@click.command("install")
-@click.argument("target", metavar="FILE[:OBJECT]|URL")
+@click.command("install", cls=TargetCommand)
+@click.argument("target", metavar="[FILE[:OBJECT]|URL]", required=False)
 @click.option(
     "--client",
     "-c",
@@ -40,8 +48,8 @@ _TELLS_NOTHING = {"server", "main", "app", "mcp", "__init__", "__main__"}
     "-e",
     "variables",
     multiple=True,
-    metavar="KEY=VALUE",
-    help="A variable that the server is started with.",
+    metavar="NAME[=VALUE]",
+    help="A variable that the server is started with; without VALUE, with yours.",
 )
 @click.option(
     "--header",
@@ -55,23 +63,30 @@ _TELLS_NOTHING = {"server", "main", "app", "mcp", "__init__", "__main__"}
     type=click.Path(path_type=Path, dir_okay=False),
     help="The configuration file, where it is not the usual one.",
 )
+@click.option("--no-check", is_flag=True, help="Do not start the server once to see that it does.")
 @click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
 @click.option("--remove", is_flag=True, help="Take the server out again.")
 @click.option(
     "--force", is_flag=True, help="Replace a server of that name which Interlock did not put there."
 )
 def install(
-    target: str,
+    target: str | None,
     clients: tuple[str, ...],
     name: str | None,
     variables: tuple[str, ...],
     headers: tuple[str, ...],
     config: Path | None,
+    no_check: bool,
     dry_run: bool,
     remove: bool,
     force: bool,
 ) -> None:
-    """Put a server into the configuration of a client: the one in FILE, which it will start by `interlock run`, or the one at a URL.
+    """Put a server into the configuration of a client: the one in FILE, which it will start by `interlock run`, the one at a URL,
+    or, after two dashes, any COMMAND.
+
+    What stands after two dashes behind a FILE are its arguments. A server that is started is started once before, with the
+    variables that the client will give it: HOME, PATH and the like, and those of --env. If it does not answer, nothing is
+    changed, and the exit code is 4; --no-check leaves that out.
 
     Only the entry is written: every other byte of the file stays as it was, comments too. A copy of the old file is kept beside
     it, and the new one takes its place in one step. A file that cannot be read with certainty is left alone, and the exit
@@ -80,6 +95,8 @@ def install(
     \b
     interlock install weather.py --client claude-desktop --client cursor
     interlock install weather.py --client codex --name weather --env API_KEY=secret
+    interlock install weather.py --client cursor -- --units metric
+    interlock install --client cursor --name git -- uvx mcp-server-git --repository /home/me/code
     interlock install weather.py --client vscode --config .vscode/mcp.json --dry-run
     interlock install https://shop.example/mcp --client cursor --name shop --header 'Authorization: Bearer ...'
     """
@@ -87,11 +104,19 @@ def install(
         raise click.UsageError(f"Say by --client for whom: {', '.join(CLIENTS)}.")
     if config is not None and len(clients) > 1:
         raise click.UsageError("--config is for one client.")
-    usual, entry_for = (
-        _remote(target, headers, variables)
-        if "://" in target
-        else _local(target, headers, variables, must_be=not remove)
-    )
+    rest: list[str] = click.get_current_context().meta.get(COMMAND, [])
+    if target is not None and "://" in target:
+        usual, entry_for = _remote(target, headers, variables, rest)
+    else:
+        if headers:
+            raise click.UsageError(
+                "--header is for URLs; a server that is started is given variables by --env."
+            )
+        env = _variables(variables)
+        started = _started(target, rest, must_be=not remove)
+        usual, entry_for = started.name, partial(started.entry, env)
+        if not (no_check or dry_run or remove):
+            _check(started.command, env)
     name = name or usual
     failed = False
     for key in clients:
@@ -164,7 +189,12 @@ class _Removal:
 
 def _make_sure_it_is_ours(source: str, name: str, entry: Entry) -> None:
     url = _url_of(entry)
-    if not _OURS.search(source) and (url is None or url not in source):
+    if url is None:
+        words = [entry.get("command") or entry["cmd"], *entry["args"]]
+        same = all(json.dumps(word)[1:-1] in source for word in words)
+    else:
+        same = url in source
+    if not same and not _OURS.search(source):
         raise Uneditable(
             f"{name} there is a server that Interlock did not put there; take another --name, or --force it"
         )
@@ -210,30 +240,73 @@ def _url_of(entry: Entry) -> str | None:
     )
 
 
-def _local(
-    target: str, headers: tuple[str, ...], variables: tuple[str, ...], *, must_be: bool
-) -> tuple[str, Callable[[Client, str], Entry]]:
-    """The usual name of the server in a file, and how its entry is made."""
-    if headers:
-        raise click.UsageError(
-            "--header is for URLs; a server that is started is given variables by --env."
-        )
+def _variables(words: Sequence[str]) -> dict[str, str]:
+    from ..targets import environment_of  # late: help and --remove need no client
+
+    return environment_of(words, whole=False).named if words else {}
+
+
+def _check(command: Sequence[str], env: dict[str, str]) -> None:
+    """See that the server starts, and say who answered. Raises NotStarted."""
+    from ..screen import note  # late: help and --remove need no client
+    from .check import check  # late: as above
+
+    note("Starting the server once, to see that it works (--no-check: do not) ...", dim=True)
+    note(check(command, env), fg="green")
+
+
+class _Started(NamedTuple):
+    """A server that a client starts: what it is usually called, and its command."""
+
+    name: str
+    command: list[str]
+
+    def entry(self, env: dict[str, str], client: Client, name: str) -> Entry:
+        """How it looks in a client's configuration."""
+        return client.entry(self.command[0], self.command[1:], env, name)
+
+
+def _started(target: str | None, rest: Sequence[str], *, must_be: bool) -> _Started:
+    """The server in a file, with arguments, or behind a command. Raises click.UsageError."""
+    if target is None:
+        program = shutil.which(rest[0]) if rest else None
+        if program is None and must_be:
+            raise click.UsageError(f"There is no program {rest[0]}." if rest else _NOTHING)
+        # Absolute: a client that was not started from a shell may have another PATH.
+        return _Started(_command_name(rest), [os.path.abspath(program or rest[0]), *rest[1:]])
     path, attribute = split_target(target)
     if must_be and not path.is_file():
-        raise click.UsageError(f"There is no file {path}.")
-    command, args = _command(path, attribute)
-    env = _variables(variables)
-    return _usual_name(path), lambda client, name: client.entry(command, args, env, name)
+        raise click.UsageError(
+            f"There is no file {path}."
+            if path.suffix
+            else f"There is no file {path}. A command comes after two dashes: -- {target}"
+        )
+    command = _command(path, attribute)
+    return _Started(_usual_name(path), [*command, "--", *rest] if rest else command)
+
+
+def _command_name(words: Sequence[str]) -> str:
+    """What to call a server by its command: by the package of `uvx` and `npx`, or the script."""
+    named = [word for word in words[1:] if not word.startswith("-")]
+    if Path(words[0]).stem not in _RUNNERS or not named:
+        return Path(words[0]).stem
+    if named[0] == "run" and len(named) > 1:  # uv run
+        named = named[1:]
+    if named[0].endswith((".py", ".js", ".mjs")):
+        return _usual_name(Path(named[0]))
+    return re.split(r"(?<=.)@|[=\[<>~!]", named[0])[0].rpartition("/")[2] or Path(words[0]).stem
 
 
 def _remote(
-    url: str, headers: tuple[str, ...], variables: tuple[str, ...]
+    url: str, headers: tuple[str, ...], variables: tuple[str, ...], rest: Sequence[str]
 ) -> tuple[str, Callable[[Client, str], Entry]]:
     """The usual name of the server at a URL, and how its entry is made; what stands in headers is left for the client to fill in."""
     if variables:
         raise click.UsageError(
             "--env is for servers that are started; one at a URL is sent --header."
         )
+    if rest:
+        raise click.UsageError("After -- come the arguments of a server that is started.")
     from ... import Http  # late: only for servers on the web
 
     given = header_lines(headers)
@@ -258,22 +331,12 @@ def _usual_name(path: Path) -> str:
     return path.parent.name if path.stem in _TELLS_NOTHING and path.parent.name else path.stem
 
 
-def _command(path: Path, attribute: str | None) -> tuple[str, list[str]]:
+def _command(path: Path, attribute: str | None) -> list[str]:
     """The command that a client starts: absolute, for clients have working folders and paths of their own."""
     file = f"{path.resolve()}:{attribute}" if attribute else str(path.resolve())
     script = Path(sys.executable).with_name(
         "interlock.exe" if sys.platform == "win32" else "interlock"
     )
     if script.is_file():
-        return str(script), ["run", file]
-    return sys.executable, ["-P", "-m", "interlock", "run", file]
-
-
-def _variables(given: tuple[str, ...]) -> dict[str, str]:
-    variables = {}
-    for word in given:
-        key, sign, value = word.partition("=")
-        if not sign or not key:
-            raise click.UsageError(f"--env takes KEY=VALUE, not {word!r}.")
-        variables[key] = value
-    return variables
+        return [str(script), "run", file]
+    return [sys.executable, "-P", "-m", "interlock", "run", file]

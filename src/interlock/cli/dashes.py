@@ -1,0 +1,34 @@
+"""A command line that ends with two dashes and the command, or the arguments, of a server."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+COMMAND: Final = "interlock.command"
+"""Where the words after `--` wait in the context."""
+
+
+class TargetCommand(click.Command):
+    """A command whose line may end with `-- COMMAND ARGS...`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the words after two dashes away, then parse the rest."""
+        if "--" in args:
+            cut = args.index("--")
+            command, args = args[cut + 1 :], args[:cut]
+            if not command:
+                raise click.UsageError("After -- comes the command that starts the server.", ctx)
+            ctx.meta[COMMAND] = command
+        elif not args:
+            raise click.exceptions.NoArgsIsHelpError(ctx)
+        return super().parse_args(ctx, args)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """What stands after the name in the first line of the help."""
+        return [
+            "[OPTIONS]",
+            *[p for p in super().collect_usage_pieces(ctx) if p != "[OPTIONS]"],
+            "[-- COMMAND [ARGS]...]",
+        ]

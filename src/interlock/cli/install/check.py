@@ -1,0 +1,67 @@
+"""Whether a server starts: it is started once, as its client will start it, asked who it is, and ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+
+from ... import Client, Refused, Stdio
+from ... import types as t
+from .. import exits
+from ..talking import variables_hint
+from ..targets import Environment
+
+SECONDS: Final = 120.0
+"""So long a server may take to start: uvx and npx download it the first time."""
+
+
+class NotStarted(click.ClickException):
+    """The server does not start; nothing was changed."""
+
+    exit_code = exits.UNREACHABLE
+
+
+def check(command: Sequence[str], env: Mapping[str, str]) -> str:
+    """Start a server once; return who answered.
+
+    It has no more variables than its client will give it, and another working folder: what works
+    only in this one would fail there.
+
+    Args:
+        command: The program and its arguments.
+        env: The variables of its entry.
+
+    Raises:
+        NotStarted: It did not start, or did not answer as a server does.
+    """
+    try:
+        return asyncio.run(_asked(command, env))
+    except (t.InterlockError, Refused) as bad:
+        words = str(bad)
+    hint = variables_hint(words, Environment(dict(env)).withheld)
+    raise NotStarted(
+        f"It does not start, so nothing was changed. {words}\n"
+        + (f"{hint}\n" if hint else "")
+        + "With --no-check it is put there all the same."
+    )
+
+
+async def _asked(command: Sequence[str], env: Mapping[str, str]) -> str:
+    transport = Stdio(list(command), env=env, cwd=Path.home())
+    client = Client(transport, name="interlock-cli")
+    try:
+        async with asyncio.timeout(SECONDS):
+            await client.open()
+            info = client.server_info
+            who = f"{info.name} {info.version}".strip() if info is not None else "The server"
+            return f"{who} answers, and speaks {client.revision}."
+    except TimeoutError:
+        raise t.TimedOut(f"It did not answer within {SECONDS:g} seconds.") from None
+    finally:
+        with contextlib.suppress(t.InterlockError):
+            await client.aclose()
