@@ -347,7 +347,7 @@ async def test_what_is_no_log_is_refused_and_left_as_it_is(tmp_path: Path) -> No
     await shared.aclose()
     change(other, "CREATE TABLE t (x)")
     await written(later, 1)
-    change(later, "PRAGMA user_version = 2")
+    change(later, "PRAGMA user_version = 3")
     for path, why in {
         text: "not a database",
         store: "it is a database of something else",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .bodies import BodyLimits
 from .export import read_export
 from .memory import MemoryLog
 from .replay import Replay
@@ -9,6 +10,7 @@ from .seam import Log, LogError, SessionRow, Tampered
 from .sqlite import SqliteLog
 
 __all__ = [
+    "BodyLimits",
     "Log",
     "LogError",
     "MemoryLog",

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Struct
 
 from . import records, tables
+from .bodies import Bodies
 from .matching import Wanted
 from .seam import SessionRow, Tampered
 from .titles import BEGAN, SAID, Titles
@@ -32,16 +33,22 @@ def place_of(db: sqlite3.Connection, seq: int) -> int:
 
 
 def page(
-    db: sqlite3.Connection, session: str | None, after: int, limit: int
+    db: sqlite3.Connection, bodies: Bodies, session: str | None, after: int, limit: int
 ) -> list[tuple[int, bytes]]:
     """Entries after a place, oldest first, with their places."""
     where, values = ("AND session = ?", [session]) if session is not None else ("", [])
     query = f"SELECT place, data FROM entries WHERE place > ? {where} ORDER BY place LIMIT ?"
-    return db.execute(query, (after, *values, limit)).fetchall()
+    rows = db.execute(query, (after, *values, limit)).fetchall()
+    return [(place, bodies.whole(db, data)) for place, data in rows]
 
 
 def find(
-    db: sqlite3.Connection, wanted: Wanted, before: int | None, limit: int, worded: bool
+    db: sqlite3.Connection,
+    bodies: Bodies,
+    wanted: Wanted,
+    before: int | None,
+    limit: int,
+    worded: bool,
 ) -> Page:
     """Entries that a search is for, newest first, from before a place."""
     terms, values = _filed(wanted)
@@ -66,7 +73,7 @@ def find(
     ).fetchall()
     found = [
         data
-        for _, data in rows
+        for data in (bodies.whole(db, data) for _, data in rows)
         if not wanted.words or worded or wanted.told(records.row(data, None).text)
     ]
     return Page(found, rows[-1][0] if len(rows) == most and rows else None)
@@ -111,10 +118,16 @@ def sessions(db: sqlite3.Connection) -> list[SessionRow]:
     return titles.rows()
 
 
+def dropped(db: sqlite3.Connection) -> dict[str, int]:
+    """How many bodies were dropped, by the reason."""
+    return dict(db.execute("SELECT why, COUNT(*) FROM dropped GROUP BY why").fetchall())
+
+
 class Check:
     """Goes through the file, some entries at a time. `fault` is what is wrong with the first that is not as it was written."""
 
-    def __init__(self) -> None:
+    def __init__(self, bodies: Bodies) -> None:
+        self._bodies = bodies
         self.count = 0
         self.fault: Tampered | None = None
         self._last = tables.FIRST
@@ -124,7 +137,7 @@ class Check:
         query = "SELECT place, seq, at, session, kind, server, data, digest FROM entries WHERE place > ? ORDER BY place LIMIT ?"
         rows = db.execute(query, (self.count, most)).fetchall()
         for place, *filed, data, digest in rows:
-            words = self._examine(place, tuple(filed), data, digest)
+            words = self._examine(db, place, tuple(filed), data, digest)
             if words:
                 self.fault = Tampered(words, place=place, seq=filed[0])
                 return False
@@ -141,7 +154,7 @@ class Check:
                 f"Entries are missing at the end: there were {last:,}, and {self.count:,} are left.",
                 place=self.count + 1,
             )
-        gone = {"entries_stay", "entries_are"} - {
+        gone = tables.TRIGGERS - {
             name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
         }
         if self.fault is None and gone:
@@ -150,7 +163,9 @@ class Check:
                 place=self.count,
             )
 
-    def _examine(self, place: int, filed: tuple[Any, ...], data: Any, digest: Any) -> str:
+    def _examine(
+        self, db: sqlite3.Connection, place: int, filed: tuple[Any, ...], data: Any, digest: Any
+    ) -> str:
         name = f"Entry {place:,} (number {filed[0]})"
         if place != self.count + 1:
             missing = (
@@ -167,4 +182,5 @@ class Check:
             return f"{name} is no entry."
         if (row.seq, row.at, row.session, row.kind, row.server) != filed:
             return f"{name} is not filed as it was written."
-        return ""
+        fault = self._bodies.fault(db, data)
+        return f"{name} {fault}." if fault else ""

@@ -8,6 +8,7 @@ import sqlite3
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -17,6 +18,7 @@ from interlock.store import StoreError, Writer
 from ..events import AnyEvent, Noted, Notice
 from ..redaction import Redact
 from . import queries, records, tables
+from .bodies import Bodies, BodyLimits, remove
 from .export import line
 from .matching import wanted
 from .memory import unheard
@@ -30,6 +32,7 @@ _BATCH = 500  # entries in one transaction
 _BATCH_BYTES = 8 * 1024 * 1024
 _PAGE = 500  # entries that are read at once
 _MOST_WAITING = 64 * 1024 * 1024  # bytes that wait for a file that cannot be written
+_DROPS = 3600.0  # seconds between two looks at the age of large bodies
 _AGAIN = 2.0  # seconds until a file that could not be written is tried again
 
 
@@ -38,7 +41,9 @@ class SqliteLog:
 
     Entries are only ever added: the file refuses to change or to forget one, and each has the digest of all before it, so that `verify`
     finds what was changed by other means. `redact` takes secrets out of every text before it is written; what `note` returns has them
-    still. Numbers grow within one opening of the file; every opening begins at another billion. `clock` gives seconds of the wall clock.
+    still. Large texts and JSON values are files in a folder beside the log, of which the entry has the digest; they are dropped by age and
+    by space (`bodies`). Numbers grow within one opening of the file; every opening begins at another billion. `clock` gives seconds of the
+    wall clock.
     """
 
     def __init__(
@@ -48,6 +53,7 @@ class SqliteLog:
         redact: Redact | None = None,
         clock: Callable[[], float] = time.time,
         again: float = _AGAIN,
+        bodies: BodyLimits = BodyLimits(),  # noqa: B008 - a frozen value
     ) -> None:
         self.tell: Callable[[Notice], None] = unheard
         self.path = Path(path).absolute()
@@ -55,6 +61,7 @@ class SqliteLog:
         self._clock = clock
         self._again = again
         self._writer = Writer(self.path, prepare=tables.prepare)
+        self._bodies = Bodies(self.path, bodies, clock)
         self._open = False
         self._worded = False
         self._last = 0
@@ -63,6 +70,7 @@ class SqliteLog:
         )  # entries that are not written yet, oldest first
         self._waiting_bytes = 0
         self._dropped = 0
+        self._dropped_bodies_at = 0.0  # when it was seen last whether bodies are too old
         self._bad = ""  # why nothing could be written the last time
         self._task: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()  # who writes: the task, or a flush
@@ -77,9 +85,12 @@ class SqliteLog:
             raise LogError(f"The log cannot be kept: {bad}.") from None
         try:
             self._worded = await self._ask(tables.make_words)
-            while self._worded and await self._ask(lambda db: tables.catch_up(db, _PAGE)):
+            while self._worded and await self._ask(
+                lambda db: tables.catch_up(db, self._bodies, _PAGE)
+            ):
                 pass
             self._last = RUN * await self._ask(tables.next_run)
+            await self._drop_bodies()
         except BaseException:
             await self._writer.aclose()
             raise
@@ -158,7 +169,14 @@ class SqliteLog:
         while len(found) < limit:
             want = limit - len(found)
             page = await self._ask(
-                partial(queries.find, wanted=for_these, before=place, limit=want, worded=worded)
+                partial(
+                    queries.find,
+                    bodies=self._bodies,
+                    wanted=for_these,
+                    before=place,
+                    limit=want,
+                    worded=worded,
+                )
             )
             found += page.found
             if page.next is None:
@@ -187,13 +205,18 @@ class SqliteLog:
         What cannot be seen is a file of which all that follows some entry was written anew: who wants to see that keeps `head` elsewhere.
         """
         await self._settle()
-        check = queries.Check()
+        check = queries.Check(self._bodies)
         while await self._ask(lambda db: check.some(db, _PAGE)):
             pass
         await self._ask(check.end)
         if check.fault is not None:
             raise check.fault
         return check.count
+
+    async def dropped(self) -> dict[str, int]:
+        """How many large bodies were dropped, by the reason: "age" or "space"."""
+        await self._settle()
+        return await self._ask(queries.dropped)
 
     async def head(self) -> str:
         """The digest of all entries so far, as hexadecimal digits."""
@@ -229,7 +252,9 @@ class SqliteLog:
                 size += len(data)
             try:
                 # Cancelled here, it is written all the same; that what is there already is passed over.
-                await self._writer.ask(lambda db: tables.add(db, batch, self._redact, self._worded))
+                await self._writer.ask(
+                    lambda db: tables.add(db, batch, self._redact, self._bodies, self._worded)
+                )
             except StoreError as bad:
                 self._cannot(str(bad).removeprefix("the store has failed: "))
                 return False
@@ -237,7 +262,17 @@ class SqliteLog:
                 self._waiting.popleft()
             self._waiting_bytes -= size
             self._can()
-            return True
+        if self._bodies.grown or time.monotonic() - self._dropped_bodies_at > _DROPS:
+            await self._drop_bodies()
+        return True
+
+    async def _drop_bodies(self) -> None:
+        """Drop the large bodies that are too old, or too many."""
+        self._dropped_bodies_at = time.monotonic()
+        with suppress(StoreError):  # they can be dropped another time
+            files = await self._writer.ask(self._bodies.drop)
+            if files:
+                await asyncio.to_thread(remove, files)
 
     def _cannot(self, why: str) -> None:
         words = f"The log {self.path.name} cannot be written: {why}."
@@ -273,7 +308,7 @@ class SqliteLog:
 
     async def _page(self, session: str | None, place: int, limit: int) -> list[tuple[int, bytes]]:
         await self._settle()
-        return await self._ask(lambda db: queries.page(db, session, place, limit))
+        return await self._ask(lambda db: queries.page(db, self._bodies, session, place, limit))
 
     async def _ask(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Have something done in the writer's thread, after what was written before."""

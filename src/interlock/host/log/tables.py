@@ -11,12 +11,13 @@ from interlock.store import StoreError
 from ..finding import words_of
 from ..redaction import Redact
 from . import records
+from .bodies import Bodies
 from .records import MOST_TEXT
 
 FIRST = b"\0" * 32  # what stands before the first entry
 
 _APPLICATION = 0x494C4C47
-_VERSION = 1
+_VERSION = 2
 
 _TABLES = (
     """CREATE TABLE entries (place INTEGER PRIMARY KEY AUTOINCREMENT, seq INTEGER NOT NULL UNIQUE, at REAL NOT NULL, session TEXT NOT NULL,
@@ -30,6 +31,13 @@ _TABLES = (
     # How often the file was opened for writing: each time, numbers begin at another billion.
     "CREATE TABLE runs (run INTEGER PRIMARY KEY AUTOINCREMENT)",
 )
+# Since version 2: the bodies (see bodies.py) that are no longer there, by their SHA-256 in hex, when they were dropped, and why.
+_DROPPED = (
+    "CREATE TABLE dropped (digest TEXT PRIMARY KEY, at REAL NOT NULL, why TEXT NOT NULL)",
+    "CREATE TRIGGER dropped_stay BEFORE DELETE ON dropped BEGIN SELECT RAISE(ABORT, 'the log only grows'); END",
+    "CREATE TRIGGER dropped_are BEFORE UPDATE ON dropped BEGIN SELECT RAISE(ABORT, 'the log only grows'); END",
+)
+TRIGGERS = frozenset({"entries_stay", "entries_are", "dropped_stay", "dropped_are"})
 
 MOST_WORD = 64  # characters of a word that it is found by
 
@@ -37,7 +45,7 @@ _INSERT = "INSERT INTO entries (seq, at, session, kind, server, data, digest) VA
 
 
 def prepare(db: sqlite3.Connection) -> None:
-    """Make the tables where the file is new. Raises StoreError where it is somebody else's."""
+    """Make the tables where the file is new, and those that an older version had not. Raises StoreError where it is somebody else's."""
     # An INSERT OR REPLACE deletes; without this no trigger would hear of it.
     db.execute("PRAGMA recursive_triggers = ON")
     db.execute("BEGIN IMMEDIATE")
@@ -46,11 +54,16 @@ def prepare(db: sqlite3.Connection) -> None:
         known = _one(db, "PRAGMA application_id") == _APPLICATION
         if known and version == _VERSION:
             return
-        if known:
+        if known and version > _VERSION:
             raise StoreError("it is the log of another version of Interlock")
+        if known:
+            for table in _DROPPED:
+                db.execute(table)
+            db.execute(f"PRAGMA user_version = {_VERSION}")
+            return
         if version or _one(db, "SELECT COUNT(*) FROM sqlite_schema"):
             raise StoreError("it is a database of something else")
-        for table in _TABLES:
+        for table in (*_TABLES, *_DROPPED):
             db.execute(table)
         db.execute(f"PRAGMA application_id = {_APPLICATION}")
         db.execute(f"PRAGMA user_version = {_VERSION}")
@@ -71,14 +84,14 @@ def make_words(db: sqlite3.Connection) -> bool:
     return True
 
 
-def catch_up(db: sqlite3.Connection, most: int) -> bool:
+def catch_up(db: sqlite3.Connection, bodies: Bodies, most: int) -> bool:
     """File some of the entries that were added where SQLite had no such table; True where there may be more."""
     ((last,),) = db.execute("SELECT coalesce(max(rowid), 0) FROM words").fetchall()
     rows = db.execute(
         "SELECT place, data FROM entries WHERE place > ? ORDER BY place LIMIT ?", (last, most)
     ).fetchall()
     for place, data in rows:
-        file_words(db, place, records.row(data, None).text)
+        file_words(db, place, records.row(bodies.whole(db, data), None).text)
     return len(rows) == most
 
 
@@ -96,19 +109,38 @@ def next_run(db: sqlite3.Connection) -> int:
 
 
 def add(
-    db: sqlite3.Connection, entries: Iterable[bytes], redact: Redact | None, worded: bool
-) -> None:
-    """Add entries after the last one."""
+    db: sqlite3.Connection,
+    entries: Iterable[bytes],
+    redact: Redact | None,
+    bodies: Bodies,
+    worded: bool,
+) -> int:
+    """Add entries after the last one. Return how many entries there are then."""
     last = head(db)
     for data in entries:
         row = records.row(data, redact)
         if db.execute("SELECT 1 FROM entries WHERE seq = ?", (row.seq,)).fetchall():
             continue  # written before, by one who did not stay to hear of it
-        last = digest(last, row.data)
-        values = (row.seq, row.at, row.session, row.kind, row.server, row.data, last)
+        data = bodies.move_out(row.data)
+        last = digest(last, data)
+        values = (row.seq, row.at, row.session, row.kind, row.server, data, last)
         place = db.execute(_INSERT, values).lastrowid or 0
         if worded:
             file_words(db, place, row.text)
+    return count(db)
+
+
+def count(db: sqlite3.Connection) -> int:
+    """How many entries there are."""
+    return _one(db, "SELECT coalesce(max(place), 0) FROM entries")
+
+
+def digest_at(db: sqlite3.Connection, place: int) -> bytes | None:
+    """The digest of the first so many entries; None where there are not as many."""
+    if place == 0:
+        return FIRST
+    rows = db.execute("SELECT digest FROM entries WHERE place = ?", (place,)).fetchall()
+    return bytes(rows[0][0]) if rows else None
 
 
 def head(db: sqlite3.Connection) -> bytes:

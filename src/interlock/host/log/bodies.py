@@ -1,0 +1,247 @@
+"""Large bodies of log entries: content-addressed files beside the log, which are dropped by age and by space.
+
+An entry keeps the beginning of a long text, and the SHA-256 of the whole, which the hash chain of the log covers. So a body can be dropped
+without breaking the chain, and one that was altered does not fit its digest. What was dropped, when and why stands in the log's file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import sqlite3
+import tempfile
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from interlock.store import StoreError
+
+Why = Literal["age", "space"]
+
+_KEY = "bodies"  # of an entry's JSON, beside `seq`, `at` and `event`
+_MARK = b'"bodies":['
+_START = 500  # characters of a text that stay in the entry
+_DAY = 86_400.0  # seconds
+_LEVEL = 3  # of zlib: quick, and most results are text
+# Records of the protocol that may hold any JSON, and so also what stands in the place of a dropped body.
+_OPEN = frozenset({"structuredContent", "arguments", "input", "inputSchema", "requestedSchema"})
+_BLOCKS = "content"  # a list of blocks, of which one says that the others were dropped
+
+
+class BodyLimits(Struct, frozen=True, kw_only=True):
+    """What is kept of large bodies.
+
+    Attributes:
+        inline: Bytes of a text or of a JSON value that stay in the entry; what is larger becomes a body.
+        total: Bytes of all bodies together, as they are stored; beyond it the oldest are dropped.
+        days: Days after which a body is dropped; None: never.
+    """
+
+    inline: int = 32 * 1024
+    total: int = 1024 * 1024 * 1024
+    days: float | None = 365.0
+
+
+class Reference(Struct, frozen=True):
+    """Where in an entry a body belongs: the keys and numbers that lead there, its SHA-256 in hex, and its size in bytes."""
+
+    at: tuple[str | int, ...]
+    sha256: str
+    size: int
+
+
+class Bodies:
+    """The bodies of one log. Everything here is done in the thread of the log's writer."""
+
+    def __init__(self, log: Path, limits: BodyLimits, clock: Callable[[], float]) -> None:
+        self.folder = log.with_name(f"{log.name}.bodies")
+        self.grown = False  # whether a body was written since some were dropped
+        self._limits = limits
+        self._clock = clock
+
+    def move_out(self, data: bytes) -> bytes:
+        """Return an entry whose large values are in files, and only referred to. Raises StoreError if a file cannot be written."""
+        if len(data) <= self._limits.inline:
+            return data
+        entry = msgspec.json.decode(data)
+        found: list[tuple[Reference, bytes]] = []
+        event = self._moved(entry["event"], ("event",), found)
+        if not found:
+            return data
+        for reference, body in found:
+            self._write(reference, body, entry["at"])
+        references = [reference for reference, _ in found]
+        return msgspec.json.encode({**entry, "event": event, _KEY: references})
+
+    def whole(self, db: sqlite3.Connection, data: bytes) -> bytes:
+        """Return an entry with its bodies. What stands in the place of one that was dropped says so."""
+        if not references_of(data):
+            return data
+        entry = msgspec.json.decode(data)
+        for reference in references_of(data):
+            *way, last = reference.at
+            place: Any = entry
+            try:
+                for step in way:
+                    place = place[step]
+                place[last] = self._restored(db, reference, place[last])
+            except (LookupError, TypeError):
+                return data  # not as it was written; `verify` says so
+        del entry[_KEY]
+        return msgspec.json.encode(entry)
+
+    def fault(self, db: sqlite3.Connection, data: bytes) -> str:
+        """Return what is wrong with the bodies of an entry; empty where they are as they were written, or were dropped by us."""
+        for reference in references_of(data):
+            stored = self._read(reference)
+            if stored is None and _dropped(db, reference.sha256) is None:
+                return "has lost a body, which was not dropped by the log itself"
+            if stored is not None and hashlib.sha256(stored).hexdigest() != reference.sha256:
+                return "has a body that is not as it was written"
+        return ""
+
+    def drop(self, db: sqlite3.Connection) -> list[Path]:
+        """Note which bodies are too old, or too many together. Return their files, to be removed once the note is on the disk."""
+        self.grown = False
+        gone: list[Path] = []
+        there = sorted(self._files())
+        if not there:
+            return []
+        total = sum(size for _, size, _ in there)
+        now = self._clock()
+        oldest = now - self._limits.days * _DAY if self._limits.days is not None else float("-inf")
+        for at, size, path in there:
+            if at >= oldest and total <= self._limits.total:
+                break
+            why: Why = "age" if at < oldest else "space"
+            total -= size
+            db.execute("INSERT OR IGNORE INTO dropped VALUES (?, ?, ?)", (path.name, now, why))
+            gone.append(path)
+        return gone
+
+    def _moved(
+        self, value: Any, at: tuple[str | int, ...], found: list[tuple[Reference, bytes]]
+    ) -> Any:
+        if isinstance(value, str):
+            if len(value) > self._limits.inline:
+                found.append(_body(at, value))
+                return value[:_START]
+            return value
+        if not isinstance(value, dict | list):
+            return value
+        before = len(found)
+        moved: Any
+        if isinstance(value, dict):
+            moved = {key: self._moved(part, (*at, key), found) for key, part in value.items()}
+        else:
+            moved = [self._moved(part, (*at, number), found) for number, part in enumerate(value)]
+        open_here = at[-1] in _OPEN if isinstance(value, dict) else at[-1] == _BLOCKS
+        if open_here and len(msgspec.json.encode(moved)) > self._limits.inline:
+            # Many small parts: they go together.
+            del found[before:]
+            found.append(_body(at, value))
+            return type(value)()
+        return moved
+
+    def _restored(self, db: sqlite3.Connection, reference: Reference, start: Any) -> Any:
+        stored = self._read(reference)
+        if stored is not None and hashlib.sha256(stored).hexdigest() == reference.sha256:
+            return msgspec.json.decode(stored)
+        words = _words(reference, stored, _dropped(db, reference.sha256))
+        if isinstance(start, str):
+            return f"{start}… [{words}]"
+        return {"dropped": words} if isinstance(start, dict) else [{"type": "text", "text": words}]
+
+    def _path(self, sha256: str) -> Path:
+        return self.folder / os.path.basename(sha256)
+
+    def _read(self, reference: Reference) -> bytes | None:
+        """The bytes of a body, and some others if it is not as it was written; None where there is no file."""
+        try:
+            packed = self._path(reference.sha256).read_bytes()
+        except OSError:
+            return None
+        try:
+            return zlib.decompressobj().decompress(packed, reference.size + 1)
+        except zlib.error:
+            return b""
+
+    def _write(self, reference: Reference, body: bytes, at: float) -> None:
+        path = self._path(reference.sha256)
+        try:
+            if not path.exists():
+                self.folder.mkdir(mode=0o700, exist_ok=True)
+                _write_new(path, zlib.compress(body, _LEVEL))
+                self.grown = True
+            os.utime(path, (at, at))  # its age counts from the last entry that refers to it
+        except OSError as bad:
+            raise StoreError(f"a large body cannot be written: {bad.strerror}") from None
+
+    def _files(self) -> Iterator[tuple[float, int, Path]]:
+        """When each body was last referred to, its size and its file."""
+        with contextlib.suppress(FileNotFoundError):
+            for found in os.scandir(self.folder):
+                with contextlib.suppress(FileNotFoundError):  # another host was quicker
+                    status = found.stat()
+                    if found.name.startswith(".") and status.st_mtime > time.time() - _DAY:
+                        continue  # it is being written
+                    yield status.st_mtime, status.st_size, Path(found.path)
+
+
+def references_of(data: bytes) -> list[Reference]:
+    """Return the bodies that an entry refers to."""
+    if _MARK not in data:
+        return []
+    try:
+        return msgspec.convert(msgspec.json.decode(data).get(_KEY, []), list[Reference])
+    except msgspec.MsgspecError:
+        return []
+
+
+def remove(files: list[Path]) -> None:
+    """Remove the files of bodies that were dropped."""
+    for path in files:
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+def _body(at: tuple[str | int, ...], value: Any) -> tuple[Reference, bytes]:
+    body = msgspec.json.encode(value)
+    return Reference(at, hashlib.sha256(body).hexdigest(), len(body)), body
+
+
+def _dropped(db: sqlite3.Connection, sha256: str) -> tuple[float, str] | None:
+    rows = db.execute("SELECT at, why FROM dropped WHERE digest = ?", (sha256,)).fetchall()
+    return rows[0] if rows else None
+
+
+def _words(reference: Reference, stored: bytes | None, dropped: tuple[float, str] | None) -> str:
+    what = f"{reference.size:,} bytes, SHA-256 {reference.sha256}"
+    if stored is not None:
+        return f"This body was altered and is not shown: {what}"
+    if dropped is None:
+        return f"This body is missing, and the log did not drop it: {what}"
+    day = time.strftime("%Y-%m-%d", time.localtime(dropped[0]))
+    why = "because of its age" if dropped[1] == "age" else "to save space"
+    return f"This body was dropped on {day} {why}: {what}"
+
+
+def _write_new(path: Path, data: bytes) -> None:
+    """Write a file that is there whole or not at all, also after a crash."""
+    file, name = tempfile.mkstemp(prefix=".", dir=path.parent)
+    try:
+        with os.fdopen(file, "wb") as opened:
+            opened.write(data)
+            opened.flush()
+            os.fsync(opened.fileno())
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
