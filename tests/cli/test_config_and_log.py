@@ -163,6 +163,25 @@ def test_a_log_that_was_changed_is_found_out(kept: Path) -> None:
     assert "3" in done.output
 
 
+def test_a_log_that_was_cut_off_is_found_out_by_an_anchor(kept: Path, tmp_path: Path) -> None:
+    """`--anchor` writes count and head elsewhere, or here, and with `--verify` compares them."""
+    anchors = tmp_path / "anchors.jsonl"
+    done = run("log", "--log", str(kept), "--anchor", str(anchors))
+    assert "4 entries are anchored" in done.output
+    assert run("log", "--log", str(kept), "--anchor", "-").output.startswith('{"entries":4,"head":')
+    done = run("log", "--log", str(kept), "--verify", "--anchor", str(anchors))
+    assert "They agree with" in done.output
+    assert "knows the first 4" in done.output
+    anchors.write_text(anchors.read_text().replace('"entries":4', '"entries":40'))
+    done = run("log", "--log", str(kept), "--verify", "--anchor", str(anchors))
+    assert done.exit_code == 3
+    assert "there were 40, and 4 are left" in done.output
+    anchors.write_text("nothing")
+    done = run("log", "--log", str(kept), "--verify", "--anchor", str(anchors))
+    assert done.exit_code == 1
+    assert "no anchor" in done.output
+
+
 def test_no_log_yet_and_one_that_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert "no log" in run("log").output

@@ -26,7 +26,7 @@ from interlock.host.events import (
     SessionBegan,
     TurnEnded,
 )
-from interlock.host.log import SqliteLog
+from interlock.host.log import BodyLimits, SqliteLog
 from interlock.host.models.scripted import Scripted, call
 from interlock.host.pins import Pins
 from interlock.host.policy import Policy, Rule
@@ -293,7 +293,7 @@ async def test_servers_hear_that_their_folders_are_others(tmp_path: Path) -> Non
 
 async def test_a_log_that_cannot_be_written(tmp_path: Path) -> None:
     """The host goes on, and says so: once while it lasts, and at the end what is lost."""
-    log = SqliteLog(tmp_path / "log.db", again=3600)
+    log = SqliteLog(tmp_path / "log.db", again=3600, bodies=BodyLimits(inline=1_000_000))
     async with scene({"adder": adder()}, ADD, "done", ADD, "done", policy=ALLOW, log=log) as one:
         await log._ask(lambda db: db.execute("PRAGMA max_page_count = 1").fetchall())  # a full disk
         session = one.host.session()

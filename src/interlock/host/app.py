@@ -50,7 +50,7 @@ from .events import (
 )
 from .hub import Hub, Link
 from .hub.hub import DEFAULT_WAIT
-from .log import Log, MemoryLog, Replay
+from .log import Log, LogError, MemoryLog, Replay
 from .loop.budget import Budget
 from .models.seam import Model
 from .naming import server_part, tool_name
@@ -84,6 +84,7 @@ class Host:
         roots: folders that servers may be told of, by server id; "" for all servers. Those of the entries are added.
         ask_to_start: whether the person is asked before a server is started, or reached, by a command or an address that was not approved.
         discovery: the share of a model's context that the list of tools may take; beyond it the model gets a search for tools instead.
+        log_required: whether a call is refused unless the log has written what was decided about it (also `Policy.log_required`).
         secrets: takes secrets out of what faces show and what the log keeps (`SqliteLog(..., redact=secrets)`); those of the servers'
             entries are added to it.
         saved: called with all rules that the person wants remembered for good, whenever one comes or goes.
@@ -107,6 +108,7 @@ class Host:
         roots: Mapping[str, Sequence[str | Path]] = {},
         ask_to_start: bool = True,
         discovery: float = DISCOVERY,
+        log_required: bool = False,
         secrets: Redactor | None = None,
         saved: Callable[[Sequence[Rule]], None] | None = None,
         extensions: Mapping[str, JSONObject] = {},
@@ -117,6 +119,7 @@ class Host:
         self._inside = frozenset(targets)
         self.budget, self.discovery = budget, discovery
         self.policy = policy or Policy()
+        self.log_required = log_required or self.policy.log_required
         self.pins = pins or Pins()
         self._secrets = secrets or Redactor()
         self._secrets.add(*(value for entry in self.config.entries for value in entry.secrets))
@@ -162,6 +165,7 @@ class Host:
             lambda rule: self._save(),
             running,
             self.answering.of,
+            self._unlogged,
         )
 
     # -- beginning and ending -----------------------------------------------------------------------------------
@@ -268,6 +272,16 @@ class Host:
                 hear(noted)
             except Exception:  # a face that fails takes nothing with it
                 log.exception("a listener failed at %s", type(event).__name__)
+
+    async def _unlogged(self) -> str:
+        """Why nothing may be called, where the log has to be written first and cannot be; "" where it may."""
+        if not self.log_required:
+            return ""
+        try:
+            await self.log.flush()
+        except LogError as bad:
+            return f"Nothing is called while the log cannot be written. {bad}"
+        return ""
 
     def listen(self, hear: Hear) -> Callable[[], None]:
         """Hear every event as it happens; what is returned ends it."""

@@ -91,6 +91,7 @@ class Calls:
         remembered: Callable[[Rule], None],
         running: dict[str, list[Wanted]],
         answers: Callable[[str, Wanted], Answers],
+        unlogged: Callable[[], Awaitable[str]],
     ) -> None:
         self._hub, self._toolbox, self._policy, self._desk, self._tell = (
             hub,
@@ -100,6 +101,7 @@ class Calls:
             tell,
         )
         self._remembered, self.running, self._answers = remembered, running, answers
+        self._unlogged = unlogged  # why nothing may be called, as the log cannot be written
         # Not the loop's time: uvloop keeps that for a whole turn, so that calls which are answered in
         # one turn would all have taken as long as the longest.
         self.clock: Callable[[], float] = time.perf_counter
@@ -128,6 +130,10 @@ class Calls:
             arguments, words = await self._admitted(wanted)
             if words:
                 return Outcome(None, words)
+            if words := await self._unlogged():
+                unmade = Outcome(None, words)
+                self._ended(wanted, unmade, None)
+                return unmade
             began = self.clock() - self._desk.asked_seconds(wanted.call)
             outcome = await do(wanted, arguments)
         except asyncio.CancelledError:

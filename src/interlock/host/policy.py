@@ -68,6 +68,7 @@ class Policy:
     Any rule that denies; then any written rule that asks, whatever was remembered; then any that allows, written or remembered; then
     `trusted_read_only` for tools that only read, of trusted servers; then `default`. Where it cannot be told whether a rule that denies
     fits (a relative path under a forbidden folder), the person is asked. `review` are rules of which only the matching counts.
+    With `log_required` nothing is called unless the decision was written to the log: no log, no call.
     """
 
     def __init__(
@@ -77,11 +78,13 @@ class Policy:
         default: Choice = "ask",
         trusted_read_only: Choice = "allow",
         review: Iterable[Rule] = (),
+        log_required: bool = False,
     ) -> None:
         self.rules = tuple(rules)
         self.default: Choice = default
         self.trusted_read_only: Choice = trusted_read_only
         self.review = tuple(review)
+        self.log_required = log_required
         self._always: list[Rule] = []
         self._session: list[Rule] = []
 

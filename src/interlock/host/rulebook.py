@@ -20,7 +20,7 @@ MAX_BYTES = 1 << 20
 MAX_RULES = 1_000
 
 _CHOICES = ("allow", "ask", "deny")
-_TOP = ("default", "trusted_read_only", "rules", "review")
+_TOP = ("default", "trusted_read_only", "log_required", "rules", "review")
 _TEXTS = ("server", "tool", "reason")
 _WRITTEN = ("decision", *_TEXTS, "arguments", *HINTS)
 _SAVED = (*_WRITTEN, "digest")
@@ -34,8 +34,9 @@ class BadPolicy(ValueError):
 def read_policy(text: str, source: str = "the policy") -> Policy:
     """The policy that a text holds, TOML or JSON. Raises BadPolicy.
 
-    `default` and `trusted_read_only` are "allow", "ask" or "deny"; `rules` and `review` are lists of rules (see `Rule`), in TOML
-    `[[rules]]`. A rule under `review` needs no decision. Keys may be written as in TOML (read_only) or as in JSON (readOnly).
+    `default` and `trusted_read_only` are "allow", "ask" or "deny"; `log_required`, true or false, says that nothing is called unless the
+    log has been written; `rules` and `review` are lists of rules (see `Rule`), in TOML `[[rules]]`. A rule under `review` needs no
+    decision. Keys may be written as in TOML (read_only) or as in JSON (readOnly).
     """
     found = _parsed(text, source)
     top = _keys(found, _TOP, source)
@@ -44,6 +45,9 @@ def read_policy(text: str, source: str = "the policy") -> Policy:
             raise BadPolicy(
                 f"{source}: {key} is {_shown(top[key])}: write one of {', '.join(_CHOICES)}"
             )
+    required = top.get("log_required", False)
+    if not isinstance(required, bool):
+        raise BadPolicy(f"{source}: log_required is {_shown(required)}: write true or false")
     default: Choice = top.get("default", "ask")
     reads: Choice = top.get("trusted_read_only", "allow")
     lines = _lines(text, source)
@@ -53,6 +57,7 @@ def read_policy(text: str, source: str = "the policy") -> Policy:
         default=default,
         trusted_read_only=reads,
         review=_rules(top.get("review", []), "review", lines, _WRITTEN),
+        log_required=required,
     )
 
 

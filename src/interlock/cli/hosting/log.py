@@ -12,7 +12,8 @@ import click
 import msgspec
 
 from ...host.events import Noted
-from ...host.log import LogError, SqliteLog, Tampered
+from ...host.log import LogError, SqliteLog, Tampered, read_anchors
+from ...host.log.anchors import line_of, write_anchor
 from .. import exits
 from ..approvals import own_folder
 from ..screen import note, say
@@ -62,11 +63,18 @@ _SHOWN = 160  # characters of an entry on a line
 @click.option(
     "--verify", is_flag=True, help="Go through the whole log and see that it is as it was written."
 )
+@click.option(
+    "--anchor",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Add the log's count and head digest to this file; - for here. With --verify: see that the log has all that the file says.",
+)
 def log(
     path: Path | None,
     sessions: bool,
     export: Path | None,
     verify: bool,
+    anchor: Path | None,
     words: tuple[str, ...],
     **wanted: Any,
 ) -> None:
@@ -76,6 +84,8 @@ def log(
     interlock log flight barcelona --kind callEnded
     interlock log --sessions
     interlock log --session s1a2b3c4 --export trip.jsonl
+    interlock log --anchor /media/stick/log-anchors.jsonl
+    interlock log --verify --anchor /media/stick/log-anchors.jsonl
     """
     place = path or own_folder() / "log.db"
     if not place.is_file():
@@ -88,7 +98,9 @@ def log(
         await kept.open()
         try:
             if verify:
-                return await _verify(kept)
+                return await _verify(kept, anchor)
+            if anchor is not None:
+                return await _anchor(kept, anchor)
             if export is not None:
                 return await _export(kept, export, wanted["session"])
             if sessions:
@@ -105,13 +117,33 @@ def log(
         click.get_current_context().exit(code)
 
 
-async def _verify(kept: SqliteLog) -> int:
+async def _verify(kept: SqliteLog, anchor: Path | None) -> int:
+    anchors = read_anchors(anchor) if anchor is not None else ()
     try:
-        count = await kept.verify()
+        count = await kept.verify(anchors)
     except Tampered as bad:
         note(str(bad), fg="red")
         return exits.REFUSED
     say(f"{count} entries, all as they were written. The last one's digest is {await kept.head()}.")
+    if anchors:
+        last = max(anchors, key=lambda each: each.entries)
+        say(f"They agree with {anchor}, which knows the first {last.entries} ({last.day}).")
+    for why, number in (await kept.dropped()).items():
+        reason = "because of their age" if why == "age" else "to save space"
+        say(f"{number} large bodies were dropped {reason}; their entries and digests are there.")
+    return exits.OK
+
+
+async def _anchor(kept: SqliteLog, path: Path) -> int:
+    anchor = await kept.anchor()
+    if str(path) == "-":
+        say(line_of(anchor).decode().rstrip())
+        return exits.OK
+    try:
+        write_anchor(path, anchor)
+    except OSError as bad:
+        raise LogError(f"{path} cannot be written: {bad.strerror}.") from None
+    note(f"{anchor.entries} entries are anchored in {path}. Keep it where the log is not.")
     return exits.OK
 
 

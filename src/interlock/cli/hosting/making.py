@@ -16,7 +16,7 @@ from ...host.app import DISCOVERY, Host
 from ...host.config import Config, Entry, Input, load_config
 from ...host.events import Notice
 from ...host.hub import Verdicts
-from ...host.log import SqliteLog
+from ...host.log import BodyLimits, SqliteLog
 from ...host.loop.budget import Budget
 from ...host.policy import Policy, Rule
 from ...host.rulebook import BadPolicy, load_policy, read_rules, write_rules
@@ -58,7 +58,10 @@ def host_of(given: Given, *, ask: bool = True, ask_to_start: bool = True) -> Hos
         pins=open_approvals(
             given.lock or paths[0].parent / "interlock.lock", here=paths[0], places=given.places
         ),
-        log=SqliteLog(log, redact=given.secrets),
+        log=SqliteLog(
+            log, redact=given.secrets, bodies=_body_limits(given), anchor=given.log_anchor
+        ),
+        log_required=given.log_required,
         budget=Budget(steps=given.steps) if given.steps is not None else Budget(),
         discovery=DISCOVERY if given.discovery is None else given.discovery,
         roots={"": given.roots} if given.roots else {},
@@ -67,6 +70,16 @@ def host_of(given: Given, *, ask: bool = True, ask_to_start: bool = True) -> Hos
         saved=lambda rules: save_rules(saved, rules),
         hub={"auth": _authorizer, "verdicts": Verdicts(own / "revisions.json")},
     )
+
+
+def _body_limits(given: Given) -> BodyLimits:
+    """What the log keeps of large results."""
+    limits = BodyLimits()
+    if given.log_space is not None:
+        limits = replace(limits, total=int(given.log_space * 1024 * 1024))
+    if given.log_days is not None:
+        limits = replace(limits, days=given.log_days)
+    return limits
 
 
 def config_paths(given: Given) -> tuple[Path, ...]:

@@ -9,6 +9,8 @@ import click
 from msgspec import Struct, field
 
 from ...host.app import DISCOVERY
+from ...host.log import BodyLimits
+from ...host.log.anchors import EVERY
 from ...host.loop.budget import Budget
 from ...host.redaction import Redactor
 
@@ -40,6 +42,19 @@ HOST_OPTIONS = (
         help=f"The share of the model's context above which it gets a search for tools instead of the list.  [{DISCOVERY:g}]",
     ),
     click.option("--log", "log_file", type=_NEW, metavar="FILE", help="The log of all that happens.  [in your data folder]"),
+    click.option("--log-required", is_flag=True, help="Call no tool while the log cannot be written."),
+    click.option(
+        "--log-anchor", type=_NEW, metavar="FILE",
+        help=f"After each {EVERY} entries, add the log's head digest to this file, which belongs on another disk or machine.",
+    ),
+    click.option(
+        "--log-space", type=click.FloatRange(0), metavar="MB",
+        help=f"So much is kept of large results; the oldest are dropped, their entries stay.  [{BodyLimits().total >> 20}]",
+    ),
+    click.option(
+        "--log-days", type=click.FloatRange(0), metavar="DAYS",
+        help=f"So long large results are kept; their entries stay.  [{BodyLimits().days:g}]",
+    ),
 )  # fmt: skip
 
 
@@ -60,6 +75,10 @@ class Given(Struct, kw_only=True):
     roots: tuple[Path, ...]
     lock: Path | None
     log_file: Path | None
+    log_required: bool = False
+    log_anchor: Path | None = None
+    log_space: float | None = None
+    log_days: float | None = None
     steps: int | None = None
     discovery: float | None = None
     answers: dict[str, str] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .anchors import Anchor, read_anchors
 from .bodies import BodyLimits
 from .export import read_export
 from .memory import MemoryLog
@@ -10,6 +11,7 @@ from .seam import Log, LogError, SessionRow, Tampered
 from .sqlite import SqliteLog
 
 __all__ = [
+    "Anchor",
     "BodyLimits",
     "Log",
     "LogError",
@@ -18,5 +20,6 @@ __all__ = [
     "SessionRow",
     "SqliteLog",
     "Tampered",
+    "read_anchors",
     "read_export",
 ]

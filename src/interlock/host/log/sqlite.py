@@ -18,11 +18,12 @@ from interlock.store import StoreError, Writer
 from ..events import AnyEvent, Noted, Notice
 from ..redaction import Redact
 from . import queries, records, tables
+from .anchors import EVERY, Anchor, write_anchor
 from .bodies import Bodies, BodyLimits, remove
 from .export import line
 from .matching import wanted
 from .memory import unheard
-from .seam import LogError, SessionRow
+from .seam import LogError, SessionRow, Tampered
 
 T = TypeVar("T")
 
@@ -42,7 +43,8 @@ class SqliteLog:
     Entries are only ever added: the file refuses to change or to forget one, and each has the digest of all before it, so that `verify`
     finds what was changed by other means. `redact` takes secrets out of every text before it is written; what `note` returns has them
     still. Large texts and JSON values are files in a folder beside the log, of which the entry has the digest; they are dropped by age and
-    by space (`bodies`). Numbers grow within one opening of the file; every opening begins at another billion. `clock` gives seconds of the
+    by space (`bodies`). After each `anchor_every` entries an anchor is added to the file `anchor`, which belongs on another machine or
+    medium, for `verify`. Numbers grow within one opening of the file; every opening begins at another billion. `clock` gives seconds of the
     wall clock.
     """
 
@@ -54,6 +56,8 @@ class SqliteLog:
         clock: Callable[[], float] = time.time,
         again: float = _AGAIN,
         bodies: BodyLimits = BodyLimits(),  # noqa: B008 - a frozen value
+        anchor: str | os.PathLike[str] | None = None,
+        anchor_every: int = EVERY,
     ) -> None:
         self.tell: Callable[[Notice], None] = unheard
         self.path = Path(path).absolute()
@@ -61,6 +65,10 @@ class SqliteLog:
         self._clock = clock
         self._again = again
         self._writer = Writer(self.path, prepare=tables.prepare)
+        self._anchor = Path(anchor).absolute() if anchor is not None else None
+        self._anchor_every = anchor_every
+        self._anchored = 0  # entries at the last anchor
+        self._anchor_fails = False
         self._bodies = Bodies(self.path, bodies, clock)
         self._open = False
         self._worded = False
@@ -90,6 +98,7 @@ class SqliteLog:
             ):
                 pass
             self._last = RUN * await self._ask(tables.next_run)
+            self._anchored = await self._ask(tables.count)
             await self._drop_bodies()
         except BaseException:
             await self._writer.aclose()
@@ -132,6 +141,8 @@ class SqliteLog:
                 )
             )
         finally:
+            if self._anchor is not None and await self._grown():
+                await self._write_anchor(self._anchor)
             self._open = False
             task, self._task = self._task, None
             if task is not None:
@@ -199,10 +210,16 @@ class SqliteLog:
             place = page[-1][0]
         return count
 
-    async def verify(self) -> int:
+    async def anchor(self) -> Anchor:
+        """The count and digest of all entries so far, to be kept elsewhere for `verify`."""
+        await self._settle()
+        return await self._ask(self._made_anchor)
+
+    async def verify(self, anchors: Sequence[Anchor] = ()) -> int:
         """Go through the whole file, and say how many entries it has. Raises Tampered at the first that is not as it was written.
 
-        What cannot be seen is a file of which all that follows some entry was written anew: who wants to see that keeps `head` elsewhere.
+        Without anchors a file passes whose last entries were removed, or written anew, together with all that counts them. With anchors,
+        which were kept where the file was not, the first entries must be those that were anchored.
         """
         await self._settle()
         check = queries.Check(self._bodies)
@@ -211,6 +228,14 @@ class SqliteLog:
         await self._ask(check.end)
         if check.fault is not None:
             raise check.fault
+        for each in sorted(anchors, key=lambda anchor: anchor.entries):
+            digest = await self._ask(partial(tables.digest_at, place=each.entries))
+            if digest is None:
+                words = f"Entries are missing at the end: on {each.day} there were {each.entries:,}, and {check.count:,} are left."
+                raise Tampered(words, place=check.count + 1)
+            if digest.hex() != each.head:
+                words = f"The first {each.entries:,} entries are not those that were there on {each.day}."
+                raise Tampered(words, place=each.entries)
         return check.count
 
     async def dropped(self) -> dict[str, int]:
@@ -252,7 +277,7 @@ class SqliteLog:
                 size += len(data)
             try:
                 # Cancelled here, it is written all the same; that what is there already is passed over.
-                await self._writer.ask(
+                count = await self._writer.ask(
                     lambda db: tables.add(db, batch, self._redact, self._bodies, self._worded)
                 )
             except StoreError as bad:
@@ -264,7 +289,32 @@ class SqliteLog:
             self._can()
         if self._bodies.grown or time.monotonic() - self._dropped_bodies_at > _DROPS:
             await self._drop_bodies()
+        if self._anchor is not None and count - self._anchored >= self._anchor_every:
+            await self._write_anchor(self._anchor)
         return True
+
+    async def _grown(self) -> bool:
+        """Whether there are entries after the last anchor."""
+        with suppress(StoreError):
+            return await self._writer.ask(tables.count) > self._anchored
+        return False
+
+    async def _write_anchor(self, path: Path) -> None:
+        """Add an anchor to the file for them; where that fails, it is said once."""
+        try:
+            made = await self._writer.ask(self._made_anchor)
+            self._anchored = made.entries
+            await asyncio.to_thread(write_anchor, path, made)
+            self._anchor_fails = False
+        except (OSError, StoreError) as bad:
+            why = bad.strerror if isinstance(bad, OSError) else str(bad)
+            if not self._anchor_fails:
+                words = f"The log is not anchored: {path} cannot be written: {why}."
+                self.tell(Notice(level="warning", words=words))
+            self._anchor_fails = True
+
+    def _made_anchor(self, db: sqlite3.Connection) -> Anchor:
+        return Anchor(entries=tables.count(db), head=tables.head(db).hex(), at=self._clock())
 
     async def _drop_bodies(self) -> None:
         """Drop the large bodies that are too old, or too many."""
