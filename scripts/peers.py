@@ -105,6 +105,7 @@ INSTALLERS: dict[str, Callable[[], Path]] = {
     "servers-archived": lambda: install_python("servers-archived"),
     "servers-npm": lambda: install_npm("reference", "peers-servers-npm"),
     "typescript": lambda: install_npm("typescript", "peers-typescript"),
+    "axe": lambda: install_npm("axe", "axe"),
     "conformance": lambda: install_npm("conformance", "conformance", OLDEST_NODE_OF_THE_SUITE),
     "oidc-provider": lambda: install_npm(
         "oidc_provider", "oidc-provider", OLDEST_NODE_OF_THE_SUITE

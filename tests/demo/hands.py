@@ -27,7 +27,7 @@ class Mouse:
 
     async def take(self, row: Any) -> None:
         """Take something of a list, without a look at it."""
-        await self.press(row.locator("xpath=..").get_by_role("checkbox"))
+        await self.press(row.locator("xpath=..").locator("input[type=checkbox]"))
 
     async def answer(self, box: Any, label: str) -> None:
         """Answer a question, once it takes answers."""

@@ -18,7 +18,7 @@ WELCOME = """
   - text: Interlock
   - heading "New conversation" [level=1]
   - button "Search everything"
-  - button /Looks/
+  - button /Appearance/
 - navigation "Conversations and servers":
   - heading "Conversations" [level=2]
   - button "New conversation"
@@ -36,7 +36,7 @@ WELCOME = """
   - button "Log"
 - main:
   - note: /no language model/
-  - heading "What shall be done?" [level=2]
+  - heading "How can I help?" [level=2]
   - list "Prompts to begin with":
     - listitem:
       - button /Plan a vacation/
@@ -218,7 +218,8 @@ async def test_the_focus_is_always_seen(chromium: Any) -> None:
             )
             assert width >= 1, name
             seen.append(name)
-        assert seen[:2] == ["Skip to the message box", "Search everything"]
+        assert seen[0] == "Skip to the message box"
+        assert seen[1].startswith("Search everything")
         assert len(set(seen)) == len(seen)
         await page.keyboard.press("Shift+Tab")
 

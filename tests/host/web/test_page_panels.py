@@ -222,9 +222,9 @@ async def test_light_and_dark_follow_the_system_until_told_otherwise(chromium: A
         page = await stage.page(dark=True)
         paper = "getComputedStyle(document.body).backgroundColor"
         dark = await page.evaluate(paper)
-        await page.get_by_role("button", name="Looks: as the system has it. Change").click()
+        await page.get_by_role("button", name="Appearance: follows the system. Change").click()
         light = await page.evaluate(paper)
         assert light != dark
         await page.reload()
-        await page.get_by_role("button", name="Looks: light. Change").wait_for()
+        await page.get_by_role("button", name="Appearance: light. Change").wait_for()
         assert await page.evaluate(paper) == light

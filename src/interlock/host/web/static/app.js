@@ -16,20 +16,46 @@ import { asks, current, demo, drawer, elsewhere, hostQuestions, models, open, ov
 
 const OVERLAYS = { commands: Commands, prompts: Prompts, resources: Resources, call: CallByHand };
 const PANELS = { server: ["Server", ServerPanel], roots: ["Folders", RootsPanel], rules: ["Rules", RulesPanel], audit: ["Log", AuditPanel] };
-const LOOKS = { "": ["half", "as the system has it"], light: ["sun", "light"], dark: ["moon", "dark"] };
+const LOOKS = { "": ["half", "follows the system"], light: ["sun", "light"], dark: ["moon", "dark"] };
 
 /** Open the palette, drawer or panel, and close what is open. */
 const close = () => { overlay.value = null; };
 
+const MAC = /Mac/.test(navigator.platform);
+
+/** What the bar calls the conversation. */
+function heading() {
+  const session = sessions.value.find((one) => one.id === current.value);
+  if (session) return html`<${Say} text=${session.title || "Conversation"} />`;
+  return current.value ? "Earlier conversation" : "New conversation";
+}
+
 function Bar() {
   const [icon, words] = LOOKS[looks.value];
-  const session = sessions.value.find((one) => one.id === current.value);
-  return html`<header class="bar"><${IconButton} name="menu" label="Conversations and servers" class="only-narrow" aria-expanded=${drawer.value ? "true" : "false"} onClick=${() => { drawer.value = !drawer.value; }} />
-    <span class="brand"><img src="static/icon.svg" alt="" width="24" height="24" /><span class="brand-name">${title.value}</span></span>
-    <h1 class="bar-title">${session ? html`<${Say} text=${session.title || "Conversation"} />` : current.value ? "Earlier conversation" : "New conversation"}</h1>
-    <span class="grow"></span>
-    <button type="button" class="small quiet search-all" aria-label="Search everything" onClick=${() => { overlay.value = { name: "commands" }; }}><${Icon} name="search" /><span class="wide-only">Search</span><kbd aria-hidden="true" class="wide-only">${/Mac/.test(navigator.platform) ? "⌘K" : "Ctrl K"}</kbd></button>
-    <${IconButton} name=${icon} label=${`Looks: ${words}. Change`} onClick=${next} /></header>`;
+  const search = () => { overlay.value = { name: "commands" }; };
+  return html`
+    <header class="bar">
+      <${IconButton}
+        name="menu"
+        label="Conversations and servers"
+        class="only-narrow"
+        aria-expanded=${drawer.value ? "true" : "false"}
+        onClick=${() => { drawer.value = !drawer.value; }}
+      />
+      <span class="brand">
+        <img src="static/icon.svg" alt="" width="24" height="24" />
+        <span class="brand-name">${title.value}</span>
+      </span>
+      <h1 class="bar-title">${heading()}</h1>
+      <span class="grow"></span>
+      <button type="button" class="small quiet search-all" onClick=${search}>
+        <${Icon} name="search" />
+        <span class="hidden-text">Search everything</span>
+        <span class="wide-only" aria-hidden="true">Search</span>
+        <kbd class="wide-only" aria-hidden="true">${MAC ? "⌘K" : "Ctrl K"}</kbd>
+      </button>
+      <${IconButton} name=${icon} label=${`Appearance: ${words}. Change`} onClick=${next} />
+    </header>`;
 }
 
 /** What must be known of all that is shown: a model that is none, a demonstration, a line that is lost. */

@@ -178,28 +178,94 @@ export function Conversation({ id }) {
     setAway(!near);
   };
   const loaded = shown.loaded.value;
-  return html`<div class="log-frame"><div ref=${box} class="log" onScroll=${scrolled} role="log" aria-label="Conversation" aria-live="polite" tabindex="0">
-    <div ref=${inner} class="log-inner" role="list">
-      ${loaded === "loading" && !shown.items.value.length && html`<p class="quiet center">Reading the conversation …</p>`}
-      ${loaded === "failed" && html`<div class="center"><p class="wrong" role="alert"><${Say} text=${shown.words.value} /></p><div class="buttons"><button type="button" onClick=${() => shown.load()}>Try again</button><button type="button" class="quiet" onClick=${() => open("")}>New conversation</button></div></div>`}
-      <${Items} items=${shown.items} />
-    </div></div>
-    ${away && html`<button type="button" class="to-end" onClick=${down}>To the end</button>`}</div>`;
+  const empty = !shown.items.value.length;
+  return html`
+    <div class="log-frame">
+      <h2 class="hidden-text">Conversation</h2>
+      <div
+        ref=${box}
+        class="log"
+        onScroll=${scrolled}
+        role="log"
+        aria-label="Conversation"
+        aria-live="polite"
+        tabindex="0"
+      >
+        <div ref=${inner} class="log-inner" role="list">
+          ${loaded === "loading" && empty && html`<p class="quiet center">Reading the conversation …</p>`}
+          ${loaded === "failed" && html`<${Unread} of=${shown} />`}
+          <${Items} items=${shown.items} />
+        </div>
+      </div>
+      ${away && html`<button type="button" class="to-end" onClick=${down}>To the end</button>`}
+    </div>`;
 }
 
-/** What is there before anything was said. */
-export function Welcome() {
+/** The conversation could not be read. */
+const Unread = ({ of }) => html`
+  <div class="center">
+    <p class="wrong" role="alert"><${Say} text=${of.words.value} /></p>
+    <div class="buttons">
+      <button type="button" onClick=${() => of.load()}>Try again</button>
+      <button type="button" class="quiet" onClick=${() => open("")}>New conversation</button>
+    </div>
+  </div>`;
+
+/** What the servers offer and when you are asked, before anything was said. */
+function Readiness() {
+  if (barred.value) return html`<p class="wrap"><${Say} text=${barred.value} /></p>`;
+  if (!servers.value.length) return html`<p class="quiet">No server is configured yet.</p>`;
   const up = servers.value.filter((server) => server.state === "up");
-  const prompts = up.flatMap((server) => (server.prompts ?? []).filter((prompt) => !prompt.blocked).map((prompt) => ({ server: server.id, prompt }))).slice(0, 6);
-  const trusted = up.filter((server) => server.trusted).map((server) => server.id);
   const total = up.reduce((sum, server) => sum + (server.tools?.length ?? 0), 0);
-  return html`<div class="log-frame"><div class="log welcome" tabindex="-1"><div class="welcome-inner">
-    <h2>What shall be done?</h2>
-    ${barred.value ? html`<p class="wrap"><${Say} text=${barred.value} /></p>` : html`<p class="quiet">${servers.value.length ? `${up.length} of ${several(servers.value.length, "server")} ready, with ${several(total, "tool")}. You are asked before a tool is called, unless a rule decides.${trusted.length ? ` What only reads may be called unasked on servers that you trust: ${trusted.map(visible).join(", ")}.` : ""}` : "No server is configured yet."}</p>`}
-    ${prompts.length > 0 && html`<div class="starters" role="list" aria-label="Prompts to begin with">${prompts.map(({ server, prompt }) => html`<div role="listitem" key=${server + prompt.name}><button type="button" class="starter" onClick=${() => { overlay.value = { name: "prompts", server, prompt: prompt.name }; }}>
-      <strong><${Say} text=${prompt.title || prompt.name} /></strong><span class="quiet"><${Say} text=${prompt.description ?? ""} /></span><${From} server=${server} /></button></div>`)}</div>`}
-    <p class="quiet keys"><kbd>/</kbd> prompts <kbd>@</kbd> resources <kbd>${/Mac/.test(navigator.platform) ? "⌘" : "Ctrl"} K</kbd> everything</p>
-  </div></div></div>`;
+  const trusted = up.filter((server) => server.trusted).map((server) => visible(server.id));
+  const asked = "You are asked before a tool is called, unless a rule decides.";
+  const unasked = `Read-only tools of servers that you trust are called without asking: ${trusted.join(", ")}.`;
+  return html`
+    <p class="quiet">
+      ${`${up.length} of ${several(servers.value.length, "server")} ready, with ${several(total, "tool")}. ${asked} `}
+      ${trusted.length > 0 && unasked}
+    </p>`;
+}
+
+/** A prompt to begin with. */
+function Starter({ server, prompt }) {
+  const choose = () => { overlay.value = { name: "prompts", server, prompt: prompt.name }; };
+  return html`
+    <div role="listitem">
+      <button type="button" class="starter" onClick=${choose}>
+        <strong><${Say} text=${prompt.title || prompt.name} /></strong>
+        <span class="quiet"><${Say} text=${prompt.description ?? ""} /></span>
+        <${From} server=${server} />
+      </button>
+    </div>`;
+}
+
+const STARTERS = 6;
+
+/** The page before anything was said. */
+export function Welcome() {
+  const prompts = servers.value
+    .filter((server) => server.state === "up")
+    .flatMap((server) => (server.prompts ?? []).map((prompt) => ({ server: server.id, prompt })))
+    .filter(({ prompt }) => !prompt.blocked)
+    .slice(0, STARTERS);
+  return html`
+    <div class="log-frame">
+      <div class="log welcome" tabindex="-1">
+        <div class="welcome-inner">
+          <h2>How can I help?</h2>
+          <${Readiness} />
+          ${prompts.length > 0 && html`
+            <div class="starters" role="list" aria-label="Prompts to begin with">
+              ${prompts.map((one) => html`<${Starter} key=${one.server + one.prompt.name} ...${one} />`)}
+            </div>`}
+          <p class="quiet keys">
+            <kbd>/</kbd> prompts <kbd>@</kbd> resources
+            <kbd>${/Mac/.test(navigator.platform) ? "⌘" : "Ctrl"} K</kbd> search
+          </p>
+        </div>
+      </div>
+    </div>`;
 }
 
 /** Say something, in the conversation that is open or in a new one. @param {string} act @param {any} body @param {string} model */

@@ -149,8 +149,33 @@ function Leaf({ server, node, level, shown, chosen, onShow, onToggle }) {
   const { uri, name, title } = node.leaf;
   const one = { server, uri, title: title || name || uri };
   const taken = chosen.some((each) => same(each, one));
-  return html`<div role="none" class=${cls("row-frame", indent(level - 1))}><input type="checkbox" checked=${taken} tabindex="-1" aria-label=${`Attach ${visible(one.title)}`} onChange=${() => onToggle(one)} />
-    <div role="treeitem" aria-level=${level} data-leaf="yes" tabindex="-1" aria-selected=${shown && same(shown, one) ? "true" : "false"} aria-checked=${taken ? "true" : "false"} class=${cls("row", shown && same(shown, one) && "is-shown")} title=${visible(uri)} onClick=${() => onShow(one)}><${Icon} name="file" /><span class="grow"><${Say} text=${one.title} /> <code class="quiet"><${Say} text=${node.label} /></code></span></div></div>`;
+  const isShown = shown && same(shown, one);
+  // The box is for the pointer: the row itself says whether it is chosen, and Space chooses it.
+  return html`
+    <div role="none" class=${cls("row-frame", indent(level - 1))}>
+      <input
+        type="checkbox"
+        checked=${taken}
+        tabindex="-1"
+        aria-hidden="true"
+        aria-label=${`Attach ${visible(one.title)}`}
+        onChange=${() => onToggle(one)}
+      />
+      <div
+        role="treeitem"
+        aria-level=${level}
+        data-leaf="yes"
+        tabindex="-1"
+        aria-selected=${isShown ? "true" : "false"}
+        aria-checked=${taken ? "true" : "false"}
+        class=${cls("row", isShown && "is-shown")}
+        title=${visible(uri)}
+        onClick=${() => onShow(one)}
+      >
+        <${Icon} name="file" />
+        <span class="grow"><${Say} text=${one.title} /> <code class="quiet"><${Say} text=${node.label} /></code></span>
+      </div>
+    </div>`;
 }
 
 /** A look into a resource. */
