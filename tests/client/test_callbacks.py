@@ -251,6 +251,30 @@ async def test_a_function_that_is_too_slow_does_not_fill_the_memory(
     assert caplog.text.count("is too slow") == 1
 
 
+async def test_what_waits_for_a_slow_function_is_bounded_in_bytes(
+    caplog: pytest.LogCaptureFixture,
+):
+    """Large messages fill 8 MiB long before there are many; how many were missed is told."""
+    heard: list[Any] = []
+    gate = asyncio.Event()
+
+    async def hear(params: Any) -> None:
+        await gate.wait()
+        heard.append(params)
+
+    callbacks = Callbacks()
+    message = t.LoggingMessageNotificationParams(level="error", data="x" * 1024 * 1024)
+    for _ in range(100):
+        callbacks.call(hear, message)
+    gate.set()
+    await callbacks.finished()
+    assert len(heard) == 8
+    assert "missed 92 notifications" in caplog.text
+    callbacks.call(hear, message)
+    await callbacks.finished()
+    assert len(heard) == 9
+
+
 async def test_a_function_that_cancels_itself_does_not_stop_the_others():
     """The next notification is told."""
     heard: list[int] = []

@@ -94,6 +94,29 @@ async def test_a_change_that_waits_is_not_noted_twice(revision: str):
 
 
 @BOTH
+async def test_changes_that_nobody_looks_at_are_bounded(
+    revision: str, caplog: pytest.LogCaptureFixture
+):
+    """Of one resource after another, 8 MiB wait; how many more there were is told."""
+    async with (
+        peer_of(revision) as peer,
+        Client(peer.channel) as client,
+        client.watch(resources=["shop://shelf"]) as watch,
+    ):
+        long = "x" * 100_000
+        for n in range(100):
+            tell(peer, "notifications/resources/updated", {"uri": f"shop://shelf/{n:03}{long}"})
+        for _ in range(500):  # all that was told comes in
+            await asyncio.sleep(0)
+        fit = 8 * 1024 * 1024 // (100_000 + 200 + 16)
+        heard = [await anext(watch) for _ in range(fit)]
+        assert len(set(heard)) == fit
+        tell(peer, "notifications/resources/updated", {"uri": "shop://shelf"})
+        assert await anext(watch) == Changed("resource", "shop://shelf")
+    assert f"{100 - fit} changes were dropped" in caplog.text
+
+
+@BOTH
 async def test_one_uri_alone(revision: str):
     """Text is one URI, not a list of letters."""
     async with (

@@ -524,3 +524,46 @@ async def test_the_end_of_a_visit(revision: str):
     assert ids == {"2025-06-18": [], R4: ["here"], NEWEST: [None]}[revision]
     done = t.ElicitationCompleteNotificationParams(elicitation_id="here")
     assert heard == ([("notifications/elicitation/complete", done)] if revision == R4 else [])
+
+
+async def test_a_thread_that_reports_without_end_waits_for_the_loop() -> None:
+    """What it has handed over and nobody has taken stays small, however quick it is."""
+    server = Server("quick")
+    most = 0
+    waiting = 0
+    counting = threading.Lock()
+    loop = asyncio.get_running_loop()
+    hand_over = loop.call_soon_threadsafe
+
+    def counted(callback: Any, *args: Any, **options: Any) -> Any:
+        nonlocal most, waiting
+
+        def run() -> None:
+            nonlocal waiting
+            with counting:
+                waiting -= 1
+            callback(*args)
+
+        with counting:
+            waiting += 1
+            most = max(most, waiting)
+        return hand_over(run, **options)
+
+    @server.tool
+    def report(ctx: Context) -> str:
+        for n in range(20_000):
+            ctx.progress(n)
+        return "done"
+
+    heard: list[float] = []
+    async with Client(server) as client:
+        loop.call_soon_threadsafe = counted  # type: ignore[method-assign]  # it is put back below
+        try:
+            result = await client.call_tool(
+                "report", on_progress=lambda x: heard.append(x.progress)
+            )
+        finally:
+            del loop.call_soon_threadsafe  # type: ignore[attr-defined]  # the instance's own
+    assert result.text == "done"
+    assert heard == list(range(20_000))
+    assert most < 1000

@@ -378,7 +378,7 @@ async def test_a_peer_that_does_not_read_is_told_less() -> None:
         lambda frames: out.extend(f for _, f in frames),
         queued=lambda: queued[0],
     )
-    for queued[0], told in ((0, 4), (MOST_QUEUED, 4), (MOST_QUEUED + 1, 2)):
+    for queued[0], told in ((0, 4), (MOST_QUEUED - 10_000, 4), (MOST_QUEUED + 1, 2)):
         out.clear()
         params = {"name": "x", "_meta": {"progressToken": 1}}
         serving.receive([stamped(1, "tools/call", params)])
@@ -692,3 +692,40 @@ async def test_a_call_without_progress_passes_no_barrier() -> None:
     await turns(5)
     assert len(barriers) == 1
     assert sum(sent) == 15
+
+
+@pytest.mark.parametrize("method", ["notifications/progress", "notifications/message"])
+@pytest.mark.parametrize("size", [10, 100_000])
+async def test_what_waits_is_bounded_within_one_turn_of_the_loop(
+    method: str, size: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A tool that never lets the loop go on sends 8 MiB; the rest is counted, and logged."""
+    many = 3 * MOST_QUEUED // (size + 100)
+    sent: list[int] = []
+    words_of = "w" * size
+
+    async def handler(x: Exchange) -> AnyResult:
+        params: Any = (
+            t.ProgressNotificationParams(progress_token=1, progress=1, message=words_of)
+            if method == "notifications/progress"
+            else t.LoggingMessageNotificationParams(level="error", data=words_of)
+        )
+        for _ in range(many):
+            x.notify(method, params)
+        return text("x")
+
+    serving = Serving(
+        handler,
+        ServerConnection(identity()),
+        lambda out: sent.extend(len(frame) for _, frame in out),
+    )
+    params = {"name": "x", "_meta": {"progressToken": 1}}
+    serving.receive([stamped(1, "tools/call", params)])
+    while not sent:
+        await turns(1)
+    assert MOST_QUEUED - 2 * (size + 200) < sum(sent) < MOST_QUEUED + 2 * (size + 200)
+    assert serving.dropped == many - (len(sent) - 1)
+    await serving.aclose()
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == 2
+    assert f"{serving.dropped} progress and log messages were dropped" in told[1]

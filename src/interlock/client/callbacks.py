@@ -9,11 +9,14 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from ..wire.codec import encode
+
 log = logging.getLogger("interlock.client")
 
 Callback = Callable[..., Awaitable[object] | None]
 
 _MOST_WAITING = 10_000  # notifications that wait for an async function; more are dropped
+_MOST_BYTES = 8 * 1024 * 1024  # that these have as JSON
 _CLOSING_SECONDS = 5.0  # that functions have to finish once the client closes
 
 
@@ -24,20 +27,24 @@ class Callbacks:
     what comes after it waits until it is done, in a task of its own that exists only as long as anything waits.
     """
 
-    __slots__ = ("_dropped", "_task", "_waiting")
+    __slots__ = ("_bytes", "_dropped", "_task", "_waiting")
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[Callback, tuple[Any, ...]]] = deque()
+        self._waiting: deque[tuple[Callback, tuple[Any, ...], int]] = deque()
+        self._bytes = 0  # of what waits
         self._task: asyncio.Task[None] | None = None
-        self._dropped = False
+        self._dropped = 0
 
     def call(self, function: Callback, *args: Any) -> None:
         """Call a function, now or after those that were called before it; it never raises."""
         if self._task is not None:
-            if len(self._waiting) < _MOST_WAITING:
-                self._waiting.append((function, args))
-            elif not self._dropped:
-                self._dropped = True
+            size = sum(len(encode(arg)) for arg in args)
+            if len(self._waiting) < _MOST_WAITING and self._bytes + size <= _MOST_BYTES:
+                self._waiting.append((function, args, size))
+                self._bytes += size
+                return
+            self._dropped += 1
+            if self._dropped == 1:
                 log.warning("%s is too slow: notifications are dropped", _name(function))
             return
         try:
@@ -66,10 +73,14 @@ class Callbacks:
                     log.exception("the callback %s failed", _name(function))
                 if not self._waiting:
                     return
-                function, args = self._waiting.popleft()
+                function, args, size = self._waiting.popleft()
+                self._bytes -= size
                 begun = None
         finally:
             self._task = None
+            if self._dropped > 1:
+                log.warning("%s missed %d notifications", _name(function), self._dropped)
+            self._dropped = 0
 
     async def finished(self) -> None:
         """Wait until every function that was called has returned; a wait that is cancelled cancels them."""
@@ -83,6 +94,7 @@ class Callbacks:
     def cancel(self) -> None:
         """Give up what still runs and what waits."""
         self._waiting.clear()
+        self._bytes = 0
         if self._task is not None and self._task is not asyncio.current_task():
             self._task.cancel()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,6 +17,10 @@ from ..wire.revisions import Era
 if TYPE_CHECKING:
     from .app import Client
 
+log = logging.getLogger("interlock.client")
+
+_MOST_HELD = 8 * 1024 * 1024  # bytes of changes that nobody has looked at
+_CHANGE = 200  # bytes of one, besides its URI
 _KINDS: dict[str, Literal["tools", "prompts", "resources", "resource"]] = {
     "notifications/tools/list_changed": "tools",
     "notifications/prompts/list_changed": "prompts",
@@ -41,6 +46,8 @@ class Watch:
         self.wanted, self.honoured = wanted, t.SubscriptionFilter()
         self._client, self._others = client, others
         self._pending: dict[Changed, None] = {}
+        self._held = 0  # bytes of what is pending
+        self._dropped = 0
         self._stirred = asyncio.Event()
         self._acknowledged = asyncio.Event()
         self._over: BaseException | None = None
@@ -61,6 +68,10 @@ class Watch:
             await self._stirred.wait()
         change = next(iter(self._pending))
         del self._pending[change]
+        self._held -= _CHANGE + len(change.uri or "")
+        if not self._pending and self._dropped:
+            log.warning("%d changes were dropped", self._dropped)
+            self._dropped = 0
         return change
 
     def hear(self, method: str, params: Any) -> None:
@@ -72,8 +83,20 @@ class Watch:
         elif (kind := _KINDS.get(method)) is not None and self._wants(
             kind, getattr(params, "uri", None)
         ):
-            self._pending[Changed(kind, getattr(params, "uri", None))] = None
+            self._note(Changed(kind, getattr(params, "uri", None)))
             self._stirred.set()
+
+    def _note(self, change: Changed) -> None:
+        size = _CHANGE + len(change.uri or "")
+        if change in self._pending:
+            return
+        if self._held + size > _MOST_HELD:
+            self._dropped += 1
+            if self._dropped == 1:
+                log.warning("changes are dropped: more than %d bytes of them wait", _MOST_HELD)
+            return
+        self._pending[change] = None
+        self._held += size
 
     def _wants(self, kind: str, uri: str | None) -> bool:
         wanted = self.wanted

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 else:
     State = TypeVar("State")  # Python knows defaults of type variables from 3.13 on only
 T = TypeVar("T")
+_HANDED_OVER_AT_ONCE = 256  # notifications of a thread, until it waits for the loop to take them
+_PATIENCE = 10.0  # seconds that it waits
 _RANK = {level: n for n, level in enumerate(LOGGING_LEVELS)}
 
 
@@ -96,6 +98,7 @@ class Context(Generic[State]):
 
     def __init__(self, exchange: Exchange, server: Server, loop: asyncio.AbstractEventLoop) -> None:
         self._exchange, self._loop = exchange, loop
+        self._handed_over = 0  # notifications of other threads
         self._thread = threading.get_ident()
         self._last_progress: float | None = None
         self._pauses: Callable[[bool], None] | None = None
@@ -180,8 +183,13 @@ class Context(Generic[State]):
     def _notify(self, method: str, params: Any) -> None:
         if threading.get_ident() == self._thread:
             self._exchange.notify(method, params)
-        else:
-            self._loop.call_soon_threadsafe(self._exchange.notify, method, params)
+            return
+        self._loop.call_soon_threadsafe(self._exchange.notify, method, params)
+        self._handed_over += 1
+        if self._handed_over % _HANDED_OVER_AT_ONCE == 0:
+            taken = threading.Event()
+            self._loop.call_soon_threadsafe(taken.set)
+            taken.wait(_PATIENCE)  # else a quick thread would fill the memory with what waits
 
     async def disconnect(self, *, retry_ms: int | None = None) -> bool:
         """Let the client go for now, where it can come back: its event stream is closed, and the rest waits for it in the event log.

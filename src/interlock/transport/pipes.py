@@ -75,6 +75,30 @@ def _is_deserted(fd: int) -> bool:
     return any(event & select.POLLERR for _, event in watch.poll(0))
 
 
+def _chunks(frames: list[Frame]) -> list[memoryview]:
+    """The bytes of many frames: small ones joined, large ones as they are, for a copy costs."""
+    chunks: list[memoryview] = []
+    small: list[Frame] = []
+    held = 0
+    for frame in frames:
+        if len(frame) >= _JOIN_UP_TO // 4:
+            if small:
+                chunks.append(memoryview(b"\n".join(small) + b"\n"))
+                small = []
+                held = 0
+            chunks += (memoryview(frame), memoryview(b"\n"))
+            continue
+        small.append(frame)
+        held += len(frame)
+        if held >= _JOIN_UP_TO:
+            chunks.append(memoryview(b"\n".join(small) + b"\n"))
+            small = []
+            held = 0
+    if small:
+        chunks.append(memoryview(b"\n".join(small) + b"\n"))
+    return chunks
+
+
 def _size(frames: list[Frame]) -> int:
     """The bytes that frames take, with their newlines."""
     return sum(map(len, frames)) + len(frames)
@@ -182,7 +206,7 @@ class PipeChannel:
         if total <= _JOIN_UP_TO:
             chunks = [memoryview(b"\n".join(frames) + b"\n")]
         else:
-            chunks = [part for frame in frames for part in (memoryview(frame), memoryview(b"\n"))]
+            chunks = _chunks(frames)
             self._note_large()
         idle = not self._out
         self._out.extend(chunks)

@@ -44,9 +44,9 @@ log = logging.getLogger("interlock.server")
 
 DEFAULT_MOST_CALLS = 4096
 _CLEAN_UP = 5.0  # seconds that cancelled calls have to put things in order
-MOST_QUEUED = (
-    8 * 1024 * 1024
-)  # bytes beyond which a peer that does not read is told less: no progress, no log
+MOST_QUEUED = 8 * 1024 * 1024
+"""Bytes that wait for a peer, beyond which it is sent no more progress and log messages."""
+
 _DROPPABLE = frozenset({"notifications/progress", "notifications/message"})
 Sent = tuple[Route, Frame]
 Transmit = Callable[[list[Sent]], None]
@@ -74,9 +74,11 @@ class Serving:
         "_taking",
         "_transmit",
         "_transport",
+        "_unflushed",
         "_waiting",
         "connection",
         "denied",
+        "dropped",
         "handler",
         "most_calls",
         "running",
@@ -115,6 +117,8 @@ class Serving:
         ] = {}  # a set would be three times as large, and there are many of these
         self._loop = asyncio.get_running_loop()
         self._flush_is_due = False
+        self._unflushed = 0  # bytes of notifications that the next flush sends
+        self.dropped = 0  # progress and log messages, because too much waited
         self._taking = False  # frames are being taken in, and a flush follows
         self._closed = False
 
@@ -137,6 +141,7 @@ class Serving:
     def flush(self) -> None:
         """Send what is to be sent, now."""
         self._flush_is_due = False
+        self._unflushed = 0
         out = self.connection.outgoing()
         if not out:
             return
@@ -169,6 +174,10 @@ class Serving:
     async def aclose(self, grace: float = 0.0) -> None:
         """The peer has gone: let running calls finish for `grace` seconds, then cancel what is left and give it time to clean up."""
         self._closed = True
+        if self.dropped > 1:
+            log.warning(
+                "%d progress and log messages were dropped on this connection", self.dropped
+            )
         finishing = [task for id, task in self.running.items() if not isinstance(id, SessionListen)]
         if grace > 0 and finishing:
             await asyncio.wait(finishing, timeout=grace)
@@ -299,16 +308,29 @@ class Serving:
             waiting.set_result(event.answer)
 
     def _notify(self, id: CallId, token: t.ProgressToken | None, method: str, params: Any) -> None:
-        if self._closed or (method in _DROPPABLE and self._queued() > MOST_QUEUED):
+        if self._closed:
+            return
+        if method in _DROPPABLE and self._queued() + self._unflushed > MOST_QUEUED:
+            self._drop()
             return
         if method == "notifications/progress" and params.progress_token != token:
             if token is None:
                 return  # nobody asked for it
             params = replace(params, progress_token=token)  # it comes from another conversation
         sent = self.connection.notify(id, method, params)
+        self._unflushed += sent
         if sent and self._barrier is not None and method == "notifications/progress":
             self._reported.add(id)
         self._flush_soon()
+
+    def _drop(self) -> None:
+        self.dropped += 1
+        if self.dropped == 1:
+            log.warning(
+                "progress and log messages are dropped: %d bytes wait for a client that does not"
+                " take them in",
+                MOST_QUEUED,
+            )
 
     async def _ask(self, id: CallId, request: t.InputRequest) -> t.InputResponse:
         asked = self.connection.ask(id, request)
