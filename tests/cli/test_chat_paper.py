@@ -111,7 +111,7 @@ def questions(text: str) -> list[q.AnyQuestion]:
     common: Any = {"id": "q1", "server": text, "warnings": warned}
     return [
         q.StartQuestion(**common, command=text, source=text, variables=(text,), roots=(text,), trusted=True),
-        q.PinQuestion(**common, kind="tool", name=text, was=text, now=f"{text}!"),
+        q.PinQuestion(**common, changes=(q.FeatureChange(kind="tool", name=text, was=text, now=f"{text}!"),)),
         q.CallQuestion(
             **common, tool=text, title=f"{text}.", description=text, arguments={text: [text, {text: text}]}, why=text,
             input_schema={"title": text}, annotations=ToolAnnotations(title=text),

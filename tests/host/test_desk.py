@@ -14,6 +14,7 @@ from interlock.host.events import Answered, Asked, Event
 from interlock.host.questions import (
     CallQuestion,
     Decision,
+    FeatureChange,
     Filled,
     FormQuestion,
     NotAnswered,
@@ -30,7 +31,7 @@ from tests.host.scene import NO, YES, Sitting, turns
 RESULT = CreateMessageResult(role="assistant", content=[], model="m")
 QUESTIONS = [
     StartQuestion(id="start", command="python server.py"),
-    PinQuestion(id="pin", kind="tool", name="add", was="", now="{}"),
+    PinQuestion(id="pin", changes=(FeatureChange(kind="tool", name="add", was="", now="{}"),)),
     CallQuestion(id="call", tool="add", title="Add"),
     ResultQuestion(id="result", tool="add", title="Add", result=CallToolResult(content=[])),
     SampleQuestion(

@@ -14,7 +14,7 @@ from interlock.host.events import Pinned
 from interlock.host.hub import Bounds
 from interlock.host.models.scripted import call
 from interlock.host.pins import Pins
-from interlock.host.questions import Answer, NotAnswered
+from interlock.host.questions import Answer, Decision, NotAnswered
 from tests.host.scene import ALLOW, NO, YES, Scene, Sitting, adder, given, last, scene, turns
 
 ADD = call("adder__add", a=1, b=2)
@@ -72,10 +72,11 @@ async def test_a_description_that_changes_after_approval(revision: str, answer: 
         session = one.host.session()
         poison(server)
         question = await sitting.until("pin")
-        assert (question.server, question.kind, question.name) == ("adder", "tool", "add")
-        assert "Add two numbers." in question.was
-        assert "id_rsa" not in question.was
-        assert "id_rsa" in question.now
+        (change,) = question.changes
+        assert (question.server, change.kind, change.name) == ("adder", "tool", "add")
+        assert "Add two numbers." in change.was
+        assert "id_rsa" not in change.was
+        assert "id_rsa" in change.now
         await session.say("add")
         assert offered(one) == []
         assert one.ended() == ["proposed adder__add", "refused by pin", "error"]
@@ -122,9 +123,93 @@ async def test_added_tools_wait_for_the_person() -> None:
     async with scene({"adder": server}, "x", person=sitting, hub=AT_ONCE) as one:
         server.add_tool(evil, name="more")
         await free(one, "adder__more")
-        (question,) = sitting.asked
-        assert (question.name, question.was) == ("more", "")
+        (change,) = sitting.asked[0].changes
+        assert (change.name, change.was) == ("more", "")
         assert pinned(one)[1:] == ["tool more blocked", "tool more approved"]
+
+
+async def harmless(a: int) -> str:
+    """Count."""
+    return "counted"
+
+
+def grow(server: Server, count: int) -> None:
+    """Add tools, one of which is poisoned."""
+    for number in range(count):
+        server.add_tool(evil if number == count // 2 else harmless, name=f"tool_{number:03}")
+
+
+async def test_all_new_tools_are_one_question() -> None:
+    """`TOL-22`: two hundred new tools are one question with one answer; the flagged ones stand first, with their warnings."""
+    server = adder()
+    gate = asyncio.Event()
+
+    async def decide(_: Any) -> Answer:
+        await gate.wait()
+        return YES
+
+    sitting = Sitting(pin=decide)
+    async with scene({"adder": server}, "x", person=sitting, hub=AT_ONCE) as one:
+        grow(server, 200)
+        question = await sitting.until("pin")
+        if len(question.changes) < 200:  # the first of them were quicker than the rest
+            gate.set()
+            question = await sitting.until("pin", 2)
+        gate.set()
+        names = [change.name for change in question.changes]
+        flagged = [change.name for change in question.changes if change.warnings]
+        assert flagged == ["tool_100"]
+        assert names[0] == "tool_100"
+        assert "1 of " in question.warnings[0].words
+        await one.until(lambda: not any(item.blocked for item in one.host.toolbox.items))
+        assert len(one.host.toolbox.items) == 201
+        assert len(sitting.asked) <= 2
+
+
+async def test_some_of_the_new_tools_are_approved() -> None:
+    """What is not among the chosen ones stays blocked, and is not asked about again."""
+    server = adder()
+    sitting = Sitting(
+        pin=lambda question: Decision(
+            allow=True,
+            only=tuple(at for at, change in enumerate(question.changes) if not change.warnings),
+        )
+    )
+    async with scene({"adder": server}, "x", person=sitting, hub=AT_ONCE) as one:
+        grow(server, 4)
+        await free(one, "adder__tool_003")
+        await one.until(lambda: "tool tool_002 refused" in pinned(one))
+        await turns()
+        blocked_now = [item.tool.name for item in one.host.toolbox.items if item.blocked]
+        assert blocked_now == ["tool_002"]
+        assert sum("tool_002" in str(question) for question in sitting.asked) == 1
+
+
+@pytest.mark.parametrize("only", [(), (7,), (-1,)])
+async def test_an_answer_that_chooses_nothing_that_is_there(only: tuple[int, ...]) -> None:
+    """Places that the question does not have approve nothing."""
+    server = adder()
+    sitting = Sitting(pin=Decision(allow=True, only=only))
+    async with scene({"adder": server}, "x", person=sitting, hub=AT_ONCE) as one:
+        server.add_tool(evil, name="more")
+        await one.until(lambda: "tool more refused" in pinned(one))
+        assert one.host.toolbox.find("adder__more").blocked
+
+
+async def test_a_question_about_features_that_are_gone_is_taken_back() -> None:
+    """The tool is removed again, or its server stopped, while the person is asked."""
+    for end in ("remove", "stop"):
+        server = adder()
+        sitting = Sitting(pin=lambda question: asyncio.Event().wait())
+        async with scene({"adder": server}, "x", person=sitting, hub=AT_ONCE) as one:
+            server.add_tool(evil, name="more")
+            await sitting.until("pin")
+            assert one.host.questions
+            if end == "remove":
+                server.remove_tool("more")
+            else:
+                await one.host.hub.stop("adder")
+            await one.until(lambda scene=one: not scene.host.questions)  # type: ignore[misc]  # bound now
 
 
 async def test_a_tool_that_goes_and_comes_back() -> None:
@@ -148,7 +233,7 @@ async def test_a_tool_that_goes_and_comes_back() -> None:
         await one.until(lambda: not one.host.toolbox.items)
         server.add_tool(evil, name="add")
         await blocked(one)
-        assert (await sitting.until("pin")).name == "add"
+        assert (await sitting.until("pin")).changes[0].name == "add"
 
 
 async def test_a_second_change_while_the_question_is_open() -> None:
@@ -157,7 +242,7 @@ async def test_a_second_change_while_the_question_is_open() -> None:
 
     async def decide(question: Any) -> Answer:
         await gate.wait()
-        return YES if "second" not in question.now else NO
+        return YES if "second" not in question.changes[0].now else NO
 
     sitting = Sitting(pin=decide)
     async with scene(
@@ -169,7 +254,7 @@ async def test_a_second_change_while_the_question_is_open() -> None:
         poison(server, "second")
         await one.until(lambda: one.host.toolbox.version > version)
         gate.set()
-        assert "second" in (await sitting.until("pin", 2)).now
+        assert "second" in (await sitting.until("pin", 2)).changes[0].now
         await one.until(lambda: "tool add refused" in pinned(one))
         assert "tool add approved" not in pinned(one)
         await one.host.session().say("add")
@@ -206,7 +291,10 @@ async def test_what_was_refused_is_not_asked_about_over_and_over() -> None:
                 poison(server, words)
                 await one.until(lambda before=version: one.host.toolbox.version > before)  # type: ignore[misc]  # bound now
                 await turns()
-        assert sorted("one" in question.now for question in sitting.asked) == [False, True]
+        assert sorted("one" in question.changes[0].now for question in sitting.asked) == [
+            False,
+            True,
+        ]
         assert one.host.toolbox.find("adder__add").blocked
 
 
@@ -241,7 +329,7 @@ async def test_changed_instructions_do_not_reach_the_model(tmp_path: Path) -> No
         {"adder": changed}, "x", "y", pins=Pins(tmp_path / "interlock.lock"), person=sitting
     ) as one:
         question = await sitting.until("pin")
-        assert (question.kind, question.name) == ("instructions", "")
+        assert [(each.kind, each.name) for each in question.changes] == [("instructions", "")]
         session = one.host.session()
         await session.say("hi")
         assert "evil.example" not in given(one.model.requests[0])

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from .questions import (
         CallQuestion,
         Decision,
+        FeatureChange,
         Filled,
         FormQuestion,
         NotAnswered,
@@ -62,19 +63,21 @@ _ROOMS = {
     ".pins": ("Pins",),
     ".policy": ("Policy", "Rule"),
     ".questions": (
-        "CallQuestion", "Decision", "Filled", "FormQuestion", "NotAnswered", "Person", "PinQuestion", "ResultQuestion", "SampledQuestion",
-        "SampleQuestion", "StartQuestion", "UrlQuestion",
+        "CallQuestion", "Decision", "FeatureChange", "Filled", "FormQuestion", "NotAnswered", "Person", "PinQuestion",
+        "ResultQuestion", "SampledQuestion", "SampleQuestion", "StartQuestion", "UrlQuestion",
     ),
     ".rulebook": ("load_policy", "read_policy"),
     ".session": ("Busy", "Session"),
 }  # fmt: skip
 
 __all__ = [
-    "Anthropic", "Asking", "Attached", "Budget", "Busy", "CallQuestion", "Config", "Decision", "Delta", "Entry", "Facts", "Filled",
-    "FormQuestion", "Gemini", "Host", "MemoryLog", "Model", "ModelFailure", "NotAnswered", "Noted", "OpenAI", "Person", "PinQuestion",
-    "Pins", "Planner", "Policy", "Replay", "ResultQuestion", "Rule", "Said", "SampleQuestion", "SampledQuestion", "Scripted", "Session",
-    "SqliteLog", "StartQuestion", "TurnEnded", "UrlQuestion", "Usage", "call", "load_config", "load_policy", "read_config", "read_models",
-    "read_policy", "write_config",
+    "Anthropic", "Asking", "Attached", "Budget", "Busy", "CallQuestion", "Config", "Decision",
+    "Delta", "Entry", "Facts", "FeatureChange", "Filled", "FormQuestion", "Gemini", "Host",
+    "MemoryLog", "Model", "ModelFailure", "NotAnswered", "Noted", "OpenAI", "Person",
+    "PinQuestion", "Pins", "Planner", "Policy", "Replay", "ResultQuestion", "Rule", "Said",
+    "SampleQuestion", "SampledQuestion", "Scripted", "Session", "SqliteLog", "StartQuestion",
+    "TurnEnded", "UrlQuestion", "Usage", "call", "load_config", "load_policy", "read_config",
+    "read_models", "read_policy", "write_config",
 ]  # fmt: skip
 
 __getattr__, __dir__ = lazily(__name__, _ROOMS)

@@ -90,26 +90,43 @@ class Pins:
         return self._differences(server)
 
     def approve(self, server: str, difference: Difference) -> bool:
-        """Let a feature be as the difference has it; whether it is so now. Raises BadPins.
+        """Let a feature be as the difference has it; whether it is so now. Raises BadPins."""
+        return bool(self.approve_all(server, [difference]))
 
-        Only what was shown is approved: what the server has changed again since `seen` made the difference remains blocked.
+    def approve_all(self, server: str, differences: Sequence[Difference]) -> list[Difference]:
+        """Let features be as the differences have them, in one write.
+
+        Only what was shown is approved: what the server has changed again since `seen` made the
+        difference remains blocked.
+
+        Returns:
+            The differences that are approved now.
+
+        Raises:
+            BadPins: The file cannot be read, or not be written.
         """
-        form = self._now.get(server, {}).get((difference.kind, difference.name))
-        if (digest_of_form(form) if form is not None else "") != difference.digest:
-            return False
+        now = self._now.get(server, {})
+        forms = {(each.kind, each.name): now.get((each.kind, each.name)) for each in differences}
+        approved = [
+            each
+            for each in differences
+            if _digest_or_none(forms[each.kind, each.name]) == each.digest
+        ]
+        if not approved:
+            return []
 
         def change(pins: dict[str, Any]) -> None:
             entry = pins["servers"].setdefault(server, {})
-            kept = entry.setdefault("features", {"tool": {}, "prompt": {}, "instructions": {}})[
-                difference.kind
-            ]
-            if form is None:
-                kept.pop(difference.name, None)
-            else:
-                kept[difference.name] = {"digest": difference.digest, "form": form}
+            kept = entry.setdefault("features", {"tool": {}, "prompt": {}, "instructions": {}})
+            for each in approved:
+                form = forms[each.kind, each.name]
+                if form is None:
+                    kept[each.kind].pop(each.name, None)
+                else:
+                    kept[each.kind][each.name] = {"digest": each.digest, "form": form}
 
         self._file.edit(change)
-        return True
+        return approved
 
     def blocked(self, server: str) -> dict[tuple[Kind, str], str]:
         """What of a server may not be used now, with words that say why. Raises BadPins."""
@@ -162,6 +179,11 @@ class Pins:
                     for name, pinned in gone
                 ]
         return found
+
+
+def _digest_or_none(form: Any) -> str:
+    """The digest of a form; empty where there is nothing."""
+    return "" if form is None else digest_of_form(form)
 
 
 def digest_of(feature: Tool | Prompt) -> str:

@@ -50,16 +50,31 @@ class StartQuestion(Question, frozen=True, kw_only=True, tag="start"):
     runs_code: bool = True
 
 
-class PinQuestion(Question, frozen=True, kw_only=True, tag="pin"):
-    """A feature is not what was approved. `kind` is "tool", "prompt" or "instructions"; `was` and `now` are its JSON, lines of text.
+class FeatureChange(Struct, frozen=True, kw_only=True, rename="camel"):
+    """A feature that is not what was approved.
 
-    `was` is empty for a feature that is new, `now` for one that has gone.
+    Attributes:
+        kind: What it is.
+        name: Its name; empty for the instructions.
+        was: Its JSON as it was approved, lines of text; empty for a feature that is new.
+        now: Its JSON as it is now; empty for one that has gone.
+        warnings: What the threat scan says of it as it is now.
     """
 
     kind: Literal["tool", "prompt", "instructions"]
     name: str
     was: str
     now: str
+    warnings: tuple[Warned, ...] = ()
+
+
+class PinQuestion(Question, frozen=True, kw_only=True, tag="pin"):
+    """Features of a server are not what was approved: all of them in one question, the flagged ones first.
+
+    The answer approves all, none, or some (`Decision.only`). What is not approved stays blocked.
+    """
+
+    changes: tuple[FeatureChange, ...] = ()
 
 
 class CallQuestion(Question, frozen=True, kw_only=True, tag="call"):
@@ -128,7 +143,8 @@ class Decision(Struct, frozen=True, kw_only=True, tag_field="type", rename="came
 
     `remember`: "once" for this one, "session" for the rest of this conversation, "always" from now on (calls only). The rest replaces what
     was asked about, where the person edited it: `arguments` of a call, the `result` of one, the `request` or the `sampled` result of
-    sampling, the `model` that is to be asked. `reason` goes to the model, or to the server, where the answer is no.
+    sampling, the `model` that is to be asked. `only` are the places, from 0, of the changes of a
+    PinQuestion that are approved; None approves all. `reason` goes to the model, or to the server, where the answer is no.
     """
 
     allow: bool
@@ -139,6 +155,7 @@ class Decision(Struct, frozen=True, kw_only=True, tag_field="type", rename="came
     request: CreateMessageRequestParams | None = None
     model: str = ""
     sampled: CreateMessageResult | None = None
+    only: tuple[int, ...] | None = None
 
 
 class Filled(Struct, frozen=True, kw_only=True, tag_field="type", rename="camel", tag="filled"):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Literal
 
 from . import suspicions
 from .desk import Desk
 from .events import Event, FeaturesChanged, Notice, Pinned
 from .hub import Link
 from .pins import BadPins, Difference, Features, Pins
-from .questions import Decision, PinQuestion, Warned
+from .questions import Decision, FeatureChange, NotAnswered, PinQuestion, Warned
 from .toolbox import Toolbox
 
 MOST_NOTICES = 10  # about one server at a time
@@ -32,6 +33,8 @@ class Register:
         self.blocked: dict[str, dict[tuple[str, str], str]] = {}
         self.warnings: dict[str, dict[tuple[str, str], tuple[Warned, ...]]] = {}
         self._open: dict[str, list[Difference]] = {}
+        # The question that is open about a server, and what it shows.
+        self._shown: dict[str, tuple[str, list[Difference]]] = {}
         self._links: dict[str, Link] = {}
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._told: dict[str, set[str]] = {}
@@ -46,6 +49,8 @@ class Register:
             self._toolbox.drop(link.id)
             self.instructions.pop(link.id, None)
             self._refused.pop(link.id, None)  # who starts it again is asked again
+            self._open.pop(link.id, None)
+            self._take_back(link.id)
         if (
             link.state != "up"
         ):  # what it offers is not known now; its tools keep their place meanwhile
@@ -110,6 +115,7 @@ class Register:
         self.instructions[link.id] = (
             "" if ("instructions", "") in self.blocked[link.id] else (link.instructions or "")
         )
+        self._take_back(link.id)
         tools = {name: why for (kind, name), why in self.blocked[link.id].items() if kind == "tool"}
         for refusal in self._toolbox.put(
             link.id,
@@ -152,50 +158,88 @@ class Register:
                 self.unusable(link, str(bad))
 
     async def _ask_each(self, server: str) -> None:
-        """Show the differences, one after the other; what changes meanwhile is shown as it is then."""
+        """Show the differences, all in one question; what changes meanwhile is shown in the next."""
         seen: set[tuple[str, str, str]] = set()
         while True:
             done = seen | self._refused.get(server, set())
             waiting = [d for d in self._open.get(server, ()) if _mark(d) not in done]
             if not waiting:
                 return
-            difference = waiting[0]
-            seen.add(_mark(difference))
-            answer = await self._desk.ask(
-                PinQuestion(
-                    id=self._desk.name(), server=server, kind=difference.kind, name=difference.name,
-                    was=suspicions.visible(difference.was), now=suspicions.visible(difference.now),
-                    warnings=suspicions.of_text(difference.now),
-                )
-            )  # fmt: skip
-            if (
-                isinstance(answer, Decision)
-                and answer.allow
-                and self._pins.approve(server, difference)
-            ):
-                self._tell(
-                    Pinned(
-                        server=server,
-                        kind=difference.kind,
-                        name=difference.name,
-                        how="approved",
-                        digest=difference.digest,
-                    )
-                )
-                link = self._links.get(server)
-                if link is not None and link.state == "up":  # else what it offers is not known now
-                    self._take(link, self._pins.seen(server, _features(link)))
-            elif isinstance(answer, Decision) and not answer.allow:
+            seen |= {_mark(difference) for difference in waiting}
+            shown = [(difference, self._change(server, difference)) for difference in waiting]
+            shown.sort(key=lambda pair: not pair[1].warnings)  # the flagged ones first
+            question = PinQuestion(
+                id=self._desk.name(),
+                server=server,
+                changes=tuple(change for _, change in shown),
+                warnings=_of_all([change for _, change in shown]),
+            )
+            self._shown[server] = (question.id, [difference for difference, _ in shown])
+            try:
+                answer = await self._desk.ask(question)
+            finally:
+                self._shown.pop(server, None)
+            if isinstance(answer, Decision):
+                self._decided(server, [difference for difference, _ in shown], answer)
+
+    def _change(self, server: str, difference: Difference) -> FeatureChange:
+        known = self.warnings.get(server, {}).get((difference.kind, difference.name), ())
+        found = (*suspicions.of_text(difference.now), *known)
+        return FeatureChange(
+            kind=difference.kind,
+            name=difference.name,
+            was=suspicions.visible(difference.was),
+            now=suspicions.visible(difference.now),
+            warnings=tuple({each.words: each for each in found}.values()),
+        )
+
+    def _decided(self, server: str, shown: list[Difference], answer: Decision) -> None:
+        """Approve what the person has approved of what was shown, and remember the rest as refused."""
+        wanted = range(len(shown)) if answer.only is None else answer.only
+        chosen = [shown[at] for at in wanted if 0 <= at < len(shown)] if answer.allow else []
+        approved = self._pins.approve_all(server, chosen)
+        for difference in approved:
+            self._tell_pinned(server, difference, "approved")
+        for difference in shown:
+            if difference not in chosen:
                 self._refused.setdefault(server, set()).add(_mark(difference))
-                self._tell(
-                    Pinned(
-                        server=server,
-                        kind=difference.kind,
-                        name=difference.name,
-                        how="refused",
-                        digest=difference.digest,
-                    )
-                )
+                self._tell_pinned(server, difference, "refused")
+        link = self._links.get(server)
+        if approved and link is not None and link.state == "up":
+            self._take(link, self._pins.seen(server, _features(link)))
+
+    def _tell_pinned(
+        self, server: str, difference: Difference, how: Literal["approved", "refused"]
+    ) -> None:
+        self._tell(
+            Pinned(
+                server=server,
+                kind=difference.kind,
+                name=difference.name,
+                how=how,
+                digest=difference.digest,
+            )
+        )
+
+    def _take_back(self, server: str) -> None:
+        """Take the open question about a server back, where nothing that it shows is different any more."""
+        question, shown = self._shown.get(server, ("", []))
+        left = {(each.kind, each.name) for each in self._open.get(server, ())}
+        if shown and not any((each.kind, each.name) in left for each in shown):
+            self._desk.withdraw(
+                question, NotAnswered(words="There is nothing to approve any more.")
+            )
+
+
+def _of_all(changes: Sequence[FeatureChange]) -> tuple[Warned, ...]:
+    """The warnings above a question: those of the only change, or how many are flagged."""
+    if len(changes) == 1:
+        return changes[0].warnings
+    flagged = sum(bool(change.warnings) for change in changes)
+    if not flagged:
+        return ()
+    words = f"{flagged} of {len(changes)} look dangerous. They come first, and are not chosen."
+    return (Warned(kind="flagged", words=words),)
 
 
 def _warning(kind: str, name: str, warnings: tuple[Warned, ...]) -> str:

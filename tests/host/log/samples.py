@@ -84,7 +84,11 @@ QUESTIONS: list[questions.AnyQuestion] = [
         variables=("HOME",),
         warnings=WARNED,
     ),
-    questions.PinQuestion(id="q2", server="a", kind="tool", name="x", was="{}", now='{"a": 1}'),
+    questions.PinQuestion(
+        id="q2",
+        server="a",
+        changes=(questions.FeatureChange(kind="tool", name="x", was="{}", now='{"a": 1}'),),
+    ),
     questions.CallQuestion(
         id="q3",
         server="a",

@@ -10,7 +10,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from interlock.host.questions import CallQuestion, Decision
+from interlock.host.models.scripted import call
+from interlock.host.questions import (
+    CallQuestion,
+    Decision,
+    FeatureChange,
+    PinQuestion,
+    Warned,
+)
 from tests.host.web.stage import DESK, TELEPHONE, Stage, say, shot, staged
 from tests.host.web.test_page_questions import SEARCH, armed, asked
 
@@ -198,6 +205,93 @@ async def test_the_question_names_the_server(chromium: Any) -> None:
         assert await box.get_by_role("heading").inner_text() == "Call Bulk on travel?"
         await page.keyboard.press("a")
         assert await task == Decision(allow=True)
+
+
+# -- what a server has changed ----------------------------------------------------------------------
+
+
+def changes(count: int, flagged: tuple[int, ...] = ()) -> tuple[FeatureChange, ...]:
+    """New tools of a server, and one that has changed; the flagged ones first, as the host has them."""
+    warned = (
+        Warned(kind="secrecy", words="It tells the model to keep something from the person."),
+    )
+    made = [
+        FeatureChange(
+            kind="tool",
+            name=f"tool_{n:03}",
+            was='{"a": 1}' if n == 1 else "",
+            now=f'{{"description": "does {n}"}}',
+            warnings=warned if n in flagged else (),
+        )
+        for n in range(count)
+    ]
+    return tuple(sorted(made, key=lambda change: not change.warnings))
+
+
+@pytest.mark.parametrize("size", [DESK, TELEPHONE], ids=["desk", "telephone"])
+async def test_all_that_a_server_has_changed_is_one_question(
+    chromium: Any, size: dict[str, int]
+) -> None:
+    """How many, which are marked, what is different about each; one answer approves those that are chosen (`TOL-22`)."""
+    async with staged(chromium) as stage:
+        page = await stage.page(size=size)
+        task = asked(stage, PinQuestion(id="p1", server="travel", changes=changes(200, (7, 9))))
+        box = await armed(page)
+        assert await box.get_by_role("heading").inner_text() == (
+            "travel has 199 new and 1 changed features"
+        )
+        rows = box.get_by_role("list", name="What is different").get_by_role("listitem")
+        boxes = box.get_by_role("checkbox")
+        assert await boxes.count() == 200
+        assert [await boxes.nth(at).is_checked() for at in range(4)] == [False, False, True, True]
+        assert "tool_007" in await rows.nth(0).inner_text()
+        assert "keep something from the person" in await rows.nth(0).inner_text()
+        await rows.nth(0).get_by_text("What is different").click()
+        await rows.nth(0).get_by_text("does 7").wait_for()
+        await shot(page, f"approval-pins-{size['width']}")
+        await boxes.nth(3).uncheck()
+        await box.get_by_role("button", name="Approve 197 of 200").click()
+        answer = await task
+        assert answer == Decision(allow=True, only=(2, *range(4, 200)))
+
+
+async def test_all_of_it_is_approved_or_kept_blocked_with_one_key(chromium: Any) -> None:
+    """`a` approves all where none is flagged; `d` keeps all of it blocked."""
+    async with staged(chromium) as stage:
+        page = await stage.page()
+        task = asked(stage, PinQuestion(id="p1", server="travel", changes=changes(3)))
+        await armed(page)
+        await page.keyboard.press("a")
+        assert await task == Decision(allow=True)
+        task = asked(stage, PinQuestion(id="p2", server="travel", changes=changes(3, (0, 1, 2))))
+        box = await armed(page)
+        assert await box.get_by_role("button", name="Approve 0 of 3").is_disabled()
+        await page.keyboard.press("d")
+        await page.keyboard.press("Enter")
+        assert await task == Decision(allow=False)
+
+
+async def test_a_form_of_a_running_call_keeps_the_room(chromium: Any) -> None:
+    """What a server has changed is one line while a call asks for something, and comes when that is answered."""
+    async with staged(chromium, call("travel__book_hotel", city="Bari"), "Booked.") as stage:
+        page = await stage.page(size={"width": 1320, "height": 700})
+        await say(page, "Book")
+        await (await armed(page)).get_by_role("button", name="Allow once").click()
+        form = page.locator("[data-question]", has_text="travel asks you")
+        await form.wait_for()
+        pins = asked(stage, PinQuestion(id="p1", server="travel", changes=changes(200)))
+        review = page.get_by_role("button", name="travel offers something that you have not")
+        await review.wait_for()
+        for label in ("name", "Nights"):
+            assert await form.get_by_label(label).first.is_visible()
+        room = await page.locator(".log").bounding_box()
+        field = await form.get_by_label("name").first.bounding_box()
+        assert room["height"] > 350
+        assert room["y"] <= field["y"] <= room["y"] + room["height"]
+        await form.get_by_role("button", name="Decline").click()
+        await page.get_by_role("heading", name="travel has 199 new").wait_for()
+        pins.cancel()
+        await asyncio.gather(pins, return_exceptions=True)
 
 
 # -- the property ---------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from interlock import Server
 from interlock.host.events import CallEnded, CallProposed, ModelSaid, Notice, PersonSaid, ServerSaid
 from interlock.host.questions import (
     CallQuestion,
+    FeatureChange,
     FormQuestion,
     PinQuestion,
     SampleQuestion,
@@ -290,10 +291,15 @@ async def test_every_text_of_a_question_is_a_text(chromium: Any) -> None:
         PinQuestion(
             id="4",
             server="travel",
-            kind="tool",
-            name=EVIL,
-            was=EVIL,
-            now=EVIL + "\n" + TURNED,
+            changes=(
+                FeatureChange(
+                    kind="tool",
+                    name=EVIL,
+                    was=EVIL,
+                    now=EVIL + "\n" + TURNED,
+                    warnings=warnings,
+                ),
+            ),
             warnings=warnings,
         ),
         StartQuestion(

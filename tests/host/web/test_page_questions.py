@@ -12,6 +12,7 @@ from interlock.host.models.scripted import call
 from interlock.host.questions import (
     CallQuestion,
     Decision,
+    FeatureChange,
     Filled,
     FormQuestion,
     PinQuestion,
@@ -438,7 +439,12 @@ async def test_a_change_is_shown_line_by_line(
     async with staged(chromium) as stage:
         page = await stage.page(size=size)
         task = asked(
-            stage, PinQuestion(id="p1", server="travel", kind="tool", name="send", was=was, now=now)
+            stage,
+            PinQuestion(
+                id="p1",
+                server="travel",
+                changes=(FeatureChange(kind="tool", name="send", was=was, now=now),),
+            ),
         )
         box = await armed(page)
         assert await box.get_by_role("button", name=way).get_attribute("aria-pressed") == "true"

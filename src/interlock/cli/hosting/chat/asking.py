@@ -40,7 +40,7 @@ from .filling import fill
 from .front import Front, GivenUp, Key
 from .paper import in_line, rendered
 from .results import Media, blocks, plain, whole
-from .sheets import address, details, request_lines, sheet, unified
+from .sheets import address, details, request_lines, sheet, whole_changes
 
 T = TypeVar("T")
 MOST_PROBLEMS = 5
@@ -71,7 +71,9 @@ class Asker:
             return await self._sample(question)
         if isinstance(question, SampledQuestion):
             return await self._sampled(question)
-        return await self._yes_or_no(question)
+        if isinstance(question, PinQuestion):
+            return await self._pins(question)
+        return await self._start(question)
 
     def _show(self, question: AnyQuestion) -> None:
         """Print a question, and say so where its beginning does not stay on the screen."""
@@ -284,24 +286,52 @@ class Asker:
                 self._said("declined" if key == "d" else "cancelled", "yellow")
                 return Filled(action="decline" if key == "d" else "cancel")
 
-    async def _yes_or_no(self, question: StartQuestion | PinQuestion) -> Decision:
-        yes = (
-            "start it"
-            if isinstance(question, StartQuestion) and question.runs_code
-            else "reach it"
-            if isinstance(question, StartQuestion)
-            else "approve"
+    async def _start(self, question: StartQuestion) -> Decision:
+        key = await self._front.key(
+            [Key("y", "start it" if question.runs_code else "reach it"), _NO]
         )
-        keys = [Key("y", yes), _NO]
-        if isinstance(question, PinQuestion):
-            keys.append(Key("d", "all of it"))
+        self._said("yes" if key == "y" else "no", "green" if key == "y" else "yellow")
+        return Decision(allow=key == "y")
+
+    async def _pins(self, question: PinQuestion) -> Decision:
+        """All, none, or some of what a server has changed; what looks dangerous is not among all."""
+        plain = [at for at, change in enumerate(question.changes) if not change.warnings]
+        several = len(question.changes) > 1
+        flagged = len(question.changes) - len(plain)
+        keys = [Key("y", "approve all" if several else "approve"), _NO, Key("d", "all of it")]
+        if several:
+            keys.insert(2, Key("c", "choose"))
+        if flagged:
+            words = f"approve the {len(plain):,} without warnings" if several else "approve"
+            keys = [_NO, *([Key("y", words)] if plain or not several else []), *keys[2:]]
         while True:
             key = await self._front.key(keys)
-            if key == "d" and isinstance(question, PinQuestion):
-                self._front.paper.print(unified("", question.now or question.was))
+            if key == "d":
+                self._front.paper.print(*whole_changes(question))
                 continue
-            self._said("yes" if key == "y" else "no", "green" if key == "y" else "yellow")
-            return Decision(allow=key == "y")
+            if key == "c":
+                only = await self._chosen(question)
+                self._said(f"approved: {len(only):,} of {len(question.changes):,}")
+                return Decision(allow=bool(only), only=tuple(only))
+            if key == "n":
+                self._said("no", "yellow")
+                return Decision(allow=False)
+            self._said("yes")
+            only = plain if flagged and several else []
+            return Decision(allow=True, only=tuple(only) or None)
+
+    async def _chosen(self, question: PinQuestion) -> list[int]:
+        """The places of the features that the person approves, one after the other."""
+        chosen: list[int] = []
+        for at, change in enumerate(question.changes):
+            one = msgspec.structs.replace(question, changes=(change,), warnings=change.warnings)
+            self._show(one)
+            key = await self._front.key([_NO, Key("y", "approve"), Key("q", "no to the rest")])
+            if key == "q":
+                break
+            if key == "y":
+                chosen.append(at)
+        return chosen
 
     async def _refused(self) -> Decision:
         """A no, with a reason where the person types one."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from typing import Any
 
 from msgspec import UNSET
@@ -17,6 +18,7 @@ from ....host.policy import hints
 from ....host.questions import (
     AnyQuestion,
     CallQuestion,
+    FeatureChange,
     FormQuestion,
     PinQuestion,
     ResultQuestion,
@@ -28,6 +30,7 @@ from ....host.questions import (
 from .paper import in_line, seen
 from .results import Media, blocks, whole, yaml_lines
 
+_COUNTED = {"is new": "new", "has changed since it was approved": "changed", "is gone": "gone"}
 _KINDS = {"tool": "tool", "prompt": "prompt", "instructions": "instructions"}
 
 
@@ -177,16 +180,44 @@ def address(url: str, host: str) -> Text:
 
 
 def _pin(question: PinQuestion) -> list[Any]:
-    what = f"{_KINDS[question.kind]} {in_line(question.name, 80)}".strip()
-    how = (
-        "has changed since it was approved"
-        if question.was and question.now
-        else "is new"
-        if question.now
-        else "is gone"
-    )
-    head = _head(question, f"offers something else: its {what} {how}")
-    return [head, _in(unified(question.was, question.now))]
+    if len(question.changes) == 1:
+        (change,) = question.changes
+        words = f"offers something else: its {named(change)} {_how(change)}"
+        return [_head(question, words), _in(unified(change.was, change.now))]
+    counts = Counter(_COUNTED[_how(change)] for change in question.changes)
+    listed = ", ".join(f"{count:,} {how}" for how, count in counts.items())
+    head = _head(question, f"offers something else, {len(question.changes):,} in all: {listed}")
+    return [head, *(_listed(change, at) for at, change in enumerate(question.changes, 1))]
+
+
+def named(change: FeatureChange) -> str:
+    """A feature by its kind and name."""
+    return f"{_KINDS[change.kind]} {in_line(change.name, 80)}".strip()
+
+
+def _how(change: FeatureChange) -> str:
+    if not change.now:
+        return "is gone"
+    return "has changed since it was approved" if change.was else "is new"
+
+
+def _listed(change: FeatureChange, number: int) -> Text:
+    """A feature among others: one line, and what is odd about it."""
+    text = Text(f"  {number} {named(change)} {_how(change)}", overflow="fold")
+    if change.warnings:
+        text.stylize("bold")
+    for each in change.warnings:
+        text.append(f"\n    ! {seen(each.words)}", style="bold yellow")
+    return text
+
+
+def whole_changes(question: PinQuestion) -> list[Any]:
+    """All of what is different."""
+    shown: list[Any] = []
+    for change in question.changes:
+        shown.append(Text(f"{named(change)} {_how(change)}", style="bold", overflow="fold"))
+        shown.append(_in(unified(change.was, change.now)))
+    return shown
 
 
 def unified(was: str, now: str) -> Text:

@@ -1,6 +1,6 @@
 // @ts-check
 // The page: the bar, the sides, the conversation between them, and what lies over all.
-import { Icon, IconButton, Say, cls, html, several, useEffect, useRef } from "./kit.js";
+import { Icon, IconButton, Say, cls, html, several, useEffect, useRef, useState } from "./kit.js";
 import { toNextQuestion } from "./ask.js";
 import { AuditPanel } from "./audit.js";
 import { Commands } from "./commands.js";
@@ -68,14 +68,60 @@ function Banners() {
     ${(line.value === "lost" || barred.value) && html`<p class="banner lost" role="alert"><${Icon} name="warn" /><span class="wrap">${barred.value ? html`<${Say} text=${barred.value} />` : html`The host is not reachable. Retrying …${failures.value > 3 ? " If you started it again, open the address that it printed." : ""}`}</span></p>`}`;
 }
 
+/** A question of the host itself, or one line that leads to it while another one needs the room. */
+function Own({ own, waits }) {
+  const [wanted, setWanted] = useState("");
+  // What is blocked can wait: a form of a running call cannot.
+  const [first] = [...own].sort((one, other) => (one.type === "pin") - (other.type === "pin"));
+  if (!first) return null;
+  if (waits && first.type === "pin" && wanted !== first.id) {
+    return html`<button
+      type="button"
+      class="other-question"
+      onClick=${() => setWanted(first.id)}
+    >
+      <${Icon} name="lock" />
+      <span class="grow"><${Say} text=${asks(first)} /></span>
+      Review
+    </button>`;
+  }
+  return html`<div class="card is-asking">
+    <div class="card-body">
+      ${own.length > 1 && html`<p class="quiet small-line">One of ${own.length} questions</p>`}
+      <${Question} key=${first.id} question=${first} />
+    </div>
+  </div>`;
+}
+
 /** Questions of the host itself, and where else one waits. */
 function Waiting() {
-  const own = hostQuestions.value, others = elsewhere.value;
-  const here = [...questions.value.values()].filter((one) => one.session && one.session === current.value);
-  return html`${(own.length > 0 || others.length > 0) && html`<div class="waiting" role="region" aria-label="What waits for you">
-      ${own.length > 0 && html`<div class="card is-asking"><div class="card-body">${own.length > 1 && html`<p class="quiet small-line">One of ${own.length} questions</p>`}<${Question} key=${own[0].id} question=${own[0]} /></div></div>`}
-      ${others.length > 0 && html`<button type="button" class="other-question" onClick=${() => open(others[0].session)}><${Icon} name="ask" /><span class="grow">In another conversation: <${Say} text=${asks(others[0])} /></span>Go there</button>`}</div>`}
-    ${here.length > 0 && html`<button type="button" class="to-question" onClick=${toNextQuestion}><${Icon} name="ask" /><span class="grow"><${Say} text=${asks(here[0])} /></span><span class="go">Answer</span></button>`}`;
+  const own = hostQuestions.value;
+  const others = elsewhere.value;
+  const here = [...questions.value.values()].filter(
+    (one) => one.session && one.session === current.value,
+  );
+  const waits = (own.length > 0 || others.length > 0) && html`<div
+    class="waiting"
+    role="region"
+    aria-label="What waits for you"
+  >
+    <${Own} own=${own} waits=${here.length > 0} />
+    ${others.length > 0 && html`<button
+      type="button"
+      class="other-question"
+      onClick=${() => open(others[0].session)}
+    >
+      <${Icon} name="ask" />
+      <span class="grow">In another conversation: <${Say} text=${asks(others[0])} /></span>
+      Go there
+    </button>`}
+  </div>`;
+  return html`${waits}
+    ${here.length > 0 && html`<button type="button" class="to-question" onClick=${toNextQuestion}>
+      <${Icon} name="ask" />
+      <span class="grow"><${Say} text=${asks(here[0])} /></span>
+      <span class="go">Answer</span>
+    </button>`}`;
 }
 
 const SHOWN = 7000; // milliseconds that a notice stays which is not about an error

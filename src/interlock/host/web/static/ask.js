@@ -32,7 +32,7 @@ export function toNextQuestion() {
 /**
  * A question. `answers` are its buttons, which are given the way to send; `key` is the letter that presses one while the focus is in
  * the question and in no field. While `stage` is another than before, a click may have been meant for the answers before.
- * @param {{question: any, title: any, icon?: any, children?: any, denial?: {label: string}, stage?: string,
+ * @param {{question: any, title: any, icon?: any, children?: any, denial?: {label: string, main?: boolean}, stage?: string,
  *   answers: {key?: string, label: string, main?: boolean, off?: boolean, act: (send: (answer: any) => Promise<void>) => any}[]}} props
  */
 export function Ask({ question, title, icon = "ask", children, answers, denial, stage = "" }) {
@@ -81,7 +81,9 @@ export function Ask({ question, title, icon = "ask", children, answers, denial, 
     }
   };
   const deny = (reason) => send({ type: "decision", allow: false, reason });
-  const all = denial ? [...answers, { key: "d", label: denial.label, act: () => setDenying(true) }] : answers;
+  const no = denial && { key: "d", label: denial.label, main: denial.main, act: () => setDenying(true) };
+  let all = answers;
+  if (no) all = no.main ? [no, ...answers] : [...answers, no]; // what is advised comes first
   const press = (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
     const found = all.find((one) => one.key && one.key === event.key.toLowerCase());
@@ -125,7 +127,7 @@ const MOOT = "The question is no longer open.";
 
 /** @returns {["check" | "cross", string]} */
 function settled(question, answer, who) {
-  const what = { call: "the call", start: `the start of ${question.server}`, pin: `the change of ${question.name}`, result: "the result for the model", sample: "asking a model", sampled: "the model's answer", form: "the form", url: "the page" }[question.type];
+  const what = { call: "the call", start: `the start of ${question.server}`, pin: `what ${question.server} has changed`, result: "the result for the model", sample: "asking a model", sampled: "the model's answer", form: "the form", url: "the page" }[question.type];
   if (answer.type === "none") return ["cross", answer.words === MOOT || !answer.words ? `Stopped before you answered: ${visible(asks(question))}` : `Nobody answered about ${what}. ${answer.words}`];
   if (answer.type === "filled") {
     if (answer.action === "accept") return ["check", question.type === "form" ? `${who} sent the form to ${question.server}.` : `${who} agreed to visit ${question.host}.`];

@@ -1,6 +1,6 @@
 // @ts-check
 // Questions about servers: may one be started, and may a feature stay that is not what was approved.
-import { Choice, Icon, Say, cls, html, useMemo, useState, visible } from "./kit.js";
+import { Choice, Icon, Say, Warnings, cls, html, useMemo, useState, visible } from "./kit.js";
 import { Ask } from "./ask.js";
 
 /** May this server be started? The command stands there whole. */
@@ -68,16 +68,132 @@ function Beside({ lines }) {
 
 const KINDS = { tool: "The tool", prompt: "The prompt", instructions: "What the server tells the model" };
 
-/** A feature is not what was approved: what is different? */
+/** @param {{was: string, now: string}} change */
+function howOf({ was, now }) {
+  if (!was) return "is new";
+  return now ? "is not what you approved" : "has gone";
+}
+
+/** What is different about a feature. @param {{change: any, way: string}} props */
+function Difference({ change, way }) {
+  const lines = useMemo(() => difference(change.was, change.now), [change]);
+  const beside = way === "beside" && change.was && change.now;
+  return html`<div class="diff-box" tabindex="0" role="group" aria-label="The difference">
+    ${beside ? html`<${Beside} lines=${lines} />` : html`<${Unified} lines=${lines} />`}
+  </div>`;
+}
+
+const named = (change) => html`${KINDS[change.kind]}
+  ${change.kind !== "instructions" && html` <code><${Say} text=${change.name} /></code>`}`;
+
+const WAYS = [["beside", "Side by side"], ["unified", "One below the other"]];
+
+/** Features are not what was approved: what is different? */
 export function PinQuestion({ question }) {
   const [way, setWay] = useState(window.innerWidth > 900 ? "beside" : "unified");
-  const lines = useMemo(() => difference(question.was, question.now), [question]);
-  const what = html`${KINDS[question.kind]}${question.kind !== "instructions" && html` <code><${Say} text=${question.name} /></code>`}`;
-  const how = !question.was ? "is new" : !question.now ? "has gone" : "is not what you approved";
-  return html`<${Ask} question=${question} title=${html`${what} ${how}`} icon="lock" denial=${{ label: question.now ? "Keep it blocked" : "Leave it" }}
-    answers=${[{ key: "a", label: question.was ? (question.now ? "Approve the change" : "Forget it") : "Approve it", main: true, act: (send) => send({ type: "decision", allow: true }) }]}>
-    <p class="ask-line"><${Icon} name="warn" /> It stays blocked until you have decided. Read what is different: a server can say one thing on the day you approve it, and another one later.</p>
-    ${question.was && question.now && html`<${Choice} label="How the difference is shown" value=${way} options=${[["beside", "Side by side"], ["unified", "One below the other"]]} onChange=${setWay} />`}
-    <div class="diff-box" tabindex="0" role="group" aria-label="The difference">${way === "beside" && question.was && question.now ? html`<${Beside} lines=${lines} />` : html`<${Unified} lines=${lines} />`}</div>
+  const changes = question.changes ?? [];
+  const choice = changes.some((change) => change.was && change.now) && html`<${Choice}
+    label="How the difference is shown"
+    value=${way}
+    options=${WAYS}
+    onChange=${setWay}
+  />`;
+  const Kind = changes.length === 1 ? OneChange : ManyChanges;
+  return html`<${Kind} question=${question} changes=${changes} way=${way} choice=${choice} />`;
+}
+
+const CARE = html`<p class="ask-line">
+  <${Icon} name="warn" /> It stays blocked until you have decided. Read what is different: a server
+  can say one thing on the day you approve it, and another one later.
+</p>`;
+
+function OneChange({ question, changes: [change], way, choice }) {
+  const flagged = change.warnings?.length > 0;
+  let label = "Approve it";
+  if (change.was) label = change.now ? "Approve the change" : "Forget it";
+  const approve = {
+    key: flagged ? undefined : "a",
+    label,
+    main: !flagged,
+    act: (send) => send({ type: "decision", allow: true }),
+  };
+  return html`<${Ask}
+    question=${question}
+    title=${html`${named(change)} ${howOf(change)}`}
+    icon="lock"
+    denial=${{ label: change.now ? "Keep it blocked" : "Leave it", main: flagged }}
+    answers=${[approve]}
+  >
+    ${CARE} ${choice}
+    <${Difference} change=${change} way=${way} />
   <//>`;
+}
+
+/** Many features at once: the flagged ones come first, and are not chosen. */
+function ManyChanges({ question, changes, way, choice }) {
+  const plain = () =>
+    new Set([...changes.keys()].filter((at) => !changes[at].warnings?.length));
+  const [chosen, setChosen] = useState(plain);
+  const turn = (at) => {
+    const now = new Set(chosen);
+    if (!now.delete(at)) now.add(at);
+    setChosen(now);
+  };
+  const all = chosen.size === changes.length;
+  const fresh = changes.filter((change) => !change.was).length;
+  const counts = [
+    fresh && `${fresh} new`,
+    changes.length - fresh && `${changes.length - fresh} changed`,
+  ].filter(Boolean);
+  const approve = (send) => {
+    const only = [...chosen].sort((one, other) => one - other);
+    return send({ type: "decision", allow: true, ...(all ? {} : { only }) });
+  };
+  const label = all ? `Approve all ${changes.length}` : `Approve ${chosen.size} of ${changes.length}`;
+  const title = html`<${Say} text=${question.server} /> has ${counts.join(" and ")} features`;
+  return html`<${Ask}
+    question=${question}
+    title=${title}
+    icon="lock"
+    denial=${{ label: "Keep all blocked" }}
+    answers=${[{ key: "a", label, main: true, off: !chosen.size, act: approve }]}
+  >
+    ${CARE}
+    <div class="buttons">
+      ${choice}
+      <button type="button" class="small" onClick=${() => setChosen(new Set(changes.keys()))}>
+        Choose all
+      </button>
+      <button type="button" class="small" onClick=${() => setChosen(new Set())}>
+        Choose none
+      </button>
+    </div>
+    <ul class="pins" aria-label="What is different">
+      ${changes.map((change, at) => html`<${Change}
+        key=${at}
+        change=${change}
+        way=${way}
+        chosen=${chosen.has(at)}
+        onTurn=${() => turn(at)}
+      />`)}
+    </ul>
+  <//>`;
+}
+
+/** One of many: whether it is approved, and what is different about it. */
+function Change({ change, way, chosen, onTurn }) {
+  const [open, setOpen] = useState(false);
+  const flagged = change.warnings?.length > 0;
+  return html`<li class=${cls("pin", flagged && "is-flagged")}>
+    <label class="pin-head">
+      <input type="checkbox" checked=${chosen} onChange=${onTurn} />
+      <span class="grow">${named(change)} ${howOf(change)}</span>
+      ${flagged && html`<span class="tag care"><${Icon} name="warn" /> look</span>`}
+    </label>
+    <${Warnings} warnings=${change.warnings} />
+    <details class="fold" open=${open} onToggle=${(event) => setOpen(event.currentTarget.open)}>
+      <summary><${Icon} name="chevron" /><span class="fold-title">What is different</span></summary>
+      ${open && html`<${Difference} change=${change} way=${way} />`}
+    </details>
+  </li>`;
 }

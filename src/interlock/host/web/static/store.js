@@ -330,7 +330,7 @@ export function asks(question) {
   switch (question.type) {
     case "call": return `May ${question.title || question.tool} of ${who} be called?`;
     case "start": return `May the server ${who} be started?`;
-    case "pin": return `Something of ${who} is not as it was approved.`;
+    case "pin": return `${who} offers something that you have not approved.`;
     case "result": return `May the model have the result of ${question.title || question.tool}?`;
     case "sample": return `${who} wants to ask a model.`;
     case "sampled": return `May ${who} have the model's answer?`;
