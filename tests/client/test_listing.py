@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any
 
@@ -12,7 +13,7 @@ from interlock import types as t
 from interlock.client import app
 from interlock.wire.revisions import NEWEST, R3, R4
 
-from .peers import Peer, complete, text
+from .peers import SILENCE, Peer, complete, text
 
 BOTH = pytest.mark.parametrize("revision", [R4, NEWEST])
 
@@ -101,6 +102,104 @@ async def test_a_list_with_ever_new_cursors(monkeypatch: pytest.MonkeyPatch):
         with pytest.raises(ProtocolError, match="more than 20 pages"):
             await client.list_tools()
         assert peer.count("tools/list") == 20
+
+
+def big(method: str, names: int, size: int = 0) -> dict[str, Any]:
+    """A page of many items, each with so many bytes of description."""
+    _, field, item = LISTS[method]
+    return complete(**{field: [{**item(f"n{n}"), "description": "d" * size} for n in range(names)]})
+
+
+@EVERY_LIST
+async def test_a_large_page_is_read_in_pieces(method: str):
+    """So that everything else in the loop goes on meanwhile; the items are the same."""
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async with (
+        Peer({method: big(method, 3000, 1000)}) as peer,
+        Client(peer.channel) as client,
+    ):
+        running = asyncio.create_task(others())
+        items = await LISTS[method][0](client)
+        running.cancel()
+    assert [item.name for item in items] == [f"n{n}" for n in range(3000)]
+    assert items[-1].description == "d" * 1000
+    assert turns > 3000 * 1000 // (64 * 1024)
+
+
+async def test_a_large_page_of_other_shapes_is_an_error():
+    """Of one call; and what is unknown in an item does not matter."""
+    many = [{"name": f"n{n}", "inputSchema": {"type": "object"}} for n in range(10_000)]
+    async with (
+        Peer(
+            {
+                "tools/list": [
+                    complete(tools=[*many, {"name": "bad"}]),
+                    complete(tools={"a": "b" * 1_000_000}),
+                    complete(other=many),
+                    complete(tools=[*many, {**many[0], "new": 1}], nextCursor=None),
+                ]
+            }
+        ) as peer,
+        Client(peer.channel) as client,
+    ):
+        for words in ("missing required field", "Expected `array`", "missing required field"):
+            with pytest.raises(ProtocolError, match=words):
+                await client.list_tools()
+        assert len(await client.list_tools()) == 10_001
+
+
+async def test_a_page_of_a_million_tools_is_refused_before_it_is_read():
+    """By the number of its items, which is known before any of them is decoded."""
+    item = b'{"name":"t","inputSchema":{"type":"object"}}'
+    page = b'{"resultType":"complete","tools":[%b]}' % b",".join([item] * 1_000_000)
+
+    def answer(message: dict[str, Any]) -> Any:
+        id = str(message["id"]).encode()
+        peer.own.send([b'{"jsonrpc":"2.0","id":%b,"result":%b}' % (id, page)])
+        return SILENCE
+
+    async with Peer({"tools/list": answer}) as peer, Client(peer.channel) as client:
+        with pytest.raises(ProtocolError, match="more than 100,000 items; max_list_items"):
+            await client.list_tools()
+
+
+@BOTH
+@EVERY_LIST
+async def test_a_list_has_a_bound_over_all_its_pages(method: str, revision: str):
+    """In items and in bytes, whichever comes first; what is below both is given out."""
+    _, field, item = LISTS[method]
+
+    def page(message: dict[str, Any]) -> Any:
+        number = int(message["params"].get("cursor", 0)) if "params" in message else 0
+        items = [{**item(f"{number}-{n}"), "description": "d" * 1000} for n in range(10)]
+        return complete(**{field: items}, nextCursor=str(number + 1))
+
+    for options, words, pages in [
+        ({"max_list_items": 35}, "more than 35 items; max_list_items", 4),
+        ({"max_list_bytes": 25_000}, "more than 25,000 bytes; max_list_bytes", 3),
+    ]:
+        async with (
+            Peer({method: page}, revision) as peer,
+            Client(peer.channel, **options) as client,
+        ):
+            with pytest.raises(ProtocolError, match=words):
+                await LISTS[method][0](client)
+            assert peer.count(method) == pages
+    single = {method: big(method, 35, 1000)}
+    for options, fits in [({"max_list_items": 35}, True), ({"max_list_bytes": 1000}, False)]:
+        async with Peer(single, revision) as peer, Client(peer.channel, **options) as client:
+            if fits:
+                assert len(await LISTS[method][0](client)) == 35
+            else:
+                with pytest.raises(ProtocolError, match="more than 1,000 bytes"):
+                    await LISTS[method][0](client)
 
 
 async def test_a_page_that_is_refused():
@@ -227,13 +326,14 @@ UNUSABLE: dict[str, Any] = {
 async def test_schemas_that_cannot_be_used(schema: Any, caplog: pytest.LogCaptureFixture):
     """It is said in the log, and the tool can be used all the same (`JSC-02`, `JSC-05`, `JSC-07`)."""
     async with (
-        selling(text(structuredContent={"x": 1}), schema=schema) as peer,
+        selling(*[text(structuredContent={"x": 1})] * 2, schema=schema) as peer,
         Client(peer.channel) as client,
     ):
         with caplog.at_level(logging.WARNING, "interlock.client"):
             assert [tool.name for tool in await client.list_tools()] == ["add"]
-        assert "the output schema of the tool 'add' cannot be used" in caplog.text
-        assert (await client.call_tool("add")).structured_content == {"x": 1}
+            for _ in range(2):
+                assert (await client.call_tool("add")).structured_content == {"x": 1}
+        assert caplog.text.count("the output schema of the tool 'add' cannot be used") == 1
 
 
 async def test_what_is_known_is_what_was_listed_last():

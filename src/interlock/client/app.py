@@ -21,6 +21,8 @@ from ..fetch import Authorizer
 from ..protocol.freshness import Book
 from ..protocol.opening import Opened
 from ..transport.conversation import GONE, ClientTransport, Hello
+from ..transport.pages import DEFAULT_LIST_BYTES, DEFAULT_LIST_ITEMS, LARGE, ListLimits
+from ..wire.codec import encode
 from ..wire.revisions import HANDSHAKE_REVISIONS, METHODS, REVISIONS, Era, Side
 from .answers import Answers, ElicitFunction, RootsGiven, SampleFunction
 from .backchannel import BackChannel, MayRepeat, lacks_back_channel
@@ -70,6 +72,7 @@ class Client:
             revision. True: speak that one from then on, and send the request that failed again
             where it only reads or may be repeated. A function is asked about all other calls.
             False: nothing.
+        max_list_items, max_list_bytes: how much a list may hold over all its pages; beyond that it is a ProtocolError.
         probe_timeout: seconds to wait for a server to answer `server/discover` before it is taken for one of the handshake era;
             None: 5, but for a child process half of one from when it has read the request, however long it takes to start.
         clock: the time in seconds, by which kept answers grow old.
@@ -102,6 +105,8 @@ class Client:
         cache: bool = True,
         max_rounds: int = DEFAULT_MOST_ROUNDS,
         older_for_questions: bool | MayRepeat = True,
+        max_list_items: int = DEFAULT_LIST_ITEMS,
+        max_list_bytes: int = DEFAULT_LIST_BYTES,
         probe_timeout: float | None = None,
         clock: Callable[[], float] = time.monotonic,
         headers: Mapping[str, str] | None = None,
@@ -133,6 +138,7 @@ class Client:
         self._on_log, self._on_notification = on_log, on_notification
         self._allowed, self._probe_timeout = allowed, probe_timeout
         self._validate = validate
+        self._list_limits = ListLimits(max_list_items, max_list_bytes)
         self._outputs = Outputs()
         self._book = Book()
         self._watches: set[Watch] = set()
@@ -193,6 +199,7 @@ class Client:
             known=self._known,
             probe_seconds=self._probe_timeout,
             open_seconds=min(self.timeout or MOST_OPEN_SECONDS, MOST_OPEN_SECONDS),
+            list_limits=self._list_limits,
         )
         try:
             self._opened = await self._transport.open(hello)
@@ -589,12 +596,17 @@ class Client:
         items: list[Any] = []
         cursor: str | None = None
         seen: set[str] = set()
+        size = 0
         for _ in range(MOST_PAGES):
             page: Any = await self._request(
                 method, METHODS[method].params(cursor=cursor), t.PaginatedResult, timeout
             )
             items += getattr(page, field)
             cursor = page.next_cursor
+            # One page alone was measured when it came, unless it was small.
+            if seen or cursor is not None or self._list_limits.bytes < LARGE:
+                size += len(encode(page))
+            self._list_limits.check(method, len(items), size)
             if cursor is None:
                 return items
             if cursor in seen:

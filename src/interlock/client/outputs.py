@@ -18,23 +18,32 @@ class Outputs:
     """The output schemas of the tools that were listed last (`TOL-10`)."""
 
     def __init__(self) -> None:
-        self._validators: dict[str, Validator | None] = {}
+        self._schemas: dict[str, t.JSONObject] = {}
+        self._validators: dict[str, Validator | None] = {}  # of the tools that were called
 
     def know(self, tools: Iterable[t.Tool]) -> None:
-        """Keep the schemas of a list; one that cannot be used is named in the log, and its tool's results are not checked."""
-        self._validators = {
-            tool.name: _validator(tool.name, tool.output_schema)
-            for tool in tools
-            if tool.output_schema is not None
+        """Keep the schemas of a list. They are compiled when their tools are called: a list may have thousands."""
+        self._validators = {}
+        self._schemas = {
+            tool.name: tool.output_schema for tool in tools if tool.output_schema is not None
         }
 
     def forget(self) -> None:
         """The list is out of date."""
+        self._schemas = {}
         self._validators = {}
 
     def check(self, name: str, result: t.CallToolResult) -> None:
-        """Raise ProtocolError for structured content that does not fit, or is missing."""
-        validator = self._validators.get(name)
+        """Raise ProtocolError for structured content that does not fit, or is missing.
+
+        A schema that cannot be used is named in the log, and its tool's results are not checked.
+        """
+        schema = self._schemas.get(name)
+        if schema is None:
+            return
+        if name not in self._validators:
+            self._validators[name] = _validator(name, schema)
+        validator = self._validators[name]
         if validator is None or result.is_error:
             return
         if result.structured_content is UNSET:

@@ -53,6 +53,7 @@ from ..protocol.opening import (
 from ..wire.codec import decode, encode
 from ..wire.jsonrpc import Frame, Malformed, encode_id, encode_json
 from ..wire.revisions import METHODS, REVISIONS, Era, era
+from .pages import LARGE, LISTS, ListLimits, read_page
 
 log = logging.getLogger("interlock.client")
 _MOST_WARNINGS = 20  # about lines that are no messages, on one connection
@@ -82,6 +83,7 @@ class Hello(Struct, kw_only=True):
     known: str | None = None
     probe_seconds: float | None = None
     open_seconds: float = 60.0
+    list_limits: ListLimits = ListLimits()
 
 
 class ClientTransport(Protocol):
@@ -168,6 +170,15 @@ class Conversation:
         except asyncio.CancelledError:
             self.give_up(id, "the client no longer waits for the answer")
             raise
+        return await self.read(method, raw) if method in LISTS else read_result(method, raw)
+
+    async def read(self, method: str, raw: Raw) -> AnyResult:
+        """Read a result; a large page of a list in pieces. Raises ProtocolError."""
+        if method in LISTS and len(raw) > LARGE:
+            limits = self.hello.list_limits if self.hello is not None else ListLimits()
+            page = await read_page(method, raw, limits)
+            if page is not None:
+                return page
         return read_result(method, raw)
 
     def give_up(self, id: t.RequestId, reason: str) -> None:

@@ -15,7 +15,7 @@ from ..fetch import Authorized, Fetch, Lost, Request, Response
 from ..wire.jsonrpc import Frame
 from ..wire.revisions import Era
 from .channel import Tap
-from .conversation import Conversation, read_result
+from .conversation import Conversation
 from .eventstream import EventStream, Sleep, is_events
 from .heads import without_secrets
 from .letters import Letterhead
@@ -103,7 +103,7 @@ class Trips:
                 await self._follow(stream, x, id, future)
             else:
                 raise self._misfit(response, await response.read(_LONGEST_REFUSAL), x)
-            result = read_result(x.method, future.result())
+            result = await conversation.read(x.method, future.result())
             if greets:
                 self.session = session
             return result
