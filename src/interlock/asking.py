@@ -206,17 +206,19 @@ class Rounds:
 
     With `park` a running tool waits where it stands, for `seal.seconds` at the most and up to `most` at once; a ticket that
     this process does not know (a restart, another worker) makes the tool run again from the top with the journal of answers,
-    as it always does without `park`.
+    as it always does without `park`. A state is good at servers of the name `server` only, though others have the same key.
     """
 
     def __init__(
         self,
         seal: Seal,
         *,
+        server: str = "",
         park: bool = True,
         most: int = 1000,
         wall: Callable[[], float] = time.time,
     ) -> None:
+        self.server = server
         self.seal, self.park, self.most = seal, park, most
         self.wall = wall
         self._parked: dict[str, _Parked] = {}
@@ -378,14 +380,16 @@ class Rounds:
         return replace(result, result_type="input_required", request_state=self._close(ticket, x))
 
     def _close(self, ticket: _Ticket, x: Exchange) -> str:
-        return self.seal.close(msgspec.to_builtins(ticket), _binding(x), self.wall())
+        return self.seal.close(msgspec.to_builtins(ticket), _binding(x, self.server), self.wall())
 
     def _open(self, x: Exchange) -> _Ticket:
         state = x.params.request_state
         if state is None:
             return _Ticket()
         try:
-            return msgspec.convert(self.seal.open(state, _binding(x), self.wall()), _Ticket)
+            return msgspec.convert(
+                self.seal.open(state, _binding(x, self.server), self.wall()), _Ticket
+            )
         except (BadSeal, msgspec.ValidationError) as bad:
             raise t.McpError(t.INVALID_PARAMS, f"Invalid requestState: {bad}") from None
 
@@ -452,14 +456,14 @@ def _brings(x: Exchange) -> bool:
     return x.params.input_responses is not None or x.params.request_state is not None
 
 
-def _binding(x: Exchange) -> bytes:
-    """What a state is bound to: the principal, the method and what was asked of it (`MRT-08`)."""
+def _binding(x: Exchange, server: str) -> bytes:
+    """What a state is bound to: the server, the principal, the method and what was asked of it (`MRT-08`)."""
     p = x.params
     arguments = getattr(p, "arguments", None)
     asked = _decode_json(arguments) if isinstance(arguments, Raw) else arguments
     principal = x.caller.principal.key if x.caller.principal else None
     return _encode_sorted(
-        [principal, x.method, getattr(p, "name", None) or getattr(p, "uri", None), asked]
+        [server, principal, x.method, getattr(p, "name", None) or getattr(p, "uri", None), asked]
     )
 
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from interlock import Client, InputRequiredResult, McpError, Principal
+from interlock import Client, Context, InputRequiredResult, McpError, Principal, Server
 from interlock import types as t
 from interlock.exchange import Exchange
 from interlock.testing import Clock, connect
@@ -287,3 +287,36 @@ async def test_expired_states(park: bool):
                 ),
             )
         assert caught.value.code == t.INVALID_PARAMS
+
+
+@pytest.mark.parametrize("park", [True, False])
+@pytest.mark.parametrize(
+    "name, version, good", [("shop", "2.0", True), ("shop", "1.0", True), ("other", "1.0", False)]
+)
+async def test_a_state_is_good_at_servers_of_the_same_name_only(
+    name: str, version: str, good: bool, park: bool
+):
+    """Several services of one machine may have the same key in their environment; what one confirmed is not for another."""
+
+    def server(name: str, version: str) -> Server:
+        made = Server(name, version, state_keys=[b"k" * 32], park=park)
+
+        @made.tool
+        async def buy(ctx: Context) -> str:
+            return "bought" if await ctx.confirm("Buy it?") else "not bought"
+
+        return made
+
+    async with (
+        Client(server("shop", "1.0"), elicit=lambda question: True) as first,
+        Client(server(name, version), elicit=lambda question: True) as second,
+    ):
+        key, state = await asked(first, "buy", {})
+        answers = {key: Raw(b'{"action":"accept","content":{"confirm":true}}')}
+        retry = call("buy", {}, input_responses=answers, request_state=state)
+        if good:
+            result = await put(second, retry)
+            assert result.text == "bought"
+        else:
+            with pytest.raises(McpError, match="Invalid requestState"):
+                await put(second, retry)

@@ -54,7 +54,8 @@ class Server:
         park: whether a tool that asks waits where it stands (else it is run again from the top with the answers).
         asking_seconds: how long a question may stay open in the stateless era.
         state_keys: secrets (16 random bytes or more) that seal what travels through clients; the first seals. Several workers
-            need the same; unset, the variable INTERLOCK_STATE_KEY (hexadecimal) is used, else a key of this process.
+            need the same; unset, the variable INTERLOCK_STATE_KEY (hexadecimal) is used, else a key of this process. Servers of
+            another name do not open each other's state, whatever their keys.
         bus: carries change notices; one of this process unless it is told otherwise.
         lenient: whether tools read arguments that come as strings ("5" for 5, "true" for true, "[1]" for [1]) as what their
             schema has in that place; a tool may say otherwise.
@@ -124,7 +125,9 @@ class Server:
         self.prompts: Shelf[PromptFeature] = Shelf("prompt", lambda: self._changed("prompts"))
         self.listeners: set[Listener] = set()
         self.rounds = Rounds(
-            Seal(list(state_keys) or [state_key()], seconds=asking_seconds), park=park
+            Seal(list(state_keys) or [state_key()], seconds=asking_seconds),
+            server=name,
+            park=park,
         )
         self.completions = Completions(self)
         self._scopes: frozenset[str] | None = None
