@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from http.server import BaseHTTPRequestHandler
 from typing import Any
 
@@ -30,9 +31,13 @@ ODD: dict[str, tuple[int, str, bytes]] = {
 
 
 class Site(Loopback):
-    """A server at `url` of the revision 2025-06-18 that answers by hand; `heads` are the headers of what it was asked."""
+    """A server at `url` of the revision 2025-06-18 that answers by hand; `heads` are the headers of what it was asked.
+
+    At `/endless` it answers everything but calls of tools.
+    """
 
     def __init__(self) -> None:
+        self._over = threading.Event()
         self.heads: list[dict[str, str]] = []
         super().__init__(self._handler())
         self.url = f"{self.root}/mcp"
@@ -42,6 +47,8 @@ class Site(Loopback):
         if path in ODD:
             return ODD[path]
         message = json.loads(body)
+        if path == "/endless" and message["method"] == "tools/call":
+            self._over.wait()
         if "id" not in message:
             return 202, "text/plain", b""
         result = _RESULTS.get(message["method"])
@@ -52,6 +59,11 @@ class Site(Loopback):
             "application/json",
             json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}).encode(),
         )
+
+    def close(self) -> None:
+        """End it, and calls that are never answered."""
+        self._over.set()
+        super().close()
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         site = self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -17,6 +18,7 @@ import pytest
 
 from tests.cli.conftest import Command, Program
 from tests.cli.programs import LACKING, STRANGER
+from tests.cli.sites import Site
 from tests.transport.programs import asking_server
 
 HANDSHAKE, STATELESS = "2025-11-25", "2026-07-28"
@@ -470,16 +472,20 @@ def test_a_server_that_shares_no_revision(interlock: Command, stranger: Path) ->
     assert "does not speak 2026-07-28" in result.stderr
 
 
-def test_timeouts(interlock: Command, everyday: Path) -> None:
-    """A silent server and a call that never ends: code 4, after the time that was given."""
+def test_timeouts(interlock: Command) -> None:
+    """A silent server and a call that never ends: code 4, after the time that was given.
+
+    The server with the endless call runs here already, so that the time is not over before the call begins.
+    """
     silent = interlock(
         "ping", "--timeout", "0.3", "--", sys.executable, "-c", "import sys; sys.stdin.read()"
     )
     assert silent.exit_code == 4
     assert "within 0.3 seconds" in silent.stderr
-    endless = interlock("call", everyday, "hang", "--timeout", "1")
+    with contextlib.closing(Site()) as site:
+        endless = interlock("call", f"{site.root}/endless", "hello", "--timeout", "3")
     assert endless.exit_code == 4
-    assert "No answer to tools/call came within 1 seconds" in endless.stderr
+    assert "No answer to tools/call came within 3 seconds" in endless.stderr
     port = socket.create_server(("127.0.0.1", 0))  # accepts, and never says a word
     with port:
         assert (

@@ -17,7 +17,7 @@ from interlock.testing import channel_pair
 from interlock.transport.conversation import Hello
 from interlock.wire.revisions import NEWEST, STATELESS_REVISIONS
 
-SECONDS = 20  # after which a test that waits has failed; nothing ever waits that long
+SECONDS = 50  # after which a test that waits has failed; nothing ever waits that long
 KEY = "io.modelcontextprotocol/"
 EVERYTHING = {
     "tools": {"listChanged": True},
