@@ -166,6 +166,7 @@ class Host:
             running,
             self.answering.of,
             self._unlogged,
+            self.register.warnings_of,
         )
 
     # -- beginning and ending -----------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -92,6 +92,7 @@ class Calls:
         running: dict[str, list[Wanted]],
         answers: Callable[[str, Wanted], Answers],
         unlogged: Callable[[], Awaitable[str]],
+        scanned: Callable[[Item], Sequence[Warned]],
     ) -> None:
         self._hub, self._toolbox, self._policy, self._desk, self._tell = (
             hub,
@@ -102,6 +103,7 @@ class Calls:
         )
         self._remembered, self.running, self._answers = remembered, running, answers
         self._unlogged = unlogged  # why nothing may be called, as the log cannot be written
+        self._scanned = scanned  # what the threat scan of the whole server says of a tool
         # Not the loop's time: uvloop keeps that for a whole turn, so that calls which are answered in
         # one turn would all have taken as long as the longest.
         self.clock: Callable[[], float] = time.perf_counter
@@ -171,6 +173,11 @@ class Calls:
             return arguments, ""
         return await self._asked(wanted, verdict, trusted)
 
+    def _flags(self, item: Item) -> tuple[Warned, ...]:
+        """What the threat scan says of a tool: by itself, and beside the tools of other servers."""
+        found = (*suspicions.of_tool(item.tool), *self._scanned(item))
+        return tuple({(each.kind, each.where): each for each in found}.values())
+
     def _moved(self, item: Item) -> str:
         """Why this tool may not be called, or is not any more what was chosen; "" where it is."""
         link = self._hub.links.get(item.server)
@@ -194,13 +201,15 @@ class Calls:
         self, wanted: Wanted, verdict: Verdict, trusted: bool
     ) -> tuple[dict[str, Any], str]:
         item, arguments = wanted.item, wanted.arguments
-        warnings, problems = suspicions.of_tool(item.tool), ""
+        flags = self._flags(item)
+        warnings, problems = flags, ""
         for _ in range(TRIES):
             question = CallQuestion(
                 id=self._desk.name(), server=item.server, session=wanted.session, call=wanted.call,
                 warnings=warnings, tool=item.tool.name, title=suspicions.visible(item.tool.label),
                 description=suspicions.visible(item.tool.description or ""), arguments=arguments, input_schema=item.tool.input_schema,
-                annotations=item.tool.annotations, trusted=trusted, by=wanted.by, why=verdict.why, may_remember=verdict.may_remember,
+                annotations=item.tool.annotations, trusted=trusted, by=wanted.by, why=verdict.why, flagged=bool(flags),
+                may_remember=verdict.may_remember and not flags,
             )  # fmt: skip
             waiting = self._waiting[question.id] = _Waiting(wanted, arguments, trusted)
             try:
@@ -233,14 +242,14 @@ class Calls:
                 return arguments, self._refused(wanted, "rule", again.why)
             if not (problems := _problems(item.tool, arguments)):
                 break
-            warnings = (
-                Warned(kind="invalid", words=f"The arguments do not fit the tool: {problems}"),
-            )
+            invalid = f"The arguments do not fit the tool: {problems}"
+            warnings = (Warned(kind="invalid", words=invalid), *flags)
         else:
             return arguments, self._refused(
                 wanted, "host", f"The arguments as they were edited do not fit the tool: {problems}"
             )
-        self._remember(wanted, verdict, decision, "allow")
+        if not flags:  # a tool that looks dangerous is looked at each time
+            self._remember(wanted, verdict, decision, "allow")
         self._tell(
             CallDecided(
                 session=wanted.session,
@@ -272,11 +281,12 @@ class Calls:
                 waiting.trusted,
                 waiting.wanted.session,
             )
+            allowed = verdict.decision == "allow"
+            if allowed and _problems(item.tool, waiting.arguments):
+                continue  # they were edited, and the person is asked for others
             if verdict.decision != "ask":
                 waiting.verdict = verdict
-                self._desk.withdraw(
-                    question, Decision(allow=verdict.decision == "allow", reason=verdict.why)
-                )
+                self._desk.withdraw(question, Decision(allow=allowed, reason=verdict.why))
 
     def _ruled(self, wanted: Wanted, verdict: Verdict) -> str:
         """Why a rule does not let a call be that waited for an answer; "" where it does."""
@@ -357,9 +367,10 @@ class Calls:
             "The tool could not ask you its question, and the server was started again so that it can. "
             "What the tool did before its question may happen a second time."
         )
+        flags = self._flags(item)
         question = CallQuestion(
             id=self._desk.name(), server=item.server, session=wanted.session, call=wanted.call,
-            warnings=(Warned(kind="again", words=words), *suspicions.of_tool(item.tool)),
+            warnings=(Warned(kind="again", words=words), *flags), flagged=bool(flags),
             tool=item.tool.name, title=suspicions.visible(item.tool.label),
             description=suspicions.visible(item.tool.description or ""), arguments=dict(arguments),
             input_schema=item.tool.input_schema, annotations=hints, trusted=link.entry.trusted, by=wanted.by,

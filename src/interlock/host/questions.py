@@ -78,7 +78,11 @@ class PinQuestion(Question, frozen=True, kw_only=True, tag="pin"):
 
 
 class CallQuestion(Question, frozen=True, kw_only=True, tag="call"):
-    """May this tool be called with these arguments? `why` says which rule asks; `may_remember` whether an answer may hold for longer."""
+    """May this tool be called with these arguments?
+
+    `why` says which rule asks, `may_remember` whether an answer may hold for longer. A tool is
+    `flagged` where the threat scan warns of it: then no is the answer that is advised.
+    """
 
     tool: str
     title: str
@@ -90,6 +94,7 @@ class CallQuestion(Question, frozen=True, kw_only=True, tag="call"):
     by: Literal["model", "app", "person"] = "model"
     why: str = ""
     may_remember: bool = True
+    flagged: bool = False
 
 
 class ResultQuestion(Question, frozen=True, kw_only=True, tag="result"):

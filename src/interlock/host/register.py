@@ -12,7 +12,7 @@ from .events import Event, FeaturesChanged, Notice, Pinned
 from .hub import Link
 from .pins import BadPins, Difference, Features, Pins
 from .questions import Decision, FeatureChange, NotAnswered, PinQuestion, Warned
-from .toolbox import Toolbox
+from .toolbox import Item, Toolbox
 
 MOST_NOTICES = 10  # about one server at a time
 MOST_WARNED = 3  # tools and prompts that one notice names with what is odd about them
@@ -95,6 +95,10 @@ class Register:
         if (asking := self._asking.pop(server, None)) is not None:
             asking.cancel()
         self._tell(FeaturesChanged(server=server))
+
+    def warnings_of(self, item: Item) -> tuple[Warned, ...]:
+        """What the threat scan says of a tool, beside the tools of all servers."""
+        return self.warnings.get(item.server, {}).get(("tool", item.tool.name), ())
 
     async def aclose(self) -> None:
         """Ask no more."""

@@ -207,6 +207,34 @@ async def test_the_question_names_the_server(chromium: Any) -> None:
         assert await task == Decision(allow=True)
 
 
+FLAG = Warned(kind="secrecy", words="It tells the model to keep something from the person.")
+
+
+@pytest.mark.parametrize("arguments", [{"to": "ada"}, LATE], ids=["few", "many"])
+async def test_no_is_the_answer_to_a_flagged_tool(chromium: Any, arguments: dict[str, Any]) -> None:
+    """Deny is the main button and the first; nothing is remembered, and no letter allows it."""
+    async with staged(chromium) as stage:
+        page = await stage.page()
+        question = calling("c1", arguments, warnings=(FLAG,), flagged=True, may_remember=False)
+        task = asked(stage, question)
+        box = await armed(page)
+        said = await labels(box)
+        assert said[0] == "Deny"
+        assert await box.locator(".answers button.main").all_inner_texts() == ["Deny\nD"]
+        if arguments is LATE:
+            await page.keyboard.press("v")
+            await box.get_by_role("button", name="Allow once").wait_for()
+            await armed(page)
+        assert await labels(box) == ["Deny", "Allow once", "Edit arguments"]
+        await shot(page, "approval-flagged")
+        for key in "asy":
+            await page.keyboard.press(key)
+        assert not task.done()
+        await page.keyboard.press("d")
+        await page.keyboard.press("Enter")
+        assert await task == Decision(allow=False)
+
+
 # -- what a server has changed ----------------------------------------------------------------------
 
 

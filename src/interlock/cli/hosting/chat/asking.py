@@ -90,10 +90,13 @@ class Asker:
     # -- calls and their results ---------------------------------------------------------------------------------
 
     async def _call(self, question: CallQuestion) -> Decision:
-        keys = [Key("y", "once")]
-        if question.may_remember:
-            keys += [Key("s", "for this conversation"), Key("a", "always")]
-        keys += [_NO, Key("e", "edit"), Key("d", "details")]
+        if question.flagged:  # not the key that is pressed by habit
+            keys = [_NO, Key("o", "once, in spite of the warnings")]
+        elif question.may_remember:
+            keys = [Key("y", "once"), Key("s", "for this conversation"), Key("a", "always"), _NO]
+        else:
+            keys = [Key("y", "once"), _NO]
+        keys += [Key("e", "edit"), Key("d", "details")]
         arguments: dict[str, Any] | None = None
         while True:
             key = await self._front.key(keys)
@@ -113,10 +116,11 @@ class Asker:
             else:
                 words = {
                     "y": "allowed once",
+                    "o": "allowed once",
                     "s": "allowed for this conversation",
                     "a": "allowed always",
                 }[key]
-                remember: Any = {"y": "once", "s": "session", "a": "always"}[key]
+                remember: Any = {"s": "session", "a": "always"}.get(key, "once")
                 self._said(words)
                 return Decision(allow=True, remember=remember, arguments=arguments)
 

@@ -46,7 +46,7 @@ export function CallQuestion({ question }) {
     question=${question}
     title=${html`Call ${tool} on <${Say} text=${question.server} />?`}
     icon="tool"
-    denial=${{ label: "Deny" }}
+    denial=${{ label: "Deny", main: question.flagged }}
     stage=${seen.ready && seen.unseen > 0 ? "unseen" : "seen"}
     answers=${answersTo({ question, seen, edited, wrong, editing, setEditing, showAll })}
   >
@@ -93,13 +93,15 @@ function answersTo({ question, seen, edited, wrong, editing, setEditing, showAll
     const blind = `Allow without having seen ${seen.unseen} of ${several(seen.total, "value")}`;
     const all = seen.total === 1 ? "Show all of it" : `Show all ${seen.total} values`;
     return [
-      { key: "v", label: all, main: true, off: wrong, act: showAll },
+      { key: "v", label: all, main: !question.flagged, off: wrong, act: showAll },
       { label: blind, off: wrong, act: allow("once") },
       edit,
     ];
   }
   const off = wrong || !seen.ready;
   const once = { key: "a", label: "Allow once", main: true, off, act: allow("once") };
+  // Nobody allows by habit what looks dangerous: no letter does it, and no answer holds for longer.
+  if (question.flagged) return [{ ...once, key: undefined, main: false }, edit];
   if (question.mayRemember === false) return [once, edit];
   return [
     once,
