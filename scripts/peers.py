@@ -18,7 +18,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -97,20 +97,46 @@ def _apt_get(package: str, programs: Sequence[str]) -> None:
             run(["apt-get", "-qq", "install", "--yes", "--no-install-recommends", package])
 
 
+PYTHON = (
+    "python-1.2",
+    "python-1.6",
+    "python-1.8",
+    "python-1.9",
+    "python-1",
+    "python-2",
+    "fastmcp-2",
+    "fastmcp-3",
+    "fastmcp",
+    "servers",
+    "servers-archived",
+    "grafana",
+    "mcp-proxy",
+    "langchain",
+    "pydantic-ai",
+    "openai-agents",
+    "llama-index",
+)
+"""The peers from the Python index; the lock of each is `requirements/peers-NAME.txt`."""
+
+NPM = {
+    "servers-npm": ("reference", "peers-servers-npm", OLDEST_NODE),
+    "typescript": ("typescript", "peers-typescript", OLDEST_NODE),
+    "npm-old": ("old", "peers-npm-old", OLDEST_NODE),
+    "npm-bridges": ("bridges", "peers-npm-bridges", OLDEST_NODE),
+    "npm-playwright": ("playwright", "peers-npm-playwright", OLDEST_NODE),
+    "npm-kubernetes": ("kubernetes", "peers-npm-kubernetes", OLDEST_NODE),
+    "axe": ("axe", "axe", OLDEST_NODE),
+    "conformance": ("conformance", "conformance", OLDEST_NODE_OF_THE_SUITE),
+    "oidc-provider": ("oidc_provider", "oidc-provider", OLDEST_NODE_OF_THE_SUITE),
+}
+"""The peers from the npm registry: the folder below `tests/interop` that has the lock, the place
+below `.peers`, and the oldest Node that runs it."""
+
 INSTALLERS: dict[str, Callable[[], Path]] = {
-    "python-2": lambda: install_python("python-2"),
-    "python-1": lambda: install_python("python-1"),
-    "fastmcp": lambda: install_python("fastmcp"),
-    "servers": lambda: install_python("servers"),
-    "servers-archived": lambda: install_python("servers-archived"),
-    "servers-npm": lambda: install_npm("reference", "peers-servers-npm"),
-    "typescript": lambda: install_npm("typescript", "peers-typescript"),
-    "axe": lambda: install_npm("axe", "axe"),
-    "conformance": lambda: install_npm("conformance", "conformance", OLDEST_NODE_OF_THE_SUITE),
-    "oidc-provider": lambda: install_npm(
-        "oidc_provider", "oidc-provider", OLDEST_NODE_OF_THE_SUITE
-    ),
-    # The same Chromium without the windows that nobody sees: a page takes less than half of the processor time.
+    **{name: partial(install_python, name) for name in PYTHON},
+    **{name: partial(install_npm, *arguments) for name, arguments in NPM.items()},
+    # The same Chromium without the windows that nobody sees: a page takes less than half of the
+    # processor time.
     "chromium": lambda: install_debian(
         "chromium-headless-shell",
         "chromium-headless-shell",
@@ -118,7 +144,7 @@ INSTALLERS: dict[str, Callable[[], Path]] = {
     ),
     "ripgrep": lambda: install_debian("ripgrep", "rg"),
 }
-"""How each peer is installed; what comes back is where it is."""
+"""How each peer is installed; the function returns where it is."""
 
 
 @cache
