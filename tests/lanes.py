@@ -13,11 +13,17 @@ BROWSERS = ("tests/demo/test_holiday_in_a_browser.py", "tests/host/web/test_page
             "tests/auth/test_login_in_a_browser.py")  # fmt: skip
 """How the names of the files begin whose tests need a browser."""
 
+FARM = "tests/interop/test_farm.py"
+"""The file whose tests have nothing in common: each may go to another worker."""
+
 
 class Lanes(LoadFileScheduling):
-    """A file at a time, and the files with a browser as if they were one: two browsers at once make each other late."""
+    """A file at a time, but the farm test by test, and the files with a browser as if they were one:
+    two browsers at once make each other late."""
 
     def _split_scope(self, nodeid: str) -> str:
+        if nodeid.startswith(FARM):
+            return nodeid
         return "browsers" if nodeid.startswith(BROWSERS) else nodeid.partition("::")[0]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import shutil
 import socket
 import tempfile
@@ -38,11 +39,18 @@ def command_of(role: str, maker: str, installed: Callable[[str], Path]) -> list[
     if not maker.startswith("typescript"):
         return [str(installed(maker)), str(program.with_suffix(".py"))]
     place = installed("typescript")
-    for file in PEERS.glob("*.mjs"):  # Node looks for packages beside the program
+    put_programs(place)
+    return [str(peers.node()), str(place / program.with_suffix(".mjs").name)]
+
+
+def put_programs(place: Path) -> None:
+    """Put our JavaScript programs into a peer's place: Node looks for packages beside a program."""
+    for file in PEERS.glob("*.mjs"):
         copy = place / file.name
         if not copy.exists() or copy.read_bytes() != file.read_bytes():
-            shutil.copy2(file, copy)
-    return [str(peers.node()), str(place / program.with_suffix(".mjs").name)]
+            fresh = place / f".{file.name}.{os.getpid()}"  # whole at once: others may read it now
+            shutil.copy2(file, fresh)
+            fresh.replace(copy)
 
 
 @dataclass
@@ -115,13 +123,13 @@ def free_port() -> int:
 
 @contextlib.asynccontextmanager
 async def on_the_web(
-    program: Sequence[str], port: int, *, kill: bool = False
+    program: Sequence[str], port: int, *, kill: bool = False, env: dict[str, str] | None = None
 ) -> AsyncIterator[None]:
     """A server program that listens at a port, from when it does so until the end, when it is told to leave, or killed."""
     with tempfile.TemporaryFile() as output:
         null = asyncio.subprocess.DEVNULL
         process = await asyncio.create_subprocess_exec(
-            *program, stdin=null, stdout=output, stderr=output
+            *program, stdin=null, stdout=output, stderr=output, env=env
         )
         try:
             async with asyncio.timeout(PATIENCE):
