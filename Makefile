@@ -1,6 +1,7 @@
 # Everything here works in a fresh clone, with only Python 3.11 or newer, pip, make and git.
 #   make demo     install what a run needs, and plan a holiday in the browser: a host with four servers
-#   make test     install what the tests need, and run all of them
+#   make test     install what the tests need, and run those of Interlock by itself
+#   make test-peers    the tests with other makers' servers, clients and databases, which it installs
 #   make check    the everyday round: format, lint, types, quick tests
 #   make check-all-pythons    the quick tests under every other Python version that is installed
 #   make conformance    the public conformance suite of the protocol, on our server and our client
@@ -19,12 +20,14 @@ LOCKED := --quiet --no-deps --require-hashes --only-binary :all:
 PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test test-busy check check-all-pythons conformance compiled peers types lint format bench lock clean
+.PHONY: help install dev demo test test-peers peers-table test-busy check check-all-pythons conformance compiled programs peers types lint format bench lock clean
 
 help:
 	@echo 'make install   leaves $(BIN)/interlock behind'
 	@echo 'make demo      installs, then starts the host with the travel servers and prints one address'
-	@echo 'make test      installs, then runs the whole suite (slow and interop tests too)'
+	@echo 'make test      installs, then runs the tests of Interlock by itself, slow ones too'
+	@echo 'make test-peers   the tests with what others make: servers, clients, databases, the conformance suite'
+	@echo 'make peers-table   runs the compatibility farm alone, and prints its table with the results'
 	@echo 'make check     format, lint, types and the quick tests'
 	@echo 'make check-all-pythons   the quick tests under each other Python 3.11 to 3.14 that is installed'
 	@echo 'make test-busy   the tests that touch the clock, three times beside three busy loops'
@@ -38,8 +41,14 @@ dev: $(VENV)/.dev
 demo: install
 	@$(BIN)/interlock demo
 
-test: dev compiled peers
-	@$(BIN)/python -m pytest $(PARALLEL)
+test: dev compiled programs
+	@$(BIN)/python -m pytest $(PARALLEL) -m 'not interop and not database'
+
+test-peers: dev compiled peers
+	@$(BIN)/python -m pytest $(PARALLEL) -m 'interop or database'
+
+peers-table: dev compiled peers
+	@$(BIN)/python -m tests.interop.farm
 
 check: lint types compiled
 	@$(BIN)/python -m pytest -q $(PARALLEL) -m 'not slow and not interop'
@@ -58,6 +67,10 @@ conformance: dev compiled
 # The tests start hundreds of programs, and each would compile what it imports where Python may write no bytecode by itself.
 compiled: dev
 	@$(BIN)/python -m compileall -q -j 2 -x /test_ src tests scripts
+
+# Programs of Debian that `make test` needs; a test that misses one says so itself.
+programs: dev
+	@$(BIN)/python scripts/peers.py chromium ripgrep || true
 
 # All that the tests need of other makers; a test that misses something says so itself.
 peers: dev

@@ -60,9 +60,27 @@ SLOW_ROOMS = (
 MIDDLE = re.compile(r"tests/wired/.*\[(?:(?:stdio|http|sse)-2025-0[36]|(?:stdio|http)-2024)-")
 
 
+# Fixtures that start the server of a database, and the kinds of store that need none of them.
+DATABASES = {"redis_url", "cluster"}
+EMBEDDED = ("memory", "file", "sqlite", "keyring")
+
+
+def needs_database(item: pytest.Item) -> bool:
+    """Whether a test talks to a real Redis or PostgreSQL server, by its fixtures and parameters."""
+    case = getattr(item, "callspec", None)
+    values = [str(value) for value in case.params.values()] if case is not None else []
+    if any(value == "redis" for value in values):
+        return True
+    embedded = any(value.startswith(EMBEDDED) for value in values)
+    return bool(DATABASES & set(getattr(item, "fixturenames", ()))) and not embedded
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m is looked at
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is slow by the room it is in."""
+    """Mark what is slow by the room it is in, and what needs a database by its fixtures."""
     for item in items:
+        if needs_database(item):
+            item.add_marker(pytest.mark.database)
         if item.nodeid.startswith(SLOW_ROOMS) or MIDDLE.match(item.nodeid):
             item.add_marker(pytest.mark.slow)
 

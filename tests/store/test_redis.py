@@ -32,6 +32,7 @@ async def heard(ear: Ear, note: bytes) -> None:
         await ear.hear(len(ear.heard) + 1)
 
 
+@pytest.mark.database
 async def test_a_server_that_goes_away_is_awaited(prefix: str, caplog):
     """Who asks is told in good time; what was written meanwhile arrives once the server is back, and those who listen hear it."""
     server = ValkeyServer(port=free_port())
@@ -158,6 +159,7 @@ async def test_what_is_sent_again_is_put_up_once(redis_url: str, prefix: str):
     assert proxy.cuts == 5
 
 
+@pytest.mark.database
 async def test_a_socket_is_as_good_as_a_port(tmp_path):
     """`unix://` names the socket of a server, which need not listen on any port."""
     server = ValkeyServer(port=0, unix_socket_path=tmp_path / "s", data_dir=tmp_path / "data")
@@ -183,6 +185,7 @@ async def test_opening_and_closing_at_once_comes_to_an_end(redis_url: str, prefi
             await store.aclose()
 
 
+@pytest.mark.database
 async def test_closing_does_not_wait_for_ever_for_a_server_that_is_away(prefix: str):
     """What could not be written within the store's patience is given up."""
     server = ValkeyServer(port=free_port())

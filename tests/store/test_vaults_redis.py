@@ -63,6 +63,7 @@ async def test_nothing_is_left_of_what_is_gone(redis_url: str, prefix: str):
     await vault.aclose()
 
 
+@pytest.mark.database
 async def test_a_server_that_is_away_is_named_and_found_again(prefix: str):
     """The words name the place and no password; once the server is back, so is the vault."""
     server = ValkeyServer(port=free_port())

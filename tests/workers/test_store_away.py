@@ -17,6 +17,8 @@ from tests.ports import free_port
 from tests.workers.clusters import PATIENCE, Cluster, Program, cluster, noted
 from tests.workers.raw import RawSession, session, tool
 
+pytestmark = pytest.mark.database
+
 
 class Valkey:
     """A server that can go away and come back at the same port, with or without what it knew."""

@@ -219,6 +219,7 @@ async def test_a_connection_that_is_about_to_go_is_made_anew(desk: Desk) -> None
         assert await value(made, "SELECT pg_backend_pid()") != pid
 
 
+@pytest.mark.database
 async def test_a_server_that_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Calls work again once it is back. A cluster of its own."""
     monkeypatch.delenv("POSTGRES_URL", raising=False)
@@ -230,6 +231,7 @@ async def test_a_server_that_is_started_again(monkeypatch: pytest.MonkeyPatch) -
             assert await value(made, "SELECT pg_postmaster_start_time()::text") != started
 
 
+@pytest.mark.database
 def test_the_cluster_goes_with_its_keeper(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the tests start ends with them, and its folder is gone."""
     monkeypatch.delenv("POSTGRES_URL", raising=False)
