@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import re
 import shutil
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from interlock.logs import RateLimit
 from tests.ports import free_port
 
 pytest_plugins = ["tests.peers_in_place", "tests.lanes"]
@@ -40,6 +42,15 @@ for name in ("INTERLOCK_VAULT", "INTERLOCK_VAULT_KEY"):
 # Whoever is started in the background of a shell ignores interrupts, and so would every program that a test interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def fresh_logs() -> None:
+    """No test gets less of the log because another has written the same before it."""
+    for logger in list(logging.Logger.manager.loggerDict.values()):
+        for one in getattr(logger, "filters", ()):
+            if isinstance(one, RateLimit):
+                one.reset()
 
 
 # Rooms whose tests start programs and wait for what becomes of them: left to `make test`.

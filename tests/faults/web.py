@@ -61,6 +61,10 @@ async def length(text: str) -> int:
     return len(text)
 
 @server.tool
+async def fail_badly() -> None:
+    raise RuntimeError("oh")
+
+@server.tool
 async def wait_for_ever(ctx: Context) -> str:
     seen.append("begun")
     ctx.progress(1)

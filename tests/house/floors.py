@@ -18,6 +18,8 @@ FLOORS: dict[int, tuple[str, ...]] = {
         "lazily",
         "addresses",
         "settings",
+        "buckets",
+        "logs",
         "invisible",
         "lookalikes",
         "urls",

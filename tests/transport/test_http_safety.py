@@ -501,3 +501,20 @@ def test_a_cancelled_call_does_not_answer_for_another_with_its_id(shared: Site) 
     first.close()
     until(lambda: shared.value("happened").count("ended") > before, "the end of the first")
     assert list(second.messages())[-1]["result"]["content"][0]["text"] == "taken"
+
+
+def test_a_flood_of_refusals_and_failures_does_not_fill_the_log(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """Of each kind the first lines are written; the rest is counted."""
+    one = Site(tmp_path_factory.mktemp("flooded"), logs=True)
+    for _ in range(200):
+        assert one.ask(add(host="evil.example")).status == 403
+        assert one.ask(in_session("0" * 48, request(1, "ping"))).status == 404
+        assert one.ask(b"nonsense\r\n\r\n").status == 400
+        failing = stateless(1, "tools/call", {"name": "fail_badly", "arguments": {}})
+        assert one.ask(failing).json["result"]["isError"]
+    one.close()
+    lines = [line for line in one.log().splitlines() if "interlock.access" not in line]
+    for words in ('"status":403', '"status":404', "Invalid HTTP request", "fail_badly failed"):
+        assert 20 <= sum(words in line for line in lines) <= 40, words

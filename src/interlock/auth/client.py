@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import logging
 import secrets
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -17,6 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from ..fetch import Fetch, Request, Response
+from ..logs import limited
 from ..protocol.sessions import StoreError
 from ..store.vaults.seam import Vault
 from ..types import TimedOut, Unreachable
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from .agents import Agent
     from .keys import SigningKey
 
-log = logging.getLogger("interlock.client")
+log = limited("interlock.client")
 
 _MOST_TRIES = 6  # of one request: others may have renewed meanwhile, and a nonce may have changed
 _MOST_STEP_UPS = 3  # of one request, and of all for the same scopes

@@ -12,6 +12,7 @@ from urllib.parse import quote, urlsplit
 from msgspec.structs import replace
 
 from ..exchange import Principal
+from ..logs import limited
 from ..store.vaults.seam import Vault
 from .oauth.addresses import origin
 from .refusals import (
@@ -36,7 +37,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-_log = logging.getLogger("interlock.auth")
+_log = limited("interlock.auth")
 _ANYBODY: list[tuple[bytes, bytes]] = [
     (b"access-control-allow-origin", b"*")
 ]  # the metadata is for everybody, web pages too

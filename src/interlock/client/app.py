@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
@@ -18,6 +17,7 @@ from .. import types as t
 from .. import version
 from ..exchange import Asker, Caller, Exchange, Handler, Middleware, Notify, silent, stack
 from ..fetch import Authorizer
+from ..logs import limited
 from ..protocol.freshness import Book
 from ..protocol.opening import Opened
 from ..transport.conversation import GONE, ClientTransport, Hello
@@ -34,7 +34,7 @@ from .targets import Target, revision_in, transport_to
 from .waiting import Wait
 from .watch import Watch, watching
 
-log = logging.getLogger("interlock.client")
+log = limited("interlock.client")
 R = TypeVar("R", bound=t.Result)
 OnProgress = Callable[[t.ProgressNotificationParams], Awaitable[object] | None]
 OnLog = Callable[[t.LoggingMessageNotificationParams], Awaitable[object] | None]

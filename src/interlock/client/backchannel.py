@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 import re
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 from .. import types as t
+from ..logs import limited
 from ..transport.repeats import is_harmless
 from ..wire.revisions import INPUT_REQUIRED_METHODS
 
-log = logging.getLogger("interlock.client")
+log = limited("interlock.client")
 R = TypeVar("R", bound=t.Result)
 
 MayRepeat = Callable[[t.CallToolRequestParams], bool | Awaitable[bool]]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from ..logs import limited
 from ..wire.codec import encode
 
-log = logging.getLogger("interlock.client")
+log = limited("interlock.client")
 
 Callback = Callable[..., Awaitable[object] | None]
 

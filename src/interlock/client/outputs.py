@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 
 from msgspec import UNSET
 
 from .. import types as t
+from ..logs import limited
 from ..schema import SchemaError, Validator
 from ..schema import compile as compile_schema
 
-log = logging.getLogger("interlock.client")
+log = limited("interlock.client")
 
 
 class Outputs:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,12 +11,13 @@ from msgspec import Struct
 
 from .. import types as t
 from ..exchange import Exchange
+from ..logs import limited
 from ..wire.revisions import Era
 
 if TYPE_CHECKING:
     from .app import Client
 
-log = logging.getLogger("interlock.client")
+log = limited("interlock.client")
 
 _MOST_HELD = 8 * 1024 * 1024  # bytes of changes that nobody has looked at
 _CHANGE = 200  # bytes of one, besides its URI

@@ -133,6 +133,8 @@ class ClientConnection:
         try:
             envelope = jsonrpc.open_envelope(frame)
         except Malformed as bad:
+            if frame.isspace():
+                return []  # an empty line between messages
             return (
                 self._receive_batch(frame)
                 if jsonrpc.is_batch(frame)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import logging
 import os
 import site
 import sysconfig
@@ -15,12 +14,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from .. import types as t
 from ..exchange import AnyResult, Exchange, Handler
+from ..logs import limited
 from ..types.errors import InterlockError
 
 if TYPE_CHECKING:
     from .app import Server
 
-log = logging.getLogger("interlock.server")
+log = limited("interlock.server")
 
 MOST_CHARACTERS: Final = 2000
 """No description of an error is longer."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -16,6 +15,7 @@ from msgspec.structs import replace
 from .. import types as t
 from ..asking import is_unwound
 from ..exchange import AnyResult, Caller, Exchange, Handler, RawResult
+from ..logs import limited
 from ..protocol.server import MOST_SUBSCRIPTIONS
 from ..protocol.sessions import SINCE
 from ..types.errors import InterlockError
@@ -34,7 +34,7 @@ from .signature import ArgumentsError
 if TYPE_CHECKING:
     from .app import Server
 
-log = logging.getLogger("interlock.server")
+log = limited("interlock.server")
 
 MOST_COMPLETIONS = 100
 _NOT_OURS = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .. import types as t
+from ..logs import limited
 from ..schema import SchemaError, header_parameters
 from .content import contents
 from .docstrings import parse
@@ -33,7 +33,7 @@ from .strings import Strings
 if TYPE_CHECKING:
     from .templates import Template
 
-log = logging.getLogger("interlock.server")
+log = limited("interlock.server")
 _NAME = re.compile(r"[A-Za-z0-9_./-]{1,128}")
 _PORTABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 

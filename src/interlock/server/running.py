@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import logging
 import os
 import signal
 import sys
@@ -14,13 +13,14 @@ from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..logs import limited
 from ..transport.channel import Channel
 from ..wire.lines import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
     from .app import Server
 
-log = logging.getLogger("interlock.server")
+log = limited("interlock.server")
 
 TRANSPORTS = ("stdio", "http", "unix", "tcp")
 _STUBBORN = 2.0  # seconds

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -11,13 +10,14 @@ from msgspec.structs import replace
 
 from .. import types as t
 from ..exchange import AnyResult, Caller, Exchange, Handler
+from ..logs import limited
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from .app import Server
 
-log = logging.getLogger("interlock.server")
+log = limited("interlock.server")
 
 NONE: frozenset[str] = frozenset()
 _TOKEN = re.compile(r"[!#-\[\]-~]+")  # RFC 6749, 3.3

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import logging
 import os
 import select
 import signal
@@ -18,9 +17,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from ..logs import limited
 from ..protocol.sessions import StoreError
 
-log = logging.getLogger("interlock.server")
+log = limited("interlock.server")
 
 _PAUSE, _LONGEST_PAUSE = (
     0.5,

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
 from collections import deque
 from collections.abc import Callable
 
+from ..logs import limited
+
 Hear = Callable[[bytes, str], None]
 
-log = logging.getLogger("interlock.store")
+log = limited("interlock.store")
 
 
 class Listeners:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import logging
-
 import msgspec
 
+from ..logs import limited
 from ..protocol.sessions import Session
 
-log = logging.getLogger("interlock.store")
+log = limited("interlock.store")
 
 _LAST = 2**52  # no stream is that long, and the numbers of scripts are exact up to there
 

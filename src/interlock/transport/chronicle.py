@@ -7,19 +7,16 @@ and sessions). No bodies, arguments, tokens or whole session ids: of a session o
 from __future__ import annotations
 
 import hashlib
-import json
 import logging
 import time
 from typing import Any
 
-import msgspec
-
+from ..logs import JsonLine, limited
 from ..protocol.http import Refused
 from .replies import Message, Send
 
 access = logging.getLogger("interlock.access")
-security = logging.getLogger("interlock.security")
-_encode = msgspec.json.Encoder().encode
+security = limited("interlock.security")
 _LONGEST = 200  # characters of anything that a client has chosen
 _TELLING = frozenset({401, 403, 404, 408, 413, 421, 429, 503})
 
@@ -70,23 +67,19 @@ class Chronicle:
                         line[name] = headers[header][:_LONGEST].decode("latin-1")
                 if b"mcp-session-id" in headers:
                     line["session"] = digest(headers[b"mcp-session-id"].decode("latin-1"))
-                access.info("%s", _one_line(line))
+                access.info("%s", JsonLine("request", line))
 
         return watched
 
     def refused(self, refused: Refused) -> None:
         """A request was refused."""
         if refused.status in _TELLING:
-            security.warning(
-                "%s",
-                _one_line(
-                    {
-                        "event": "refused",
-                        "status": refused.status,
-                        "why": refused.why[: 2 * _LONGEST],
-                    }
-                ),
-            )
+            line = {
+                "event": "refused",
+                "status": refused.status,
+                "why": refused.why[: 2 * _LONGEST],
+            }
+            security.warning("%s", JsonLine(("refused", refused.status), line))
 
     def session(self, what: str, session: str, scope: dict[str, Any]) -> None:
         """A session was opened or ended."""
@@ -96,7 +89,7 @@ class Chronicle:
                 "session": digest(session),
                 "address": _address(scope),
             }
-            security.info("%s", _one_line(line))
+            security.info("%s", JsonLine("session", line))
 
     def stolen(self, session: str, scope: dict[str, Any]) -> None:
         """Somebody used a session that belongs to another principal."""
@@ -105,13 +98,7 @@ class Chronicle:
             "session": digest(session),
             "address": _address(scope),
         }
-        security.warning("%s", _one_line(line))
-
-
-def _one_line(line: dict[str, Any]) -> str:
-    """JSON that is one line to every reader: some take characters beyond ASCII for the end of one."""
-    text = _encode(line).decode()
-    return text if text.isascii() else json.dumps(line)
+        security.warning("%s", JsonLine("stolen", line))
 
 
 def _address(scope: dict[str, Any]) -> str:

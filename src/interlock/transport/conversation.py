@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Protocol
 
@@ -24,6 +23,7 @@ from ..exchange import (
     TraceContext,
     silent,
 )
+from ..logs import limited
 from ..protocol.client import (
     CAPABILITIES_KEY,
     INFO_KEY,
@@ -55,8 +55,7 @@ from ..wire.jsonrpc import Frame, Malformed, encode_id, encode_json
 from ..wire.revisions import METHODS, REVISIONS, Era, era
 from .pages import LARGE, LISTS, ListLimits, read_page
 
-log = logging.getLogger("interlock.client")
-_MOST_WARNINGS = 20  # about lines that are no messages, on one connection
+log = limited("interlock.client")
 _LOOK = 0.05  # seconds between two looks at whether a request has been read
 
 
@@ -127,7 +126,6 @@ class Conversation:
         ] = {}  # by request: the questions that came on its way
         self._flush_is_due = False
         self._still: contextlib.ExitStack | None = None  # ends what `unhurried` has begun
-        self._garbage = 0
         # By identity: a caller is encoded once for many requests. The caller is kept, so that no id is used again.
         self._heads: dict[Any, tuple[Caller, bytes]] = {}
 
@@ -232,19 +230,11 @@ class Conversation:
         try:
             events = self.connection.receive(frame)
         except Malformed as bad:
-            self._garbage += 1
-            if self._garbage <= _MOST_WARNINGS:
-                last = (
-                    ""
-                    if self._garbage < _MOST_WARNINGS
-                    else "; more of it will be passed over in silence"
-                )
-                log.warning(
-                    "the server sent something that is no message (%s): %.200r%s",
-                    bad,
-                    bytes(frame[:200]),
-                    last,
-                )
+            log.warning(
+                "the server sent something that is no message (%s): %.200r",
+                bad,
+                bytes(frame[:200]),
+            )
             return
         for event in events:
             self._take(event, asker, call)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 import time
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from msgspec.structs import replace
 
 from .. import types as t
 from ..exchange import Exchange, Principal
+from ..logs import limited
 from ..protocol.http import error
 from ..protocol.sessions import POSITION, SINCE, Replay, Session, StoreError, caller_of
 from ..protocol.streams import Answer, orphaned, place
@@ -32,7 +32,7 @@ from .replies import HOLD, Reply, gone
 if TYPE_CHECKING:
     from .posts import Incoming, Sessions
 
-log = logging.getLogger("interlock.server")
+log = limited("interlock.server")
 
 _CHANGES = "changes."
 _LOOK = 0.5  # seconds after which a stream of another worker is looked at again, should no word of it have come

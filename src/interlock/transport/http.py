@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Coroutine, Mapping
 from typing import Any
 
@@ -17,6 +16,7 @@ from msgspec.structs import replace
 from .. import types as t
 from ..exchange import AnyResult, Caller, Exchange
 from ..fetch import Authorizer, Fetch, Lost
+from ..logs import limited
 from ..protocol.opening import DEFAULT_PROBE_SECONDS, Opened, Refused
 from ..wire import jsonrpc
 from ..wire.jsonrpc import Frame
@@ -33,7 +33,7 @@ from .oldhttp import TwoEnds
 from .refusals import SessionGone, is_stranger
 from .trips import Trips
 
-log = logging.getLogger("interlock.client")
+log = limited("interlock.client")
 
 _MOST_TRIES = 3  # of what may be repeated
 _GOODBYE = 2.0  # seconds that the end of a session may take

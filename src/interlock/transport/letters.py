@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -13,13 +12,14 @@ from msgspec.structs import replace
 
 from .. import types as t
 from ..exchange import Exchange
+from ..logs import limited
 from ..schema import SchemaError, header_parameters
 from ..wire.http import argument_value, encode_value
 from ..wire.jsonrpc import READ_ERRORS
 from ..wire.revisions import supports
 from .heads import header_name
 
-log = logging.getLogger("interlock.client")
+log = limited("interlock.client")
 
 Pairs = tuple[tuple[str, str], ...]
 BOTH, STREAM = "application/json, text/event-stream", "text/event-stream"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
@@ -11,11 +10,12 @@ from msgspec.structs import replace
 
 from .. import types as t
 from ..exchange import AnyResult, Exchange, Handler, Notify
+from ..logs import limited
 from .eventstream import EventStream, Sleep, backoff, is_events
 from .refusals import may_pass
 from .trips import Trips
 
-log = logging.getLogger("interlock.client")
+log = limited("interlock.client")
 
 _STEADY = 30.0  # seconds after which a stream that broke was none that breaks at once
 

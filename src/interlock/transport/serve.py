@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
@@ -24,6 +23,7 @@ from ..exchange import (
     Principal,
     ready,
 )
+from ..logs import limited
 from ..protocol.events import (
     CallId,
     NotificationReceived,
@@ -40,7 +40,7 @@ from ..wire.jsonrpc import Frame, is_answer
 from ..wire.revisions import Era
 from .channel import Barriers, Channel, pump
 
-log = logging.getLogger("interlock.server")
+log = limited("interlock.server")
 
 DEFAULT_MOST_CALLS = 4096
 _CLEAN_UP = 5.0  # seconds that cancelled calls have to put things in order

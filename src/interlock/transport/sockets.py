@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 import socket
 import stat
@@ -18,6 +17,7 @@ from typing import Any
 
 from .. import types as t
 from ..exchange import AnyResult, Exchange
+from ..logs import limited
 from ..protocol.opening import Opened
 from ..wire.lines import DEFAULT_LIMIT
 from .channel import Tap
@@ -25,7 +25,7 @@ from .conversation import Hello
 from .duplex import Duplex
 from .pipes import PipeChannel
 
-log = logging.getLogger("interlock.server")
+log = limited("interlock.server")
 _BREATH = 0.1  # seconds
 
 Address = str | Path | tuple[str, int]

@@ -8,7 +8,6 @@ import asyncio
 import contextlib
 import functools
 import io
-import logging
 import os
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import Any
 
 from .. import types as t
 from ..exchange import AnyResult, Exchange
+from ..logs import limited
 from ..protocol.opening import Discover, Initialize, Opened, Outcome, Restart, Step
 from ..wire.lines import DEFAULT_LIMIT
 from .channel import Tap
@@ -24,7 +24,7 @@ from .child import Child
 from .conversation import Hello, agree
 from .pipes import PipeChannel, ThreadChannel, open_pipe_channel
 
-log = logging.getLogger("interlock.client")
+log = limited("interlock.client")
 
 _SHORT_PATIENCE = 0.5  # seconds for a child to end by itself before another is started in its place
 _INHERITED = frozenset(

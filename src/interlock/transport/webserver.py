@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import socket
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ..logs import limited
 from .asgi import HttpApp
 
 if TYPE_CHECKING:
     import uvicorn
 
-log = logging.getLogger("interlock.server")
+log = limited("interlock.server")
 
 _BACKLOG = 2048
 _LINGER = 0.1  # seconds at the end in which requests on connections that are there already are served as ever
@@ -74,6 +74,7 @@ async def serve_http(
         sock.close()
         raise ImportError(MISSING) from bad
     await app.open()
+    limited("uvicorn.error")  # it warns of each request that is no HTTP
     protocol = guarded_protocol(app.limits.head, app.limits.head_seconds, on_large)
     config = uvicorn.Config(
         app,

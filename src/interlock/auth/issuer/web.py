@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import Any
 from urllib.parse import parse_qsl
@@ -11,6 +10,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from msgspec import Struct
 
+from ...logs import limited
 from ...protocol.sessions import StoreError
 
 Scope = MutableMapping[str, Any]
@@ -28,7 +28,7 @@ FORM = "application/x-www-form-urlencoded"
 NO_STORE = ("cache-control", "no-store")
 QUIET_PAGE = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-_log = logging.getLogger("interlock.auth")
+_log = limited("interlock.auth")
 
 
 class BadForm(ValueError):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import inspect
-import logging
 import secrets
 from base64 import urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -22,6 +21,7 @@ from msgspec import Struct
 from ... import types as t
 from ...exchange import Principal
 from ...fetch import Fetch
+from ...logs import limited
 from ...transport.fetching import HttpFetch
 from ...wire.seal import BadSeal, Seal
 from ..issuer import consents, pages
@@ -60,7 +60,7 @@ _ERRORS = frozenset(
     )
 )
 
-log = logging.getLogger("interlock.auth")
+log = limited("interlock.auth")
 
 
 class _Journey(Struct, frozen=True, kw_only=True):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -13,6 +12,7 @@ from msgspec.structs import replace
 
 from ... import types as t
 from ...fetch import Fetch, Request
+from ...logs import limited
 from ..oauth.addresses import checked, usable
 from ..oauth.discovery import find_metadata
 from ..oauth.grants import authenticated
@@ -24,7 +24,7 @@ from .seam import BadToken, Unverifiable, Verified
 if TYPE_CHECKING:
     from ..keys import SigningKey
 
-_log = logging.getLogger("interlock.auth")
+_log = limited("interlock.auth")
 _LIMIT = 256 * 1024  # bytes of an answer
 
 

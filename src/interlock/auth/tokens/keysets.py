@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ... import types as t
 from ...fetch import Fetch, Request
+from ...logs import limited
 from ..keys import KeySet, UnknownKey
 from ..oauth.addresses import checked, usable
 from ..oauth.discovery import find_metadata
@@ -16,7 +16,7 @@ from ..oauth.documents import believed
 from ..sender import Roads, named, perform
 from .seam import Unverifiable
 
-_log = logging.getLogger("interlock.auth")
+_log = limited("interlock.auth")
 
 
 class Keys:

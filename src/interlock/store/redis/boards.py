@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import secrets
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...logs import limited
 from .. import records
 from ..listeners import Hear, Listeners
 from .link import Link, end
@@ -18,7 +18,7 @@ _BLOCK = 5.0  # seconds that the server waits for a note before it answers that 
 _LONGEST_PAUSE = 1.0  # seconds between two attempts to hear a server that is away
 _HOUR, _DAY = 3_600_000, 86_400_000  # in milliseconds
 
-log = logging.getLogger("interlock.store")
+log = limited("interlock.store")
 
 # KEYS: stream, counter, what this worker has posted. ARGV: where to begin to count, most, which of the worker's notes this is, note.
 # The worker counts its notes so that one that is sent again, because the connection broke, is put up once.

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import threading
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ...logs import limited
 from ...protocol.sessions import StoreError
 from .. import bounds
 from ..places import place_of
-from ..warnings import Warnings
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -29,7 +28,7 @@ _LONGEST_PAUSE = 1.0  # seconds between two attempts to reach a server that is a
 # Errors of redis-py after which another connection may fare better: the server has just begun, or another one has become the first.
 _NOT_NOW = {"BusyLoadingError", "MasterDownError", "ReadOnlyError"}
 
-log = logging.getLogger("interlock.store")
+log = limited("interlock.store")
 
 
 class _Command:
@@ -64,13 +63,6 @@ class Link:
         self._thread = 0
         self._client: Redis | None = None
         self._sending: asyncio.Task[None] | None = None
-        self._dropped = Warnings(
-            log, "the store cannot keep up and has dropped what was to be written: %d times"
-        )
-        self._refused = Warnings(
-            log,
-            "the Redis server has refused what was to be written (the last time with %s): %d times",
-        )
 
     async def open(self) -> None:
         """Connect. Raises StoreError where the server cannot be reached, or will not have us."""
@@ -133,7 +125,7 @@ class Link:
         if not self._open:
             return
         if len(self._waiting) >= bounds.WAITING or self._size + size > bounds.WAITING_BYTES:
-            self._dropped.count()
+            log.warning("the store cannot keep up and has dropped what was to be written")
             return
         self._size += size
         self._put(_Command(arguments, None, size))
@@ -212,7 +204,8 @@ class Link:
             if command.waiter is not None and not command.waiter.done():
                 command.waiter.set_result(reply)
         elif command.waiter is None:
-            self._refused.count(type(reply).__name__)
+            kind = type(reply).__name__
+            log.warning("the Redis server has refused what was to be written: %s", kind)
         else:
             _settle(
                 command,

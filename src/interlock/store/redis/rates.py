@@ -1,8 +1,8 @@
-"""Token buckets in Redis: the arithmetic of `store/rates.py` as a script, so that a bucket is looked at and taken from at once."""
+"""Token buckets in Redis: the arithmetic of `buckets.py` as a script, in one step."""
 
 from __future__ import annotations
 
-from .. import rates
+from ... import buckets
 from .link import Link
 
 # KEYS: bucket. ARGV: now, seconds for a token to come back, seconds for an empty bucket to fill, what counts as nothing.
@@ -25,5 +25,5 @@ class RedisRates:
 
     async def take(self, key: str, *, rate: float, burst: float, now: float) -> float:
         """Take one token from a bucket; 0.0 where it was had, else the seconds until one is there."""
-        values = (repr(now), repr(1.0 / rate), repr(burst / rate), repr(rates.GRAIN))
+        values = (repr(now), repr(1.0 / rate), repr(burst / rate), repr(buckets.GRAIN))
         return float(await self._link.ask("EVAL", _TAKE, 1, self._prefix + key, *values))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import sqlite3
 from collections.abc import Callable, Sequence
 
+from ...logs import limited
 from .. import records
 from ..listeners import Hear, Listeners
 from .writer import Writer
@@ -14,7 +14,7 @@ from .writer import Writer
 _PAUSE = 0.02  # seconds between two looks
 _SWEEP = 256  # notes of this process between two looks for what is too old or too much
 
-log = logging.getLogger("interlock.store")
+log = limited("interlock.store")
 
 
 class SqliteBoard:

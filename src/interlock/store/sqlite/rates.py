@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from .. import rates
+from ... import buckets
 from .writer import Writer
 
 _SWEEP = 1024  # tokens asked for by this process between two looks for buckets that are full, and so as good as none
@@ -22,7 +22,7 @@ class SqliteRates:
 
         def work(db: sqlite3.Connection) -> float:
             rows = db.execute("SELECT full FROM rates WHERE key = ?", (key,)).fetchall()
-            full, wait = rates.take(rows[0][0] if rows else None, rate=rate, burst=burst, now=now)
+            full, wait = buckets.take(rows[0][0] if rows else None, rate=rate, burst=burst, now=now)
             if not wait:
                 db.execute("INSERT OR REPLACE INTO rates VALUES (?, ?)", (key, full))
             self._asked += 1

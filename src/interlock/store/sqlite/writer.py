@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 import sqlite3
 import threading
@@ -14,9 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ...logs import limited
 from ...protocol.sessions import StoreError
 from .. import bounds
-from ..warnings import Warnings
 from .schema import prepare
 
 T = TypeVar("T")
@@ -25,7 +24,7 @@ Work = Callable[[sqlite3.Connection], T]
 _PATIENCE = 5.0  # seconds that one process waits for another's transaction
 _BATCH = 1000  # pieces of work in one transaction, so that the other processes have their turn
 
-log = logging.getLogger("interlock.store")
+log = limited("interlock.store")
 
 
 def connect(
@@ -110,10 +109,6 @@ class Writer:
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._on_posted: Callable[[], None] = lambda: None
-        self._dropped = Warnings(
-            log, "the store cannot keep up and has dropped what was to be written: %d times"
-        )
-        self._failed = Warnings(log, "the store has failed to write: %d times")
 
     async def open(self, *, on_posted: Callable[[], None] = lambda: None) -> None:
         """Connect. `on_posted` is called in this loop once a note of this process can be read."""
@@ -154,7 +149,7 @@ class Writer:
             if len(self._waiting) < bounds.WAITING and self._size + size <= bounds.WAITING_BYTES:
                 self._put(_Piece(work, None, size, posts))
                 return
-        self._dropped.count()
+        log.warning("the store cannot keep up and has dropped what was to be written")
 
     async def ask(self, work: Work[T]) -> T:
         """Have something done after all that was sent before, and what came of it. Raises StoreError where it could not be done."""
@@ -184,7 +179,7 @@ class Writer:
             self._carry_out(db, batch)
             for piece in batch:
                 if piece.bad is not None and piece.waiter is None:
-                    self._failed.count()
+                    log.warning("the store has failed to write")
             if not _in(loop, self._tell, batch):
                 break
         db.close()
