@@ -515,9 +515,8 @@ async def test_the_end_of_a_visit(revision: str):
     answers = ScriptedAnswers(elicit=[True])
     hear: Any = lambda method, params: heard.append((method, params))  # noqa: E731 - as short as it is
     async with Client(server, revision=revision, answers=answers, on_notification=hear) as client:
-        assert (await client.call_tool("visit")).is_error == (
-            True if revision == "2025-06-18" else None
-        )  # which has no pages
+        # That revision has no pages.
+        assert (await client.call_tool("visit")).is_error == (revision == "2025-06-18")
     ids = [
         asked.params.elicitation_id for asked in answers.asked if isinstance(asked, t.ElicitRequest)
     ]

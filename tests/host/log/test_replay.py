@@ -136,16 +136,14 @@ STARTED = TALK[:5]
 @pytest.mark.parametrize(
     "events, given, bad",
     [
-        (TALK[:8], "sunny", None),
+        (TALK[:8], "sunny", False),
         ([*STARTED, TurnEnded(session="s", reason="cancelled")], STOPPED, True),
         (STARTED, STOPPED, True),
         (TALK[:4], STOPPED, True),
         ([*TALK[:7], TurnEnded(session="s", reason="cancelled")], STOPPED, True),
     ],
 )
-def test_every_use_of_a_tool_has_a_result(
-    events: list[AnyEvent], given: str, bad: bool | None
-) -> None:
+def test_every_use_of_a_tool_has_a_result(events: list[AnyEvent], given: str, bad: bool) -> None:
     """`SAM-15`: also where it was refused or cancelled, or where the log ends in the middle."""
     last = Replay(noted(events)).messages[-1]
     assert last.role == "user"
