@@ -79,7 +79,8 @@ EMBEDDED = ("memory", "file", "sqlite", "keyring")
 def needs_database(item: pytest.Item) -> bool:
     """Whether a test talks to a real Redis or PostgreSQL server, by its fixtures and parameters."""
     case = getattr(item, "callspec", None)
-    values = [str(value) for value in case.params.values()] if case is not None else []
+    params = case.params.values() if case is not None else ()
+    values = [value for value in params if isinstance(value, str)]
     if any(value == "redis" for value in values):
         return True
     embedded = any(value.startswith(EMBEDDED) for value in values)
