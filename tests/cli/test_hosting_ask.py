@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from interlock.host.app import Host
-from interlock.host.events import CallDecided, CallEnded, Notice, ServerState, TurnEnded
+from interlock.host.events import CallDecided, CallEnded, ModelSays, Notice, ServerState, TurnEnded
 from interlock.host.log import read_export
 from interlock.host.models.scripted import Scripted
 from interlock.host.pins import Pins
@@ -149,6 +149,19 @@ async def test_events(servers: Path, policy: Path, site: Site) -> None:
         done.result is not None and done.result.text,
         last.reason,
     ) == (True, "rule", "3", "done")
+
+
+async def test_events_hide_nothing(servers: Path, policy: Path, site: Site) -> None:
+    """What cannot be seen stands there in escapes, and is read again as it was."""
+    site.acts = [Act(Answer(("a\u200bb\u202ec",)))]
+    model = f"openai:m@{site.openai}"
+    words = ["ask", "x", "-c", servers, "-m", model, "--policy", policy, "--events"]
+    ended = await ran_here(*words)
+    assert "\u200b" not in ended.out
+    assert "\u202e" not in ended.out
+    events = [note.event for note in read_export(ended.out.splitlines())]
+    said = "".join(event.text for event in events if isinstance(event, ModelSays))
+    assert said == "a\u200bb\u202ec"
 
 
 async def test_the_question_on_stdin(servers: Path, site: Site) -> None:

@@ -63,7 +63,7 @@ def plain(value: Any) -> Any:
 
 def print_json(data: Any) -> None:
     """Data as JSON on stdout, indented; in colours where rich is installed and somebody looks."""
-    text = _escaped(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())
+    text = escaped(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())
     if sys.stdout.isatty():
         try:
             from rich.console import Console
@@ -76,7 +76,7 @@ def print_json(data: Any) -> None:
     click.echo(text)
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """JSON with escapes for what cannot be seen: it says the same, and nothing hides in it."""
     return text.translate({ord(sign): json.dumps(sign)[1:-1] for sign in set(hidden(text))})
 

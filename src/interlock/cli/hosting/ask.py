@@ -41,7 +41,7 @@ from ...host.redaction import Redactor, redacted
 from ...host.session import Session
 from .. import exits
 from ..answering import AnswersGiven, answers_given
-from ..screen import note, print_json, result_text
+from ..screen import escaped, note, print_json, result_text
 from ..values import string_arguments
 from .making import host_of
 from .options import given_of, with_host_options
@@ -201,7 +201,7 @@ class Told:
             plain = msgspec.json.decode(
                 msgspec.json.encode(noted)
             )  # as the log has it: objects and lists, and nothing else
-            self._put(msgspec.json.encode(redacted(plain, self._secrets)).decode() + "\n")
+            self._put(escaped(msgspec.json.encode(redacted(plain, self._secrets)).decode()) + "\n")
         if isinstance(event, CallProposed):
             self._calls[event.call] = {
                 "server": event.server,
