@@ -418,8 +418,12 @@ REPLIES: dict[str, tuple[Callable[[], Any], Any]] = {
     "a refusal": (lambda: (_ for _ in ()).throw(t.McpError(-1, "no")), -1),
     "a fault": (lambda: (_ for _ in ()).throw(ValueError("1234")), t.INTERNAL_ERROR),
     "an answer that is no JSON": (
-        lambda: t.ListRootsResult(roots=[t.Root(uri="\ud800")]),
+        lambda: t.ListRootsResult(roots=[t.Root(uri=object())]),  # type: ignore[arg-type]  # on purpose
         t.INTERNAL_ERROR,
+    ),
+    "an answer with half a sign": (
+        lambda: t.ListRootsResult(roots=[t.Root(uri="\ud800")]),
+        {"roots": [{"uri": "\ufffd"}]},
     ),
     "nothing": (lambda: None, t.INTERNAL_ERROR),
 }

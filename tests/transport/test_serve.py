@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import os
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -131,14 +132,15 @@ async def test_whatever_a_handler_raises_is_an_answer(
             client.call(2, "works")
         answers = await client.answered(1, 2)
     assert answers[1]["error"]["code"] == code
-    assert answers[1]["error"]["message"] == said
+    message = answers[1]["error"]["message"]
+    assert re.sub(r" \(reference [0-9a-f]{8}\)$", "", message) == said
     assert words(answers[2]) == "fine"
 
 
 @pytest.mark.parametrize(
     "value",
-    [object(), "\ud800", {(1, 2): 3}, 10**5000],
-    ids=["object", "half a sign", "key", "digits"],
+    [object(), {(1, 2): 3}, 10**5000],
+    ids=["object", "key", "digits"],
 )
 async def test_a_result_that_is_no_json_is_an_error(value: Any) -> None:
     """The caller is not left waiting (`ERR-20`)."""
@@ -148,10 +150,22 @@ async def test_a_result_that_is_no_json_is_an_error(value: Any) -> None:
 
     async with served(handler) as client:
         client.call(1)
-        assert (await client.next())["error"] == {
-            "code": t.INTERNAL_ERROR,
-            "message": "Internal error",
-        }
+        error = (await client.next())["error"]
+        assert error["code"] == t.INTERNAL_ERROR
+        assert re.fullmatch(r"Internal error \(reference [0-9a-f]{8}\)", error["message"])
+
+
+async def test_half_a_sign_in_a_result_is_replaced() -> None:
+    """As in the name of a file that is not UTF-8: the rest of the result is worth having."""
+
+    async def handler(x: Exchange) -> AnyResult:
+        return t.CallToolResult(content=[], structured_content={"a": "\ud800", "\ud800": [1]})
+
+    async with served(handler) as client:
+        client.call(1)
+        result = (await client.next())["result"]
+        assert result["structuredContent"] == {"a": "\ufffd", "\ufffd": [1]}
+        assert result["content"] == []
 
 
 async def test_no_result_at_all_is_an_error() -> None:

@@ -229,9 +229,23 @@ def test_a_value_that_needs_no_cut_is_not_copied() -> None:
     assert cut(result) is result
 
 
+def test_halves_of_surrogate_pairs_are_written_as_replacement_characters():
+    """Wherever they stand; what else there is stays as it was (as names of files that are not UTF-8 have them)."""
+    result = t.CallToolResult(
+        content=[t.TextContent("a\udce9 \U0001f600")],
+        structured_content={"\ud800": ["x", {"b": "\udfff"}, 1, None, True]},
+        meta={"m": "\ud83d"},
+    )
+    for revision in (NEWEST, R3):
+        assert json.loads(encode(result, revision)) == {
+            "content": [{"type": "text", "text": "a\ufffd \U0001f600"}],
+            "structuredContent": {"\ufffd": ["x", {"b": "\ufffd"}, 1, None, True]},
+            "_meta": {"m": "\ufffd"},
+        }
+
+
 UNWRITABLE = {
     "an object of no JSON": object(),
-    "half a sign": "\ud800",
     "a key of no JSON": {(1, 2): 3},
     "a number of five thousand digits": 10**5000,
     "a circle": (circle := []) or circle.append(circle) or circle,

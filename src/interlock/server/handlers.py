@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 log = limited("interlock.server")
 
 MOST_COMPLETIONS = 100
-_NOT_OURS = (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)
+_NOT_OURS = (asyncio.CancelledError, KeyboardInterrupt)
 """What ends a call or the program, and not a tool. SystemExit does not: a tool must not end the server for all others."""
 
 
@@ -120,7 +120,7 @@ class Handlers:
         except _NOT_OURS:
             raise
         except BaseException as bad:
-            if is_unwound(x):
+            if is_unwound(x) or _is_closing(bad):
                 raise
             return self._misfortune(tool, _meant(bad, x), x)
 
@@ -291,7 +291,7 @@ class Handlers:
         except _NOT_OURS:
             raise
         except BaseException as bad:
-            if is_unwound(x):
+            if is_unwound(x) or _is_closing(bad):
                 raise
             raise self._error(what, _meant(bad, x), x) from None
 
@@ -460,6 +460,16 @@ def _kept(
 
 def _failed(words: str) -> t.CallToolResult:
     return t.CallToolResult(content=[t.TextContent(words)], is_error=True)
+
+
+def _is_closing(bad: BaseException) -> bool:
+    """Whether a coroutine is being closed, and was not just raised out of: there is no task then."""
+    if not isinstance(bad, GeneratorExit):
+        return False
+    try:
+        return asyncio.current_task() is None
+    except RuntimeError:
+        return True
 
 
 def _meant(bad: BaseException, x: Exchange) -> BaseException:

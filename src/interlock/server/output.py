@@ -22,6 +22,7 @@ from .. import types as t
 from ..exchange import AnyResult, RawResult
 from ..schema import SchemaError, Validator, compile
 from ..wire.jsonrpc import READ_ERRORS
+from ..wire.salvage import without_surrogates
 from .context import Progress
 from .customs import Foreign, Misfit, enc_hook
 from .docstrings import parse
@@ -111,6 +112,8 @@ class Output:
 
     def _checked(self, given: t.CallToolResult) -> t.CallToolResult:
         """The author's own result; its structured content becomes plain data where it is a model or the like."""
+        if not isinstance(given.content, list):
+            raise OutputError(f"its content is no list, but {type(given.content).__name__}")
         if given.structured_content is msgspec.UNSET:
             if self.schema is not None:
                 raise OutputError(
@@ -423,7 +426,10 @@ def _text(data: bytes, plain: Any) -> t.TextContent:
 def _encoded(value: Any) -> bytes:
     """The JSON of a value. Raises OutputError where there is none."""
     try:
-        data = _encode(value)
+        try:
+            data = _encode(value)
+        except UnicodeEncodeError:
+            data = _encode(without_surrogates(value, enc_hook))
         if b"null" in data:  # as msgspec writes what is not finite
             import json  # late: for this rare look only
 

@@ -153,8 +153,9 @@ class Workers:
                 continue
             if job.error is None:
                 job.future.set_result(job.result)
-            elif isinstance(job.error, StopIteration):
-                stopped = RuntimeError("a tool raised StopIteration")  # which a future cannot hold
+            elif isinstance(job.error, StopIteration | GeneratorExit):
+                # A future cannot hold the one, and the other would close whoever waits for it.
+                stopped = RuntimeError(f"a tool raised {type(job.error).__name__}")
                 stopped.__cause__ = job.error
                 job.future.set_exception(stopped)
             else:

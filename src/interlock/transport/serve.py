@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
@@ -242,10 +243,15 @@ class Serving:
             if task is not None and task.cancelling():
                 raise  # by the peer, or because it has gone: a cancelled call is never answered
             connection.fail(id, t.INTERNAL_ERROR, "The call was cancelled by the server.")
-        except Exception:
-            log.exception("%s failed", event.method)
+        except BaseException as bad:
+            # Whatever it is, the call is answered; the reference leads to what the log says of it.
+            reference = os.urandom(4).hex()
+            log.exception("%s failed (reference %s)", event.method, reference)
             if task not in self._cancelled:
-                connection.fail(id, t.INTERNAL_ERROR, "Internal error")
+                words = f"Internal error (reference {reference})"
+                connection.fail(id, t.INTERNAL_ERROR, words)
+            if isinstance(bad, KeyboardInterrupt | GeneratorExit):
+                raise  # the first ends the program, after the second nothing may wait
         finally:
             if self.running.get(id) is task:
                 self.running.pop(id, None)

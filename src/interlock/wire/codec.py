@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from .. import types as t
 from .jsonrpc import READ_ERRORS, Malformed
 from .revisions import FIELDS, NEWEST, REVISIONS, TYPES, has
+from .salvage import without_surrogates
 from .shapes import RESHAPES, stand_in
 
 Cut = Callable[[Any], Any]
@@ -142,7 +143,15 @@ def encode(value: Any, revision: str = NEWEST) -> bytes:
     cut: Any = _CUTS[revision].get(type(value), _UNKNOWN)
     if cut is _UNKNOWN:
         cut = _CUTS[revision][type(value)] = compile_cut(type(value), revision)
-    return _encode(value if cut is None else cut(value))
+    shown = value if cut is None else cut(value)
+    try:
+        return _encode(shown)
+    except UnicodeEncodeError as bad:  # half a surrogate pair, as in the name of an odd file
+        try:
+            plain = without_surrogates(shown)
+        except TypeError:
+            raise bad from None
+        return _encode(plain)
 
 
 _UNKNOWN: Any = object()

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
+from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from ..types.base import RequestId
@@ -28,6 +31,9 @@ _surrogates = re.compile(  # begins with a backslash, so that the search skips a
     rb"|u[dD][89aAbB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
     rb"|(u[dD][89a-fA-F][0-9a-fA-F]{2}))"
 ).sub
+
+
+_half = re.compile("[\ud800-\udfff]")
 
 
 class Trace(Struct, frozen=True):
@@ -98,6 +104,29 @@ def without_lone_surrogates(frame: bytes) -> bytes | None:
         return None
     mended = _surrogates(_replaced, frame, _MOST_ESCAPES)
     return None if mended == frame else mended
+
+
+def without_surrogates(value: Any, enc_hook: Callable[[Any], Any] | None = None) -> Any:
+    """A value as plain data whose texts can be encoded: U+FFFD stands for each half of a surrogate pair.
+
+    Args:
+        value: Anything that msgspec can encode, but for its texts.
+        enc_hook: What makes data of other values, as for msgspec.
+
+    Raises:
+        TypeError, ValueError, RecursionError: It cannot be encoded anyway.
+    """
+    return _clean(msgspec.to_builtins(value, enc_hook=enc_hook, str_keys=True))
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return _half.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {_clean(key): _clean(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_clean(item) for item in value]
+    return value
 
 
 def _replaced(found: re.Match[bytes]) -> bytes:
