@@ -41,6 +41,7 @@ from .questions import CallQuestion, Decision, NotAnswered, ResultQuestion, Warn
 from .toolbox import Item, Toolbox, Unknown
 
 MOST_PROBLEMS = 5
+MOST_SCANNING = 0.5  # seconds for the threat scan of one result
 MOST_PROGRESS = 1_000  # characters of what a server says of how far it is
 TRIES = 5  # at arguments that the person edits and that do not fit
 
@@ -138,15 +139,15 @@ class Calls:
                 return unmade
             began = self.clock() - self._desk.asked_seconds(wanted.call)
             outcome = await do(wanted, arguments)
+            over = self.clock()
+            warnings = await self._orders_in(outcome.result)
         except asyncio.CancelledError:
             self._ended(wanted, Outcome(None, "Cancelled."), began)
             raise
-        self._ended(wanted, outcome, began)
-        return (
-            outcome
-            if outcome.result is None
-            else await self._reviewed(wanted, outcome.result, arguments)
-        )
+        self._ended(wanted, outcome, began, over, warnings)
+        if outcome.result is None:
+            return outcome
+        return await self._reviewed(wanted, outcome.result, arguments, warnings)
 
     # -- whether it may be --------------------------------------------------------------------------------------
 
@@ -445,21 +446,47 @@ class Calls:
             CallToolResult(content=[EmbeddedResource(resource=part) for part in read.contents])
         )
 
-    def _ended(self, wanted: Wanted, outcome: Outcome, began: float | None) -> None:
-        """It is over; `began` is None where it never began."""
+    async def _orders_in(self, result: CallToolResult | None) -> tuple[Warned, ...]:
+        """What the threat scan says of a result; it pauses for others, and looks for a limited time."""
+        if result is None:
+            return ()
+        found: dict[str, Warned] = {}
+        until = self.clock() + MOST_SCANNING
+        for number, warnings in enumerate(suspicions.in_result(result)):
+            for warned in warnings:
+                found.setdefault(warned.kind, warned)
+            if number:
+                await asyncio.sleep(0)
+                if self.clock() > until:
+                    break
+        return tuple(found.values())
+
+    def _ended(
+        self,
+        wanted: Wanted,
+        outcome: Outcome,
+        began: float | None,
+        over: float | None = None,
+        warnings: tuple[Warned, ...] = (),
+    ) -> None:
+        """It is over; `began` is None where it never began, and `over` None where it ends now."""
         asked = self._desk.forget_seconds(wanted.call)  # the person's time is not the tool's
-        seconds = 0.0 if began is None else round(self.clock() - asked - began, 3)
+        seconds = 0.0 if began is None else round((over or self.clock()) - asked - began, 3)
         error = suspicions.visible(f"{outcome.words} {outcome.said}".strip())
         item = wanted.item
         self._tell(
             CallEnded(
                 session=wanted.session, call=wanted.call, server=item.server, tool=item.tool.name, result=outcome.result, error=error,
-                seconds=seconds,
+                seconds=seconds, warnings=warnings,
             )
         )  # fmt: skip
 
     async def _reviewed(
-        self, wanted: Wanted, result: CallToolResult, arguments: dict[str, Any]
+        self,
+        wanted: Wanted,
+        result: CallToolResult,
+        arguments: dict[str, Any],
+        warnings: tuple[Warned, ...],
     ) -> Outcome:
         """The result, where a rule wants it held for review as the person lets it pass."""
         item = wanted.item
@@ -469,7 +496,6 @@ class Calls:
             item.server, item.tool, arguments, trusted, wanted.session
         ).review:
             return Outcome(result)
-        warnings = suspicions.of_content(result.content)
         question = ResultQuestion(
             id=self._desk.name(), server=item.server, session=wanted.session, call=wanted.call, warnings=warnings,
             tool=item.tool.name, title=suspicions.visible(item.tool.label), result=result,

@@ -15,7 +15,7 @@ from interlock.types import (
 )
 
 from .models.seam import Usage
-from .questions import Answer, AnyQuestion
+from .questions import Answer, AnyQuestion, Warned
 
 
 class Event(
@@ -167,6 +167,7 @@ class CallEnded(Event, frozen=True, kw_only=True, tag="callEnded"):
     """A call is over: its result, or in `error` why there is none.
 
     `seconds` is what it took, without the time in which the person was asked something because of it.
+    `warnings` say which orders to the model the result seems to hold (prompt injection).
     """
 
     call: str
@@ -175,6 +176,7 @@ class CallEnded(Event, frozen=True, kw_only=True, tag="callEnded"):
     result: CallToolResult | None = None
     error: str = ""
     seconds: float = 0.0
+    warnings: tuple[Warned, ...] = ()
 
 
 class ResultsGiven(Event, frozen=True, kw_only=True, tag="resultsGiven"):

@@ -222,7 +222,17 @@ class Told:
             failed = event.error or (
                 event.result.text if event.result is not None and event.result.is_error else ""
             )
-            self._calls[event.call].update(seconds=event.seconds, error=failed)
+            warned = [
+                f"{each.words} ({each.where})" if each.where else each.words
+                for each in event.warnings
+            ]
+            self._calls[event.call].update(seconds=event.seconds, error=failed, warnings=warned)
+            if warned:
+                name = self._name(event.call)
+                words = (
+                    f"The result of {name} seems to give orders to the model: {' '.join(warned)}"
+                )
+                self._remark(words, "yellow")
             if self._calls[event.call].get("allowed"):
                 self._remark(
                     f"called: {self._name(event.call)}{self._given(event.call)}"

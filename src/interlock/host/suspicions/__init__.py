@@ -11,6 +11,7 @@ from typing import Any
 
 from interlock.invisible import clean, hidden, smuggled, turned, visible
 from interlock.types import (
+    CallToolResult,
     CreateMessageRequestParams,
     EmbeddedResource,
     Prompt,
@@ -23,10 +24,12 @@ from interlock.urls import examine
 from ..forms import Field
 from ..questions import Warned
 from .commands import of_command
+from .results import UNREMARKABLE, pieces
 from .wordings import phrases, secrets
 
 __all__ = [
-    "clean", "of_command", "of_content", "of_form", "of_prompt", "of_sampling", "of_text", "of_tool", "of_tools", "of_url", "visible",
+    "clean", "in_result", "pieces",
+    "of_command", "of_content", "of_form", "of_prompt", "of_sampling", "of_text", "of_tool", "of_tools", "of_url", "visible",
 ]  # fmt: skip
 
 MAX_TEXT = 200_000  # characters of one text that are looked at; the rest is looked at for hidden characters only
@@ -116,6 +119,15 @@ def of_tools(
         if warned:
             found[tool.name] = tuple(warned)
     return found
+
+
+def in_result(result: CallToolResult) -> Iterator[tuple[Warned, ...]]:
+    """The orders to the model that a result holds, piece by piece, so that whoever looks can pause between.
+
+    At most `MOST_SCANNED` characters of a result are looked at.
+    """
+    for piece in pieces(result, _texts_of_blocks(result.content)):
+        yield tuple(each for each in of_text(piece) if each.kind not in UNREMARKABLE)
 
 
 def of_content(blocks: Iterable[Any]) -> tuple[Warned, ...]:

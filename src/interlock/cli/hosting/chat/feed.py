@@ -162,6 +162,11 @@ class Feed:
         card.append(f"  {event.seconds:.1f} s  /show {number}", style="dim")
         words = folded(result) if result is not None else in_line(event.error, 300)
         card.append(f"\n  {words}", style="dim" if good else "red")
+        if event.warnings:
+            card.append("\n  ! This result seems to give orders to the model:", "bold yellow")
+        for warned in event.warnings:
+            where = f" ({in_line(warned.where, 200)})" if warned.where else ""
+            card.append(f"\n    {in_line(warned.words)}{where}", style="yellow")
         return card
 
     def _sampled(self, event: e.SampleEnded) -> None:

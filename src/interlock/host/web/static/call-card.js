@@ -1,6 +1,6 @@
 // @ts-check
 // The card of a tool call: who calls what, with which arguments, whether it may, how far it is, and what came of it.
-import { Fold, From, Icon, Say, cls, html, took, useEffect, useId, useState, visible } from "./kit.js";
+import { Fold, From, Icon, Say, Warnings, cls, html, took, useEffect, useId, useState, visible } from "./kit.js";
 import { AppFrame } from "./app-frame.js";
 import { Settled } from "./ask.js";
 import { DEFAULT } from "./asked-calls.js";
@@ -70,6 +70,15 @@ function toolOf(data) {
   return servers.value.find((server) => server.id === data.server)?.tools?.find((tool) => tool.tool === data.tool || tool.name === data.name);
 }
 
+/** What a result seems to order the model to do. */
+function Orders({ warnings }) {
+  if (!warnings?.length) return null;
+  return html`<div class="orders">
+    <p class="strong">This result seems to give orders to the model. The model is told not to follow them.</p>
+    <${Warnings} warnings=${warnings} />
+  </div>`;
+}
+
 /** @param {{item: any}} props */
 export function CallCard({ item }) {
   const id = useId();
@@ -82,7 +91,8 @@ export function CallCard({ item }) {
   const pictures = hasMedia(data.result);
   const strange = state === "denied" && data.decided?.by !== "person";
   const saidNo = state === "denied" && asked.some((one) => one.question.type === "call" && one.answer.value?.answer.allow === false); // it stands there already
-  const shown = open.length > 0 || (chosen ?? (pictures || strange || ["asking", "running", "failed", "stopped", "proposed", "off"].includes(state)));
+  const orders = data.warnings?.length > 0;
+  const shown = open.length > 0 || (chosen ?? (pictures || strange || orders || ["asking", "running", "failed", "stopped", "proposed", "off"].includes(state)));
   const tool = toolOf(data);
   const app = tool?.app ? (typeof tool.app === "string" ? tool.app : tool.app.uri) : "";
   return html`<article class=${cls("card", `is-${state}`)} aria-labelledby=${id}>
@@ -105,6 +115,7 @@ export function CallCard({ item }) {
         ${open.map((one) => html`<${Question} key=${one.key} question=${one.question} />`)}
         ${data.error && state === "stopped" && html`<p class="quiet small-line">It was stopped before it ended; what it had begun at the server may have happened.</p>`}
         ${data.error && !["stopped", "off"].includes(state) && !saidNo && html`<p class="wrong wrap" role="alert"><${Icon} name="warn" /> <${Say} text=${data.error} /></p>`}
+        <${Orders} warnings=${data.warnings} />
         ${data.result && html`<${Fold} title=${data.result.isError ? "What the tool says went wrong" : "Result"} open=${data.result.isError || pictures || chosen === true}><${Result} result=${data.result} server=${data.server} of=${{ session: data.session, call: data.call }} /><//>`}
         ${data.given && data.given !== texts(data.result?.content ?? []) && data.given !== data.error && html`<${Fold} title="What the model got of it"><pre class="wrap">${visible(data.given)}</pre><//>`}`}
     </div>

@@ -243,7 +243,7 @@ const TAKE = {
     if (!item) return;
     item.progress.value = null;
     const denied = item.data.value.state === "denied";
-    update(item, { ...event, type: "callProposed", state: denied ? "denied" : event.error || event.result?.isError ? "failed" : "done", result: event.result ?? null, error: event.error ?? "", seconds: event.seconds ?? 0 });
+    update(item, { ...event, type: "callProposed", state: denied ? "denied" : event.error || event.result?.isError ? "failed" : "done", result: event.result ?? null, error: event.error ?? "", seconds: event.seconds ?? 0, warnings: event.warnings ?? [] });
   },
   resultsGiven: (talk, event) => {
     for (const one of event.results) {
