@@ -18,6 +18,34 @@ _NUMBER = re.compile(r"(?:0[xX][0-9a-fA-F]*|\d+)(?:\.(?:0[xX][0-9a-fA-F]*|\d+)){
 _SECOND_LEVEL = frozenset(
     {"co", "com", "ac", "gov", "org", "net", "edu", "gob", "or", "ne", "go"}
 )  # as in co.uk
+# Services under which anybody gets a name: what comes before it says who it is.
+_SHARED = frozenset(
+    {
+        "amazonaws.com", "appspot.com", "azurewebsites.net", "blogspot.com", "cloudfront.net",
+        "duckdns.org", "firebaseapp.com", "fly.dev", "github.io", "gitlab.io", "glitch.me",
+        "herokuapp.com", "myshopify.com", "netlify.app", "ngrok-free.app", "ngrok.io", "onrender.com",
+        "pages.dev", "repl.co", "replit.app", "s3.amazonaws.com", "surge.sh", "trycloudflare.com", "vercel.app", "web.app", "weebly.com",
+        "wixsite.com", "wordpress.com", "workers.dev",
+    }
+)  # fmt: skip
+# Domains of countries that are sold to anybody, and stand for something else.
+_FOR_ANYBODY = frozenset({"ai", "cc", "co", "gg", "io", "ly", "me", "sh", "so", "to", "tv"})
+# Ends of hosts that readers know; in the middle of a host one makes its beginning look like a host of its own.
+_TOP = frozenset({"app", "co", "com", "dev", "edu", "gov", "io", "net", "org"})
+# Names that phishing borrows, with the sites that are theirs; those of countries (amazon.de) are theirs, too.
+WELL_KNOWN: dict[str, frozenset[str]] = {
+    name: frozenset({f"{name}.com", *sites})
+    for name, sites in {
+        "adobe": (), "airbnb": (), "amazon": ("amazonaws.com",), "anthropic": (), "apple": (), "atlassian": ("atlassian.net",), "auth0": (),
+        "binance": (), "bitbucket": ("bitbucket.org",), "citibank": (), "claude": ("claude.ai",), "cloudflare": (), "coinbase": (),
+        "docusign": ("docusign.net",), "dropbox": (), "ebay": (), "facebook": (), "figma": (), "github": ("github.io", "github.dev"),
+        "gitlab": ("gitlab.io",), "gmail": (), "google": ("google.dev", "googleapis.com"), "huggingface": ("huggingface.co",), "icloud": (),
+        "instagram": (), "linkedin": (), "microsoft": ("microsoft365.com",), "microsoftonline": (), "netflix": (), "notion": ("notion.so",),
+        "npmjs": (), "okta": (), "openai": (), "outlook": (), "paypal": ("paypal.me",), "pypi": ("pypi.org",), "revolut": (),
+        "salesforce": (), "shopify": (), "slack": (), "spotify": (), "stripe": (), "telegram": ("telegram.org",), "twitter": (),
+        "wellsfargo": (), "whatsapp": (), "yahoo": (), "youtube": (), "zoom": ("zoom.us",),
+    }.items()
+}  # fmt: skip
 _LOCAL = ("localhost", "127.0.0.1", "::1")
 
 
@@ -33,10 +61,13 @@ class Examined(NamedTuple):
 
     Attributes:
         host: The host in its own letters; empty where there is none to be made out.
+        site: The end of the host that somebody has registered (see `site_of`), which says who is
+            behind the page; the host itself where it is a number.
         dangers: What is odd about the URL, the gravest first.
     """
 
     host: str
+    site: str
     dangers: tuple[Danger, ...]
 
 
@@ -68,7 +99,7 @@ def examine(url: str, *, own: str = "") -> Examined:
         host, port = (parts.hostname or "").rstrip("."), parts.port
     except ValueError:
         warn("address", "This is no address that can be read. Do not open it.")
-        return Examined("", tuple(found))
+        return Examined("", "", tuple(found))
     if parts.scheme not in ("http", "https"):
         warn(
             "scheme",
@@ -77,7 +108,7 @@ def examine(url: str, *, own: str = "") -> Examined:
         )
     if not host:
         warn("address", "No host can be made out in this address. Do not open it.")
-        return Examined("", tuple(found))
+        return Examined("", "", tuple(found))
     local = host in _LOCAL or host.endswith(".localhost")
     if parts.scheme == "http" and not local:
         warn(
@@ -89,12 +120,65 @@ def examine(url: str, *, own: str = "") -> Examined:
     if port is not None and port not in (80, 443) and not local:
         warn("port", f"The port {port} is unusual for a page.")
     shown = _spelled(host)
+    ours = _own(own)
+    is_number = _is_number(host)
+    if not local and not is_number and not (ours and _site(shown) == _site(ours)):
+        found[:0] = _borrowed(shown)
     if not local:
         found += (Danger(*each) for each in _of_host(host, shown))
-    ours = _own(own)
     if ours and (lookalike := _lookalike(shown, ours)):
         warn("lookalike", lookalike)
-    return Examined(shown, tuple(found))
+    return Examined(shown, shown if is_number else _site(shown), tuple(found))
+
+
+def site_of(host: str) -> str:
+    """The end of a host that somebody has registered: example.com of login.example.com.
+
+    It knows the second level of countries (co.uk) and the best-known services under which anybody
+    gets a name (github.io), not the whole Public Suffix List: of an unknown suffix of two names,
+    the site is too short by one name.
+    """
+    return host if _is_number(host) else _site(host)
+
+
+def _is_number(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return _NUMBER.fullmatch(host) is not None
+    return True
+
+
+def _borrowed(host: str) -> list[Danger]:
+    """The names of others that a host has in it: a well-known one, or a whole host at its beginning."""
+    site = _site(host)
+    chosen = host.removesuffix(site.partition(".")[2])  # without github.io, which nobody chose
+    parts = [part for part in re.split(r"[-_.]+", chosen) if part]
+    for name, sites in WELL_KNOWN.items():
+        if site in sites or _is_country_site(site, name):
+            continue
+        if name in parts:
+            words = f"The host has the name {name} in it, and does not belong to it: it belongs to {site}."
+            return [Danger("brand", words)]
+        # A single look-alike letter is enough: paypa1, micros0ft.
+        if alike := next((part for part in parts if skeleton(part) == skeleton(name)), ""):
+            words = f"{alike} reads like {name}, and is another: the host belongs to {site}."
+            return [Danger("brand", words)]
+    before = host.removesuffix(site).rstrip(".").split(".")
+    for place, label in enumerate(before):
+        if place and label in _TOP:
+            first = ".".join(before[max(0, place - 1) : place + 1])
+            words = f"The host begins like {first}, and is another: it belongs to {site}."
+            return [Danger("nested", words)]
+    return []
+
+
+def _is_country_site(site: str, name: str) -> bool:
+    """Whether this is a well-known name under the domain of a country, as amazon.co.uk."""
+    first, *rest = site.split(".")
+    if first != name or len(rest[-1]) != 2 or rest[-1] in _FOR_ANYBODY:
+        return False
+    return len(rest) == 1 or (len(rest) == 2 and rest[0] in _SECOND_LEVEL)
 
 
 def _of_host(host: str, shown: str) -> list[tuple[str, str]]:
@@ -185,8 +269,11 @@ def _lookalike(host: str, own: str) -> str:
 
 
 def _site(host: str) -> str:
-    """The part of a host that somebody has registered, nearly: the last two names, or three below names such as co.uk."""
+    """See `site_of`; of a host that is a name."""
     labels = host.split(".")
+    for size in (3, 2):
+        if len(labels) > size and ".".join(labels[-size:]) in _SHARED:
+            return ".".join(labels[-size - 1 :])
     deep = len(labels) > 2 and len(labels[-1]) == 2 and labels[-2] in _SECOND_LEVEL
     return ".".join(labels[-3 if deep else -2 :])
 

@@ -117,7 +117,7 @@ async def test_json(servers: Path, policy: Path, site: Site) -> None:
     )
     assert (
         call["error"],
-        call.keys() - {"server", "tool", "arguments", "allowed", "by", "why", "error"},
+        call.keys() - {"server", "tool", "arguments", "allowed", "by", "why", "error", "warnings"},
     ) == ("", set())
     assert answer == {
         "answer": "It is 3.", "reason": "done", "words": "", "model": "m", "usage": {"input": 14, "output": 10}, "notices": [],

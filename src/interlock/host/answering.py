@@ -106,10 +106,10 @@ class Answering:
         session, call = place
         message = suspicions.visible(params.message)
         if params.mode == "url":
-            host, warnings = suspicions.of_url(params.url or "", server=self._address(server))
+            host, site, warnings = suspicions.of_url(params.url or "", server=self._address(server))
             page = UrlQuestion(
                 id=self._desk.name(), server=server, session=session, call=call, warnings=warnings,
-                message=message, url=suspicions.visible(params.url or ""), host=host,
+                message=message, url=suspicions.visible(params.url or ""), host=host, site=site,
             )  # fmt: skip
             answer = await self._desk.ask(page)
             return (

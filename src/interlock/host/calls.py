@@ -181,11 +181,11 @@ class Calls:
 
     def _moved(self, item: Item) -> str:
         """Why this tool may not be called, or is not any more what was chosen; "" where it is."""
+        if item.tool is RESOURCE_TOOL:
+            return ""
         link = self._hub.links.get(item.server)
         if link is None:
             return f"{item.name} is no longer there: the server {item.server} was removed."
-        if item.tool is RESOURCE_TOOL:
-            return ""
         try:
             now = self._toolbox.find(item.name)
         except Unknown:
@@ -271,7 +271,10 @@ class Calls:
         """
         for question, waiting in list(self._waiting.items()):
             item = waiting.wanted.item
-            if gone := self._moved(item):
+            gone = self._moved(item)
+            if item.tool is RESOURCE_TOOL and item.server not in self._hub.links:
+                gone = f"The server {item.server} was removed."
+            if gone:
                 waiting.gone = gone
                 self._desk.withdraw(question, NotAnswered(words=gone))
                 continue

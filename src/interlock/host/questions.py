@@ -130,11 +130,16 @@ class FormQuestion(Question, frozen=True, kw_only=True, tag="form"):
 
 
 class UrlQuestion(Question, frozen=True, kw_only=True, tag="url"):
-    """A server wants the person to visit a page, which is never opened unasked. `host` is the part of the address that decides."""
+    """A server wants the person to visit a page, which is never opened unasked.
+
+    `host` is where the address leads; `site` is the end of it that somebody has registered, which
+    says who is behind the page.
+    """
 
     message: str
     url: str
     host: str
+    site: str = ""
 
 
 class NotAnswered(Struct, frozen=True, kw_only=True, tag_field="type", rename="camel", tag="none"):

@@ -18,8 +18,10 @@ from interlock.host.questions import (
     Decision,
     FeatureChange,
     PinQuestion,
+    UrlQuestion,
     Warned,
 )
+from interlock.urls import examine
 from tests.host.web.stage import DESK, TELEPHONE, Stage, say, shot, staged
 from tests.host.web.test_page_questions import SEARCH, armed, asked
 
@@ -264,6 +266,49 @@ async def test_orders_in_a_result_are_marked(chromium: Any) -> None:
             assert "Ignore all previous instructions" in words
             await shot(page, "result-orders")
             await page.reload()
+
+
+@pytest.mark.parametrize(
+    "url, host, site",
+    [
+        (
+            "https://evil.example@accounts.google.com.evil.example/login?a=evil.example",
+            "accounts.google.com.evil.example",
+            "evil.example",
+        ),
+        ("https://kim.github.io/x", "kim.github.io", "kim.github.io"),
+    ],
+)
+async def test_the_end_of_a_host_that_counts_stands_out(
+    chromium: Any, url: str, host: str, site: str
+) -> None:
+    """ELI-26: of a host that begins like another, the part that says whose it is; the whole address stays readable."""
+    async with staged(chromium) as stage:
+        page = await stage.page()
+        found = examine(url)
+        assert (found.host, found.site) == (host, site)
+        warned = tuple(Warned(kind=each.kind, words=each.words) for each in found.dangers)
+        question = UrlQuestion(
+            id="u1",
+            server="travel",
+            message="Log in",
+            url=url,
+            host=host,
+            site=site,
+            warnings=warned,
+        )
+        task = asked(stage, question)
+        box = await armed(page)
+        assert await box.get_by_label("The whole address").inner_text() == url
+        strong = box.locator(".address-box strong")
+        assert await strong.inner_text() == site
+        after = await strong.evaluate("e => e.nextSibling.textContent")
+        assert after == url.rpartition("://")[2].partition("/")[1] + url.split("/", 3)[3]
+        assert await box.locator(".host-line strong").inner_text() == site
+        assert host in await box.locator(".host-line").inner_text()
+        await shot(page, f"approval-url-{len(host)}")
+        await page.keyboard.press("d")
+        await task
 
 
 # -- what a server has changed ----------------------------------------------------------------------

@@ -172,10 +172,16 @@ def of_form(message: str, fields: Sequence[Field]) -> tuple[Warned, ...]:
     return _once([*found, *of_text(message, where="message")])
 
 
-def of_url(url: str, *, server: str = "") -> tuple[str, tuple[Warned, ...]]:
-    """The host that a URL leads to, and what is odd about the URL; `server` is the URL of the server that names it."""
-    host, dangers = examine(url, own=server)
-    return host, tuple(Warned(kind=each.kind, words=each.words, where=url) for each in dangers)
+def of_url(url: str, *, server: str = "") -> tuple[str, str, tuple[Warned, ...]]:
+    """The host that a URL leads to, its site, and what is odd about the URL.
+
+    Args:
+        url: The URL as the server wrote it.
+        server: The URL of the server that names it.
+    """
+    found = examine(url, own=server)
+    warned = tuple(Warned(kind=each.kind, words=each.words, where=url) for each in found.dangers)
+    return found.host, found.site, warned
 
 
 def of_sampling(params: CreateMessageRequestParams) -> tuple[Warned, ...]:

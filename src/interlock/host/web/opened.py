@@ -137,10 +137,10 @@ class OpenApps:
         if opened.link is not None and not opened.link.done():
             raise Denied("Another page is being asked about.")
         entry = self._host.link(opened.server).entry
-        host, warnings = suspicions.of_url(url, server=entry.url)
+        host, site, warnings = suspicions.of_url(url, server=entry.url)
         question = UrlQuestion(
             id=self._host.desk.name(), server=opened.server, session=opened.session, call=call, warnings=warnings,
-            message="Its app wants to open this page.", url=suspicions.visible(url), host=host,
+            message="Its app wants to open this page.", url=suspicions.visible(url), host=host, site=site,
         )  # fmt: skip
         opened.link = asyncio.get_running_loop().create_task(self._host.desk.ask(question))
         return question.id

@@ -278,7 +278,7 @@ class Asker:
                         "bold red",
                     )
                     continue
-                self._front.paper.print(address(question.url, question.host))
+                self._front.paper.print(address(question.url, question.host, question.site))
                 if await self._front.key([Key("y", "open it now"), Key("n", "do not")]) == "y":
                     await asyncio.to_thread(self._open_page, question.url)
                     self._said("opened")

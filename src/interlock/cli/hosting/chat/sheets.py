@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections import Counter
 from typing import Any
 
@@ -59,7 +60,7 @@ def sheet(question: AnyQuestion, media: Media, width: int) -> list[Any]:
         body = [
             _head(question, "wants you to visit a page"),
             _in(Text(seen(question.message), overflow="fold")),
-            address(question.url, question.host),
+            address(question.url, question.host, question.site),
         ]
     elif isinstance(question, PinQuestion):
         body = _pin(question)
@@ -167,15 +168,18 @@ def request_lines(
     return shown
 
 
-def address(url: str, host: str) -> Text:
-    """An address, whole, with its host marked."""
+def address(url: str, host: str, site: str = "") -> Text:
+    """An address, whole, with the end of its host marked that says who is behind it."""
     shown = seen(url)
+    end = in_line(site or host, 300)
     text = Text(f"  {shown}\n  It leads to ", overflow="fold")
-    text.append(in_line(host, 300), style="bold reverse")
+    text.append(in_line(host, 300).removesuffix(end), style="bold")
+    text.append(end, style="bold reverse")
     start = shown.find("//") + 2 if "//" in shown else 0
-    place = shown.casefold().find(host.casefold(), start) if host else -1
+    authority = re.split(r"[/?#]", shown[start:], maxsplit=1)[0]
+    place = authority.casefold().rfind(end.casefold()) if end else -1
     if place >= 0:
-        text.stylize("bold underline", 2 + place, 2 + place + len(host))
+        text.stylize("bold underline", 2 + start + place, 2 + start + place + len(end))
     return text
 
 

@@ -51,15 +51,26 @@ export function Filled({ fields, content }) {
   })}</dl>`;
 }
 
-/** The parts of an address, so that the one that decides can stand out. @param {string} url @param {string} host @returns {[string, string, string]} */
-export function parts(url, host) {
-  const begin = url.indexOf("//") < 0 ? -1 : url.indexOf(host, url.indexOf("//") + 2);
-  return begin < 0 || !host ? [url, "", ""] : [url.slice(0, begin), host, url.slice(begin + host.length)];
+/**
+ * The parts of an address, so that the one that decides can stand out: the last of its kind in the
+ * authority, as what stands before an @ may say the same.
+ * @param {string} url @param {string} site @returns {[string, string, string]}
+ */
+export function parts(url, site) {
+  const start = url.indexOf("//") + 2;
+  if (start < 2 || !site) return [url, "", ""];
+  const authority = url.slice(start).split(/[/?#]/, 1)[0];
+  const at = authority.toLowerCase().lastIndexOf(site.toLowerCase());
+  if (at < 0) return [url, "", ""];
+  const begin = start + at;
+  return [url.slice(0, begin), url.slice(begin, begin + site.length), url.slice(begin + site.length)];
 }
 
 /** A page to visit: its whole address, and nothing happens before the person says so. */
 export function UrlQuestion({ question }) {
-  const [before, host, after] = parts(question.url, question.host);
+  const site = question.site || question.host;
+  const [before, host, after] = parts(question.url, site);
+  const below = question.host.endsWith(site) ? question.host.slice(0, -site.length) : "";
   const address = safe(question.url);
   const web = /^https?:/i.test(address) ? address : "";
   const link = useRef(/** @type {any} */ (null));
@@ -75,7 +86,7 @@ export function UrlQuestion({ question }) {
     ]}>
     <p class="message wrap"><${Say} text=${question.message} /></p>
     <div class="address-box"><code class="wrap" aria-label="The whole address">${visible(before)}<strong>${visible(host)}</strong>${visible(after)}</code><${Copy} text=${question.url} label="Copy address" /></div>
-    <p class="host-line">It leads to <strong><${Say} text=${question.host} /></strong>. What you enter there does not pass through Interlock or the model.</p>
+    <p class="host-line">It leads to <span class="quiet"><${Say} text=${below} /></span><strong><${Say} text=${site} /></strong>. What you enter there does not pass through Interlock or the model.</p>
     ${web ? html`<a ref=${link} class="hidden" href=${web} target="_blank" rel="noopener noreferrer" tabindex="-1" aria-hidden="true">open</a>` : html`<p class="wrong"><${Icon} name="warn" /> This is no address of the web, so it cannot be opened from here.</p>`}
   <//>`;
 }
