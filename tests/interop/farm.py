@@ -99,11 +99,13 @@ class ClientPeer(Peer):
     """A client of another maker, for our server: the program that leads it, and what it can do.
 
     `mode` is passed on to the program. `without` has what the client cannot do: "progress".
+    `lossy` are the transports where it drops progress that it reads together with the answer.
     """
 
     program: Words
     mode: str = field(default="auto", kw_only=True)
     without: Words = field(default=(), kw_only=True)
+    lossy: Words = field(default=(), kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -515,33 +517,37 @@ CLIENTS: tuple[ClientPeer, ...] = (
     ClientPeer(
         TS, "0.6.0", 2024, "npm-old", "sdk-0.6", spoken(R1, "stdio", "sse"),
         client("client_typescript_old.mjs", "sdk-0.6"),
+        lossy=("sse",), remark="over HTTP+SSE, drops progress that it reads together with the answer",
     ),
     ClientPeer(
         TS, "1.0.4", 2024, "npm-old", "sdk-1.0", spoken(R1, "stdio", "sse"),
         client("client_typescript_old.mjs", "sdk-1.0"),
+        lossy=("sse",), remark="over HTTP+SSE, drops progress that it reads together with the answer",
     ),
     ClientPeer(
         TS, "1.9.0", 2025, "npm-old", "sdk-1.9", spoken(R1, "stdio", "sse"),
         client("client_typescript_old.mjs", "sdk-1.9"),
+        lossy=("sse",), remark="over HTTP+SSE, drops progress that it reads together with the answer",
     ),
     ClientPeer(
         TS, "1.12.3", 2025, "npm-old", "sdk-1.12", spoken(R2, "stdio", "http", "sse"),
         client("client_typescript_old.mjs", "sdk-1.12"),
+        lossy=("sse",), remark="over HTTP+SSE, drops progress that it reads together with the answer",
     ),
     ClientPeer(
         TS, "1.32.2", 2026, "typescript", "@modelcontextprotocol/sdk",
         spoken(R4, "stdio", "http", "sse"), client("client_typescript_1.mjs"),
-        remark="over stdio, drops progress that comes in one piece with the answer",
+        lossy=("sse",), remark="over HTTP+SSE, drops progress that it reads together with the answer",
     ),
     ClientPeer(
         TS, "2.4.0", 2026, "typescript", "@modelcontextprotocol/client",
         {"stdio": R5, "http": R5}, client("client_typescript_2.mjs"),
-        remark="over stdio, drops progress that comes in one piece with the answer",
     ),
     ClientPeer(
         TS, "2.4.0", 2026, "typescript", "@modelcontextprotocol/client",
         spoken(R4, "stdio", "http", "sse"), client("client_typescript_2.mjs"), mode="legacy",
-        remark="with the handshake",
+        lossy=("sse",),
+        remark="with the handshake; over HTTP+SSE, drops progress that it reads together with the answer",
     ),
     ClientPeer(
         "LangChain adapters", "0.3.2", 2026, "langchain", "langchain-mcp-adapters",

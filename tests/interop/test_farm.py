@@ -36,7 +36,7 @@ from tests.servers.git.repos import git
 
 pytestmark = pytest.mark.interop
 
-SECONDS = 80.0  # for a whole row: it is there for what hangs, and measures nothing
+SECONDS = 110.0  # for a whole row: it is there for what hangs, and measures nothing
 EVERYTHING = [sys.executable, "-m", "interlock", "serve", "everything"]
 PAGE = b"<!doctype html><html><head><title>A page for peers</title></head><body><h1>A page for peers</h1><p>Read it.</p></body></html>"
 KUBECONFIG = """
@@ -314,7 +314,7 @@ def ours(target: Mapping[str, Any]) -> Client:
     return Client(Http(target["url"]) if target["road"] == "http" else target["url"])
 
 
-async def walked(client: Driver, listed: set[str], without: Words = ()) -> str:
+async def walked(client: Driver, listed: set[str], without: Words = (), lossy: bool = False) -> str:
     """Lead a client through our server; return what the server says of who asks."""
     tools = (await client.do("list_tools")).result["tools"]
     assert {tool["name"] for tool in tools} == listed
@@ -330,7 +330,9 @@ async def walked(client: Driver, listed: set[str], without: Words = ()) -> str:
     if "progress" not in without:
         counted = await client.do("call", name="count_up", arguments={"to": 3}, progress=True)
         assert "Counted to 3." in counted.text
-        assert [step[0] for step in counted.result["reported"]] == [1, 2, 3]
+        reported = [step[0] for step in counted.result["reported"]]
+        assert set(reported) <= {1, 2, 3}
+        assert lossy or reported == [1, 2, 3]
     return (await client.call("who_am_i")).text
 
 
@@ -343,7 +345,7 @@ async def test_client(peer: ClientPeer, road: str, stage: Stage) -> None:
             listed = {tool.name for tool in await client.list_tools()}
         program = stage.filled(peer, peer.program)
         async with led(program, mode=peer.mode, log_level=None, **target) as driver:
-            who = await walked(driver, listed, peer.without)
+            who = await walked(driver, listed, peer.without, road in peer.lossy)
         assert peer.revisions[road] in who
 
 
