@@ -106,10 +106,15 @@ for line in sys.stdin:
     elif method == "initialize":
 {initialize}
     elif method == "tools/call":
-        say({{"id": message["id"], "result": {{"content": [{{"type": "text", "text": str(number)}}]}}}})
+{call}
     elif "id" in message:
-        say({{"id": message["id"], "result": {{}}}})
+{other}
 """
+
+NUMBER = (
+    """say({"id": message["id"], "result": {"content": [{"type": "text", "text": str(number)}]}})"""
+)
+EMPTY = """say({"id": message["id"], "result": {}})"""
 
 DISCOVERED = """say({"id": message["id"], "result": {"supportedVersions": ["2026-07-28"], "capabilities": {}}})"""
 
@@ -139,6 +144,8 @@ def old_server(
     before: str = "",
     probe: str = "fail()",
     initialize: str = "greet()",
+    call: str = NUMBER,
+    other: str = EMPTY,
     version: str = "1",
 ) -> list[str]:
     """The command of a server of the handshake era; `starts` says how often it was started."""
@@ -148,6 +155,8 @@ def old_server(
         before=before,
         probe="        " + probe.replace("\n", "\n        "),
         initialize="        " + initialize.replace("\n", "\n        "),
+        call="        " + call.replace("\n", "\n        "),
+        other="        " + other.replace("\n", "\n        "),
         version=version,
     )
     path.write_text(program, encoding="utf-8")

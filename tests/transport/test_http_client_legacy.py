@@ -68,7 +68,7 @@ async def old(
             yield post
         finally:
             await client.aclose()
-            await stream.hung_up()
+            await post.stream.hung_up()
 
 
 @pytest.mark.parametrize("revision", HANDSHAKES)
@@ -259,15 +259,67 @@ async def test_redirects_within_the_origin_are_followed() -> None:
 @pytest.mark.parametrize("gracefully", [False, True])
 @both_loops
 async def test_a_stream_that_ends(gracefully: bool) -> None:
-    """Whoever waits is told, and whoever calls after that too."""
+    """Whoever waits is told; the next call opens another stream, with a handshake."""
     async with old() as post:
         doing = begun(post.client.call_tool("act"))
         await post.said("tools/call")
         await (post.stream.ends() if gracefully else post.stream.breaks())
         with pytest.raises(Unreachable, match="closed the connection|broke"):
             await doing
+        doing = begun(post.client.call_tool("act"))
+        await again(post)
+        await post.answers(await post.said("tools/call"), result("once more"))
+        assert (await doing).text == "once more"
+
+
+async def again(post: Post) -> None:
+    """Serve another stream, and the handshake on it."""
+    post.stream = await post.server.next("GET")
+    await post.stream.streams(b"event: endpoint\ndata: /messages?id=7\n\n")
+    greeting = await post.said("initialize")
+    await post.answers(greeting, {"protocolVersion": R1, "capabilities": ALL, "serverInfo": INFO})
+    await post.said("notifications/initialized")
+
+
+@both_loops
+async def test_what_a_server_was_told_is_told_again_on_another_stream() -> None:
+    """Its log level and its subscriptions; a list that was under way is asked for again, a call is not."""
+    async with old() as post:
+        telling = begun(post.client.set_log_level("debug"))
+        await post.answers(await post.said("logging/setLevel"), {})
+        await telling
+        lists, calls = begun(post.client.list_prompts()), begun(post.client.call_tool("act"))
+        await post.said("prompts/list")
+        await post.said("tools/call")
+        await post.stream.ends()
+        with pytest.raises(Unreachable, match="closed the connection"):
+            await calls
+        await again(post)
+        level = await post.said("logging/setLevel")
+        assert level.params["level"] == "debug"
+        await post.answers(level, {})
+        await post.answers(await post.said("prompts/list"), {"prompts": []})
+        assert await lists == []
+
+
+@both_loops
+async def test_a_server_that_is_away_is_asked_for_with_each_call() -> None:
+    """Each call says that it is away, and the first one after that goes well."""
+    async with old() as post:
+        doing = begun(post.client.call_tool("act"))
+        await post.said("tools/call")
+        await post.stream.ends()
         with pytest.raises(Unreachable):
-            await post.client.call_tool("act")
+            await doing
+        for _ in range(5):
+            doing = begun(post.client.call_tool("act"))
+            await (await post.server.next("GET")).says("503 Service Unavailable", b"later")
+            with pytest.raises(Unreachable):
+                await doing
+        doing = begun(post.client.call_tool("act"))
+        await again(post)
+        await post.answers(await post.said("tools/call"), result("back"))
+        assert (await doing).text == "back"
 
 
 @both_loops

@@ -54,6 +54,11 @@ class Duplex:
             else self._conversation.unhurried()
         )
 
+    @property
+    def is_broken(self) -> bool:
+        """Whether no answer can come any more, though it was not closed."""
+        return self._conversation is not None and self._conversation.broken is not None
+
     def hang_up(self, why: t.Unreachable) -> None:
         """No answer can come any more, though the channel has not ended: whoever waits is told why."""
         if self._conversation is not None:

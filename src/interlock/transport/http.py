@@ -24,28 +24,21 @@ from ..wire.lines import DEFAULT_LIMIT
 from ..wire.revisions import Era, era
 from .channel import Tap
 from .conversation import GONE, Conversation, Hello, OpeningSteps, agree
-from .duplex import Duplex
 from .eventstream import Sleep, backoff
 from .heads import is_address, without_secrets
 from .letters import Letterhead
 from .listening import Hearing, listen
-from .oldhttp import TwoEnds
+from .oldhttp import LegacySse, NoLegacySse
 from .refusals import SessionGone, is_stranger
+from .repeats import MOST_TRIES, Repeats
 from .trips import Trips
 
 log = limited("interlock.client")
 
-_MOST_TRIES = 3  # of what may be repeated
 _GOODBYE = 2.0  # seconds that the end of a session may take
 _LISTENING = (
     1.0  # seconds that the answer to our wish to listen may take before calls are made without it
 )
-_REPEATABLE = frozenset(
-    {
-        "server/discover", "ping", "tools/list", "resources/list", "resources/templates/list", "prompts/list", "resources/read",
-        "prompts/get", "completion/complete", "logging/setLevel", "resources/subscribe", "resources/unsubscribe",
-    }
-)  # fmt: skip
 
 
 class Http:
@@ -105,12 +98,12 @@ class Http:
         self.letters = Letterhead(own)
         self._given, self._fetching, self._fetch = fetch, fetching, fetch
         self._sleep = sleep
-        self._legacy_sse, self._repeat, self._listens = legacy_sse, repeat, listen
+        self._legacy_sse, self._listens = legacy_sse, listen
+        self._repeats = Repeats(allowed=repeat)
         self._trips: Trips | None = None
         self._hello: Hello | None = None
         self._revision = ""
         self._renewing: asyncio.Task[None] | None = None
-        self._safe: set[str] = set()  # tools that say that they only read, or may be repeated
         self._level: Exchange | None = (
             None  # what a new session has to be told again, as the subscriptions are
         )
@@ -118,7 +111,7 @@ class Http:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._calls: set[asyncio.Task[Any]] = set()
         self._thrown_out: set[asyncio.Task[Any]] = set()
-        self._old: Duplex | None = None
+        self._old: LegacySse | None = None
         self._closing = False
 
     # -- opening and closing -----------------------------------------------------------------------------
@@ -205,16 +198,20 @@ class Http:
             DEFAULT_PROBE_SECONDS if hello.probe_seconds is None else hello.probe_seconds
         )
         seconds = hello.open_seconds if why is None else min(probe_seconds, hello.open_seconds)
-        channel = TwoEnds(
-            self.url, self.trips.send, self.letters, limit=self.limit, seconds=seconds
+        self._old = old = LegacySse(
+            self.url,
+            self.trips.send,
+            self.letters,
+            limit=self.limit,
+            tap=self.tap,
+            repeats=self._repeats,
+            sleep=self._sleep,
         )
+        hello = replace(hello, revisions=handshake, known=handshake[0])
         try:
-            await channel.open()
-        except (t.Unreachable, t.ProtocolError) as bad:
-            raise (why or bad) from bad
-        self._old = Duplex(channel, tap=self.tap)
-        channel.unhurried = self._old.unhurried
-        return await self._old.open(replace(hello, revisions=handshake, known=handshake[0]))
+            return await old.open(hello, seconds)
+        except NoLegacySse as bad:
+            raise (why or bad.why) from bad.why
 
     @property
     def trips(self) -> Trips:
@@ -312,7 +309,7 @@ class Http:
                 ):  # a server that is started again is away for a while
                     raise
                 tries += 1
-                if not self._may_repeat(x) or tries >= _MOST_TRIES:
+                if not self._repeats.may(x) or tries >= MOST_TRIES:
                     raise
                 await self._sleep(backoff(tries))
             except t.McpError as bad:
@@ -322,20 +319,10 @@ class Http:
                 if not await self._relist(x):
                     raise
 
-    def _may_repeat(self, x: Exchange) -> bool:
-        return self._repeat and (
-            x.method in _REPEATABLE or (x.method == "tools/call" and x.params.name in self._safe)
-        )
-
     def _learn(self, x: Exchange, result: AnyResult) -> AnyResult:
         """Note what an answer says about later requests."""
+        self._repeats.learn(result)
         if isinstance(result, t.ListToolsResult):
-            for tool in result.tools:
-                hints = tool.annotations
-                if hints is not None and (hints.read_only_hint or hints.idempotent_hint):
-                    self._safe.add(tool.name)
-                else:
-                    self._safe.discard(tool.name)
             return self.letters.learn(result) if x.caller.era is Era.STATELESS else result
         if x.method == "logging/setLevel":
             self._level = x
@@ -373,11 +360,11 @@ class Http:
 
     async def _post_quietly(self, frame: Frame) -> None:
         """Post a message; again where it was lost, for none of them does harm when it comes twice."""
-        for tries in range(1, _MOST_TRIES + 1):
+        for tries in range(1, MOST_TRIES + 1):
             try:
                 await self.trips.post(frame, aside=True)
             except (t.Unreachable, t.ProtocolError) as bad:
-                if tries < _MOST_TRIES and isinstance(bad, t.Unreachable) and bad.status is None:
+                if tries < MOST_TRIES and isinstance(bad, t.Unreachable) and bad.status is None:
                     await self._sleep(backoff(tries))
                     continue
                 log.warning("a message did not reach the server: %s", bad)

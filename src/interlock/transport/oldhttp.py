@@ -5,19 +5,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from typing import Protocol
+from typing import Any, Protocol
 
 from .. import types as t
-from ..exchange import PauseTimeout
+from ..exchange import AnyResult, Exchange, PauseTimeout
 from ..fetch import Request, Response
+from ..protocol.opening import Opened
 from ..wire.jsonrpc import Frame, Malformed
 from ..wire.revisions import R1
 from ..wire.sse import Event, EventReader
-from .conversation import unhurried
-from .eventstream import is_events
+from .channel import Tap
+from .conversation import Hello, unhurried
+from .duplex import Duplex
+from .eventstream import Sleep, is_events
 from .heads import without_secrets
 from .letters import Letterhead
+from .recovery import Recovery
 from .refusals import refusal, resolve, shown
+from .repeats import Repeats
 
 
 class Send(Protocol):
@@ -174,3 +179,122 @@ class TwoEnds:
             finally:
                 self._queued -= len(frame)
                 self._room.set()
+
+
+class NoLegacySse(Exception):
+    """A URL is no server of HTTP with SSE, or cannot be reached; `why` is what to raise."""
+
+    def __init__(self, why: t.InterlockError) -> None:
+        super().__init__(str(why))
+        self.why = why
+
+
+class LegacySse:
+    """A client's transport over HTTP with SSE (2024-11-05).
+
+    The stream is the conversation: one that broke is opened again by the next call, with a
+    handshake. Calls that were under way fail; those that only read, or may be repeated, are sent
+    again.
+
+    Args:
+        url: Where the stream is opened.
+        send: Carries HTTP requests.
+        letters: The headers of the client's own.
+        limit: The most bytes one message may have.
+        tap: Sees every frame.
+        repeats: Which requests may be sent again.
+        sleep: Waits so many seconds.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        send: Send,
+        letters: Letterhead,
+        *,
+        limit: int,
+        tap: Tap | None,
+        repeats: Repeats,
+        sleep: Sleep,
+    ) -> None:
+        self._url, self._send, self._letters = url, send, letters
+        self._limit, self._tap = limit, tap
+        self._seconds = 0.0
+        self._duplex: Duplex | None = None
+        self._is_open = False
+        self._recovery = Recovery(self, repeats, most_restarts=None, sleep=sleep)
+
+    async def open(self, hello: Hello, seconds: float) -> Opened:
+        """Open the stream and shake hands.
+
+        Args:
+            hello: What the client says of itself.
+            seconds: The longest wait for the stream to name the place to post to.
+
+        Raises:
+            NoLegacySse: There is no such stream.
+            Unreachable: The server has gone.
+            Refused, McpError: The server does not agree.
+        """
+        self._seconds = seconds
+        try:
+            channel = await self._stream()
+        except (t.Unreachable, t.ProtocolError) as bad:
+            raise NoLegacySse(bad) from bad
+        opened = await self._greet(channel, hello)
+        self._seconds = hello.open_seconds
+        self._recovery.opened(hello, opened)
+        return opened
+
+    async def __call__(self, exchange: Exchange) -> AnyResult:
+        """Carry one exchange to the server and back."""
+        return await self._recovery.carry(exchange)
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether no answer can come any more, though it was not closed; see `Recovery`."""
+        return self._is_open and (self._duplex is None or self._duplex.is_broken)
+
+    async def connect(self, hello: Hello) -> Opened:
+        """Open a stream in place of the one that broke, and shake hands; see `Recovery`."""
+        await self._disconnect()
+        return await self._greet(await self._stream(), hello)
+
+    async def exchange(self, exchange: Exchange) -> AnyResult:
+        """Carry one exchange over the stream that is there; see `Recovery`."""
+        if self._duplex is None:
+            raise t.Unreachable("The client is closed, or was not opened.")
+        return await self._duplex(exchange)
+
+    def tell(self, method: str, params: Any) -> None:
+        """Send a notification that belongs to no request."""
+        if self._duplex is not None:
+            self._duplex.tell(method, params)
+
+    async def aclose(self) -> None:
+        """Close the stream; what waits is told."""
+        self._is_open = False
+        await self._recovery.aclose()
+        await self._disconnect()
+
+    async def _stream(self) -> TwoEnds:
+        channel = TwoEnds(
+            self._url, self._send, self._letters, limit=self._limit, seconds=self._seconds
+        )
+        await channel.open()
+        return channel
+
+    async def _greet(self, channel: TwoEnds, hello: Hello) -> Opened:
+        self._is_open = True
+        self._duplex = duplex = Duplex(channel, tap=self._tap)
+        channel.unhurried = duplex.unhurried
+        try:
+            return await duplex.open(hello)
+        except BaseException:
+            await self._disconnect()
+            raise
+
+    async def _disconnect(self) -> None:
+        duplex, self._duplex = self._duplex, None
+        if duplex is not None:
+            await duplex.aclose()

@@ -24,6 +24,8 @@ from .channel import Tap
 from .conversation import Hello
 from .duplex import Duplex
 from .pipes import PipeChannel
+from .recovery import Recovery
+from .repeats import Repeats
 
 log = limited("interlock.server")
 _BREATH = 0.1  # seconds
@@ -55,21 +57,49 @@ async def connect(address: Address, *, limit: int = DEFAULT_LIMIT) -> PipeChanne
 
 
 class Socket:
-    """A client's transport to a server that listens at a Unix or TCP address; `tap` sees every frame."""
+    """A client's transport to a server that listens at a Unix or TCP address.
+
+    `tap` sees every frame. A connection that broke is opened again by the next call; calls that were
+    under way fail, and those that only read, or may be repeated, are sent again.
+    """
 
     def __init__(
         self, address: Address, *, limit: int = DEFAULT_LIMIT, tap: Tap | None = None
     ) -> None:
         self.address, self._limit, self._tap = address, limit, tap
         self._duplex: Duplex | None = None
+        self._is_open = False
+        self._recovery = Recovery(self, Repeats(), most_restarts=None)
 
     async def open(self, hello: Hello) -> Opened:
         """Connect and agree on a revision. Raises Unreachable."""
-        self._duplex = Duplex(await connect(self.address, limit=self._limit), tap=self._tap)
-        return await self._duplex.open(hello)
+        opened = await self.connect(hello)
+        self._recovery.opened(hello, opened)
+        return opened
 
     async def __call__(self, exchange: Exchange) -> AnyResult:
         """Carry one exchange to the server and back."""
+        return await self._recovery.carry(exchange)
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether no answer can come any more, though it was not closed; see `Recovery`."""
+        return self._is_open and (self._duplex is None or self._duplex.is_broken)
+
+    async def connect(self, hello: Hello) -> Opened:
+        """Connect anew and agree on a revision; see `Recovery`."""
+        await self._disconnect()
+        self._is_open = True
+        duplex = Duplex(await connect(self.address, limit=self._limit), tap=self._tap)
+        self._duplex = duplex
+        try:
+            return await duplex.open(hello)
+        except BaseException:
+            await self._disconnect()
+            raise
+
+    async def exchange(self, exchange: Exchange) -> AnyResult:
+        """Carry one exchange over the connection that is there; see `Recovery`."""
         if self._duplex is None:
             raise t.Unreachable("The connection was not opened.")
         return await self._duplex(exchange)
@@ -81,6 +111,11 @@ class Socket:
 
     async def aclose(self) -> None:
         """Close the connection."""
+        self._is_open = False
+        await self._recovery.aclose()
+        await self._disconnect()
+
+    async def _disconnect(self) -> None:
         duplex, self._duplex = self._duplex, None
         if duplex is not None:
             await duplex.aclose()

@@ -23,6 +23,8 @@ from .channel import Tap
 from .child import Child
 from .conversation import Hello, agree
 from .pipes import PipeChannel, ThreadChannel, open_pipe_channel
+from .recovery import MOST_RESTARTS, Recovery
+from .repeats import Repeats
 
 log = limited("interlock.client")
 
@@ -125,6 +127,9 @@ class Stdio:
 
     A child that cannot be opened with `server/discover` (it ends, falls silent or refuses
     `initialize` after it) is started again, once, with `initialize` first.
+
+    A child that ends later is started again by the next call, unless `restart` is False. Calls that
+    were under way fail; those that only read, or may be repeated, are sent again.
     """
 
     def __init__(
@@ -138,6 +143,7 @@ class Stdio:
         patience: float = 2.0,
         limit: int = DEFAULT_LIMIT,
         tap: Tap | None = None,
+        restart: bool = True,
     ) -> None:
         if not command:
             raise ValueError("a command is needed to start a server")
@@ -146,8 +152,10 @@ class Stdio:
         self._env = {**(os.environ if inherit_env else inherited_environment()), **(env or {})}
         self._cwd, self._on_stderr, self._limit, self._tap = cwd, on_stderr, limit, tap
         self._child: Child | None = None  # the one that is spoken to
+        self._is_settled = False
         self._children: list[Child] = []  # all that have not surely ended
         self._ending: set[asyncio.Task[None]] = set()
+        self._recovery = Recovery(self, Repeats(), most_restarts=MOST_RESTARTS if restart else 0)
 
     @property
     def pid(self) -> int | None:
@@ -155,21 +163,38 @@ class Stdio:
         return self._child.pid if self._child is not None else None
 
     async def open(self, hello: Hello) -> Opened:
-        """Start the server and agree on a revision.
-
-        Raises Unreachable where it cannot be started or ends at once.
-        """
-        self._child = self._new_child()
-        await self._child.start(hello)
-        try:
-            opened = await agree(hello, functools.partial(self._take, hello))
-        except t.Unreachable as bad:
-            raise _with_advice(bad, self.command) from None
-        await self._there().settle(hello, opened)
+        """Start the server and agree on a revision. Raises Unreachable where it cannot be started or ends at once."""
+        opened = await self.connect(hello)
+        self._recovery.opened(hello, opened)
         return opened
 
     async def __call__(self, exchange: Exchange) -> AnyResult:
-        """Carry one exchange to the child and back."""
+        """Carry one exchange to the child and back; a child that has ended is started again before."""
+        return await self._recovery.carry(exchange)
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the child can answer nothing any more, though it was not closed."""
+        child = self._child
+        if child is None:
+            return False
+        return not self._is_settled or child.duplex is None or child.duplex.is_broken
+
+    async def connect(self, hello: Hello) -> Opened:
+        """Start a child in place of the one that is there, and agree on a revision with it; see `Recovery`."""
+        before = self._child
+        self._is_settled = False
+        self._child = self._new_child()
+        if before is not None:
+            await asyncio.shield(self._end(before, min(self.patience, _SHORT_PATIENCE)))
+        await self._there().start(hello)
+        opened = await agree(hello, functools.partial(self._take, hello))
+        await self._there().settle(hello, opened)
+        self._is_settled = True
+        return opened
+
+    async def exchange(self, exchange: Exchange) -> AnyResult:
+        """Carry one exchange to the child that is there, and back; see `Recovery`."""
         child = self._child
         if child is None or child.duplex is None:
             raise t.Unreachable("The server was not started.")
@@ -178,7 +203,7 @@ class Stdio:
         except t.TimedOut:
             raise
         except t.Unreachable as bad:
-            if self._child is not child:
+            if self._child is None:
                 raise  # we have closed it: how the child ended is not why
             raise await child.explained(bad) from None
 
@@ -190,6 +215,7 @@ class Stdio:
     async def aclose(self) -> None:
         """Close the child's stdin, wait for it to end, and make it end where it does not."""
         self._child = None
+        await self._recovery.aclose()
         while self._children:
             child = self._children[0]
             await child.aclose(self.patience)

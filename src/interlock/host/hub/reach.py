@@ -27,7 +27,14 @@ def way_to(entry: Entry, *, hear: Callable[[str], None], auth: Any, patience: fl
             def hear(line: str) -> None:
                 loop.call_soon_threadsafe(inner, line)
 
-        return Stdio(entry.command, env=entry.env, cwd=entry.cwd, on_stderr=hear, patience=patience)
+        return Stdio(
+            entry.command,
+            env=entry.env,
+            cwd=entry.cwd,
+            on_stderr=hear,
+            patience=patience,
+            restart=False,  # the hub does so, and says so
+        )
     parts = urlsplit(entry.url)
     match parts.scheme:
         case "http" | "https":
