@@ -25,6 +25,18 @@ class ElicitRequestParams(WireType, frozen=True, kw_only=True):
     elicitation_id: str | None = None
     meta: Raw = field(default=Raw(b"{}"), name="_meta")
 
+    @property
+    def dangers(self) -> tuple[str, ...]:
+        """What is odd about the page that the person is sent to, one sentence each; empty for a form, or where nothing is.
+
+        Show these beside the URL, and never open a URL that has any without asking. No sign is not an all-clear (`ELI-25`).
+        """
+        if self.url is None:
+            return ()
+        from ..urls import dangers  # late: only for questions that send a person to a page
+
+        return dangers(self.url)
+
 
 class ElicitResult(Result, frozen=True, kw_only=True):
     """The person's answer; `content` is there only when a form was accepted."""
