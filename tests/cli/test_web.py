@@ -199,7 +199,7 @@ def test_entries_of_configurations(
     config.write_text(json.dumps({"mcpServers": entries}))
     assert (
         interlock(
-            "ping", "--config", config, "--server", "there", "--header", "X-Team: red"
+            "ping", "--config", config, "--server", "there", "--trust", "--header", "X-Team: red"
         ).exit_code
         == 0
     )
@@ -207,7 +207,10 @@ def test_entries_of_configurations(
         ("Bearer s3cret", "red")
     }
     for name in ("old", "new"):
-        assert interlock("call", "add", "a=1", "--config", config, "--server", name).stdout == "3\n"
+        assert (
+            interlock("call", "add", "a=1", "--config", config, "--server", name, "--trust").stdout
+            == "3\n"
+        )
 
 
 def test_the_blocking_client(url: str, site: Site) -> None:
