@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interlock.host import Host
@@ -250,6 +250,7 @@ async def start(entry: Entry, path: Path) -> tuple[Sequence[Noted], Allows]:
 
 
 @pytest.mark.parametrize("place", PLACES)
+@settings(max_examples=10)  # each starts a host with a log on disk
 @given(secret=SECRETS)
 def test_a_secret_anywhere_in_an_entry_is_never_seen(
     place: str, secret: str, tmp_path_factory: pytest.TempPathFactory
