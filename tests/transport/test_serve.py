@@ -681,6 +681,33 @@ async def test_the_response_of_a_call_is_never_read_together_with_its_progress(
     assert reads == [{1, 2, "silent"}, {"reports"}]
 
 
+async def test_the_array_of_a_batch_is_not_read_together_with_progress() -> None:
+    """It holds the response of the call that has reported; nothing of the call is kept after it."""
+    sent: list[list[bytes]] = []
+    barriers: list[int] = []
+
+    async def handler(x: Exchange) -> AnyResult:
+        _progress(x, 1)
+        return text("x")
+
+    serving = Serving(
+        handler,
+        ServerConnection(identity()),
+        lambda out: sent.append([frame for _, frame in out]),
+        barrier=lambda: barriers.append(len(sent)),
+    )
+    serving.receive([initialize("hello", R2)])
+    params = {"name": "x", "_meta": {"progressToken": 1}}
+    calls = [request(n, "tools/call", params) for n in (1, 2)]
+    serving.receive([b"[%b]" % b",".join(calls)])
+    while not sent[-1][0].startswith(b"["):
+        await turns(1)
+    assert barriers == [len(sent) - 1]
+    assert [b"notifications/progress" in frame for frame in sent[-2]] == [True, True]
+    serving.receive([request(3, "ping")])
+    assert len(barriers) == 1
+
+
 async def test_a_call_without_progress_passes_no_barrier() -> None:
     """Such calls cost what they did; many calls that report in one turn share one."""
     barriers: list[int] = []

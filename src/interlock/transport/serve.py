@@ -165,12 +165,16 @@ class Serving:
         after: list[Sent] = []
         for sent in out:
             route, frame = sent
-            if route in self._reported and is_answer(frame):
-                self._reported.discard(route)
-                after.append(sent)
+            if frame.startswith(b"[") or (route in self._reported and is_answer(frame)):
+                after.append(sent)  # a batch may hold the response to any of them
             else:
                 before.append(sent)
+        if after:
+            self._reported = {id for id in self._reported if self._is_open(id)}
         return before, after
+
+    def _is_open(self, id: Route) -> bool:
+        return id is not None and self.connection.is_open(id)
 
     async def aclose(self, grace: float = 0.0) -> None:
         """The peer has gone: let running calls finish for `grace` seconds, then cancel what is left and give it time to clean up."""
