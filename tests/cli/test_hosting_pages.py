@@ -116,7 +116,8 @@ async def test_approvals_and_rules_last(home: Path, everyday: Path, site: Site) 
     assert own.stat().st_mode & 0o077 == 0
     site.acts = [Act(Answer((("everyday__add", {"a": 1, "b": 2}),))), Act(Answer(("It is 3.",)))]
     ended = await ran("ask", "1 + 2?", *model, XDG_DATA_HOME=str(data))
-    assert (ended.code, ended.out, ended.err) == (0, "It is 3.\n", "called: add of everyday\n")
+    said = 'called: add of everyday {"a":1,"b":2}\n'
+    assert (ended.code, ended.out, ended.err) == (0, "It is 3.\n", said)
     written(
         home / ".mcp.json", {"everyday": everyday}, NODE_OPTIONS="--require ./evil.js"
     )  # no longer what was approved
