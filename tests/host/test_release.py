@@ -9,11 +9,11 @@ import pytest
 
 from interlock import Context, Server, ToolAnnotations
 from interlock.host.config import Config
-from interlock.host.events import Answered, CallDecided
+from interlock.host.events import Answered, CallDecided, CallEnded
 from interlock.host.hub import Bounds
 from interlock.host.models.scripted import call
 from interlock.host.policy import Policy
-from interlock.host.questions import Decision, NotAnswered
+from interlock.host.questions import Decision, NotAnswered, SampledQuestion
 from tests.host.scene import Scene, adder, last, scene, turns
 
 AT_ONCE = {"bounds": Bounds(refresh=0)}
@@ -219,3 +219,31 @@ async def test_a_conversation_that_ends_takes_its_questions_along() -> None:
         assert await by_hand == NotAnswered(words="The conversation has ended.")
         await turn
         assert not one.host.questions
+
+
+async def test_an_answer_for_the_conversation_releases_what_a_server_asks_models() -> None:
+    """Of three requests for sampling that wait, one is let pass from now on, and so are the two others."""
+    server = Server("adder")
+
+    @server.tool(annotations=ToolAnnotations(read_only_hint=True))
+    async def ask(number: int, ctx: Context) -> str:
+        """Ask a model."""
+        await ctx.sample(f"question {number}", max_tokens=9)
+        return f"asked {number}"
+
+    class Sampler(OneAnswer):
+        async def answer(self, question: Any) -> Any:
+            if isinstance(question, SampledQuestion):
+                return Decision(allow=True)
+            return await super().answer(question)
+
+    person = Sampler(Decision(allow=True, remember="session"), 3)
+    three = [call("adder__ask", number=number) for number in range(3)]
+    answers = [three, "a", "b", "c", "done"]
+    async with scene(
+        {"adder": server}, *answers, person=person, policy=Policy(default="allow")
+    ) as one:
+        await one.host.session().say("ask")
+        assert len(person.asked) == 3
+        assert not one.host.questions
+        assert all(event.result is not None for event in one.of(CallEnded))

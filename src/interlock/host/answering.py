@@ -79,6 +79,7 @@ class Answering:
         self.extensions = dict(extensions)
         self._recent: dict[tuple[str, str], deque[float]] = {}
         self._told: set[tuple[str, str]] = set()
+        self._released: set[str] = set()  # questions that another one's answer was for, too
         self._waved: set[tuple[str, str]] = (
             set()
         )  # servers whose samples pass unseen in a conversation, as the person said
@@ -192,7 +193,8 @@ class Answering:
                 )
             model = self._models.get(decision.model, model)
         said = await self._said(server, session, question, model, params)
-        if waved:
+        if waved or question in self._released:
+            self._released.discard(question)
             return said.result
         checked = SampledQuestion(
             id=self._desk.name(),
@@ -211,10 +213,15 @@ class Answering:
         return decision.sampled if decision.sampled is not None else said.result
 
     def _wave(self, server: str, session: str, decision: Decision) -> None:
-        if (
-            decision.remember != "once" and session
-        ):  # where it is not known whose request it was, nobody can say so for the rest of it
-            self._waved.add((server, session))
+        """Let what a server asks models in a conversation pass unseen, if the person says so; also what waits already."""
+        if decision.remember == "once" or not session:
+            return  # where it is not known whose request it was, nobody can say so for the rest of it
+        self._waved.add((server, session))
+        for question in list(self._desk.open.values()):
+            waits = isinstance(question, SampleQuestion | SampledQuestion)
+            if waits and (question.server, question.session) == (server, session):
+                self._released.add(question.id)
+                self._desk.withdraw(question.id, Decision(allow=True))
 
     async def _said(
         self,

@@ -311,6 +311,28 @@ async def test_the_end_of_a_host_that_counts_stands_out(
         await task
 
 
+async def test_a_table_of_a_result_says_what_it_leaves_out(chromium: Any) -> None:
+    """Rows and columns beyond those that are drawn are counted under the table; a key of the last row is one of them."""
+
+    def wide() -> Server:
+        server = Server("wide")
+
+        @server.tool
+        def rows() -> list[dict[str, int]]:
+            """Many rows of many columns."""
+            return [{f"c{n}": n for n in range(15)} for _ in range(70)] + [{"late": 1}]
+
+        return server
+
+    options = {"servers": {"wide": wide}, "policy": Policy(default="allow")}
+    async with staged(chromium, call("wide__rows"), "Read.", **options) as stage:
+        page = await stage.page()
+        await say(page, "Rows")
+        await page.get_by_text("Read.", exact=True).wait_for()
+        await page.locator(".card-head").click()
+        await page.get_by_text("Not shown here, but as JSON: 11 rows and 4 columns").wait_for()
+
+
 # -- what a server has changed ----------------------------------------------------------------------
 
 

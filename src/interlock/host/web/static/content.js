@@ -1,13 +1,13 @@
 // @ts-check
 // Content of servers and models as elements: texts, pictures, sounds, links, resources, and values as tables or as JSON.
-import { Choice, Copy, Fold, Icon, Say, cls, html, json, size, useEffect, useMemo, useState, visible } from "./kit.js";
+import { Choice, Copy, Fold, Icon, Say, cls, html, json, several, size, useEffect, useMemo, useState, visible } from "./kit.js";
 import { Link, Markdown, safe } from "./markdown.js";
 import { act } from "./net.js";
 import { attached } from "./store.js";
 
 const PICTURES = /^image\/(?:png|jpeg|gif|webp|avif|bmp|svg\+xml)$/i;
 const BASE64 = /^[A-Za-z0-9+/=\s]*$/;
-const LONG = 1600, ROWS = 60, DEEPEST = 5;
+const LONG = 1600, ROWS = 60, COLUMNS = 12, DEEPEST = 5;
 
 /** @param {string} data base64 */
 const bytes = (data) => Math.floor((data.length * 3) / 4);
@@ -56,11 +56,16 @@ function alignment(value) {
 
 /** Objects of one kind, as a table. */
 function Rows({ rows }) {
-  const columns = [...new Set(rows.slice(0, ROWS).flatMap((row) => Object.keys(row)))].slice(0, 12);
+  const names = [...new Set(rows.flatMap((row) => Object.keys(row)))];
+  const columns = names.slice(0, COLUMNS);
+  const left = [
+    rows.length > ROWS && several(rows.length - ROWS, "row"),
+    names.length > COLUMNS && several(names.length - COLUMNS, "column"),
+  ].filter(Boolean);
   return html`<div class="table" tabindex="0" role="group" aria-label="Table"><table>
     <thead><tr>${columns.map((name) => html`<th key=${name} scope="col"><${Say} text=${name} /></th>`)}</tr></thead>
     <tbody>${rows.slice(0, ROWS).map((row, at) => html`<tr key=${at}>${columns.map((name) => html`<td key=${name} class=${alignment(row[name])}>${name in row ? html`<${Value} value=${row[name]} depth=${4} />` : ""}</td>`)}</tr>`)}</tbody>
-  </table>${rows.length > ROWS && html`<p class="quiet">and ${rows.length - ROWS} more rows</p>`}</div>`;
+  </table>${left.length > 0 && html`<p class="quiet">Not shown here, but as JSON: ${left.join(" and ")}</p>`}</div>`;
 }
 
 /** A value with a switch between the two ways to look at it. */
