@@ -98,6 +98,21 @@ class Client:
         """The server's hint on how to use it."""
         return self._open_client.instructions
 
+    @property
+    def probe_failed(self) -> bool:
+        """Whether `server/discover` broke the server, and a new process had to get `initialize`."""
+        return self._open_client.probe_failed
+
+    @property
+    def asks_under(self) -> str | None:
+        """The older revision under which the server can ask, once it has said so; else None."""
+        return self._open_client.asks_under
+
+    @staticmethod
+    def could_not_ask(outcome: t.Result | t.McpError) -> bool:
+        """Whether a request failed because its server cannot ask under the revision spoken."""
+        return AsyncClient.could_not_ask(outcome)
+
     def list_tools(self, **options: Any) -> list[t.Tool]:
         """All tools."""
         return self._run(self._open_client.list_tools(**options))

@@ -59,17 +59,23 @@ async def connect(address: Address, *, limit: int = DEFAULT_LIMIT) -> PipeChanne
 class Socket:
     """A client's transport to a server that listens at a Unix or TCP address.
 
-    `tap` sees every frame. A connection that broke is opened again by the next call; calls that were
-    under way fail, and those that only read, or may be repeated, are sent again.
+    `tap` sees every frame. A connection that broke is opened again by the next call, unless
+    `reconnect` is False; calls that were under way fail, and those that only read, or may be
+    repeated, are sent again.
     """
 
     def __init__(
-        self, address: Address, *, limit: int = DEFAULT_LIMIT, tap: Tap | None = None
+        self,
+        address: Address,
+        *,
+        limit: int = DEFAULT_LIMIT,
+        tap: Tap | None = None,
+        reconnect: bool = True,
     ) -> None:
         self.address, self._limit, self._tap = address, limit, tap
         self._duplex: Duplex | None = None
         self._is_open = False
-        self._recovery = Recovery(self, Repeats(), most_restarts=None)
+        self._recovery = Recovery(self, Repeats(), most_restarts=None if reconnect else 0)
 
     async def open(self, hello: Hello) -> Opened:
         """Connect and agree on a revision. Raises Unreachable."""

@@ -45,9 +45,9 @@ def way_to(entry: Entry, *, hear: Callable[[str], None], auth: Any, patience: fl
                 legacy_sse=True if entry.legacy_sse else None,
             )
         case "unix" if parts.path and not parts.netloc:
-            return Socket(parts.path)
+            return Socket(parts.path, reconnect=False)  # as above
         case "tcp" if parts.hostname and parts.port:
-            return Socket((parts.hostname, parts.port))
+            return Socket((parts.hostname, parts.port), reconnect=False)
     raise ValueError(f"its address leads nowhere: {entry.url}")
 
 
