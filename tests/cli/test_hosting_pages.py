@@ -268,7 +268,7 @@ async def test_what_needs_no_extra(home: Path, curious: Path, package: str) -> N
     code, out, err = await _without(
         package, ["ask", "hello", "-c", "servers.json", "-m", "planner"]
     )
-    assert (code, "I am no language model" in out, err) == (0, True, "")
+    assert (code, "I am not a language model" in out, err) == (0, True, "")
     for command in ("host", "chat", "ask", "demo"):
         assert (await _without(package, [command, "--help"]))[0] == 0
     if package == "yaml":
@@ -309,7 +309,7 @@ async def test_the_demo(home: Path) -> None:
         )
         assert "A demonstration" in state["demo"]
         assert [model["name"] for model in state["models"]] == ["planner"]
-        assert "no language model" in state["models"][0]["remark"]
+        assert "not a language model" in state["models"][0]["remark"]
         assert state["questions"] == []
         session = (await page.act("newSession"))["session"]
         await page.act("say", session=session, text="hello")

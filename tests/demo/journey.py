@@ -70,7 +70,7 @@ class Traveller:
         await self.complete("calendar", "my", "my-calendar")
         await self.complete("month", "June-2", "June-2024")
         await self.shot("template")
-        await self.hand.press(self.dialog.get_by_role("button", name="Look at it"))
+        await self.hand.press(self.dialog.get_by_role("button", name="View"))
         await self.dialog.locator(".look code", has_text=JUNE).wait_for()
         await self.hand.press(self.dialog.get_by_role("button", name="Attach", exact=True))
         await self._back()

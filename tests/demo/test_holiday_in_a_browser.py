@@ -74,7 +74,7 @@ async def test_the_holiday_from_the_prompt_to_the_mail(
     """By mouse, by keys alone and with a finger: chosen, reviewed, edited, confirmed; then on disk (`HST-03`, `TOL-24`, `SAM-03`, `ELI-12`)."""
     async with demonstrated(chromium, tmp_path / "demo", "--fresh") as demo:
         opened = await demo.open(**page)
-        assert await opened.get_by_text("Rule-based, no language model").first.is_visible()
+        assert await opened.get_by_text("Rule-based, not a language model").first.is_visible()
         await Traveller(opened, hand(opened), name).whole(second=second)
         folder = demo.folder
     await _kept(folder, second)

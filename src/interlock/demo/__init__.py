@@ -14,7 +14,7 @@ from .diary import write_diary
 
 SERVERS = ("travel", "weather", "calendar", "mail")
 PACE = 0.012  # seconds between two words of the model, so that one can see it speak
-WORDS = "A demonstration: nothing is really booked or sent. Type / and choose “Plan a vacation”."
+WORDS = "A demonstration: nothing is really booked or sent. To start, type / and choose “Plan a vacation”."
 
 
 def holiday(folder: Path, *, pace: float = PACE) -> Host:

@@ -123,7 +123,7 @@ class Policy:
         if trusted and hints(tool.annotations)["read_only"] and self.trusted_read_only != "ask":
             return Verdict(
                 decision=self.trusted_read_only,
-                why="It only reads, says a server that is trusted.",
+                why="The tool is read-only, according to a server that you trust.",
                 review=review,
             )
         asks = self.default == "ask"

@@ -56,9 +56,7 @@ async def test_a_server_that_dies_in_a_call(tool: str, code: int, tmp_path: Path
         assert caught.value.exit_code == code
         assert f"(exit code {code})" in str(caught.value)
         down = await one.heard.state("x", "down")
-        assert down.words.startswith(
-            f"The server has ended (exit code {code}). It is tried again in 0.5 seconds."
-        )
+        assert down.words.startswith(f"The server has ended (exit code {code}). Retrying in 0.5 s.")
         if tool == "die":
             for words in (str(caught.value), down.words, "\n".join(said.text for said in link.log)):
                 assert "before the end" in words
@@ -97,7 +95,7 @@ async def test_a_server_that_cannot_start_is_tried_less_and_less(tmp_path: Path)
         for number, wait in enumerate([0.5, 1, 2, 4], 1):
             down = await one.heard.state("x", "down", number)
             assert down.words.startswith(
-                f"The server has ended (exit code 3). It is tried again in {wait:g} seconds."
+                f"The server has ended (exit code 3). Retrying in {wait:g} s."
             )
             assert down.words.endswith(f"no config; key {DOTS}")
             await one.clock.until_asked(wait)

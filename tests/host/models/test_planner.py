@@ -123,12 +123,12 @@ async def test_the_whole_plan() -> None:
         (
             {"create_event": "No."},
             WHOLE,
-            "could not be put into the calendar. The confirmation was sent.",
+            "could not be added to your calendar. The confirmation was sent.",
         ),
         (
             {"send_mail": "No."},
             WHOLE,
-            "It stands in your calendar. The confirmation could not be sent.",
+            "The trip is in your calendar. The confirmation could not be sent.",
         ),
         ({"send_mail": {"how": "local"}}, WHOLE, "on this machine; no mail server is configured"),
         (
@@ -155,7 +155,7 @@ async def test_without_a_model_s_choice_the_cheapest_is_taken() -> None:
     assert names(world) == WHOLE
     assert world.given("book_trip")[0]["outbound_flight"] == CHEAP_OUT["id"]
     assert any(
-        "No model chose among the flights, so I take the cheapest." in text for text in texts
+        "No model chose among the flights, so I picked the cheapest." in text for text in texts
     )
 
 
@@ -167,16 +167,16 @@ async def test_without_a_model_s_choice_the_cheapest_is_taken() -> None:
         (
             ["calendar"],
             [name for name in WHOLE if name != "create_event"],
-            "could not be put into the calendar. The confirmation was sent.",
+            "could not be added to your calendar. The confirmation was sent.",
         ),
         (["mail"], WHOLE[:-1], "in your calendar. The confirmation could not be sent."),
         (
             ["calendar", "mail"],
             WHOLE[:-2],
-            "could not be put into the calendar. The confirmation could not be sent.",
+            "could not be added to your calendar. The confirmation could not be sent.",
         ),
         (["find_best_flight"], [*LOOK, *WHOLE[-3:]], "is booked"),
-        (["book_trip"], [*LOOK, *CHOOSE], "Nothing was booked. I cannot book here."),
+        (["book_trip"], [*LOOK, *CHOOSE], "Nothing was booked. I cannot book anything here."),
         (["search_hotels"], [*LOOK[:3], *CHOOSE], "I found no hotel"),
         (["search_flights"], ["check_weather", "search_hotels"], "I found no flight"),
         (["travel", "weather", "calendar", "mail"], [], MISSING),
@@ -287,7 +287,7 @@ async def test_what_it_does_not_understand(text: str) -> None:
     world = World()
     assert (await planned(world, said("user", text)))[0] == [HELP]
     assert world.calls == []
-    assert "no language model" in HELP
+    assert "not a language model" in HELP
 
 
 @pytest.mark.parametrize(
@@ -369,4 +369,4 @@ async def test_what_servers_ask_and_it_does_not_understand(text: str) -> None:
 
 def test_it_says_what_it_is() -> None:
     """What faces show beside its name."""
-    assert "no language model" in Planner().facts.remark
+    assert "not a language model" in Planner().facts.remark

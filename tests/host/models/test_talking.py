@@ -291,7 +291,7 @@ async def test_what_may_pass_is_tried_again(speaks: str) -> None:
         assert last.result.stop_reason == "toolUse"
         notes = [delta.text for delta in deltas if delta.kind == "note"]
         assert len(notes) == 2
-        assert "Asking again in 3 seconds (2 of 4)" in notes[0]
+        assert "Retrying in 3 s (2 of 4)" in notes[0]
         await model.aclose()
 
 

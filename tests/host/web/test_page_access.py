@@ -56,7 +56,7 @@ QUESTION = """
       - article "You"
     - listitem:
       - article "Search flights":
-        - button "Search flights NYC, Barcelona, 2024-06-15 travel Waits for you" [expanded]
+        - button "Search flights NYC, Barcelona, 2024-06-15 travel Waiting for you" [expanded]
         - region "Call Search flights on travel?":
           - heading "Call Search flights on travel?" [level=3]
           - paragraph: /The model wants to call/
@@ -190,10 +190,7 @@ async def test_a_question_is_announced(chromium: Any) -> None:
         page = await stage.page()
         await say(page, "Find flights")
         await armed(page)
-        assert (
-            await page.locator("[data-spoken]").inner_text()
-            == "May Search flights of travel be called?"
-        )
+        assert await page.locator("[data-spoken]").inner_text() == "Call Search flights on travel?"
         assert await page.locator("[data-spoken]").get_attribute("aria-live") == "polite"
         assert await page.title() == "(1) Interlock"
         await page.keyboard.press("a")

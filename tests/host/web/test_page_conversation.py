@@ -174,14 +174,14 @@ async def test_thinking_is_folded_and_what_the_model_is_about_to_do_is_told(chro
         await page.get_by_text("Thinking …").wait_for()
         assert not await page.get_by_text("Hidden depths").is_visible()
         tell(ModelSays(session=at, kind="call", text="travel__search_flights", call="c1"))
-        await page.get_by_text("prepares a call of").wait_for()
+        await page.get_by_text("is preparing a call to").wait_for()
         assert await page.get_by_role("article", name="Model").get_attribute("aria-busy") == "true"
         tell(said(at, "Well."))
         tell(Trimmed(session=at, rule="old", words="3 old results", tokens=900))
         tell(TurnEnded(session=at, reason="steps", usage=Usage(input=1200, output=34)))
         await page.get_by_text("one turn may not take more steps").wait_for()
         assert await page.get_by_text("1,200 tokens in, 34 out").is_visible()
-        assert await page.get_by_text("Left out for the model: 3 old results").is_visible()
+        assert await page.get_by_text("Not sent to the model: 3 old results").is_visible()
         assert await page.get_by_role("article", name="Model").get_attribute("aria-busy") == "false"
         await page.get_by_text("Thoughts").click()
         assert await page.get_by_text("Hidden depths").is_visible()
@@ -553,7 +553,7 @@ async def test_an_earlier_conversation_is_shown_from_the_log(chromium: Any) -> N
         await page.goto(f"{stage.face.origin}{stage.face.place}/#old")
         await page.get_by_text("What was").wait_for()
         assert await page.get_by_text("An old remark.").is_visible()
-        assert await page.get_by_text("Never ended").is_visible()
+        assert await page.get_by_text("Did not finish").is_visible()
         assert await page.get_by_label("Your message").count() == 0
         assert await page.get_by_role("button", name="Continue it").is_visible()
         await shot(page, "conversation-replay")

@@ -240,9 +240,7 @@ async def test_every_text_of_a_result_is_a_text(chromium: Any) -> None:
         await opened(stage, page)
         card = page.locator(".card")
         await (
-            card.get_by_text("Result")
-            .or_(card.get_by_text("What the tool says went wrong"))
-            .first.wait_for()
+            card.get_by_text("Result").or_(card.get_by_text("Error from the tool")).first.wait_for()
         )
         await calm(stage, page)
         await card.get_by_role("button", name="JSON").first.click()

@@ -183,7 +183,7 @@ async def test_resources_are_walked_looked_at_and_attached(chromium: Any) -> Non
             "Barcelona 2023",
             "Lisbon 2022",
         ]
-        await page.get_by_role("button", name="Leave out Lisbon 2022").click()
+        await page.get_by_role("button", name="Remove Lisbon 2022").click()
         await say(page, "Read this")
         await page.get_by_text("I have read them.").wait_for()
         assert [
@@ -203,7 +203,7 @@ async def test_resources_are_searched(chromium: Any) -> None:
         await page.get_by_label("Search resources").fill("forecast")
         await tree.get_by_role("treeitem", name="Weather forecast").wait_for()
         await page.get_by_label("Search resources").fill("nothing of the kind")
-        await page.get_by_text("No resource fits these words.").wait_for()
+        await page.get_by_text("No resource matches.").wait_for()
 
 
 async def test_a_template_is_filled_in_with_suggestions_on_a_telephone(chromium: Any) -> None:
@@ -212,12 +212,12 @@ async def test_a_template_is_filled_in_with_suggestions_on_a_telephone(chromium:
         page = await stage.page(size=TELEPHONE, has_touch=True, is_mobile=True)
         await page.get_by_role("button", name="Resources", exact=True).tap()
         await page.get_by_role("treeitem", name="Weather forecast").tap()
-        await page.get_by_role("button", name="Look at it").tap()
+        await page.get_by_role("button", name="View").tap()
         assert await page.get_by_text("A value is needed here.").count() == 2
         await page.get_by_role("combobox", name="city").fill("Par")
         await page.get_by_role("option", name="Paris").tap()
         await page.get_by_role("combobox", name="date").fill("2024-06-15")
-        await page.get_by_role("button", name="Look at it").tap()
+        await page.get_by_role("button", name="View").tap()
         await page.get_by_text("clear").wait_for()
         assert await page.get_by_text("weather://forecast/Paris/2024-06-15").is_visible()
         await shot(page, "telephone-template")

@@ -72,7 +72,7 @@ async def test_a_prompt_takes_resources_along(chromium: Any) -> None:
         chips = prompt.get_by_role("group", name="Attached to the prompt")
         assert await chips.locator(".chip-text").all_inner_texts() == ["Lisbon 2022", "Preferences"]
         await shot(page, "prompt-with-resources")
-        await chips.get_by_role("button", name="Leave out Lisbon 2022").click()
+        await chips.get_by_role("button", name="Remove Lisbon 2022").click()
         assert await prompt.locator("[data-field=duration]").input_value() == "5"
         assert await prompt.locator("[data-field=destination]").input_value() == "Bari"
         await prompt.get_by_role("button", name="Use prompt").click()
@@ -174,9 +174,9 @@ async def test_arguments_are_written_as_people_write_them(chromium: Any) -> None
             "from": ["textarea", 1],
             "body": ["textarea", 4],
         }
-        assert await box.locator(".hint").all_inner_texts() == ["several with commas"] * 2 + [
-            "at least 1"
-        ]
+        assert await box.locator(".hint").all_inner_texts() == [
+            "separate several with commas"
+        ] * 2 + ["at least 1"]
         await box.locator("[data-field=copies]").fill("0")
         await box.get_by_text("This must be at least 1.").wait_for()
         await box.locator("[data-field=copies]").fill("")
@@ -272,7 +272,7 @@ async def test_what_was_stopped_says_so(chromium: Any) -> None:
         await page.get_by_text("You stopped it.").wait_for()
         card = page.get_by_role("article", name="Search flights")
         await card.get_by_text(
-            "Stopped before you answered: May Search flights of travel be called?"
+            "Stopped before you answered: Call Search flights on travel?"
         ).wait_for()
         assert await card.locator(".card-state").inner_text() == "Stopped"
         task = asked(

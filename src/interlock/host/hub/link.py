@@ -310,7 +310,7 @@ class Link:
 
     def _unreachable(self) -> Unreachable:
         known: dict[State, str] = {
-            "waiting": "is not started before the person says so",
+            "waiting": "has not been started",
             "starting": "is just being started",
             "up": "was started again meanwhile",
             "down": "is not reachable",
@@ -398,7 +398,7 @@ class Link:
         while True:
             self._set(
                 "starting",
-                f"It is tried again, after {failed} failed {'try' if failed == 1 else 'tries'}."
+                f"Retrying after {failed} failed {'attempt' if failed == 1 else 'attempts'}."
                 if failed
                 else "",
             )
@@ -407,7 +407,7 @@ class Link:
             seconds = around.backoff.seconds(failed, around.chance())
             self._lose(
                 "down",
-                f"{why} It is tried again in {round(seconds, 1):g} seconds.{self._last_words()}",
+                f"{why} Retrying in {round(seconds, 1):g} s.{self._last_words()}",
             )
             if self._closing is not None:
                 await asyncio.wait({self._closing})
@@ -418,7 +418,7 @@ class Link:
         admit = self._around.admit
         if admit is None or self._admitted:
             return True
-        self._set("waiting", "The person has to say whether it may be started.")
+        self._set("waiting", "Permission to start is needed.")
         try:
             self._admitted = await admit(self.entry)
         except Exception as bad:
@@ -428,7 +428,7 @@ class Link:
             )
             return False
         if not self._admitted:
-            self._set("refused", "The person has not allowed it.")
+            self._set("refused", "Permission to start was denied.")
         return self._admitted
 
     async def _live(self) -> tuple[float, str]:

@@ -195,9 +195,7 @@ class Provider(ABC):
                 words = str(bad).partition(". ")[0].rstrip(".")
             tried += 1
             waited += pause
-            yield Delta(
-                "note", f"{words}. Asking again in {pause:g} seconds ({tried} of {self.tries})."
-            )
+            yield Delta("note", f"{words}. Retrying in {pause:g} s ({tried} of {self.tries}).")
             await self._sleep(pause)
 
     # -- for the adapters --

@@ -30,7 +30,7 @@ _DANGERS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "secrets",
-        "It reaches for the person's keys and secret files.",
+        "It reaches for your keys or secret files.",
         r"(?:^|[\s/\\=:'\"])\.(?:ssh|aws|gnupg|kube|netrc|docker|npmrc|pypirc)(?:[/\\\s'\":]|$)|id_(?:rsa|ed25519|ecdsa)\b"
         r"|/etc/(?:shadow|sudoers)|Login Data|\bKeychains?\b|\.config/gcloud|wallet\.dat|\bsecurity\s+find-\w+-password",
     ),

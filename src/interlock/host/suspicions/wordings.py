@@ -62,36 +62,36 @@ PHRASES: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "secrecy",
-        "It tells the model to keep something from the person.",
+        "It tells the model to hide something from you.",
         rf"\b{_NEVER} (?:ever )?{_TELL} (?:\w+ ){{0,6}}?(?:the |your )?(?:users?|humans?|persons?|operators?"
         r"|customers?)\b(?! (?:that|which|when|if|whether) (?:the|no)\b)",
     ),
     (
         "secrecy",
-        "It tells the model to keep something from the person.",
+        "It tells the model to hide something from you.",
         r"\b(?:keep (?:this|it|that) (?:a )?(?:secret|hidden)(?: from)?|(?:hide|conceal|withhold) (?:this|it|that"
         r"|these) from (?:the |your )?(?:user|human|person)|without the (?:user|human|person)(?:'s)? (?:knowing|knowledge"
         r"|noticing|consent)|the (?:user|human|person) (?:must|should|need) ?not (?:know|see|notice|be told|be informed))\b",
     ),
     (
         "secrecy",
-        "It tells the model to keep something from the person.",
+        "It tells the model to hide something from you.",
         r"\b(?:sag|sage|verrate|erwähne|erzähl|erzähle|teile)\b[^.\n]{0,40}\b(?:benutzer|nutzer|anwender"
         r"|user)s?\b[^.\n]{0,20}\b(?:nicht|nichts)\b",
     ),
     (
         "secrecy",
-        "It tells the model to keep something from the person.",
+        "It tells the model to hide something from you.",
         r"(?:不要|别|切勿|请勿)(?:告诉|告知|通知|提醒)[^。\n]{0,6}(?:用户|使用者)",
     ),
     (
         "commanding",
-        "It speaks to the model in marks that look like the host's own.",
+        "It speaks to the model in markup that looks like the host's own.",
         r"<\s*/?\s*(?:important|system|instructions?|secret|hidden|admin|override|critical)\s*>|\[/?(?:inst|system)\]"
         r"|<\|(?:im_start|im_end|system|assistant|user|endoftext)\|?>|<<sys>>|^\s*#{2,} ?(?:system|instruction) ?:?\s*$",
     ),
-    ("files", "It speaks of the person's keys and secret files.", rf"\b{_FETCH}\b[^.!?\n]{{0,80}}?{_SECRETS}"),
-    ("files", "It speaks of the person's keys and secret files.", rf"\b(?:contents?|text) of [^.!?\n]{{0,40}}?{_SECRETS}"),
+    ("files", "It mentions your keys or secret files.", rf"\b{_FETCH}\b[^.!?\n]{{0,80}}?{_SECRETS}"),
+    ("files", "It mentions your keys or secret files.", rf"\b(?:contents?|text) of [^.!?\n]{{0,40}}?{_SECRETS}"),
     ("passing", "It wants data to be passed on that the tool does not need.", rf"\b{_SEND}\b[^.!?\n]{{0,60}}?\b{_TALK}"),
     (
         "passing",
@@ -107,13 +107,13 @@ PHRASES: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "order",
-        "It tells the model to call it, or others, whatever the person wants.",
+        "It tells the model to call it, or others, whatever you want.",
         r"\b(?:before|prior to|after) (?:using|calling|invoking|running|you (?:use|call|invoke|run)) (?:any|every|all"
         r"|each)(?: of the| of these| other)? (?:other )?(?:tools?|functions?)\b",
     ),
     (
         "order",
-        "It tells the model to call it, or others, whatever the person wants.",
+        "It tells the model to call it, or others, whatever you want.",
         r"\b(?:always|must|you should) (?:\w+ )?(?:use|call|invoke|run|prefer) this (?:tool"
         r"|function)\b[^.\n]{0,40}\b(?:instead of|rather than|before) (?:any|all|every|other|using any)\b",
     ),

@@ -84,7 +84,7 @@ class Doing:
 
     async def _say(self, act: a.Say) -> None:
         if not act.text.strip():
-            raise Mistake("There is nothing to say.")
+            raise Mistake("The message is empty.")
         turn = self._session(act.session).say(act.text, attach=act.attach)
         await self._begin(turn, act.session)
 
@@ -141,7 +141,7 @@ class Doing:
     def _session(self, session: str) -> Any:
         found = self._host.sessions.get(session)
         if found is None:
-            raise Mistake("There is no such conversation here; begin a new one.")
+            raise Mistake("This conversation is not open here. Start a new one.")
         return found
 
     # -- what servers offer ---------------------------------------------------------------------------------------------

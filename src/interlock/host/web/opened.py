@@ -113,7 +113,7 @@ class OpenApps:
         if len(opened.calls) >= MOST_CALLS:
             raise Denied(f"The app has {MOST_CALLS} calls under way already.")
         if opened.noes >= MOST_NOES:
-            raise Denied("The person has said no too often to be asked again.")
+            raise Denied("You have said no too often to be asked again.")
         call = self._begin(item, arguments, opened.session, "app", opened.calls)
         self._callers[call] = opened
         return call
@@ -121,7 +121,7 @@ class OpenApps:
     def call_for_person(self, session: str, server: str, tool: str, arguments: JSONObject) -> str:
         """Call any tool, as the person wants it; the name of the call. Raises Denied."""
         if session and session not in self._host.sessions:
-            raise Denied("There is no such conversation here; begin a new one.")
+            raise Denied("This conversation is not open here. Start a new one.")
         return self._begin(self._item(server, tool), arguments, session, "person", self._person)
 
     async def read(self, app: str, uri: str) -> ReadResourceResult:

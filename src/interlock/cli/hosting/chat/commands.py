@@ -145,7 +145,7 @@ class Commands:
                     "red" if said.level in ("error", "critical") else "dim",
                 )
             if not link.log:
-                self._paper.note("It has said nothing.")
+                self._paper.note("Nothing is logged yet.")
         elif what in ("start", "stop", "restart"):
             do = {
                 "start": self._host.hub.start,

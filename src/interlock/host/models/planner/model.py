@@ -20,17 +20,16 @@ from .flights import best
 from .steps import MISSING, Done, Next, next_step
 from .wishes import spoken, wishes
 
-REMARK = (
-    "Rule-based, no language model: it plans a holiday by fixed rules and understands nothing else."
-)
+REMARK = "Rule-based, not a language model: it plans holidays by fixed rules and understands nothing else."
 HELP = (
-    "I am no language model: I follow fixed rules, and all I can do is plan a holiday with the travel, weather, calendar and mail servers. "
-    "Choose the prompt “Plan a vacation” (type /), with a destination, a departure date and a return date, and I begin. "
-    "Or say it: Barcelona, 2024-06-15 to 2024-06-22, a budget of 3000 for two."
+    "I am not a language model. I follow fixed rules, and I can only plan a holiday with the travel, "
+    "weather, calendar and mail servers. Choose the prompt “Plan a vacation” (type /) and give a "
+    "destination, a departure date and a return date. Or write: Barcelona, 2024-06-15 to 2024-06-22, "
+    "a budget of 3000 for two."
 )
 DATES = (
-    "For a plan I need the day of departure and the day of return, which comes after it. Tell me both, such as 2024-06-15 to 2024-06-22, "
-    "or choose the prompt “Plan a vacation” (type /) and fill them in."
+    "To plan a trip I need a departure date and a later return date. Write both, such as 2024-06-15 "
+    "to 2024-06-22, or choose the prompt “Plan a vacation” (type /) and fill them in."
 )
 
 

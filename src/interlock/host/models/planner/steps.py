@@ -13,7 +13,7 @@ from interlock.types import SamplingMessage, TextContent, ToolResultContent, Too
 from .wishes import Wishes
 
 FAILED = object()
-MISSING = "I find neither flights nor hotels here: the travel server is missing."
+MISSING = "I find no flights or hotels: the travel server is missing."
 Call = tuple[str, dict[str, Any]]
 
 
@@ -95,7 +95,7 @@ def _look(wish: Wishes, done: Done) -> Next | None:
     if done.of("search_hotels") is not None or done.of("search_flights") is not None:
         return None
     where, there, back = wish.destination, wish.departure, wish.back
-    text = f"I look at the weather, the flights and the hotels in {where} for {there} to {back}."
+    text = f"I am checking the weather, flights and hotels in {where} for {there} to {back}."
     hotel = {"city": where, "check_in": there, "check_out": back, "guests": max(wish.travelers, 1)}
     return Next(
         text,
@@ -115,11 +115,11 @@ def _choose(wish: Wishes, done: Done) -> Next | None:
         (wish.back, wish.destination, wish.home),
     ):
         if done.of("find_best_flight", date=date) is None and _flights(done, date):
-            way = "there" if date == wish.departure else "back"
+            way = "outbound" if date == wish.departure else "return"
             given = {"origin": start, "destination": end, "date": date, "preferences": wish.flights}
             count = len(_flights(done, date))
             return Next(
-                f"There are {count} flights {way}. I let the travel server find the best one.",
+                f"There are {count} {way} flights. The travel server will find the best one.",
                 [("find_best_flight", given)],
             )
     return None
@@ -150,12 +150,12 @@ def _book(wish: Wishes, done: Done) -> Next | None:
         else ""
     )
     alone = (
-        " No model chose among the flights, so I take the cheapest."
+        " No model chose among the flights, so I picked the cheapest."
         if any(name == "find_best_flight" and data is FAILED for name, _, data in done.calls)
         else ""
     )
-    chosen = f"I choose {words}, and {hotel['name']} in {hotel['area']}: {dollars(total)} in all."
-    return Next(f"{chosen}{alone}{over} Now I book it.", [("book_trip", given)])
+    chosen = f"I picked {words}, and {hotel['name']} in {hotel['area']}: {dollars(total)} in total."
+    return Next(f"{chosen}{alone}{over} Booking it now.", [("book_trip", given)])
 
 
 def _tell(wish: Wishes, done: Done) -> Next | None:
@@ -167,7 +167,7 @@ def _tell(wish: Wishes, done: Done) -> Next | None:
     hotel = booking.get("hotel") or {}
     event = {
         "title": title, "start_date": wish.departure, "end_date": wish.back, "location": hotel.get("name") or wish.destination,
-        "notes": f"Booking {booking['id']}, {dollars(booking['total'])} in all.",
+        "notes": f"Booking {booking['id']}, {dollars(booking['total'])} in total.",
     }  # fmt: skip
     calls: list[Call] = [("create_event", event)]
     address = (booking.get("contact") or {}).get("email")
@@ -179,7 +179,7 @@ def _tell(wish: Wishes, done: Done) -> Next | None:
         }
         calls.append(("send_mail", mail))
     return Next(
-        f"It is booked: {booking['id']}. I put it into the calendar and send the confirmation.",
+        f"Booked: {booking['id']}. I am adding it to your calendar and sending the confirmation.",
         calls,
     )
 
@@ -213,7 +213,7 @@ def _why_not(wish: Wishes, done: Done, tools: Mapping[str, str]) -> str:
     """Why nothing was booked."""
     outcome = done.of("book_trip")
     if isinstance(outcome, dict):
-        return f"{outcome.get('message', 'You did not confirm it.')} Tell me other days or another budget, and I plan again."
+        return f"{outcome.get('message', 'You did not confirm it.')} Tell me other dates or another budget, and I will plan again."
     if outcome is FAILED:
         return done.words.get("book_trip", "")
     for name in ("search_flights", "search_hotels"):
@@ -223,7 +223,7 @@ def _why_not(wish: Wishes, done: Done, tools: Mapping[str, str]) -> str:
         return f"I found no flight from {wish.home} to {wish.destination} on {wish.departure}."
     if _hotel(wish, done) is None:
         return f"I found no hotel in {wish.destination} for {wish.departure} to {wish.back}."
-    return "I cannot book here." if "book_trip" not in tools else ""
+    return "I cannot book anything here." if "book_trip" not in tools else ""
 
 
 def _summary(wish: Wishes, done: Done, tools: Mapping[str, str]) -> str:
@@ -245,7 +245,7 @@ def _summary(wish: Wishes, done: Done, tools: Mapping[str, str]) -> str:
             + (f", {booking['room'].lower()}" if booking.get("room") else "")
         )
     lines.append(
-        f"- In all: {dollars(booking['total'])}"
+        f"- Total: {dollars(booking['total'])}"
         + (" with insurance" if booking.get("insurance") else "")
         + f", booking {booking['id']}"
     )
@@ -263,15 +263,15 @@ def _rest(done: Done) -> str:
     mail, said = done.of("send_mail"), []
     failed = (None, FAILED)
     said.append(
-        "It could not be put into the calendar."
+        "The trip could not be added to your calendar."
         if done.of("create_event") in failed
-        else "It stands in your calendar."
+        else "The trip is in your calendar."
     )
     if mail in failed:
         said.append("The confirmation could not be sent.")
     elif mail.get("how") == "local":
         said.append(
-            "The confirmation lies among your sent mail on this machine; no mail server is configured, so it went no further."
+            "The confirmation is in your sent mail on this machine; no mail server is configured, so it was not sent on."
         )
     else:
         said.append("The confirmation was sent.")

@@ -8,8 +8,8 @@ const PAGE = 60, PAUSE = 200;
 
 /** @type {Record<string, [any, string]>} */
 const KINDS = {
-  sessionBegan: ["talk", "Conversation began"], sessionResumed: ["talk", "Taken up again"], personSaid: ["talk", "You said"], modelAsked: ["send", "Model asked"], modelSaid: ["talk", "Model said"], modelFailed: ["warn", "Model failed"], trimmed: ["list", "Left out"], turnEnded: ["check", "Turn ended"],
-  callProposed: ["tool", "Call proposed"], callDecided: ["ask", "Call decided"], callEnded: ["tool", "Call ended"], resultsGiven: ["send", "Results given"], asked: ["ask", "Question"], answered: ["check", "Answer"], sampleEnded: ["talk", "Sampling"], resourceRead: ["file", "Resource read"], promptGot: ["prompt", "Prompt got"],
+  sessionBegan: ["talk", "Conversation started"], sessionResumed: ["talk", "Resumed"], personSaid: ["talk", "You said"], modelAsked: ["send", "Model asked"], modelSaid: ["talk", "Model said"], modelFailed: ["warn", "Model failed"], trimmed: ["list", "Trimmed"], turnEnded: ["check", "Turn ended"],
+  callProposed: ["tool", "Call proposed"], callDecided: ["ask", "Call decided"], callEnded: ["tool", "Call ended"], resultsGiven: ["send", "Results sent"], asked: ["ask", "Question"], answered: ["check", "Answer"], sampleEnded: ["talk", "Sampling"], resourceRead: ["file", "Resource read"], promptGot: ["prompt", "Prompt fetched"],
   serverState: ["server", "Server"], pinned: ["lock", "Pinned"], rootsChanged: ["folder", "Folders"], ruleRemembered: ["rule", "Rule"], notice: ["bell", "Notice"],
 };
 
@@ -88,8 +88,8 @@ export function AuditPanel() {
         <a class="button small" href=${`api/log.jsonl${session ? `?session=${encodeURIComponent(session)}` : ""}`} download="interlock-log.jsonl"><${Icon} name="out" />Export</a>${fresh > 0 && html`<button type="button" class="small" onClick=${() => ask(0)}>${several(fresh, "new entry", "new entries")}</button>`}</div></div>
     ${wrong && html`<p class="wrong" role="alert"><${Say} text=${wrong} /></p>`}
     <ol class="audit" aria-label="Entries of the log" aria-busy=${busy ? "true" : "false"}>${notes.map((noted) => html`<${Entry} key=${noted.seq} noted=${noted} />`)}</ol>
-    ${!notes.length && !busy && !wrong && html`<p class="quiet center">Nothing in the log fits.</p>`}
-    ${more && html`<div class="buttons"><button type="button" disabled=${busy} onClick=${() => ask(notes.at(-1).seq)}>Older</button></div>`}`;
+    ${!notes.length && !busy && !wrong && html`<p class="quiet center">No entry fits.</p>`}
+    ${more && html`<div class="buttons"><button type="button" disabled=${busy} onClick=${() => ask(notes.at(-1).seq)}>Show older</button></div>`}`;
 }
 
 /** One entry: a line, and all of it. */

@@ -10,7 +10,7 @@ import { Result, hasMedia } from "./result.js";
 import { attempt, servers, texts } from "./store.js";
 
 /** @type {Record<string, [any, string]>} */
-const STATES = { proposed: ["wait", "Proposed"], asking: ["ask", "Waits for you"], running: ["wait", "Running"], done: ["check", "Done"], failed: ["warn", "Failed"], stopped: ["stop", "Stopped"], denied: ["cross", "Not allowed"], off: ["stop", "Server stopped"], gone: ["cross", "Never ended"] };
+const STATES = { proposed: ["wait", "Proposed"], asking: ["ask", "Waiting for you"], running: ["wait", "Running"], done: ["check", "Done"], failed: ["warn", "Failed"], stopped: ["stop", "Stopped"], denied: ["cross", "Not allowed"], off: ["stop", "Server stopped"], gone: ["cross", "Did not finish"] };
 /** The host's words for a call that was stopped: by the person, or with its turn. */
 const CANCELLED = "Cancelled.";
 const BY = { app: "called by an app", person: "called by you" };
@@ -113,11 +113,11 @@ export function CallCard({ item }) {
         ${state === "off" && html`<${StoppedServer} server=${data.server} />`}
         ${data.decided && state !== "off" && !asked.some((one) => one.question.type === "call") && data.decided.why && data.decided.why !== DEFAULT && data.decided.why !== data.error && html`<p class="quiet small-line">${data.decided.allow ? "Allowed" : "Not allowed"}: <${Say} text=${data.decided.why} /></p>`}
         ${open.map((one) => html`<${Question} key=${one.key} question=${one.question} />`)}
-        ${data.error && state === "stopped" && html`<p class="quiet small-line">It was stopped before it ended; what it had begun at the server may have happened.</p>`}
+        ${data.error && state === "stopped" && html`<p class="quiet small-line">It was stopped before it finished. What it had started on the server may have happened.</p>`}
         ${data.error && !["stopped", "off"].includes(state) && !saidNo && html`<p class="wrong wrap" role="alert"><${Icon} name="warn" /> <${Say} text=${data.error} /></p>`}
         <${Orders} warnings=${data.warnings} />
-        ${data.result && html`<${Fold} title=${data.result.isError ? "What the tool says went wrong" : "Result"} open=${data.result.isError || pictures || chosen === true}><${Result} result=${data.result} server=${data.server} of=${{ session: data.session, call: data.call }} /><//>`}
-        ${data.given && data.given !== texts(data.result?.content ?? []) && data.given !== data.error && html`<${Fold} title="What the model got of it"><pre class="wrap">${visible(data.given)}</pre><//>`}`}
+        ${data.result && html`<${Fold} title=${data.result.isError ? "Error from the tool" : "Result"} open=${data.result.isError || pictures || chosen === true}><${Result} result=${data.result} server=${data.server} of=${{ session: data.session, call: data.call }} /><//>`}
+        ${data.given && data.given !== texts(data.result?.content ?? []) && data.given !== data.error && html`<${Fold} title="What the model received"><pre class="wrap">${visible(data.given)}</pre><//>`}`}
     </div>
     ${app && data.by !== "app" && ["running", "done", "failed", "gone"].includes(data.state) && html`<${AppFrame} data=${data} uri=${app} />`}
   </article>`;

@@ -139,7 +139,7 @@ export function Commands({ onClose }) {
         items=${items}
         words=${words}
         onWords=${setWords}
-        empty="Nothing fits these words."
+        empty="Nothing matches."
       />
     <//>`;
 }

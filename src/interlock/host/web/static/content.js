@@ -142,7 +142,7 @@ export function Content({ block, server = "", rich = false, whole = false }) {
     case "resource": return html`<${Fold} open=${/^(?:image|audio)\//i.test(block.resource.mimeType ?? "")} title=${html`<${Icon} name="file" /> <code><${Say} text=${block.resource.uri} /></code>`}><${Contents} contents=${block.resource} /><//>`;
     case "tool_use": return html`<${Fold} title=${html`Calls <code><${Say} text=${block.name} /></code>`}><${Looked} value=${block.input ?? {}} label="How the arguments are shown" /><//>`;
     case "tool_result": return html`<${Fold} title="Result of a tool">${(block.content ?? []).map((one, at) => html`<${Content} key=${at} block=${one} server=${server} />`)}<//>`;
-    default: return html`<${Fold} title="Something of another kind"><${Json} value=${block} /><//>`;
+    default: return html`<${Fold} title="Content of an unknown kind"><${Json} value=${block} /><//>`;
   }
 }
 

@@ -54,7 +54,7 @@ function ModelItem({ item }) {
       </p>`)}
     ${text && html`<${Markdown} text=${text} />`}
     ${others.map((block, at) => html`<${Content} key=${at} block=${block} />`)}
-    ${!done && (doing ? html`<p class="quiet small-line"><span class="dots" aria-hidden="true"></span> prepares a call of <code><${Say} text=${doing} /></code></p>` : !text && html`<p class="quiet small-line"><span class="dots" aria-hidden="true"></span> <span class="hidden-text">The model is working.</span></p>`)}
+    ${!done && (doing ? html`<p class="quiet small-line"><span class="dots" aria-hidden="true"></span> is preparing a call to <code><${Say} text=${doing} /></code></p>` : !text && html`<p class="quiet small-line"><span class="dots" aria-hidden="true"></span> <span class="hidden-text">The model is working.</span></p>`)}
   </article>`;
 }
 
@@ -125,9 +125,9 @@ const KINDS = {
   question: QuestionItem,
   ended: EndedItem,
   failed: FailedItem,
-  resumed: ({ item }) => html`<p class="line quiet"><${Icon} name="talk" /><span>Taken up again, ${when(item.at)}</span></p>`,
-  trimmed: ({ item }) => html`<p class="line quiet"><${Icon} name="list" /><span>Left out for the model: <${Say} text=${item.event.words} /></span></p>`,
-  sampled: ({ item }) => html`<p class=${cls("line", item.event.error ? "wrong" : "quiet")}><${Icon} name="talk" /><span>${item.event.error ? html`<${Say} text=${item.event.server} /> got no answer of a model: <${Say} text=${item.event.error} />` : html`<${Say} text=${item.event.model} /> answered for <${Say} text=${item.event.server} />`}</span></p>`,
+  resumed: ({ item }) => html`<p class="line quiet"><${Icon} name="talk" /><span>Resumed, ${when(item.at)}</span></p>`,
+  trimmed: ({ item }) => html`<p class="line quiet"><${Icon} name="list" /><span>Not sent to the model: <${Say} text=${item.event.words} /></span></p>`,
+  sampled: ({ item }) => html`<p class=${cls("line", item.event.error ? "wrong" : "quiet")}><${Icon} name="talk" /><span>${item.event.error ? html`<${Say} text=${item.event.server} /> got no answer from a model: <${Say} text=${item.event.error} />` : html`<${Say} text=${item.event.model} /> answered for <${Say} text=${item.event.server} />`}</span></p>`,
   notice: ({ item }) => html`<p class=${cls("line", item.event.level === "error" ? "wrong" : "quiet")}><${Icon} name="bell" /><span><${Say} text=${item.event.words} /></span></p>`,
 };
 

@@ -148,13 +148,13 @@ function read(field, raw) {
   }
 }
 
-const HINTS = { email: "E-mail address", uri: "Address of the web", date: "Date", "date-time": "Date and time" };
+const HINTS = { email: "E-mail address", uri: "Web address", date: "Date", "date-time": "Date and time" };
 const TYPES = { email: "email", uri: "url", date: "date" };
 
 /** What fits, in a few words, where it matters: of a text how much is left, once little is. @param {Field} field @param {any} value */
 function bounds(field, value) {
   const { least, most, kind } = field;
-  if (kind === "several") return "several with commas";
+  if (kind === "several") return "separate several with commas";
   if (kind === "text") {
     const length = [...String(value ?? "")].length;
     return most && length > most * 0.9 && length > most - 200 && length > 1 ? `${length.toLocaleString("en")} of at most ${several(most, "character")}` : "";
@@ -171,7 +171,7 @@ export function Input({ field, value, words = "", onChange }) {
   const about = cls(field.description && `${id}-about`, words && `${id}-wrong`) || undefined;
   const shared = { id, "aria-describedby": about, "aria-invalid": words ? "true" : undefined, "aria-required": field.required ? "true" : undefined, "data-field": field.name };
   const change = (event) => onChange(event.currentTarget.value);
-  const hint = [HINTS[/** @type {keyof typeof HINTS} */ (field.format ?? "")], bounds(field, value), field.kind === "lines" && "one on each line", field.kind === "json" && "JSON"].filter(Boolean).join(" · ");
+  const hint = [HINTS[/** @type {keyof typeof HINTS} */ (field.format ?? "")], bounds(field, value), field.kind === "lines" && "one per line", field.kind === "json" && "JSON"].filter(Boolean).join(" · ");
   const grouped = field.kind === "choices" || field.kind === "boolean" || (field.kind === "choice" && (field.options ?? []).length <= 4);
   const label = html`<${Say} text=${field.title || field.name} />${field.required ? html`<span class="needed" title="needed" aria-hidden="true"> *</span>` : html`<span class="optional"> optional</span>`}`;
   const notes = html`${field.description && html`<p class="about" id=${`${id}-about`}><${Say} text=${field.description} /></p>`}`;

@@ -34,9 +34,9 @@ export async function act(act, body = {}, aborted) {
     answer = await response.json().catch(() => ({ ok: false, words: `The host answered with ${response.status}.` }));
   } catch (bad) {
     if (aborted?.aborted || bad instanceof Refused) throw bad;
-    throw new Refused("The host cannot be reached.");
+    throw new Refused("The host is not reachable.");
   }
-  if (!answer.ok) throw new Refused(answer.words || "The host refused that.");
+  if (!answer.ok) throw new Refused(answer.words || "The host refused this.");
   return answer.value;
 }
 

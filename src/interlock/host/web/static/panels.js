@@ -8,7 +8,7 @@ import { attempt, current, log, open, overlay, panel, roots, rules, servers, ses
 
 /** @type {Record<string, string>} */
 const STATES = {
-  waiting: "waits for you",
+  waiting: "waiting for you",
   starting: "starting",
   up: "ready",
   down: "not reachable, retrying",
@@ -171,7 +171,7 @@ function ServerLog({ id }) {
   }, [id]);
   useEffect(() => { box.current.scrollTop = box.current.scrollHeight; }, [lines.value.length]);
   return html`<${Fold} title="Log" open=${true}>${words && html`<p class="wrong">${words}</p>`}<div ref=${box} class="server-log" tabindex="0" role="group" aria-label=${`Log of ${visible(id)}`}>
-    ${lines.value.map((line, at) => html`<p key=${at} class=${`level-${line.level}`}><span class="level"><${Say} text=${line.level} /></span> <span class="wrap">${line.logger && html`<${Say} class="quiet" text=${line.logger} /> `}<${Say} text=${line.text} /></span></p>`)}${!lines.value.length && html`<p class="quiet">It has said nothing.</p>`}</div><//>`;
+    ${lines.value.map((line, at) => html`<p key=${at} class=${`level-${line.level}`}><span class="level"><${Say} text=${line.level} /></span> <span class="wrap">${line.logger && html`<${Say} class="quiet" text=${line.logger} /> `}<${Say} text=${line.text} /></span></p>`)}${!lines.value.length && html`<p class="quiet">Nothing is logged yet.</p>`}</div><//>`;
 }
 
 /** A call by hand: the arguments, then the usual way over rules and questions. */
@@ -208,17 +208,17 @@ export function RootsPanel() {
     }
   };
   const all = Object.entries(roots.value).flatMap(([who, folders]) => folders.map((path) => ({ who, path })));
-  return html`<p class="quiet">Servers are told of these folders, as the place to work in. It is for them to keep to it: whoever runs a program as you can read what you can read.</p>
-    <ul class="offers">${all.map(({ who, path }) => html`<li key=${who + path} class="offer-head"><span class="grow"><code class="wrap"><${Say} text=${path} /></code><span class="quiet block">${who ? html`for <${Say} text=${who} />` : "for all servers"}</span></span><button type="button" class="small" aria-label=${`Take back ${visible(path)}`} onClick=${() => attempt("revoke", { folder: path, ...(who ? { server: who } : {}) })}>Take back</button></li>`)}${!all.length && html`<li class="quiet">No folder is granted.</li>`}</ul>
-    <form class="fields boxed" onSubmit=${grant}><div class="field"><label for=${id}>Folder</label><input id=${id} value=${folder} placeholder="A folder of this machine, whole path" autocomplete="off" spellcheck=${false} onInput=${(event) => setFolder(event.currentTarget.value)} /></div>
+  return html`<p class="quiet">Servers are told to work in these folders. They are not confined to them: a program that you run can read whatever you can read.</p>
+    <ul class="offers">${all.map(({ who, path }) => html`<li key=${who + path} class="offer-head"><span class="grow"><code class="wrap"><${Say} text=${path} /></code><span class="quiet block">${who ? html`for <${Say} text=${who} />` : "for all servers"}</span></span><button type="button" class="small" aria-label=${`Remove ${visible(path)}`} onClick=${() => attempt("revoke", { folder: path, ...(who ? { server: who } : {}) })}>Remove</button></li>`)}${!all.length && html`<li class="quiet">No folders are shared.</li>`}</ul>
+    <form class="fields boxed" onSubmit=${grant}><div class="field"><label for=${id}>Folder</label><input id=${id} value=${folder} placeholder="Full path of a folder on this computer" autocomplete="off" spellcheck=${false} onInput=${(event) => setFolder(event.currentTarget.value)} /></div>
       <div class="field"><label for=${`${id}-who`}>For</label><select id=${`${id}-who`} value=${server} onChange=${(event) => setServer(event.currentTarget.value)}><option value="">all servers</option>${servers.value.map((one) => html`<option key=${one.id} value=${one.id}>${visible(one.id)}</option>`)}</select></div>
-      <div class="buttons"><button type="submit" class="main" disabled=${!folder.trim()}>Grant</button></div></form>`;
+      <div class="buttons"><button type="submit" class="main" disabled=${!folder.trim()}>Share</button></div></form>`;
 }
 
 /** A rule in words. @param {any} rule */
 function told(rule) {
   const where = [rule.tool && rule.tool !== "*" ? rule.tool : "every tool", rule.server && rule.server !== "*" ? `of ${rule.server}` : "of every server"].join(" ");
-  const hints = [["readOnly", "changes nothing"], ["destructive", "may destroy"], ["idempotent", "again does no harm"], ["openWorld", "reaches outside"]].filter(([name]) => rule[name] !== undefined && rule[name] !== null).map(([name, words]) => `${rule[name] ? "" : "not: "}${words}`);
+  const hints = [["readOnly", "read-only"], ["destructive", "destructive"], ["idempotent", "safe to repeat"], ["openWorld", "uses the network"]].filter(([name]) => rule[name] !== undefined && rule[name] !== null).map(([name, words]) => `${rule[name] ? "" : "not "}${words}`);
   return { where, hints };
 }
 
@@ -231,7 +231,7 @@ async function forget(at) {
 
 /** What the person's answers hold for. */
 export function RulesPanel() {
-  return html`<p class="quiet">What you let hold for longer than one call. A rule that denies always comes before one that allows.</p>
+  return html`<p class="quiet">Decisions that you asked to be remembered. A rule that denies always wins over one that allows.</p>
     <ul class="offers">${rules.value.map((each, at) => {
       const rule = each.rule ?? each;
       const { where, hints } = told(rule);
@@ -241,7 +241,7 @@ export function RulesPanel() {
         ${rule.session && html`<span class="tag">this session</span>`}${rule.reason && html`<span class="quiet block"><${Say} text=${rule.reason} /></span>`}
         ${Object.keys(rule.arguments ?? {}).length > 0 && html`<code class="block wrap"><${Say} text=${JSON.stringify(rule.arguments)} /></code>`}</span>
         ${!fixed && html`<button type="button" class="small" aria-label=${`Forget: ${word} ${visible(where)}`} onClick=${() => forget(at)}>Forget</button>`}</div></li>`;
-    })}${!rules.value.length && html`<li class="quiet">No rule is remembered.</li>`}</ul>`;
+    })}${!rules.value.length && html`<li class="quiet">No rules are remembered.</li>`}</ul>`;
 }
 
 /** @type {[string, any, string][]} */

@@ -27,7 +27,7 @@ function Choose({ onClose, onChoose }) {
     take: () => (prompt.blocked ? toast("warning", prompt.blocked, server) : onChoose({ server, name: prompt.name })),
     render: () => html`<${Icon} name="prompt" /><span class="grow"><strong><${Say} text=${prompt.title || prompt.name} /></strong> <code class="quiet">/<${Say} text=${prompt.name} /></code>${prompt.description && html`<${Say} class="quiet block" text=${prompt.description} />`}</span>${prompt.blocked && html`<span class="tag care"><${Icon} name="lock" />blocked</span>`}<${From} server=${server} />`,
   }));
-  return html`<${Dialog} title="Prompts" class="palette" onClose=${onClose}><${Picker} label="Search prompts" placeholder="Search prompts" items=${items} words=${words} onWords=${setWords} empty=${all.length ? "No prompt fits these words." : "No server that is ready offers prompts."} /><//>`;
+  return html`<${Dialog} title="Prompts" class="palette" onClose=${onClose}><${Picker} label="Search prompts" placeholder="Search prompts" items=${items} words=${words} onWords=${setWords} empty=${all.length ? "No prompt matches." : "No running server offers prompts."} /><//>`;
 }
 
 /** The arguments of a prompt, and what it then says. */

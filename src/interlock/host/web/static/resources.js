@@ -87,15 +87,15 @@ export function Resources({ onClose, server: only = "", uri = "", template = nul
           autocomplete="off"
         />
         <div class="tree" role="tree" aria-label="Resources" onKeyDown=${walk}>${found.map((server) => html`<${ServerBranch} key=${server.id} server=${server} open=${true} shown=${shown} chosen=${chosen} onShow=${setShown} onToggle=${toggle} />`)}</div>
-        ${!found.length && html`<p class="quiet center">${words ? "No resource fits these words." : "No server that is ready offers resources."}</p>`}</div>
+        ${!found.length && html`<p class="quiet center">${words ? "No resource matches." : "No running server offers resources."}</p>`}</div>
       <div class="browser-shown" aria-live="polite">${shown ? html`<button type="button" class="small quiet back" onClick=${() => setShown(null)}><${Icon} name="chevron" />Back</button>${shown.template ? html`<${Template} key=${shown.server + shown.template.uriTemplate} server=${shown.server} template=${shown.template} onFilled=${(one) => setShown({ ...one, server: shown.server })} />`
-          : html`<${Look} key=${shown.server + shown.uri} one=${shown} taken=${chosen.some((each) => same(each, shown))} onToggle=${toggle} />`}` : html`<p class="quiet center">Choose a resource to look at it.</p>`}</div>
+          : html`<${Look} key=${shown.server + shown.uri} one=${shown} taken=${chosen.some((each) => same(each, shown))} onToggle=${toggle} />`}` : html`<p class="quiet center">Choose a resource to view it.</p>`}</div>
     </div><//>`;
 }
 
 /** Something that is attached. */
 export const Chip = ({ one, onRemove }) => html`<span class="chip"><${Icon} name="file" /><span class="chip-text" title=${visible(`${one.server}: ${one.uri}`)}><${Say} text=${one.title || one.uri} /></span><span class="chip-from"><${Say} text=${one.server} /></span>
-  <button type="button" aria-label=${`Leave out ${visible(one.title || one.uri)}`} onClick=${onRemove}><${Icon} name="close" /></button></span>`;
+  <button type="button" aria-label=${`Remove ${visible(one.title || one.uri)}`} onClick=${onRemove}><${Icon} name="close" /></button></span>`;
 
 /** Arrows go through the tree as in a list of files. @param {any} event */
 function walk(event) {
@@ -228,7 +228,7 @@ function Template({ server, template, onFilled }) {
     ${template.description && html`<p class="quiet"><${Say} text=${template.description} /></p>`}
     ${names.map((name, at) => html`<${Suggested} key=${name} focus=${at === 0} field=${{ name, title: wordsOf(name), kind: "text", required: !template.uriTemplate.includes("{?") }} value=${values[name]} words=${wrong[name]} onChange=${(value) => { setValues((before) => ({ ...before, [name]: value })); setWrong((before) => ({ ...before, [name]: "" })); }}
       ask=${completes ? suggestions(server, { type: "ref/resource", uri: template.uriTemplate }, name, values) : undefined} />`)}
-    ${words && html`<p class="wrong" role="alert"><${Say} text=${words} /></p>`}<div class="buttons"><button type="submit" class="main">Look at it</button></div></form>`;
+    ${words && html`<p class="wrong" role="alert"><${Say} text=${words} /></p>`}<div class="buttons"><button type="submit" class="main">View</button></div></form>`;
 }
 
 /** Open the browser. */

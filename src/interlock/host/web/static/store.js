@@ -328,12 +328,12 @@ function ending(event) {
 export function asks(question) {
   const who = question.server || "The host";
   switch (question.type) {
-    case "call": return `May ${question.title || question.tool} of ${who} be called?`;
-    case "start": return `May the server ${who} be started?`;
+    case "call": return `Call ${question.title || question.tool} on ${who}?`;
+    case "start": return `Start the server ${who}?`;
     case "pin": return `${who} offers something that you have not approved.`;
-    case "result": return `May the model have the result of ${question.title || question.tool}?`;
+    case "result": return `Give the result of ${question.title || question.tool} to the model?`;
     case "sample": return `${who} wants to ask a model.`;
-    case "sampled": return `May ${who} have the model's answer?`;
+    case "sampled": return `Give the model's answer to ${who}?`;
     case "form": return `${who} asks for information.`;
     default: return `${who} wants you to visit a page.`;
   }
