@@ -26,7 +26,7 @@ async def test_a_server_shows_what_it_offers_and_says(chromium: Any) -> None:
         panel = page.get_by_role("complementary", name="Server")
         assert "ready" in await panel.inner_text()
         row = panel.get_by_role("listitem").filter(has_text="book_hotel")
-        assert "may destroy" in await row.inner_text()
+        assert "destructive" in await row.inner_text()
         stage.host.tell(
             ServerSaid(
                 server="travel", level="error", text="No connection to the airline", logger="net"

@@ -477,7 +477,7 @@ async def test_another_page_may_answer(chromium: Any) -> None:
                 id="c1", server="travel", session="s-elsewhere", tool="book", title="Book"
             ),
         )
-        await one.get_by_text("In another conversation: May Book of travel be called?").wait_for()
+        await one.get_by_text("In another conversation: Call Book on travel?").wait_for()
         elsewhere.cancel()
         await asyncio.gather(elsewhere, return_exceptions=True)
         await one.get_by_text("In another conversation").wait_for(state="detached")

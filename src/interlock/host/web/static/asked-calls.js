@@ -8,14 +8,29 @@ import { Result } from "./result.js";
 import { ArgumentsEditor } from "./fields.js";
 import { useSeen } from "./seen.js";
 
-const HINTS = [["readOnlyHint", "changes nothing", "changes things"], ["destructiveHint", "may destroy", "destroys nothing"], ["idempotentHint", "again does no harm", ""], ["openWorldHint", "reaches outside", "stays inside"]];
+// What a hint means where it is given, and where it is denied.
+const HINTS = [
+  ["readOnlyHint", "read-only", "writes"],
+  ["destructiveHint", "destructive", "not destructive"],
+  ["idempotentHint", "safe to repeat", ""],
+  ["openWorldHint", "uses the network", "no network"],
+];
+
+/** What a hint says in words; nothing where it is not given. @param {boolean | undefined} hint @param {string} yes @param {string} no */
+function hinted(hint, yes, no) {
+  if (hint === true) return yes;
+  return hint === false ? no : "";
+}
 
 /** What a server says that its tool does; to be believed only of one that is trusted. */
 export function Annotations({ annotations, trusted }) {
-  const words = HINTS.map(([name, yes, no]) => (annotations?.[name] === true ? yes : annotations?.[name] === false ? no : "")).filter(Boolean);
+  const words = HINTS.map(([name, yes, no]) => hinted(annotations?.[name], yes, no)).filter(Boolean);
   if (!words.length) return null;
-  const care = annotations?.destructiveHint === true;
-  return html`<span class="annotations"><span class="quiet">${trusted ? "" : "The server says: "}</span>${words.map((one) => html`<span key=${one} class=${one === "may destroy" && care ? "tag care" : "tag"}>${one}</span>`)}</span>`;
+  return html`
+    <span class="annotations">
+      <span class="quiet">${trusted ? "" : "The server says: "}</span>
+      ${words.map((one) => html`<span key=${one} class=${one === "destructive" ? "tag care" : "tag"}>${one}</span>`)}
+    </span>`;
 }
 
 /** What the host says where no rule does: nothing that a person has to read before every call. */
