@@ -143,8 +143,8 @@ def test_redaction_is_done_once(text: str) -> None:
 @pytest.mark.parametrize("piece", ["a-", "ey", "://", "?a=", "authorization ", "Bearer ", "-----BEGIN PRIVATE KEY-----", "sk-", "a:"])  # fmt: skip
 def test_long_texts_are_searched_in_linear_time(piece: str) -> None:
     """No text makes the search slow: if the time grew with the square of the length, this test would take hours."""
-    assert len(without_keys(piece * 100_000)) > 0
-    assert shown_arguments(["x", "-" + piece * 100_000])
+    assert len(without_keys(piece * 40_000)) > 0
+    assert shown_arguments(["x", "-" + piece * 40_000])
 
 
 def test_an_error_of_a_provider_has_no_key() -> None:
@@ -194,9 +194,8 @@ def test_what_a_person_decides_on_is_shown_as_it_is() -> None:
 
 # -- all of it ---------------------------------------------------------------------------------------------------------
 
-SECRETS = st.text(alphabet=string.ascii_letters + string.digits, min_size=10, max_size=24).filter(
-    lambda text: len(set(text)) > 6
-)
+# The beginning keeps a secret from being a word of the events themselves, such as serverState.
+SECRETS = st.text(string.ascii_letters + string.digits, min_size=7, max_size=20).map("Zq7{}".format)
 PLACES: dict[str, Any] = {
     "--name=value": lambda s: {"command": "/none/server", "args": [f"--api-key={s}"]},
     "--name value": lambda s: {"command": "/none/server", "args": ["--token", s]},

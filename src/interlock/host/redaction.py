@@ -66,7 +66,7 @@ _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 # Each begins with a literal, which is what makes the search through a long text quick, and none looks ahead without a bound.
 _SHAPES = re.compile(
     r"""
-      sk-(?<![A-Za-z0-9]sk-)(?=[A-Za-z_-]{0,200}\d)[A-Za-z0-9_-]{12,}   # OpenAI, Anthropic, OpenRouter, DeepSeek
+      sk-(?<![A-Za-z0-9]sk-)(?=[A-Za-z_-]{0,60}\d)[A-Za-z0-9_-]{12,}   # OpenAI, Anthropic, OpenRouter, DeepSeek
     | (?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{12,}     # Stripe
     | gh[opusr]_[A-Za-z0-9]{20,} | github_pat_[A-Za-z0-9_]{20,}
     | glpat-[A-Za-z0-9_-]{16,}
