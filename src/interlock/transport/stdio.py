@@ -188,7 +188,10 @@ class Stdio:
         if before is not None:
             await asyncio.shield(self._end(before, min(self.patience, _SHORT_PATIENCE)))
         await self._there().start(hello)
-        opened = await agree(hello, functools.partial(self._take, hello))
+        try:
+            opened = await agree(hello, functools.partial(self._take, hello))
+        except t.Unreachable as bad:
+            raise _with_advice(bad, self.command) from None
         await self._there().settle(hello, opened)
         self._is_settled = True
         return opened
