@@ -85,7 +85,7 @@ async def test_answers(client: Client, tool: str) -> None:
     """Each tool that ends in one text, the questions that it asks on the way answered."""
     arguments, expected = ANSWERS[tool]
     result = await client.call_tool(tool, arguments)
-    assert (result.is_error, result.text) == (None, expected)
+    assert (result.is_error, result.text) == (False, expected)
 
 
 async def test_content_of_each_kind(client: Client) -> None:
