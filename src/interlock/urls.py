@@ -41,7 +41,7 @@ WELL_KNOWN: dict[str, frozenset[str]] = {
         "docusign": ("docusign.net",), "dropbox": (), "ebay": (), "facebook": (), "figma": (), "github": ("github.io", "github.dev"),
         "gitlab": ("gitlab.io",), "gmail": (), "google": ("google.dev", "googleapis.com"), "huggingface": ("huggingface.co",), "icloud": (),
         "instagram": (), "linkedin": (), "microsoft": ("microsoft365.com",), "microsoftonline": (), "netflix": (), "notion": ("notion.so",),
-        "npmjs": (), "okta": (), "openai": (), "outlook": (), "paypal": ("paypal.me",), "pypi": ("pypi.org",), "revolut": (),
+        "npmjs": (), "okta": (), "openai": (), "outlook": (), "paypal": ("paypal.me",), "revolut": (),
         "salesforce": (), "shopify": (), "slack": (), "spotify": (), "stripe": (), "telegram": ("telegram.org",), "twitter": (),
         "wellsfargo": (), "whatsapp": (), "yahoo": (), "youtube": (), "zoom": ("zoom.us",),
     }.items()
