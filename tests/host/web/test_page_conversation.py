@@ -477,6 +477,7 @@ async def test_a_host_that_is_gone_is_shown_as_gone(chromium: Any) -> None:
             assert await field.get_attribute("placeholder") == "The host is not reachable"
             assert await side.locator(".dot.is-up").count() == 0
             assert await side.get_by_role("img", name="unknown").count() == 2
+            assert await page.get_by_text("servers ready").count() == 0
             await expect(page.get_by_role("button", name="Send")).to_be_disabled()
             await shot(page, "host-gone")
         await expect(field).to_be_enabled()

@@ -7,7 +7,7 @@ import { Content, Plain, Pointed, Value } from "./content.js";
 import { fenced } from "./fence.js";
 import { Markdown } from "./markdown.js";
 import { Question } from "./question.js";
-import { barred } from "./net.js";
+import { barred, reachable } from "./net.js";
 import { attempt, current, draft, entitle, open, overlay, servers, sessions, talk } from "./store.js";
 
 const NEAR = 80;
@@ -214,6 +214,7 @@ const Unread = ({ of }) => html`
 /** What the servers offer and when you are asked, before anything was said. */
 function Readiness() {
   if (barred.value) return html`<p class="wrap"><${Say} text=${barred.value} /></p>`;
+  if (!reachable.value) return null; // the banner says so
   if (!servers.value.length) return html`<p class="quiet">No server is configured yet.</p>`;
   const up = servers.value.filter((server) => server.state === "up");
   const total = up.reduce((sum, server) => sum + (server.tools?.length ?? 0), 0);
