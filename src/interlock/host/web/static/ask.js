@@ -6,6 +6,8 @@ import { asks, questions } from "./store.js";
 
 /** For so long a new question takes no answer, so that a key or a click that was meant for something else is none. */
 const CALM = 500;
+/** The stage of a question of which it is not known yet what can be seen of it: it takes no answer. */
+export const LOOKING = "looking";
 
 /** Whether a person is in the middle of something, so that the focus stays where it is. */
 function busyElsewhere() {
@@ -46,6 +48,7 @@ export function Ask({ question, title, icon = "ask", children, answers, denial, 
   // Other answers are a new question to whoever is just pressing a key or a button.
   useLayoutEffect(() => {
     setArmed(false);
+    if (stage === LOOKING) return undefined;
     const timer = window.setTimeout(() => setArmed(true), CALM);
     return () => window.clearTimeout(timer);
   }, [stage]);

@@ -2,7 +2,7 @@
 // Questions about calls: may a tool be called, may its result go to the model.
 import { Clamped, Fold, Icon, Say, html, several, useRef, useState } from "./kit.js";
 import { Arguments } from "./arguments.js";
-import { Ask } from "./ask.js";
+import { Ask, LOOKING } from "./ask.js";
 import { Content } from "./content.js";
 import { Result } from "./result.js";
 import { ArgumentsEditor } from "./fields.js";
@@ -62,7 +62,7 @@ export function CallQuestion({ question }) {
     title=${html`Call ${tool} on <${Say} text=${question.server} />?`}
     icon="tool"
     denial=${{ label: "Deny", main: question.flagged }}
-    stage=${seen.ready && seen.unseen > 0 ? "unseen" : "seen"}
+    stage=${stageOf(seen)}
     answers=${answersTo({ question, seen, edited, wrong, editing, setEditing, showAll })}
   >
     <p class="ask-line">
@@ -92,6 +92,12 @@ export function CallQuestion({ question }) {
       <${Icon} name="edit" /> The arguments are as you edited them.
     </p>`}
   <//>`;
+}
+
+/** Nothing is answered before it was looked at what can be seen. */
+function stageOf({ ready, unseen }) {
+  if (!ready) return LOOKING;
+  return unseen > 0 ? "unseen" : "seen";
 }
 
 /** The answers to a call: without having seen all values, only a button that says so allows it. */
