@@ -279,7 +279,7 @@ def test_the_object_of_a_file(interlock: Command, tmp_path: Path) -> None:
         "from interlock import Server\na = Server('first')\nb = Server('second')\n"
     )
     assert interlock("ping", f"{tmp_path / 'two.py'}:b").stdout.startswith("second ")
-    assert interlock("ping", tmp_path / "two.py").exit_code == 4
+    assert interlock("ping", tmp_path / "two.py").exit_code == 2
 
 
 def test_another_script_is_run_as_it_is(interlock: Command, stranger: Path) -> None:
