@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections import deque
 from typing import Protocol
 
@@ -17,12 +16,13 @@ from msgspec.structs import replace
 
 from .. import types as t
 from ..exchange import AnyResult, Exchange
+from ..logs import limited
 from ..protocol.opening import Opened, Refused
 from .conversation import Hello
 from .eventstream import Sleep, backoff
 from .repeats import MOST_TRIES, Repeats
 
-log = logging.getLogger("interlock.client")
+log = limited("interlock.client")
 
 MOST_RESTARTS = 3
 RESTARTS_WITHIN = 60.0
