@@ -374,8 +374,8 @@ async def test_a_model_with_tools(client: Client) -> None:
     assert isinstance(results.content, list)
     given = [block for block in results.content if isinstance(block, ToolResultContent)]
     assert [(block.tool_use_id, block.is_error) for block in given] == [
-        ("1", None),
-        ("2", None),
+        ("1", False),
+        ("2", False),
         ("3", True),
         ("4", True),
         ("5", True),

@@ -215,14 +215,17 @@ async def who_am_i(ctx: Ctx) -> ToolResult[WhoAsks]:
 
 @dataclass
 class Shown:
-    """The `_meta` of the request, as it was sent."""
+    """What the author of the request put into `_meta`, and the trace context."""
 
     meta: dict[str, Any]
 
 
 async def show_meta(ctx: Ctx) -> ToolResult[Shown]:
-    """Show the `_meta` of this very request: the keys of the protocol, trace context, and those of the client's own."""
-    return ToolResult(Shown(ctx.meta), ", ".join(sorted(ctx.meta)) or "The request has no _meta.")
+    """Show the `_meta` of this very request: the client's own keys, and the trace context."""
+    trace = ctx.caller.trace
+    sent = {} if trace is None else {"traceparent": trace.traceparent}
+    shown = {**ctx.meta, **sent}
+    return ToolResult(Shown(shown), ", ".join(sorted(shown)) or "The request has no _meta.")
 
 
 def add_giving(server: Server) -> None:
