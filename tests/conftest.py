@@ -87,6 +87,17 @@ def needs_database(item: pytest.Item) -> bool:
     return bool(DATABASES & set(getattr(item, "fixturenames", ()))) and not embedded
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Iterator[pytest.TestReport]:
+    """Escape what is no UTF-8 in captured output: a worker could not send such a report."""
+    report: pytest.TestReport = yield
+    report.sections = [
+        (title, text.encode("utf-8", "backslashreplace").decode())
+        for title, text in report.sections
+    ]
+    return report
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m is looked at
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what is slow by the room it is in, and what needs a database by its fixtures."""

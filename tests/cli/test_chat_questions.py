@@ -449,7 +449,7 @@ async def test_all_new_tools_are_one_question(
         shown = await seat.see("y approve the 19 without warnings")
         assert "offers something else, 20 in all: 20 new" in shown
         assert shown.index("1 tool tool_05 is new") < shown.index("2 tool tool_00 is new")
-        assert "keep something from the person" in shown
+        assert "hide something from you" in shown
         seat.type(keys[0])
         for key in keys[1:]:
             await seat.answer("q no to the rest", key)

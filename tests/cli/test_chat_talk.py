@@ -240,7 +240,7 @@ async def test_the_commands(tmp_path: Path) -> None:
             ("/show 9", "with N from 1 to 1"),
             ("/servers", "guide up +2 tools, 1 resource, 1 prompt"),
             ("/servers guide", "guide://notes/{city}"),
-            ("/servers guide log", "It has said nothing"),
+            ("/servers guide log", "Nothing is logged yet"),
             ("/servers nobody", "There is no server nobody"),
             ("/tools city", "guide · walk"),
             ("/rules", "1 allow guide picture .always."),
