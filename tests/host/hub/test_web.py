@@ -179,7 +179,7 @@ async def test_an_address_that_leads_nowhere(url: str) -> None:
         Entry(id="a", url=url, secrets=frozenset({"sesame"})), Entry(id="b"), servers={"b": shop()}
     ) as one:
         assert (one["a"].state, one["b"].state) == ("down", "up")
-        assert "tried again" in one["a"].words
+        assert "Retrying in" in one["a"].words
         assert "sesame" not in one["a"].words
 
 

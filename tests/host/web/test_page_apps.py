@@ -216,11 +216,7 @@ async def test_the_order_of_things(chromium: Any) -> None:
         )
         assert context["containerDimensions"]["width"] > 300
         assert context["toolInfo"]["tool"]["name"] == "board"
-        await (
-            page.get_by_role("button", name="Looks")
-            .or_(page.locator("header button").last)
-            .first.click()
-        )
+        await page.get_by_role("button", name="Appearance").click()
         await until(frame, "heard.length >= 3")
         methods = [
             message["method"].removeprefix("ui/notifications/")
