@@ -240,8 +240,8 @@ async def test_resources_prompts_and_completion() -> None:
 @pytest.mark.parametrize(
     "act, fields, words",
     [
-        ("say", {"session": "s?", "text": "hi"}, "no such conversation"),
-        ("cancel", {"session": "s?"}, "no such conversation"),
+        ("say", {"session": "s?", "text": "hi"}, "not open here"),
+        ("cancel", {"session": "s?"}, "not open here"),
         ("openSession", {"session": "s?"}, None),
         ("resume", {"session": "s?"}, "s?"),
         ("newSession", {"model": "none"}, "no model"),
