@@ -239,7 +239,7 @@ def test_no_suggestion_carries_a_command(text: str, typed: str) -> None:
 
 
 def test_calls_under_way_have_a_bar_each() -> None:
-    """`PGR-05`: several at once, with or without a total."""
+    """Several at once, with or without a total."""
     feed = Feed(paper()[0], clock=lambda: 2.0)
     for event in (
         e.CallProposed(call="a", name="s__a", server="s", tool="a"),

@@ -88,7 +88,7 @@ async def test_what_is_said_and_what_the_model_says() -> None:
 
 
 async def test_commands_and_prompts_are_offered_as_they_are_typed() -> None:
-    """`PRO-11`: what is chosen is taken by Enter and not sent by it; the server is asked for values."""
+    """What is chosen is taken by Enter and not sent by it; the server is asked for values."""
     made: dict[str, Any] = {"asked": []}
     model = Scripted("Good.")
     async with seated({"guide": guide(**made)}, models=[model]) as seat:

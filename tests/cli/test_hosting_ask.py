@@ -125,7 +125,7 @@ async def test_json(servers: Path, policy: Path, site: Site) -> None:
 
 
 async def test_events(servers: Path, policy: Path, site: Site) -> None:
-    """Each line is an entry as a log has it; nothing else is on stdout (`HST-10`)."""
+    """Each line is an entry as a log has it; nothing else is on stdout."""
     ended = await ran_here(
         "ask",
         "1 + 2?",
@@ -555,7 +555,7 @@ async def test_rules_that_were_remembered(home: Path, servers: Path, site: Site)
 
 
 async def test_files_that_cannot_be_used(home: Path, servers: Path, site: Site) -> None:
-    """A log of another program or version, a broken lock, a folder that is none: words, and nothing is begun (`HST-10`)."""
+    """A log of another program or version, a broken lock, a folder that is none: words, and nothing is begun."""
     with sqlite3.connect(home / "other.db") as db:
         db.execute("CREATE TABLE things (name TEXT)")
     db.close()

@@ -233,7 +233,7 @@ async def test_a_port_that_is_taken(home: Path, curious: Path) -> None:
 
 
 async def test_a_log_that_cannot_be_kept(home: Path, curious: Path) -> None:
-    """A host does not run without the log that was asked for: words before any address is shown, and exit code 1 (`HST-10`)."""
+    """A host does not run without the log that was asked for: words before any address is shown, and exit code 1."""
     servers = written(home / "servers.json", {"curious": curious}, TRACE=str(home / "trace"))
     (home / "text.db").write_text("This is no database. " * 100, encoding="utf-8")
     ended = await ran("host", "-c", servers, "-m", "planner", "--log", home / "text.db")

@@ -70,7 +70,7 @@ def rendered(*blocks: Any, **more: Any) -> ToolResultContent:
     ],
 )  # fmt: skip
 def test_every_kind_of_block(block: Any, words: str, media: Any) -> None:
-    """`TOL-31` to `TOL-35`: text in the fence; images and sounds beside it; links and other data in words."""
+    """Text in the fence; images and sounds beside it; links and other data in words."""
     result = rendered(block)
     assert text(result) == f"[[M result of t of s]]\n{words}\n[[/M]]"
     assert [type(each) for each in result.content[1:]] == ([media] if media else [])
@@ -85,7 +85,7 @@ def test_errors_are_given_to_the_model() -> None:
 
 
 def test_structured_content_is_said_once() -> None:
-    """`TOL-36`: where the text has it already it is not repeated; else it stands there as JSON."""
+    """Where the text has it already it is not repeated; else it stands there as JSON."""
     assert (
         text(rendered(TextContent(text='{"a": 1}'), structured_content={"a": 1})).count('"a"') == 1
     )

@@ -184,7 +184,7 @@ async def test_output_schemas_of_each_kind(client: Client, name: str, data: Any)
 
 @pytest.mark.parametrize("name", ALL_VARIANTS)
 async def test_input_schemas_of_each_kind(client: Client, name: str) -> None:
-    """Each is listed as it was written, takes what fits and says what does not (`JSS-01`, `TOL-08`, `TOL-16`)."""
+    """Each is listed as it was written, takes what fits and says what does not (`JSC-01`, `TOL-08`, `TOL-16`)."""
     variant = ALL_VARIANTS[name]
     listed = next(tool for tool in await client.list_tools() if tool.name == name)
     assert listed.input_schema == variant.schema
@@ -255,7 +255,7 @@ KEYWORDS = [
 
 
 def test_no_keyword_is_left_out() -> None:
-    """Each keyword of JSON Schema 2020-12 that says something of a value stands in a schema of a tool (`JSS-01`)."""
+    """Each keyword of JSON Schema 2020-12 that says something of a value stands in a schema of a tool (`JSC-01`)."""
     found: set[str] = set()
 
     def walk(schema: Any) -> None:

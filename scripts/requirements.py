@@ -1,0 +1,162 @@
+"""The requirements list: reads `docs/requirements.txt`, finds the tests that name each ID, and writes `docs/requirements.md`.
+
+python scripts/requirements.py            # write docs/requirements.md
+python scripts/requirements.py --missing  # list the IDs that no test names
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+LIST = ROOT / "docs" / "requirements.txt"
+PAGE = ROOT / "docs" / "requirements.md"
+ID = re.compile(r"\b(?:[A-Z]{3}|AU[123]|TK[A-Z0-9]|X)-\d{2}\b")
+NOT_IDS = {"UTF-16", "UTF-32", "UTC-03"}
+"""What is written like an ID and is none."""
+
+_ROW = re.compile(r"(?P<id>[A-Z0-9]{1,3}-\d{2}) \| (?P<rest>.+)")
+_NOTE = re.compile(r"(?:[-*] )?\**(?P<id>X-\d{2})\b\**[ .:|—-]*(?P<text>.+)")
+_COVERAGE = re.compile(r"\s*\[(?:no-conf|schema|conf|unscored)[^\]]*\]\s*$")
+
+
+@dataclass(frozen=True)
+class Requirement:
+    """One line of the list.
+
+    Attributes:
+        id: Its name, such as RPC-01.
+        revisions: The revisions that have it, as the list abbreviates them.
+        role: Who has to meet it.
+        level: MUST, SHOULD or MAY.
+        text: What is required, in our words.
+        section: The heading of the list that it stands under.
+    """
+
+    id: str
+    revisions: str
+    role: str
+    level: str
+    text: str
+    section: str
+
+
+def requirements(text: str) -> list[Requirement]:
+    """Read the list.
+
+    Raises:
+        ValueError: An ID stands twice.
+    """
+    found: dict[str, Requirement] = {}
+    section = ""
+    for line in text.splitlines():
+        if line.startswith("## "):
+            section = line.removeprefix("## ").strip()
+        one = _requirement(line, section)
+        if one is None:
+            continue
+        if one.id in found:
+            raise ValueError(f"{one.id} stands twice in the list")
+        found[one.id] = one
+    return list(found.values())
+
+
+def _requirement(line: str, section: str) -> Requirement | None:
+    row = _ROW.fullmatch(line.strip())
+    if row is not None:
+        fields = [field.strip() for field in row["rest"].split(" | ", 3)]
+        if len(fields) == 4:
+            revisions, role, level, words = fields
+            return Requirement(row["id"], revisions, role, level, _COVERAGE.sub("", words), section)
+    note = _NOTE.match(line.strip())
+    if note is not None:
+        return Requirement(note["id"], "", "", "note", note["text"].strip(), section)
+    return None
+
+
+def named(folder: Path) -> dict[str, list[str]]:
+    """The tests that name each ID, as `file::function`, or as `file` where a table outside of a function does."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for path in sorted(folder.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        if not ID.search(text):
+            continue
+        places = _functions(ast.parse(text))
+        where = path.relative_to(folder.parent).as_posix()
+        for number, line in enumerate(text.splitlines(), 1):
+            for id in set(ID.findall(line)) - NOT_IDS:
+                name = places.get(number, "")
+                found[id].add(f"{where}::{name}" if name else where)
+    return {id: sorted(tests) for id, tests in found.items()}
+
+
+def _functions(tree: ast.Module) -> Mapping[int, str]:
+    """The outermost function at each line, with its decorators."""
+    lines: dict[int, str] = {}
+    for node in _outermost(tree):
+        first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+        for line in range(first, (node.end_lineno or node.lineno) + 1):
+            lines[line] = node.name
+    return lines
+
+
+def _outermost(node: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield child
+        else:
+            yield from _outermost(child)
+
+
+def page(rows: list[Requirement], tests: Mapping[str, list[str]]) -> str:
+    """The page as Markdown."""
+    shown = sum(1 for row in rows if row.id in tests)
+    lines = [
+        "# Requirements and the tests that show them",
+        "",
+        "Made by `python scripts/requirements.py` from `docs/requirements.txt` and the tests;"
+        " a test checks that it is current.",
+        "R1 is 2024-11-05, R2 2025-03-26, R3 2025-06-18, R4 2025-11-25, R5 2026-07-28."
+        " The specification's own text decides.",
+        "",
+        f"{shown} of {len(rows)} requirements are named by at least one test.",
+    ]
+    section = None
+    for row in rows:
+        if row.section != section:
+            section = row.section
+            lines += ["", f"## {section}", "", "| ID | revisions | level | requirement | tests |"]
+            lines += ["|---|---|---|---|---|"]
+        lines.append(_line(row, tests.get(row.id, [])))
+    return "\n".join(lines) + "\n"
+
+
+def _line(row: Requirement, tests: list[str]) -> str:
+    shown = "<br>".join(f"`{test}`" for test in tests[:3])
+    if len(tests) > 3:
+        shown += f"<br>and {len(tests) - 3} more"
+    text = row.text.replace("|", "\\|")
+    return f"| {row.id} | {row.revisions} | {row.level} | {text} | {shown or 'none'} |"
+
+
+def main(arguments: list[str]) -> int:
+    """Write the page, or list what no test names; return the exit code."""
+    rows = requirements(LIST.read_text(encoding="utf-8"))
+    tests = named(ROOT / "tests")
+    if "--missing" in arguments:
+        for row in rows:
+            if row.id not in tests:
+                print(f"{row.id} | {row.section} | {row.level} | {row.text}")
+        return 0
+    PAGE.write_text(page(rows, tests), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
