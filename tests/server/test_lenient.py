@@ -13,7 +13,7 @@ from msgspec import Meta
 
 from interlock import Client, Context, Server
 from interlock.schema import compile
-from interlock.server.lenient import mended
+from interlock.server.lenient import coerced
 from interlock.server.signature import ArgumentsError, Signature, signature_of
 
 
@@ -166,7 +166,7 @@ def test_what_a_schema_allows_is_left_as_it_is(annotation: Any, value: Any) -> N
     root = taking(annotation).schema
     schema = root["properties"]["x"]
     if compile({**schema, "$defs": root.get("$defs", {})}).is_valid(value):
-        assert mended(value, schema, root) == value
+        assert coerced(value, schema, root) == value
 
 
 @given(VALUES)
@@ -182,10 +182,10 @@ def test_a_string_parameter_gets_what_was_sent_or_nothing(value: Any) -> None:
 def test_any_schema_at_all_is_looked_at_without_an_exception(value: Any, schema: Any) -> None:
     """An author's own schema may hold anything, references to itself among them."""
     root = {"$defs": {"a": {"$ref": "#/$defs/a"}, "b": schema}}
-    mended(value, schema, root)
+    coerced(value, schema, root)
     for name in ("a", "b", "c"):
-        mended(value, {"$ref": f"#/$defs/{name}"}, root)
-        mended(value, {"anyOf": [{"$ref": f"#/$defs/{name}"}, {"type": ["integer", 5]}]}, root)
+        coerced(value, {"$ref": f"#/$defs/{name}"}, root)
+        coerced(value, {"anyOf": [{"$ref": f"#/$defs/{name}"}, {"type": ["integer", 5]}]}, root)
 
 
 def test_a_tool_may_differ_from_its_server() -> None:

@@ -53,8 +53,8 @@ def test_any_bytes_at_all_are_scanned_without_an_exception(frame: bytes) -> None
     for piece in split(frame):
         assert piece
         assert piece in frame
-    mended = without_lone_surrogates(frame)
-    assert mended is None or mended != frame
+    repaired = without_lone_surrogates(frame)
+    assert repaired is None or repaired != frame
 
 
 @given(st.lists(VALUES.filter(lambda value: value is not None), min_size=1))
@@ -87,11 +87,13 @@ def test_a_scan_ends_early_where_there_is_too_much_to_look_at(frame: bytes) -> N
     assert len(split(frame)) < 100_000
 
 
-@pytest.mark.parametrize("size, mended", [(10, True), (4 * 1024 * 1024, False)])
-def test_lone_surrogates_are_replaced_in_messages_of_a_usual_size(size: int, mended: bool) -> None:
+@pytest.mark.parametrize("size, repaired", [(10, True), (4 * 1024 * 1024, False)])
+def test_lone_surrogates_are_replaced_in_messages_of_a_usual_size(
+    size: int, repaired: bool
+) -> None:
     """Larger ones are left alone; the strict decoder refuses them."""
     frame = b'"' + b"a" * size + rb'\ud800"'
-    assert (without_lone_surrogates(frame) is not None) is mended
+    assert (without_lone_surrogates(frame) is not None) is repaired
 
 
 def test_a_batch_that_was_cut_off_is_split_as_far_as_it_goes() -> None:

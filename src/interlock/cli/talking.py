@@ -36,7 +36,7 @@ class Talk(Struct):
         reach: Makes the transport.
         answers: What is answered to the server's questions.
         timeout: In seconds; None for the client's own.
-        withheld: Variables of ours that a server which was started has not got.
+        withheld: Our variables that a started server did not get.
         sampling: What is answered where it asks for a model.
     """
 
@@ -169,7 +169,7 @@ def variables_hint(last_words: str, withheld: frozenset[str]) -> str:
 
     Args:
         last_words: What the server wrote to stderr.
-        withheld: The names of our variables that it has not got.
+        withheld: The names of our variables that it did not get.
     """
     named = sorted({word for word in _VARIABLE.findall(last_words) if word in withheld})
     if not named:

@@ -280,9 +280,9 @@ def _judge_body(rules: Rules, identity: Identity, headers: Headers, body: Frame)
         request = identity.read_request(body)
         meta = take_meta(request.params)
     except (Malformed, *READ_ERRORS):
-        mended = without_lone_surrogates(body)
-        if mended is not None:  # so that its names are compared with the headers as they are read
-            return _judge_body(rules, identity, headers, mended)
+        repaired = without_lone_surrogates(body)
+        if repaired is not None:  # so that its names are compared with the headers as they are read
+            return _judge_body(rules, identity, headers, repaired)
         return _judge_unread(rules, identity, headers, said, body)
     if meta.protocol_version is None and (said is None or said in HANDSHAKE_REVISIONS):
         return (

@@ -34,7 +34,7 @@ _WORDS: Mapping[str, tuple[str, Any]] = {
 }
 
 
-def mended(value: Any, schema: Any, root: Mapping[str, Any], *, strings: bool = True) -> Any:
+def coerced(value: Any, schema: Any, root: Mapping[str, Any], *, strings: bool = True) -> Any:
     """The value with what surely was meant in the place of what its schema does not allow; else the value itself.
 
     A string is read as a number, a boolean, null, a list or an object, where the schema allows that and allows no string
@@ -47,10 +47,10 @@ def mended(value: Any, schema: Any, root: Mapping[str, Any], *, strings: bool = 
         root: The whole schema, for its `$defs`.
         strings: Whether strings are looked into.
     """
-    return _mended(value, schema, root, strings, _DEEPEST)
+    return _coerced(value, schema, root, strings, _DEEPEST)
 
 
-def _mended(value: Any, schema: Any, root: Mapping[str, Any], strings: bool, left: int) -> Any:
+def _coerced(value: Any, schema: Any, root: Mapping[str, Any], strings: bool, left: int) -> Any:
     if left == 0:
         return value
     if isinstance(value, str) and strings:
@@ -78,7 +78,7 @@ def _object(
     properties = schema.get("properties", {})
     others = schema.get("additionalProperties", True)
     return {
-        key: _mended(item, properties.get(key, others), root, strings, left - 1)
+        key: _coerced(item, properties.get(key, others), root, strings, left - 1)
         for key, item in value.items()
     }
 
@@ -89,7 +89,7 @@ def _list(
     first = schema.get("prefixItems", ())
     others = schema.get("items", True)
     return [
-        _mended(item, first[n] if n < len(first) else others, root, strings, left - 1)
+        _coerced(item, first[n] if n < len(first) else others, root, strings, left - 1)
         for n, item in enumerate(value)
     ]
 

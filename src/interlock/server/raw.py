@@ -11,7 +11,7 @@ from msgspec import Raw
 from .. import types as t
 from ..schema import SchemaError, compile
 from .hints import hints_of, signature_with_text
-from .lenient import mended
+from .lenient import coerced
 from .signature import MOST_MENDED, ArgumentsError, is_context
 
 
@@ -64,7 +64,7 @@ class RawSignature:
             raise ArgumentsError("the arguments are not valid JSON") from None
         violations = self._validator.check(arguments)
         if violations and self.lenient and len(bytes(raw)) <= MOST_MENDED:
-            meant = mended(arguments, self.schema, self.schema)
+            meant = coerced(arguments, self.schema, self.schema)
             if meant != arguments:
                 arguments = meant
                 violations = self._validator.check(arguments)

@@ -125,7 +125,7 @@ class Signature:
         return values
 
     def _second_look(self, raw: bytes | Raw) -> dict[str, Any]:
-        """What the strict reading refused: mended where that leaves no doubt, else all that is wrong with it."""
+        """What the strict reading refused: coerced where that leaves no doubt, else all that is wrong with it."""
         try:
             pieces = _decode_slices(raw)
         except READ_ERRORS as bad:
@@ -133,16 +133,16 @@ class Signature:
                 pieces = {}
             else:
                 raise ArgumentsError(_not_an_object(bad)) from None
-        mended = {name: self._mended(name, piece) for name, piece in pieces.items()}
-        if not pieces or any(mended[name] is not pieces[name] for name in pieces):
+        coerced = {name: self._coerced(name, piece) for name, piece in pieces.items()}
+        if not pieces or any(coerced[name] is not pieces[name] for name in pieces):
             try:
-                data = _encode(mended)
+                data = _encode(coerced)
                 return self._finished(asdict(self._read(data)), data)
             except _ERRORS:
                 pass
-        raise ArgumentsError(*self._problems(mended)) from None
+        raise ArgumentsError(*self._problems(coerced)) from None
 
-    def _mended(self, name: str, piece: Raw) -> Raw:
+    def _coerced(self, name: str, piece: Raw) -> Raw:
         """An argument as it was surely meant, where it does not fit as it stands."""
         guise = self._guise(name)
         if guise is None or _complaint(guise, piece) is None:
@@ -150,15 +150,15 @@ class Signature:
         schema = self.schema.get("properties", {}).get(name, self.schema["additionalProperties"])
         try:
             value = _decode_json(piece)
-            meant = lenient.mended(value, schema, self.schema, strings=self.lenient)
-            mended = Raw(_encode(meant))
+            meant = lenient.coerced(value, schema, self.schema, strings=self.lenient)
+            coerced = Raw(_encode(meant))
         except READ_ERRORS:
             return piece
-        complaint = _complaint(guise, mended)
+        complaint = _complaint(guise, coerced)
         # What is wrong is told of what was meant, and not of the string around it.
         if complaint and meant is value and not any(path for path, _ in complaint):
             return piece
-        return mended
+        return coerced
 
     def _guise(self, name: str) -> Guise | Foreign | None:
         parameter = self._parameters.get(name)

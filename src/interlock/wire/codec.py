@@ -55,8 +55,8 @@ def _decode_sheltered(
         raise Malformed(t.INVALID_PARAMS, str(bad)) from None
     try:
         data = _decode_json(raw)
-        mended = _mend_capabilities(data, kind)
-        if not _shelter(data, 0) and not mended:
+        repaired = _repair_capabilities(data, kind)
+        if not _shelter(data, 0) and not repaired:
             raise Malformed(t.INVALID_PARAMS, str(bad)) from None
         return decoder(_encode(data))
     except READ_ERRORS as still:
@@ -71,7 +71,7 @@ _HOLD_CAPABILITIES = (
 )
 
 
-def _mend_capabilities(data: Any, kind: Any) -> bool:
+def _repair_capabilities(data: Any, kind: Any) -> bool:
     """Write capabilities that are `true` as `{}`, and leave out those that are `false`.
 
     Returns:

@@ -135,10 +135,10 @@ def open_envelope(frame: Frame) -> Envelope:
     except msgspec.ValidationError as bad:
         raise _explained(frame, str(bad)) from None
     except READ_ERRORS as bad:
-        mended = salvage.without_lone_surrogates(frame)
-        if mended is None:
+        repaired = salvage.without_lone_surrogates(frame)
+        if repaired is None:
             raise _unreadable(frame, bad) from None
-    envelope = open_envelope(mended)
+    envelope = open_envelope(repaired)
     if isinstance(envelope.id, str) and salvage.trace(frame).id is None:
         raise Malformed(PARSE_ERROR, "Parse error: the id holds half a surrogate pair")
     return envelope
@@ -225,9 +225,9 @@ def open_batch(frame: Frame) -> list[Frame]:
     try:
         messages = [bytes(message) for message in _batch(frame)]
     except READ_ERRORS as bad:
-        mended = salvage.without_lone_surrogates(frame)
-        if mended is not None:
-            return open_batch(mended)
+        repaired = salvage.without_lone_surrogates(frame)
+        if repaired is not None:
+            return open_batch(repaired)
         what = _what_is_wrong(frame, bad)
         raise Malformed(PARSE_ERROR, f"Parse error: the batch is not valid JSON: {what}") from None
     if not messages:

@@ -14,7 +14,7 @@ from ..types.base import RequestId
 
 _MOST_STEPS = 200_000  # brackets and members looked at in one message: about 0.2 seconds
 _MEMBER = 10  # steps that a member costs
-_MOST_MENDED = 4 * 1024 * 1024  # bytes in which lone surrogates are looked for
+_MOST_REPAIRED = 4 * 1024 * 1024  # bytes in which lone surrogates are looked for
 _MOST_ESCAPES = 200_000  # of those that matter here, in one message: about 0.1 seconds
 _LONGEST_NAME = 4096  # bytes of a member's name or of an id; nobody needs longer ones
 _REPLACEMENT = rb"\ufffd"
@@ -100,10 +100,10 @@ def without_lone_surrogates(frame: bytes) -> bytes | None:
     text can hold them. Messages of more than 4 MiB, and what follows
     200,000 escapes, are left as they are.
     """
-    if len(frame) > _MOST_MENDED or (rb"\ud" not in frame and rb"\uD" not in frame):
+    if len(frame) > _MOST_REPAIRED or (rb"\ud" not in frame and rb"\uD" not in frame):
         return None
-    mended = _surrogates(_replaced, frame, _MOST_ESCAPES)
-    return None if mended == frame else mended
+    repaired = _surrogates(_replaced, frame, _MOST_ESCAPES)
+    return None if repaired == frame else repaired
 
 
 def without_surrogates(value: Any, enc_hook: Callable[[Any], Any] | None = None) -> Any:
