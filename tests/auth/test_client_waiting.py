@@ -228,7 +228,7 @@ async def test_a_person_may_take_longer_than_any_request(
     monkeypatch.setattr(loop, "time", lambda: real() + ahead)
     world = World(revision=revision)
     person = patient(world)
-    c = client(world, login(world, person), timeout=30.0, probe_timeout=5.0)
+    c = client(world, login(world, person), timeout=900.0, probe_timeout=900.0)
     opening = asyncio.create_task(c.open())
     await person.asked.acquire()
     ahead += 3600.0

@@ -139,7 +139,7 @@ async def ask(frame: Any, method: str, **params: Any) -> Any:
 
 async def until(frame: Any, condition: str) -> None:
     """Wait until something holds in the app. Its policy forbids what Playwright would wait with."""
-    async with asyncio.timeout(8):
+    async with asyncio.timeout(60):  # only a guard against waiting for ever
         while not await frame.evaluate(condition):
             await frame.evaluate("new Promise(requestAnimationFrame)")
 
@@ -536,7 +536,7 @@ async def test_an_app_does_not_get_what_is_typed_elsewhere(chromium: Any) -> Non
         await frame.evaluate(
             "() => { field.value = ''; field.blur(); setInterval(() => { field.focus(); window.focus() }, 5) }"
         )
-        async with asyncio.timeout(8):
+        async with asyncio.timeout(60):  # only a guard against waiting for ever
             while not await page.get_by_text("it took the focus").count():
                 await field.focus()
                 await page.keyboard.type("x")
