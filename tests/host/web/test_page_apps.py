@@ -170,8 +170,10 @@ async def test_an_app_shows_its_call_and_calls_with_approval(chromium: Any) -> N
         assert (await page.locator(".app-place").bounding_box())["height"] < 300
         await shot(page, "app")
         await app_of(page).get_by_role("button", name="Roll again").click()
-        await page.locator("[data-question]", has_text="An app").wait_for()
-        await page.locator("[data-question] button:not([disabled])", has_text="Allow once").click()
+        question = page.locator("[data-question]", has_text="An app")
+        await question.wait_for()
+        await question.scroll_into_view_if_needed()  # as long as it is out of view, it is not seen
+        await question.locator("button:not([disabled])", has_text="Allow once").click()
         await (
             app_of(page)
             .get_by_role("button", name="Roll again")
