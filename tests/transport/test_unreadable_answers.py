@@ -34,7 +34,10 @@ DISCOVERED = {
 # What stands in the place of %s within the answer to a call, and the words of the error.
 UNREADABLE: dict[str, tuple[str, str]] = {
     "NaN": ('{"content":[],"structuredContent":{"x":NaN}}', "NaN and Infinity are no JSON"),
-    "deep nesting": ('{"content":[],"_meta":{"x":%s}}' % ("[" * 3000 + "]" * 3000), "too deeply"),
+    "deep nesting": (
+        '{"content":[],"_meta":{"x":%s}}' % ("[" * 20_000 + "]" * 20_000),
+        "too deeply",
+    ),
     "half an object": ('{"content":[', "not valid JSON"),
     "a bad escape": (r'{"content":[{"type":"text","text":"\q"}]}', "not valid JSON"),
     "no content": ('{"content":5}', "Expected `array`"),
