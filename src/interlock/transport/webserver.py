@@ -19,6 +19,10 @@ log = limited("interlock.server")
 
 _BACKLOG = 2048
 _LINGER = 0.1  # seconds at the end in which requests on connections that are there already are served as ever
+_FIRST_REQUEST = (
+    1.0  # seconds, at most, in which the first request on such a connection is waited for
+)
+_LOOK = 0.01  # seconds between two looks whether it has come
 
 
 MISSING = "HTTP needs uvicorn and httptools: pip install 'interlock[http]'"
@@ -115,6 +119,7 @@ async def serve_http(
         for each in waiting:
             await asyncio.get_running_loop().connect_accepted_socket(make, each)
         await asyncio.sleep(min(_LINGER, grace))
+        await _first_requests(server, min(_FIRST_REQUEST, grace))
         await app.drain(grace)
         await server.shutdown(sockets=[sock])
     finally:
@@ -131,6 +136,23 @@ def _let_in(sock: socket.socket) -> list[socket.socket]:
             found.append(sock.accept()[0])
             found[-1].setblocking(False)
     return found
+
+
+async def _first_requests(server: uvicorn.Server, seconds: float) -> None:
+    """Wait until each connection has had a request, for so long at most.
+
+    A client that was let in a moment ago is about to ask. It would take a connection that is closed
+    without an answer for a failure; a client whose connection was used before may ask elsewhere.
+    """
+    loop = asyncio.get_running_loop()
+    end = loop.time() + seconds
+    while loop.time() < end and any(map(_is_new, server.server_state.connections)):  # noqa: ASYNC110 - uvicorn tells nobody of a first request
+        await asyncio.sleep(_LOOK)
+
+
+def _is_new(connection: Any) -> bool:
+    """Whether a connection, of our own class, has had no request yet."""
+    return connection.cycle is None
 
 
 async def _watch(server: uvicorn.Server, pause: float) -> None:
