@@ -11,8 +11,8 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from interlock import types as t
-from interlock.asking import Rounds
 from interlock.exchange import AnyResult, Caller, Exchange, Principal
+from interlock.input_required import SuspendedCalls
 from interlock.wire.revisions import NEWEST
 from interlock.wire.seal import Seal
 
@@ -106,7 +106,7 @@ class Retries:
 
     def __init__(
         self,
-        rounds: Rounds,
+        rounds: SuspendedCalls,
         body: Callable[[Exchange], Awaitable[Any]],
         *,
         arguments: Any = None,
@@ -149,7 +149,7 @@ class Retries:
 
 
 def rounds(
-    *, park: bool = True, keys: tuple[bytes, ...] = (KEY,), seconds: float = 900.0, **more: Any
-) -> Rounds:
+    *, suspend: bool = True, keys: tuple[bytes, ...] = (KEY,), seconds: float = 900.0, **more: Any
+) -> SuspendedCalls:
     """What a server has: with the same keys two of them stand for two workers, or one before and after a restart."""
-    return Rounds(Seal(list(keys), seconds=seconds), park=park, **more)
+    return SuspendedCalls(Seal(list(keys), seconds=seconds), suspend=suspend, **more)

@@ -12,7 +12,7 @@ import pytest
 
 from interlock.logs import JsonLine, RateLimit, limited
 
-ROOMS = ("asking.py", "client", "protocol", "server", "store", "tasks", "transport", "auth")
+ROOMS = ("input_required.py", "client", "protocol", "server", "store", "tasks", "transport", "auth")
 
 
 class Clock:

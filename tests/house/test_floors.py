@@ -36,12 +36,12 @@ BREACHES = {
         "client (floor 5) imports upward, interlock (floor 8)",
     ),
     "relative": (
-        {"wire/codec.py": "from ..asking import Asker\n", "asking.py": ""},
-        "wire (floor 1) imports upward, interlock.asking",
+        {"wire/codec.py": "from ..input_required import Asker\n", "input_required.py": ""},
+        "wire (floor 1) imports upward, interlock.input_required",
     ),
     "relative, a module": (
-        {"wire/codec.py": "from .. import asking\n", "asking.py": ""},
-        "wire (floor 1) imports upward, interlock.asking",
+        {"wire/codec.py": "from .. import input_required\n", "input_required.py": ""},
+        "wire (floor 1) imports upward, interlock.input_required",
     ),
     "for type checking": (
         {

@@ -14,12 +14,15 @@ from tests.seeds.travel import server
 REVISIONS = ["2026-07-28", "2025-11-25", "2025-06-18"]
 
 
-@pytest.fixture(params=["parked", "replayed"])
+@pytest.fixture(params=["suspended", "replayed"])
 def way(request: pytest.FixtureRequest) -> Iterator[str]:
     """Whether a tool that asks waits where it stands, or is run again with the answers."""
-    before, server.rounds.park = server.rounds.park, request.param == "parked"
+    before, server.suspended_calls.suspend = (
+        server.suspended_calls.suspend,
+        request.param == "suspended",
+    )
     yield request.param
-    server.rounds.park = before
+    server.suspended_calls.suspend = before
 
 
 @pytest.fixture(params=REVISIONS)

@@ -320,13 +320,13 @@ KEY, OLDER_KEY = b"k" * 16, b"o" * 16
 
 
 @pytest.mark.parametrize(
-    "park, other_park", [(True, True), (True, False), (False, True), (False, False)]
+    "suspend, other_suspend", [(True, True), (True, False), (False, True), (False, False)]
 )
-async def test_a_call_that_another_worker_goes_on_with(park: bool, other_park: bool):
-    """Parked on one server, resumed on another with the same key: there it runs again from the top, with the answers (`MRT-07`)."""
+async def test_a_call_that_another_worker_goes_on_with(suspend: bool, other_suspend: bool):
+    """Suspended on one server, resumed on another with the same key: there it runs again from the top, with the answers (`MRT-07`)."""
     (one, seen), (other, seen_by_other) = (
-        asking(state_keys=[KEY], park=park),
-        asking(state_keys=[KEY], park=other_park),
+        asking(state_keys=[KEY], suspend=suspend),
+        asking(state_keys=[KEY], suspend=other_suspend),
     )
     first, second = await Peer.of(one), await Peer.of(other)
     asked = (await book(first))["result"]
@@ -548,12 +548,12 @@ async def test_closing_a_server_ends_what_is_open():
     ):
         peer = await Peer.of(server)
         assert "inputRequests" in (await book(peer))["result"]
-        assert (len(server.rounds), len(server.listeners)) == (1, 1)
+        assert (len(server.suspended_calls), len(server.listeners)) == (1, 1)
         await server.aclose()
         async with asyncio.timeout(30):
             with pytest.raises(StopAsyncIteration):
                 await anext(changes)
-        assert (len(server.rounds), len(server.listeners)) == (0, 0)
+        assert (len(server.suspended_calls), len(server.listeners)) == (0, 0)
         assert (await client.call_tool("work")).text == "done"
         await peer.aclose()
 

@@ -551,7 +551,7 @@ async def test_groups_in_prompts_and_resources():
         await read(server, "docs://b")
 
 
-@pytest.mark.parametrize("park", [True, False])
+@pytest.mark.parametrize("suspend", [True, False])
 @pytest.mark.parametrize("feature", ["tool", "prompt"])
 @pytest.mark.parametrize(
     "error, words",
@@ -561,10 +561,10 @@ async def test_groups_in_prompts_and_resources():
     ],
 )
 async def test_a_group_that_asks_and_fails_at_once(
-    park: bool, feature: str, error: Exception, words: str, caplog: pytest.LogCaptureFixture
+    suspend: bool, feature: str, error: Exception, words: str, caplog: pytest.LogCaptureFixture
 ):
-    """One task asks while another fails: the call fails, parked or replayed alike, and the log has it once."""
-    server = Server("calling", park=park)
+    """One task asks while another fails: the call fails, suspended or replayed alike, and the log has it once."""
+    server = Server("calling", suspend=suspend)
 
     async def work(ctx: Context) -> str:
         async with asyncio.TaskGroup() as group:

@@ -237,10 +237,10 @@ async def test_reading_a_resource_of_the_server():
 
 
 @BOTH_ERAS
-@pytest.mark.parametrize("park", [True, False])
-async def test_a_resource_that_asks_asks_through_the_tool(revision: str, park: bool):
+@pytest.mark.parametrize("suspend", [True, False])
+async def test_a_resource_that_asks_asks_through_the_tool(revision: str, suspend: bool):
     """Its question travels as one of the call's own, in both eras, and nothing is left behind (`RES-16`)."""
-    server = Server("reading", park=park)
+    server = Server("reading", suspend=suspend)
 
     @server.resource("docs://secret")
     async def secret(ctx: Context) -> str:
@@ -257,7 +257,7 @@ async def test_a_resource_that_asks_asks_through_the_tool(revision: str, park: b
         server, revision=revision, elicit=lambda params: answers[params.message]
     ) as client:
         assert (await client.call_tool("look")).text == "Ali: The word is sesame."
-        assert len(server.rounds) == 0
+        assert len(server.suspended_calls) == 0
 
 
 async def test_a_resource_that_asks_by_hand():
@@ -365,7 +365,7 @@ async def test_a_thread_that_waits_is_woken_when_nobody_wants_the_answer(revisio
         await asyncio.gather(waiting, return_exceptions=True)
         if revision == NEWEST:
             await (
-                server.rounds.aclose()
+                server.suspended_calls.aclose()
             )  # what waits for an answer may wait long; here its time is over
         assert (await client.call_tool("other")).text == "done"  # in the only thread there is
         assert await asyncio.to_thread(woken.wait, 30)
@@ -405,10 +405,10 @@ async def test_a_thread_that_begins_to_wait_too_late():
 # What happens once.
 
 
-@pytest.mark.parametrize("park", [True, False])
-async def test_once(park: bool):
+@pytest.mark.parametrize("suspend", [True, False])
+async def test_once(suspend: bool):
     """Plain or async, with arguments; done once, though the tool runs again from the top (`MRT-24`)."""
-    server = Server("once", park=park)
+    server = Server("once", suspend=suspend)
     done: list[str] = []
     runs: list[int] = []
 
@@ -432,7 +432,7 @@ async def test_once(park: bool):
     async with Client(server, elicit=lambda params: {"value": "x"}) as client:
         assert (await client.call_tool("buy")).text == "1 posted"
     assert done == ["visa 5", "ticket"]
-    assert len(runs) == (1 if park else 3)
+    assert len(runs) == (1 if suspend else 3)
 
 
 async def test_what_fails_once_is_tried_again():

@@ -593,9 +593,9 @@ def test_the_error() -> None:
 # -- questions -----------------------------------------------------------------------------------------------------------------
 
 
-def asking(park: bool) -> tuple[Server, list[str]]:
+def asking(suspend: bool) -> tuple[Server, list[str]]:
     """A server with a tool that asks, does something once, asks for a scope, and says what it was told; and what it did."""
-    server = Server("asking", park=park, state_keys=[b"k" * 32])
+    server = Server("asking", suspend=suspend, state_keys=[b"k" * 32])
     done: list[str] = []
 
     @server.tool
@@ -636,11 +636,11 @@ class Hand:
         )
 
 
-@pytest.mark.parametrize("park", [True, False], ids=["parked", "replayed"])
-async def test_the_questions_of_one_principal_are_not_answered_by_another(park: bool) -> None:
+@pytest.mark.parametrize("suspend", [True, False], ids=["suspended", "replayed"])
+async def test_the_questions_of_one_principal_are_not_answered_by_another(suspend: bool) -> None:
     """Neither by another person, nor by another program or at another issuer, nor by nobody; what was asked stays open for whom it was
     asked (`SEC-04`, `SEC-05`)."""
-    server, done = asking(park)
+    server, done = asking(suspend)
     hand = Hand(server)
     first = await hand.ask(who("pay"), retry(None, None, []))
     come_back = retry(first.request_state, first.input_requests, [41])
@@ -660,11 +660,11 @@ async def test_the_questions_of_one_principal_are_not_answered_by_another(park: 
     await server.aclose()
 
 
-@pytest.mark.parametrize("park", [True, False], ids=["parked", "replayed"])
-async def test_a_call_goes_on_with_the_scopes_that_it_lacked(park: bool) -> None:
+@pytest.mark.parametrize("suspend", [True, False], ids=["suspended", "replayed"])
+async def test_a_call_goes_on_with_the_scopes_that_it_lacked(suspend: bool) -> None:
     """The same retry, with a token that may do more, is no repetition: the call goes on, its person is not asked again, and a tool that
     waited did nothing twice (2026-07-28, "Step-Up Authorization Flow")."""
-    server, done = asking(park)
+    server, done = asking(suspend)
     hand = Hand(server)
     first = await hand.ask(who(), retry(None, None, []))
     come_back = retry(first.request_state, first.input_requests, [41])
@@ -672,7 +672,7 @@ async def test_a_call_goes_on_with_the_scopes_that_it_lacked(park: bool) -> None
         with pytest.raises(McpError) as caught:
             await hand.ask(who(), come_back)
         assert refused(caught.value) == {"pay"}
-    if park:
+    if suspend:
         one, two = await asyncio.gather(
             hand.ask(who("pay"), come_back), hand.ask(who("pay"), come_back)
         )
@@ -685,10 +685,10 @@ async def test_a_call_goes_on_with_the_scopes_that_it_lacked(park: bool) -> None
     await server.aclose()
 
 
-@pytest.mark.parametrize("park", [True, False], ids=["parked", "replayed"])
-async def test_a_call_goes_on_with_the_token_that_it_comes_back_with(park: bool) -> None:
+@pytest.mark.parametrize("suspend", [True, False], ids=["suspended", "replayed"])
+async def test_a_call_goes_on_with_the_token_that_it_comes_back_with(suspend: bool) -> None:
     """Scopes are those of the token that a retry brings, not of the one that the call began with: fewer are fewer."""
-    server, _ = asking(park)
+    server, _ = asking(suspend)
     hand = Hand(server)
     first = await hand.ask(who("pay"), retry(None, None, []))
     with pytest.raises(McpError) as caught:

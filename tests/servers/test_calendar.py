@@ -342,7 +342,9 @@ async def test_deleting_asks(server: Server, folder: Path, way: Way) -> None:
     before = bytes_of(folder)
     asks = way.revision >= "2025-06-18"
     answers = ScriptedAnswers(elicit=[False, None, {"confirm": False}, {"confirm": True}])
-    async with connect(server, revision=way.revision, park=way.park, answers=answers) as client:
+    async with connect(
+        server, revision=way.revision, suspend=way.suspend, answers=answers
+    ) as client:
         for _ in range(3):
             assert (await client.call_tool("delete_event", {"event": event})).is_error
             assert bytes_of(folder) == before

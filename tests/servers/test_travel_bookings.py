@@ -37,7 +37,7 @@ from tests.servers.travel_desk import (
 
 ASKING = pytest.mark.parametrize(
     "interlock_way",
-    ["2025-06-18", "2025-11-25", "2026-07-28-parked", "2026-07-28-replayed"],
+    ["2025-06-18", "2025-11-25", "2026-07-28-suspended", "2026-07-28-replayed"],
     indirect=True,
 )
 NOT_ASKING = ["2024-11-05", "2025-03-26"]
@@ -377,14 +377,14 @@ def accepted(key: str, content: dict[str, Any]) -> dict[str, Raw]:
     return {key: Raw(msgspec.json.encode({"action": "accept", "content": content}))}
 
 
-@pytest.mark.parametrize("park", [True, False], ids=["parked", "replayed"])
+@pytest.mark.parametrize("suspend", [True, False], ids=["suspended", "replayed"])
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["one server", "two servers"])
 async def test_a_retry_that_comes_twice(
-    path: Path, monkeypatch: pytest.MonkeyPatch, park: bool, elsewhere: bool
+    path: Path, monkeypatch: pytest.MonkeyPatch, suspend: bool, elsewhere: bool
 ) -> None:
     """The last round sent twice, also at once and to two workers that know nothing of each other, books once (`MRT-24`, `MRT-09`)."""
     monkeypatch.setenv("INTERLOCK_STATE_KEY", "00" * 32)
-    one, other = travel_server(path, park=park), travel_server(path, park=park)
+    one, other = travel_server(path, suspend=suspend), travel_server(path, suspend=suspend)
     async with (
         Client(one, answers=person()) as first,
         Client(other if elsewhere else one, answers=person()) as second,

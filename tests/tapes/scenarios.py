@@ -24,7 +24,7 @@ class Scenario:
     drive: Drive
     since: str = REVISIONS[0]
     until: str = REVISIONS[-1]
-    park: bool = True
+    suspend: bool = True
     answers: Callable[[], ScriptedAnswers | None] = lambda: None
     options: dict[str, Any] = field(default_factory=dict)
 

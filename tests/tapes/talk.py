@@ -146,7 +146,7 @@ def asking_server(revision: str) -> Server:
 def replaying_server(revision: str) -> Server:
     """The same, running again from the top instead of waiting."""
     server = asking_server(revision)
-    server.rounds.park = False
+    server.suspended_calls.suspend = False
     return server
 
 
@@ -170,7 +170,7 @@ scenario(
     until=R4,
 )(book)
 scenario(
-    "elicitation-parked",
+    "elicitation-suspended",
     "Forms in rounds, while the tool waits.",
     asking_server,
     answers=booking,

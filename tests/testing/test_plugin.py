@@ -46,7 +46,7 @@ def test_a_client_in_every_way(project: pytest.Pytester):
         async def test_ways(server, interlock_client, interlock_way):
             async with interlock_client(server, elicit=lambda params: {"value": "Dr."}) as client:
                 assert client.revision == interlock_way.revision
-                assert server.rounds.park == interlock_way.park
+                assert server.suspended_calls.suspend == interlock_way.suspend
                 assert (await client.call_tool("greet", {"name": "Ada"})).text == "Hello, Dr. Ada!"
 
         async def test_newest(server, interlock_client):
@@ -58,7 +58,7 @@ def test_a_client_in_every_way(project: pytest.Pytester):
     result.stdout.fnmatch_lines(
         [
             "*test_ways?2025-11-25?*",
-            "*test_ways?2026-07-28-parked?*",
+            "*test_ways?2026-07-28-suspended?*",
             "*test_ways?2026-07-28-replayed?*",
         ]
     )

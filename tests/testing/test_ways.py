@@ -44,7 +44,7 @@ async def test_every_way_gets_through(this: Way):
     if this.revision < R3:
         assert result.is_error
         return
-    assert result.text == f"7 False {1 if this.park or this.revision < NEWEST else 3}"
+    assert result.text == f"7 False {1 if this.suspend or this.revision < NEWEST else 3}"
     assert answers.messages == ["Which seat?", "Sure?"]
     answers.check()
 
@@ -52,10 +52,10 @@ async def test_every_way_gets_through(this: Way):
 async def test_a_way_is_for_the_block_only():
     """The server is as it was once the block has ended."""
     server = make_server()
-    wall = server.rounds.wall
-    async with connect(server, park=False, clock=Clock()):
-        assert (server.rounds.park, server.rounds.wall) != (True, wall)
-    assert (server.rounds.park, server.rounds.wall) == (True, wall)
+    wall = server.suspended_calls.wall
+    async with connect(server, suspend=False, clock=Clock()):
+        assert (server.suspended_calls.suspend, server.suspended_calls.wall) != (True, wall)
+    assert (server.suspended_calls.suspend, server.suspended_calls.wall) == (True, wall)
 
 
 def test_ways_have_names():

@@ -182,5 +182,5 @@ async def checks(server: Server) -> None:
     await check_client_transport(road)
     await check_change_bus(bus)
     answers = ScriptedAnswers(elicit=[True, {"value": 1}, None], sample={"Why": "42"}, roots=["."])
-    async with connect(server, revision="2026-07-28", park=False, answers=answers) as client:
+    async with connect(server, revision="2026-07-28", suspend=False, answers=answers) as client:
         assert_type(client, Client)

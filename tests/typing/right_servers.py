@@ -61,7 +61,7 @@ def counting(handler: Handler) -> Handler:
 
 
 server = Server(
-    "typed", "1.0", lifespan=lifespan, middleware=[counting], instructions="Be kind.", park=False
+    "typed", "1.0", lifespan=lifespan, middleware=[counting], instructions="Be kind.", suspend=False
 )
 
 

@@ -30,16 +30,16 @@ class Place(NamedTuple):
 
     transport: str
     revision: str
-    park: bool
+    suspend: bool
 
     def __str__(self) -> str:
-        return f"{self.transport}-{self.revision}-{'parked' if self.park else 'replayed'}"
+        return f"{self.transport}-{self.revision}-{'suspended' if self.suspend else 'replayed'}"
 
 
 PLACES = [
-    Place(transport, revision, park)
+    Place(transport, revision, suspend)
     for revision in REVISIONS
-    for park in (True, False)
+    for suspend in (True, False)
     for transport in TRANSPORTS
     # The older transport of two endpoints has sessions and nothing else, so the newest revision cannot be spoken over it. Streamable
     # HTTP is younger than 2024-11-05, but that is spoken over it all the same, by our peers too.
@@ -71,7 +71,7 @@ class Cell:
 
     def __init__(self, place: Place) -> None:
         self.place = place
-        self.transport, self.revision, self.park = place
+        self.transport, self.revision, self.suspend = place
         self.handshake = self.revision in HANDSHAKE_REVISIONS
         self.closes = (
             self.transport == "http" and not self.handshake
@@ -91,10 +91,10 @@ class Cell:
     def road(self, tape: Tape) -> ClientTransport:
         """A new transport to a server of this cell's kind."""
         if self.transport == "memory":
-            return make_server(park=self.park).transport(tap=tape.hear)
+            return make_server(suspend=self.suspend).transport(tap=tape.hear)
         if self.transport in ("http", "sse"):
             return Http(self._serve(), tap=tape.hear, legacy_sse=self.transport == "sse")
-        arguments = [] if self.park else ["--replayed"]
+        arguments = [] if self.suspend else ["--replayed"]
         return Stdio(
             [sys.executable, "-m", "tests.wired.server", *arguments], cwd=TOP, tap=tape.hear
         )
@@ -102,7 +102,7 @@ class Cell:
     def _serve(self) -> str:
         """Serve a server of this cell's kind on a free port, until the cell is closed; its address."""
         legacy = self.transport == "sse"
-        app = make_server(park=self.park).http_app(
+        app = make_server(suspend=self.suspend).http_app(
             legacy_sse=legacy, limits=Limits(calls=MOST_CALLS)
         )
         sock = listening_socket("127.0.0.1", 0)

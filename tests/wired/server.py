@@ -36,8 +36,8 @@ def marking(handler: Handler) -> Handler:
     return handle
 
 
-def make_server(*, park: bool = True) -> Server:
-    """The server, fresh; `park` as for Server."""
+def make_server(*, suspend: bool = True) -> Server:
+    """The server, fresh; `suspend` as for Server."""
     server = Server(
         "wired",
         "1.2.3",
@@ -45,7 +45,7 @@ def make_server(*, park: bool = True) -> Server:
         instructions="Everything once.",
         lifespan=lifespan,
         middleware=[marking],
-        park=park,
+        suspend=suspend,
         page_size=7,
         asking_seconds=60,
         calls_per_peer=100,
@@ -66,4 +66,4 @@ def make_server(*, park: bool = True) -> Server:
 
 
 if __name__ == "__main__":
-    make_server(park="--replayed" not in sys.argv).run()
+    make_server(suspend="--replayed" not in sys.argv).run()

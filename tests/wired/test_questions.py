@@ -1,4 +1,4 @@
-"""Questions over every cell of the matrix: the same tool asks straight, parked or replayed, and never goes on without an answer."""
+"""Questions over every cell of the matrix: the same tool asks straight, suspended or replayed, and never goes on without an answer."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ async def test_telling_after_a_question(cell: Cell):
         await cell.client.set_log_level("info")
     assert result.text == "up"
     again = (
-        not cell.handshake and not cell.park
+        not cell.handshake and not cell.suspend
     )  # a replayed tool says again what it said before the question
     assert progress == ([1, 1, 2] if again else [1, 2])
     assert logged == (["before", "before", "after"] if again else ["before", "after"])
@@ -216,7 +216,7 @@ async def test_what_must_not_happen_twice(cell: Cell):
     result = await cell.client.call_tool(
         "charge", {"name": name}, asker=seats({"value": True}, {"value": True})
     )
-    replayed = not cell.handshake and not cell.park
+    replayed = not cell.handshake and not cell.suspend
     assert result.text == f"[1,1,{3 if replayed else 1}]"
 
 

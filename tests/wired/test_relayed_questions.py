@@ -33,14 +33,14 @@ async def order(dish: str, ctx: Context) -> str:
 def backend(revision: str, suspend: bool) -> Server:
     """A server that asks twice in one call."""
     made: dict[str, Any] = {}
-    exec(BACKEND.replace('"back"', f'"back", revisions={revision!r}, park={suspend}'), made)
+    exec(BACKEND.replace('"back"', f'"back", revisions={revision!r}, suspend={suspend}'), made)
     server: Server = made["server"]
     return server
 
 
 def front(revision: str, suspend: bool, target: Any, runs: list[str]) -> Server:
     """A server whose tool calls the other one, and asks its own caller what that one asks."""
-    server = Server("front", revisions=revision, park=suspend)
+    server = Server("front", revisions=revision, suspend=suspend)
 
     @server.tool
     async def order(dish: str, ctx: Context) -> str:
@@ -119,7 +119,7 @@ async def test_the_same_over_one_connection_to_a_child_process(
     script.write_text(textwrap.dedent(body) + "\nserver.run()\n")
     asked: list[str] = []
     current: list[Any] = []
-    server = Server("front", revisions=ahead, park=front_suspends)
+    server = Server("front", revisions=ahead, suspend=front_suspends)
     async with asyncio.timeout(4 * SECONDS):
         async with shared([sys.executable, str(script)], current) as inner:
 

@@ -267,12 +267,12 @@ async def test_the_state_of_another_principal():
                 )
 
 
-@pytest.mark.parametrize("park", [True, False], ids=["parked", "replayed"])
-async def test_expired_states(park: bool):
+@pytest.mark.parametrize("suspend", [True, False], ids=["suspended", "replayed"])
+async def test_expired_states(suspend: bool):
     """A state is good for as long as the server says, and no longer (`MRT-08`)."""
     clock = Clock()
     async with connect(
-        make_server(), revision=NEWEST, park=park, clock=clock, elicit=lambda params: True
+        make_server(), revision=NEWEST, suspend=suspend, clock=clock, elicit=lambda params: True
     ) as client:
         key, state = await asked(client, "book", {"day": "Monday"})
         clock.advance(61)
@@ -289,17 +289,17 @@ async def test_expired_states(park: bool):
         assert caught.value.code == t.INVALID_PARAMS
 
 
-@pytest.mark.parametrize("park", [True, False])
+@pytest.mark.parametrize("suspend", [True, False])
 @pytest.mark.parametrize(
     "name, version, good", [("shop", "2.0", True), ("shop", "1.0", True), ("other", "1.0", False)]
 )
 async def test_a_state_is_good_at_servers_of_the_same_name_only(
-    name: str, version: str, good: bool, park: bool
+    name: str, version: str, good: bool, suspend: bool
 ):
     """Several services of one machine may have the same key in their environment; what one confirmed is not for another."""
 
     def server(name: str, version: str) -> Server:
-        made = Server(name, version, state_keys=[b"k" * 32], park=park)
+        made = Server(name, version, state_keys=[b"k" * 32], suspend=suspend)
 
         @made.tool
         async def buy(ctx: Context) -> str:

@@ -29,7 +29,7 @@ def pids(cluster: Cluster, what: str) -> list[int]:
 async def test_a_retry_that_lands_at_another_worker_runs_the_tool_again_and_nothing_twice(
     workers: Cluster,
 ):
-    """Three rounds at three workers: what `ctx.once` did at the second is not done again at the third, though the call is parked elsewhere."""
+    """Three rounds at three workers: what `ctx.once` did at the second is not done again at the third, though the call is suspended elsewhere."""
     async with asyncio.timeout(30), Client(workers.url, revision=R5, elicit=answer) as client:
         for n in range(6):
             name = f"r{n} {id(client)}"

@@ -9,8 +9,8 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from .. import types as t
-from ..asking import Rounds
 from ..exchange import AnyResult, Caller, Exchange, Handler, Middleware, Principal, stack
+from ..input_required import SuspendedCalls
 from ..protocol.identity import Identity
 from ..transport.channel import Channel, Tap
 from ..transport.memory import Memory
@@ -51,7 +51,7 @@ class Server:
         concurrency, queue: how many calls run at once and how many more wait, over the whole server; None: no limit.
         calls_per_peer: how many requests one connection may have open.
         threads: at most how many threads plain functions get.
-        park: whether a tool that asks waits where it stands (else it is run again from the top with the answers).
+        suspend: whether a tool that asks waits where it stands (else it is run again from the top with the answers).
         asking_seconds: how long a question may stay open in the stateless era.
         state_keys: secrets (16 random bytes or more) that seal what travels through clients; the first seals. Several workers
             need the same; unset, the variable INTERLOCK_STATE_KEY (hexadecimal) is used, else a key of this process. Servers of
@@ -82,7 +82,7 @@ class Server:
         queue: int = 1000,
         calls_per_peer: int = DEFAULT_MOST_CALLS,
         threads: int = DEFAULT_THREADS,
-        park: bool = True,
+        suspend: bool = True,
         asking_seconds: float = 900.0,
         state_keys: Sequence[bytes] = (),
         bus: ChangeBus | None = None,
@@ -124,10 +124,10 @@ class Server:
         )
         self.prompts: Shelf[PromptFeature] = Shelf("prompt", lambda: self._changed("prompts"))
         self.listeners: set[Listener] = set()
-        self.rounds = Rounds(
+        self.suspended_calls = SuspendedCalls(
             Seal(list(state_keys) or [state_key()], seconds=asking_seconds),
             server=name,
-            park=park,
+            suspend=suspend,
         )
         self.completions = Completions(self)
         self._scopes: frozenset[str] | None = None
@@ -536,17 +536,17 @@ class Server:
         await self._lifespan.enter()
 
     async def leave(self) -> None:
-        """A peer has gone; with the last one go parked calls, threads and the lifespan."""
+        """A peer has gone; with the last one go suspended calls, threads and the lifespan."""
         if self._lifespan.users == 1:
             await self.aclose()
         await self._lifespan.leave()
 
     async def aclose(self) -> None:
-        """End every subscription in good order, give up parked calls and let the threads end."""
+        """End every subscription in good order, give up suspended calls and let the threads end."""
         for listener in list(self.listeners):
             listener.close()
         await asyncio.sleep(0)
-        await self.rounds.aclose()
+        await self.suspended_calls.aclose()
         self.handlers.close()
 
     def run(self, transport: str = "stdio", **options: Any) -> None:

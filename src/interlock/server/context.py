@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 import msgspec
 
 from .. import types as t
-from ..asking import missing_capability, required_capability
 from ..exchange import Caller, Exchange, HttpRequest, Principal
+from ..input_required import missing_capability, required_capability
 from ..types.lifecycle import LOGGING_LEVELS, LoggingLevel
 from ..wire.revisions import Era
 from .forms import form

@@ -13,8 +13,8 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from .. import types as t
-from ..asking import is_unwound
 from ..exchange import AnyResult, Caller, Exchange, Handler, RawResult
+from ..input_required import is_unwound
 from ..logs import limited
 from ..protocol.server import MOST_SUBSCRIPTIONS
 from ..protocol.sessions import SINCE
@@ -102,7 +102,7 @@ class Handlers:
         if tool.call.context is None:
             return await self._run_tool(tool, values, x)
         try:
-            return await self._server.rounds.carry(
+            return await self._server.suspended_calls.carry(
                 x, lambda inner: self._run_tool(tool, dict(values), inner)
             )
         except t.Unanswerable as bad:  # a question written by hand
@@ -280,7 +280,7 @@ class Handlers:
                 raise t.McpError(t.INTERNAL_ERROR, "Internal error")
             return result
         try:
-            return await self._server.rounds.carry(x, run)
+            return await self._server.suspended_calls.carry(x, run)
         except t.Unanswerable as bad:  # a question written by hand
             raise t.McpError(t.INVALID_REQUEST, str(bad)) from None
 

@@ -118,7 +118,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 async def _until_told(server: Server, work: Coroutine[Any, Any, None]) -> None:
-    """Do the work until it ends or a signal says so; then end subscriptions and parked calls in good order."""
+    """Do the work until it ends or a signal says so; then end subscriptions and suspended calls in good order."""
     loop = asyncio.get_running_loop()
     task = loop.create_task(work)
     signals = (signal.SIGINT, signal.SIGTERM) if sys.platform != "win32" else ()

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _WAY_NAMES = (
     "2025-11-25",
-    "2026-07-28-parked",
+    "2026-07-28-suspended",
     "2026-07-28-replayed",
 )  # those of WAYS, which would have to be imported
 _REPORTED = pytest.StashKey[list[str]]()
@@ -88,7 +88,7 @@ def interlock_client(request: pytest.FixtureRequest) -> Connect:
     given: dict[str, Any] = {}
     if "interlock_way" in request.fixturenames:
         chosen: Way = request.getfixturevalue("interlock_way")
-        given = {"revision": chosen.revision, "park": chosen.park}
+        given = {"revision": chosen.revision, "suspend": chosen.suspend}
     if "interlock_tape" in request.fixturenames:
         given["tape"] = request.getfixturevalue("interlock_tape")
 

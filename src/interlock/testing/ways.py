@@ -1,4 +1,4 @@
-"""The ways in which the same server can be talked to: five revisions and, for its questions, parked or replayed."""
+"""The ways in which the same server can be talked to: five revisions and, for its questions, suspended or replayed."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ class Way(NamedTuple):
     """A revision, and whether a tool that asks waits where it stands or is run again (the stateless era only knows the difference)."""
 
     revision: str = NEWEST
-    park: bool = True
+    suspend: bool = True
 
     def __str__(self) -> str:
         if era(self.revision) is Era.HANDSHAKE:
             return self.revision
-        return f"{self.revision}-{'parked' if self.park else 'replayed'}"
+        return f"{self.revision}-{'suspended' if self.suspend else 'replayed'}"
 
 
 EVERY_WAY: tuple[Way, ...] = (
     *(Way(revision) for revision in HANDSHAKE_REVISIONS),
-    *(Way(revision, park) for revision in STATELESS_REVISIONS for park in (True, False)),
+    *(Way(revision, suspend) for revision in STATELESS_REVISIONS for suspend in (True, False)),
 )
 """All there are."""
 
 WAYS: tuple[Way, ...] = (
     Way(HANDSHAKE_REVISIONS[-1]),
-    *(Way(NEWEST, park) for park in (True, False)),
+    *(Way(NEWEST, suspend) for suspend in (True, False)),
 )
 """One for each era and manner of asking: enough for the tests of most servers."""
 
 
 def way(name: str) -> Way:
-    """The way of a name: a revision, or one followed by `-parked` or `-replayed`. Raises ValueError for any other name."""
+    """The way of a name: a revision, or one followed by `-suspended` or `-replayed`. Raises ValueError for any other name."""
     for known in EVERY_WAY:
         if name in (str(known), known.revision):
             return known
@@ -59,27 +59,27 @@ async def connect(
     server: Server,
     *,
     revision: str | None = None,
-    park: bool | None = None,
+    suspend: bool | None = None,
     tape: Tape | None = None,
     clock: Callable[[], float] | None = None,
     **options: Any,
 ) -> AsyncIterator[Client]:
     """A client of a server in this process, over real frames but without I/O; `options` are those of Client.
 
-    `revision` is the one to speak; `park` says whether a tool that asks waits or is run again, whatever the server was told,
+    `revision` is the one to speak; `suspend` says whether a tool that asks waits or is run again, whatever the server was told,
     for as long as the block lasts. `tape` takes the messages down; `clock` (seconds) takes the place of the clocks by which
     sealed states and kept answers grow old.
     """
-    rounds = server.rounds
-    before = rounds.park, rounds.wall
-    if park is not None:
-        rounds.park = park
+    calls = server.suspended_calls
+    before = calls.suspend, calls.wall
+    if suspend is not None:
+        calls.suspend = suspend
     if clock is not None:
-        rounds.wall = clock
+        calls.wall = clock
         options["clock"] = clock
     transport = server.transport(tap=tape.hear if tape is not None else None)
     try:
         async with Client(transport, revision=revision, **options) as client:
             yield client
     finally:
-        rounds.park, rounds.wall = before
+        calls.suspend, calls.wall = before

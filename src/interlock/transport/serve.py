@@ -12,7 +12,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from .. import types as t
-from ..asking import Direct
 from ..exchange import (
     MUTE,
     PLAIN_TRANSPORT,
@@ -24,6 +23,7 @@ from ..exchange import (
     Principal,
     ready,
 )
+from ..input_required import Direct
 from ..logs import limited
 from ..protocol.events import (
     CallId,

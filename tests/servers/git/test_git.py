@@ -426,7 +426,7 @@ async def test_a_change_under_every_revision(way: Way, tmp_path: Path) -> None:
     write(repo, {"a.txt": "changed\n", "new.txt": "new\n"})
     answers = ScriptedAnswers(elicit={"Put": {"confirm": True}})
     async with connect(
-        git_server(repo, author=AUTHOR), revision=way.revision, park=way.park, answers=answers
+        git_server(repo, author=AUTHOR), revision=way.revision, suspend=way.suspend, answers=answers
     ) as client:
         result = await client.call_tool("git_add", {"paths": ["new.txt"]})
         assert "Staged: new.txt" in result.text

@@ -68,12 +68,12 @@ def git_server(
     worktrees: str | os.PathLike[str] | None = None,
     author: str | None = None,
     limits: Limits | None = None,
-    park: bool = True,
+    suspend: bool = True,
 ) -> Server:
     """A server over the repositories at these paths; of a path inside of one its whole.
 
     `worktrees` is the folder in which new worktrees are made, beside the repository where none is named; `author` ("Name <address>") is
-    who commits; `limits` are those of the environment unless they are given; `park` is as for Server. Raises ValueError or OSError for a
+    who commits; `limits` are those of the environment unless they are given; `suspend` is as for Server. Raises ValueError or OSError for a
     path that is none of a repository, and ValueError for a limit of the environment that is none.
     """
     limits = limits or settings_of(Limits, PREFIX)
@@ -86,7 +86,7 @@ def git_server(
 
     made = Server(
         "git", "1.0.0", title="Git", description="Look into git repositories and work in them.", instructions=INSTRUCTIONS,
-        lifespan=lifespan, park=park,
+        lifespan=lifespan, suspend=suspend,
     )  # fmt: skip
     for tool, title in _READS:
         made.add_tool(

@@ -36,11 +36,11 @@ def memory_server(
     limits: Limits | None = None,
     *,
     imports: str | os.PathLike[str] | None = None,
-    park: bool = True,
+    suspend: bool = True,
 ) -> Server:
     """A server over the graph in the file at `path`; the environment's, or the user's own, where none is given.
 
-    `imports` is the folder whose files import_graph may read, the environment's where none is given; `park` is as for Server. Nothing is
+    `imports` is the folder whose files import_graph may read, the environment's where none is given; `suspend` is as for Server. Nothing is
     opened before the first call.
     """
 
@@ -61,7 +61,7 @@ def memory_server(
 
     made = Server(
         "memory", "1.0.0", title="Memory", description="A knowledge graph of what was learnt.", instructions=INSTRUCTIONS,
-        lifespan=lifespan, park=park,
+        lifespan=lifespan, suspend=suspend,
     )  # fmt: skip
     add_looking(made)
     add_changing(made)

@@ -26,10 +26,10 @@ find_best_flight lets your model weigh all flights of a day. Read travel://prefe
 All prices are in US dollars. Nothing here is real: no flight or hotel is booked anywhere else."""
 
 
-def travel_server(path: Path | None = None, *, park: bool = True) -> Server:
+def travel_server(path: Path | None = None, *, suspend: bool = True) -> Server:
     """A travel server over the database at `path`; the environment's, or the user's own, where none is given.
 
-    `park` is as for Server.
+    `suspend` is as for Server.
     """
 
     @asynccontextmanager
@@ -47,7 +47,7 @@ def travel_server(path: Path | None = None, *, park: bool = True) -> Server:
 
     made = Server(
         "travel", "1.0.0", title="Travel", description="Flights, hotels and bookings, all made up.", instructions=INSTRUCTIONS,
-        lifespan=lifespan, park=park,
+        lifespan=lifespan, suspend=suspend,
     )  # fmt: skip
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     asks = ToolAnnotations(read_only_hint=True, open_world_hint=True)

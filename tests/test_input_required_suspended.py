@@ -46,7 +46,7 @@ class Counted:
             self.over.set()
 
 
-async def test_a_parked_tool_runs_once_over_all_its_rounds() -> None:
+async def test_a_suspended_tool_runs_once_over_all_its_rounds() -> None:
     """What it says goes with whichever request holds its ticket then (`MRT-10`, `MRT-11`)."""
     house, body = rounds(), Counted()
     call = Retries(house, body)
@@ -58,7 +58,7 @@ async def test_a_parked_tool_runs_once_over_all_its_rounds() -> None:
     assert call.told == [(2, "a"), (3, "b")]
 
 
-async def test_what_a_parked_tool_says_while_nobody_listens_is_dropped() -> None:
+async def test_what_a_suspended_tool_says_while_nobody_listens_is_dropped() -> None:
     """Between two rounds there is no request that it could go with (`STD-13`)."""
     go_on = asyncio.Event()
 
@@ -263,7 +263,7 @@ async def test_a_ticket_of_another_worker_is_good_here() -> None:
     await there.aclose()
 
 
-async def test_a_ticket_of_another_worker_parks_here_and_is_retried_like_any() -> None:
+async def test_a_ticket_of_another_worker_suspends_here_and_is_retried_like_any() -> None:
     """From then on it is ours."""
     here, there, body = rounds(), rounds(), Counted()
     call = Retries(there, body)

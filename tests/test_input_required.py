@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from interlock import types as t
-from interlock.asking import Rounds, required_capability
 from interlock.exchange import Caller, Exchange
+from interlock.input_required import SuspendedCalls, required_capability
 from interlock.wire.revisions import NEWEST, R4
 
 from .retries import ABLE, Retries, answer_of, asked, form, rounds, said, words
 
-both_ways = pytest.mark.parametrize("park", [True, False], ids=["parked", "replayed"])
+both_ways = pytest.mark.parametrize("suspend", [True, False], ids=["suspended", "replayed"])
 
 
 async def two_questions(x: Exchange) -> str:
@@ -43,17 +43,17 @@ async def in_a_group(x: Exchange) -> str:
 
 
 @both_ways
-async def test_a_tool_that_asks_nothing_is_just_run(park: bool) -> None:
+async def test_a_tool_that_asks_nothing_is_just_run(suspend: bool) -> None:
     """And nothing is left of it."""
-    house = rounds(park=park)
+    house = rounds(suspend=suspend)
     assert said(await Retries(house, no_question).call()) == "done"
     assert len(house) == 0
 
 
 @both_ways
-async def test_one_question_after_the_other(park: bool) -> None:
+async def test_one_question_after_the_other(suspend: bool) -> None:
     """Each in a round of its own, the second made of the first answer (`MRT-02`, `MRT-03`, `MRT-11`, `MRT-14`)."""
-    house = rounds(park=park)
+    house = rounds(suspend=suspend)
     call = Retries(house, two_questions)
     first = await call.call()
     assert list(asked(first).values()) == ["Which day?"]
@@ -65,9 +65,9 @@ async def test_one_question_after_the_other(park: bool) -> None:
 
 @both_ways
 @pytest.mark.parametrize("body", [together, in_a_group], ids=["gathered", "in a task group"])
-async def test_questions_asked_together_travel_together(park: bool, body: Any) -> None:
+async def test_questions_asked_together_travel_together(suspend: bool, body: Any) -> None:
     """In one round, each under a key of its own (`MRT-04`, `MRT-12`)."""
-    call = Retries(rounds(park=park), body)
+    call = Retries(rounds(suspend=suspend), body)
     first = await call.call()
     assert sorted(asked(first).values()) == ["0?", "1?", "2?"]
     answers = {key: words(f"<{message}>") for key, message in asked(first).items()}
@@ -76,9 +76,9 @@ async def test_questions_asked_together_travel_together(park: bool, body: Any) -
 
 @both_ways
 @pytest.mark.parametrize("body", [together, in_a_group], ids=["gathered", "in a task group"])
-async def test_what_was_not_answered_is_asked_again(park: bool, body: Any) -> None:
+async def test_what_was_not_answered_is_asked_again(suspend: bool, body: Any) -> None:
     """What was answered is not, and an answer to nothing is passed over (`MRT-21`, `MRT-22`)."""
-    call = Retries(rounds(park=park), body)
+    call = Retries(rounds(suspend=suspend), body)
     first = await call.call()
     by_message = {message: key for key, message in asked(first).items()}
     second = await call.call(
@@ -116,7 +116,7 @@ MALFORMED: list[Any] = [
 @both_ways
 @pytest.mark.parametrize("bad", MALFORMED, ids=repr)
 async def test_an_answer_that_is_none_is_an_error_and_can_be_given_better(
-    park: bool, bad: Any
+    suspend: bool, bad: Any
 ) -> None:
     """Never an answer, never a second question; the round stays open (`MRT-07`, `MRT-20`, `CFQ-06`)."""
 
@@ -126,7 +126,7 @@ async def test_an_answer_that_is_none_is_an_error_and_can_be_given_better(
         except Exception:  # an author who is careful about the wrong thing
             return "went ahead without an answer"
 
-    call = Retries(rounds(park=park), body)
+    call = Retries(rounds(suspend=suspend), body)
     first = await call.call()
     for _ in range(2):
         with pytest.raises(t.McpError) as caught:
@@ -137,10 +137,10 @@ async def test_an_answer_that_is_none_is_an_error_and_can_be_given_better(
 
 @both_ways
 async def test_a_malformed_answer_among_good_ones_spoils_the_round_and_nothing_else(
-    park: bool,
+    suspend: bool,
 ) -> None:
     """None of them counts until all can be read (`MRT-20`)."""
-    call = Retries(rounds(park=park), together)
+    call = Retries(rounds(suspend=suspend), together)
     first = await call.call()
     keys = list(asked(first))
     with pytest.raises(t.McpError):
@@ -151,9 +151,9 @@ async def test_a_malformed_answer_among_good_ones_spoils_the_round_and_nothing_e
 
 
 @both_ways
-async def test_bytes_that_are_no_json_are_a_malformed_answer(park: bool) -> None:
+async def test_bytes_that_are_no_json_are_a_malformed_answer(suspend: bool) -> None:
     """An unread slice of the request may hold anything (`MRT-06`)."""
-    call = Retries(rounds(park=park), two_questions)
+    call = Retries(rounds(suspend=suspend), two_questions)
     first = await call.call()
     (key,) = asked(first)
     for raw in (b'"\xff"', b"[" * 100_000):
@@ -169,7 +169,7 @@ async def test_bytes_that_are_no_json_are_a_malformed_answer(park: bool) -> None
 
 
 @both_ways
-async def test_the_three_kinds_of_question(park: bool) -> None:
+async def test_the_three_kinds_of_question(suspend: bool) -> None:
     """To the person, to the model, and for the roots; declining is an answer like any other (`MRT-03`, `ELI-05`, `ELI-14`)."""
 
     async def body(x: Exchange) -> str:
@@ -185,7 +185,7 @@ async def test_the_three_kinds_of_question(park: bool) -> None:
         assert isinstance(roots, t.ListRootsResult)
         return f"{elicited.action} {sampled.model} {roots.roots[0].uri}"
 
-    call = Retries(rounds(park=park), body)
+    call = Retries(rounds(suspend=suspend), body)
     result = await call.call()
     for answer in (
         {"action": "decline"},
@@ -198,7 +198,7 @@ async def test_the_three_kinds_of_question(park: bool) -> None:
 
 
 @both_ways
-async def test_a_question_may_have_a_name_of_its_own(park: bool) -> None:
+async def test_a_question_may_have_a_name_of_its_own(suspend: bool) -> None:
     """Which is its key on the wire; the same name twice in a call is the author's mistake (`MRT-04`)."""
 
     async def body(x: Exchange) -> str:
@@ -207,21 +207,21 @@ async def test_a_question_may_have_a_name_of_its_own(park: bool) -> None:
             await answer_of(x, "Who else?", key="user_name")
         return name
 
-    call = Retries(rounds(park=park), body)
+    call = Retries(rounds(suspend=suspend), body)
     first = await call.call()
     assert asked(first) == {"user_name": "Who?"}
     assert said(await call.retry(first, "Ada")) == "Ada"
 
 
 @both_ways
-async def test_the_same_words_asked_twice_are_two_questions(park: bool) -> None:
+async def test_the_same_words_asked_twice_are_two_questions(suspend: bool) -> None:
     """One after the other, and together (`MRT-04`)."""
 
     async def body(x: Exchange) -> str:
         first = await answer_of(x, "Again?")
         return first + "".join(await asyncio.gather(answer_of(x, "Again?"), answer_of(x, "Again?")))
 
-    call = Retries(rounds(park=park), body)
+    call = Retries(rounds(suspend=suspend), body)
     first = await call.call()
     second = await call.retry(first, "a")
     assert len(asked(second)) == 2
@@ -229,9 +229,9 @@ async def test_the_same_words_asked_twice_are_two_questions(park: bool) -> None:
 
 
 @both_ways
-async def test_answers_brought_along_uninvited_count_for_nothing(park: bool) -> None:
+async def test_answers_brought_along_uninvited_count_for_nothing(suspend: bool) -> None:
     """With the first request, or under the key of a question that was not asked yet (`MRT-06`, `MRT-21`)."""
-    call = Retries(rounds(park=park), two_questions)
+    call = Retries(rounds(suspend=suspend), two_questions)
     honest = await call.call()
     (first_key,) = asked(honest)
     (second_key,) = asked(await call.retry(honest, "Monday"))
@@ -261,9 +261,13 @@ async def test_answers_brought_along_uninvited_count_for_nothing(park: bool) -> 
         "another principal",
     ],
 )
-async def test_a_state_is_good_for_its_own_request_only(park: bool, change: dict[str, Any]) -> None:
+async def test_a_state_is_good_for_its_own_request_only(
+    suspend: bool, change: dict[str, Any]
+) -> None:
     """Whoever takes it elsewhere gets an error and no question (`MRT-07`, `MRT-08`, `MRT-17`)."""
-    call = Retries(rounds(park=park), two_questions, arguments={"to": "bob"}, principal="alice")
+    call = Retries(
+        rounds(suspend=suspend), two_questions, arguments={"to": "bob"}, principal="alice"
+    )
     first = await call.call()
     if "params" in change:
         p = change["params"]
@@ -279,9 +283,9 @@ async def test_a_state_is_good_for_its_own_request_only(park: bool, change: dict
 
 
 @both_ways
-async def test_arguments_written_otherwise_are_the_same_arguments(park: bool) -> None:
+async def test_arguments_written_otherwise_are_the_same_arguments(suspend: bool) -> None:
     """Blanks and the order of keys are no part of what was asked (`MRT-14`)."""
-    call = Retries(rounds(park=park), two_questions, arguments={"a": 1, "b": [2]})
+    call = Retries(rounds(suspend=suspend), two_questions, arguments={"a": 1, "b": [2]})
     first = await call.call()
     call.params = t.CallToolRequestParams(name="x", arguments=Raw(b'{ "b":[2],\n"a":1 }'))
     assert list(asked(await call.retry(first, "Monday")).values()) == ["Which seat on Monday?"]
@@ -289,9 +293,9 @@ async def test_arguments_written_otherwise_are_the_same_arguments(park: bool) ->
 
 @both_ways
 @given(at=st.integers(0, 10_000), bit=st.integers(0, 6))
-async def test_a_state_that_was_changed_is_an_error(park: bool, at: int, bit: int) -> None:
+async def test_a_state_that_was_changed_is_an_error(suspend: bool, at: int, bit: int) -> None:
     """One letter of it is enough, wherever; the answers that come with it are not looked at (`MRT-06`, `MRT-07`)."""
-    call = Retries(rounds(park=park), two_questions)
+    call = Retries(rounds(suspend=suspend), two_questions)
     first = await call.call()
     state = first.request_state or ""
     n = at % (len(state) - 1)  # the last letter may hold bits that no byte is made of
@@ -303,10 +307,10 @@ async def test_a_state_that_was_changed_is_an_error(park: bool, at: int, bit: in
 
 
 @both_ways
-async def test_a_state_expires(park: bool) -> None:
+async def test_a_state_expires(suspend: bool) -> None:
     """By the clock on the wall; the words say what to do (`MRT-08`, `MRT-10`)."""
     now = [1000.0]
-    call = Retries(rounds(park=park, seconds=60, wall=lambda: now[0]), two_questions)
+    call = Retries(rounds(suspend=suspend, seconds=60, wall=lambda: now[0]), two_questions)
     first = await call.call()
     now[0] += 61
     with pytest.raises(t.McpError, match="expired"):
@@ -315,15 +319,15 @@ async def test_a_state_expires(park: bool) -> None:
 
 
 @both_ways
-async def test_the_client_is_shown_no_answers_of_others(park: bool) -> None:
+async def test_the_client_is_shown_no_answers_of_others(suspend: bool) -> None:
     """The journal travels sealed: neither questions nor answers can be read from the state (`MRT-06`)."""
-    call = Retries(rounds(park=park), two_questions)
+    call = Retries(rounds(suspend=suspend), two_questions)
     second = await call.retry(await call.call(), "Monday")
     assert "Monday" not in (second.request_state or "")
 
 
 @both_ways
-async def test_what_a_tool_raises_ends_the_call_in_any_round(park: bool) -> None:
+async def test_what_a_tool_raises_ends_the_call_in_any_round(suspend: bool) -> None:
     """As it was raised; nothing is left (`MRT-11`)."""
 
     async def body(x: Exchange) -> str:
@@ -331,7 +335,7 @@ async def test_what_a_tool_raises_ends_the_call_in_any_round(park: bool) -> None
             raise t.McpError(-32000, "as you wish")
         raise ValueError("it broke")
 
-    house = rounds(park=park)
+    house = rounds(suspend=suspend)
     call = Retries(house, body)
     with pytest.raises(t.McpError, match="as you wish"):
         await call.retry(await call.call(), "yes")
@@ -415,7 +419,7 @@ async def test_an_older_client_is_not_led_through_rounds() -> None:
         assert x.params.input_responses is None
         return await answer_of(x, "?")
 
-    house: Rounds = rounds()
+    house: SuspendedCalls = rounds()
     call = Retries(house, body)
     call.caller = Caller(R4, ABLE)
     assert said(await call.call(asker=Straight())) == "straight"

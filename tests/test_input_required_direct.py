@@ -10,8 +10,8 @@ import pytest
 from msgspec import Raw
 
 from interlock import types as t
-from interlock.asking import MOST_ROUNDS, Direct
 from interlock.exchange import Caller, Exchange
+from interlock.input_required import MOST_ROUNDS, Direct
 from interlock.wire.revisions import R4
 
 from .retries import ABLE, Retries, answer_of, by_hand, manual, rounds, said

@@ -1,4 +1,4 @@
-"""How a question of the server travels to whoever can answer it: straight, parked, or by running the tool again."""
+"""How a question of the server travels to whoever can answer it: straight, suspended, or by running the tool again."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class _Ticket(Struct, omit_defaults=True):
 
     pending: list[str] = msgspec.field(default_factory=list)  # the questions of the last round
     journal: dict[str, Any] = msgspec.field(default_factory=dict)
-    parked: str | None = None
+    suspended: str | None = None
     round: int = 0
     author: str | None = None  # the state of a tool that writes its InputRequiredResult by hand
     by_hand: bool = False
@@ -147,11 +147,11 @@ class _Run:
         return self.journal.entries[key]
 
 
-class _Parked:
+class _SuspendedCall:
     """A running handler that outlives the request that began it, and the rounds it has gone through."""
 
     def __init__(
-        self, x: Exchange, run: Handler, ticket: _Ticket, *, again: _Parked | None = None
+        self, x: Exchange, run: Handler, ticket: _Ticket, *, again: _SuspendedCall | None = None
     ) -> None:
         """`again` is one of whom a round was denied, and whose place this one takes."""
         self.name: str = again.name if again is not None else os.urandom(12).hex()
@@ -201,12 +201,12 @@ class _Parked:
                 waiting.set_result(response)
 
 
-class Rounds:
+class SuspendedCalls:
     """Questions in the stateless era: they travel inside results, and the answers come with a retry (MRTR).
 
-    With `park` a running tool waits where it stands, for `seal.seconds` at the most and up to `most` at once; a ticket that
+    With `suspend` a running tool waits where it stands, for `seal.seconds` at the most and up to `most` at once; a ticket that
     this process does not know (a restart, another worker) makes the tool run again from the top with the journal of answers,
-    as it always does without `park`. A state is good at servers of the name `server` only, though others have the same key.
+    as it always does without `suspend`. A state is good at servers of the name `server` only, though others have the same key.
     """
 
     def __init__(
@@ -214,15 +214,15 @@ class Rounds:
         seal: Seal,
         *,
         server: str = "",
-        park: bool = True,
+        suspend: bool = True,
         most: int = 1000,
         wall: Callable[[], float] = time.time,
     ) -> None:
         self.server = server
-        self.seal, self.park, self.most = seal, park, most
+        self.seal, self.suspend, self.most = seal, suspend, most
         self.wall = wall
-        self._parked: dict[str, _Parked] = {}
-        self._done: OrderedDict[str, _Parked] = OrderedDict()
+        self._suspended: dict[str, _SuspendedCall] = {}
+        self._done: OrderedDict[str, _SuspendedCall] = OrderedDict()
 
     async def carry(self, x: Exchange, run: Handler) -> AnyResult:
         """Run a handler that may ask, in the way that the caller's era has for it."""
@@ -230,51 +230,51 @@ class Rounds:
             return await _carry_direct(x, run)
         ticket = self._open(x)
         responses: dict[str, Raw] = x.params.input_responses or {}
-        parked = self._known(ticket.parked)
-        if parked is not None and not parked.was_denied(ticket.round):
-            return await self._resume(parked, ticket, responses, x)
-        if parked is not None:
+        call = self._known(ticket.suspended)
+        if call is not None and not call.was_denied(ticket.round):
+            return await self._resume(call, ticket, responses, x)
+        if call is not None:
             ticket.journal.update(
-                parked.run.journal.entries
+                call.run.journal.entries
             )  # what was done once is done, though the rest was not allowed
         ticket.journal.update(
             {key: _json(raw) for key, raw in responses.items() if key in ticket.pending}
         )
-        if self.park and len(self._parked) < self.most:
-            if parked is not None:
-                return await self._resume(_Parked(x, run, ticket, again=parked), ticket, {}, x)
-            return await self._turn(_Parked(x, run, ticket), x)
+        if self.suspend and len(self._suspended) < self.most:
+            if call is not None:
+                return await self._resume(_SuspendedCall(x, run, ticket, again=call), ticket, {}, x)
+            return await self._turn(_SuspendedCall(x, run, ticket), x)
         return await self._replay(x, run, ticket)
 
     async def aclose(self) -> None:
-        """Give up every parked call."""
-        tasks = [parked.task for parked in self._parked.values()]
-        for parked in list(self._parked.values()):
-            self._forget(parked)
+        """Give up every suspended call."""
+        tasks = [call.task for call in self._suspended.values()]
+        for call in list(self._suspended.values()):
+            self._forget(call)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def __len__(self) -> int:
-        return len(self._parked)
+        return len(self._suspended)
 
-    # -- parked ------------------------------------------------------------------------------------
+    # -- suspended ------------------------------------------------------------------------------------
 
-    def _known(self, name: str | None) -> _Parked | None:
-        return None if name is None else self._parked.get(name) or self._done.get(name)
+    def _known(self, name: str | None) -> _SuspendedCall | None:
+        return None if name is None else self._suspended.get(name) or self._done.get(name)
 
     async def _resume(
-        self, parked: _Parked, ticket: _Ticket, responses: dict[str, Raw], x: Exchange
+        self, call: _SuspendedCall, ticket: _Ticket, responses: dict[str, Raw], x: Exchange
     ) -> AnyResult:
-        earlier = parked.outcomes.get(ticket.round)
+        earlier = call.outcomes.get(ticket.round)
         if earlier is not None:  # a retry of a retry: it shares the answer, and nothing runs twice
             return await asyncio.shield(earlier)
-        parked.answer(responses)
-        if parked.expiry is not None:
-            parked.expiry.cancel()
-        outcome = parked.outcomes[ticket.round] = asyncio.get_running_loop().create_future()
+        call.answer(responses)
+        if call.expiry is not None:
+            call.expiry.cancel()
+        outcome = call.outcomes[ticket.round] = asyncio.get_running_loop().create_future()
         try:
-            result = await self._turn(parked, x)
+            result = await self._turn(call, x)
         except BaseException as bad:
             if not outcome.done():
                 outcome.set_exception(
@@ -287,50 +287,48 @@ class Rounds:
         outcome.set_result(result)
         return result
 
-    async def _turn(self, parked: _Parked, x: Exchange) -> AnyResult:
+    async def _turn(self, call: _SuspendedCall, x: Exchange) -> AnyResult:
         """Let it run until it is done or asks; what it sends meanwhile goes to whoever holds the ticket now."""
-        parked.hold(x)
-        run = parked.run
-        self._parked[parked.name] = parked
+        call.hold(x)
+        run = call.run
+        self._suspended[call.name] = call
         try:
             while True:
-                while not parked.task.done() and not run.waiting:
+                while not call.task.done() and not run.waiting:
                     run.stirred.clear()
                     await run.stirred.wait()
                 await asyncio.sleep(0)  # questions asked together travel together
-                if parked.task.done() or run.waiting:
+                if call.task.done() or run.waiting:
                     break
             if run.malformed is not None:
-                await run.unwind(parked.task)
+                await run.unwind(call.task)
         except asyncio.CancelledError:
-            self._forget(parked)
-            parked.task.cancel()
+            self._forget(call)
+            call.task.cancel()
             raise
-        if parked.task.done():
-            self._forget(parked)
-            if parked.round:  # there are tickets of it, and with one of them somebody may ask again
-                self._done[parked.name] = parked
+        if call.task.done():
+            self._forget(call)
+            if call.round:  # there are tickets of it, and with one of them somebody may ask again
+                self._done[call.name] = call
                 while len(self._done) > 128:
                     self._done.popitem(last=False)
             if run.malformed is not None:
                 raise run.malformed
-            return self._finished(await parked.task, x, run)
-        parked.hold(replace(x, notify=silent))
-        parked.round += 1
-        parked.expiry = asyncio.get_running_loop().call_later(
-            self.seal.seconds, self._expire, parked
-        )
+            return self._finished(await call.task, x, run)
+        call.hold(replace(x, notify=silent))
+        call.round += 1
+        call.expiry = asyncio.get_running_loop().call_later(self.seal.seconds, self._expire, call)
         questions = {key: request for key, (request, _) in run.waiting.items()}
-        return self._questions(questions, run, x, _Ticket(parked=parked.name, round=parked.round))
+        return self._questions(questions, run, x, _Ticket(suspended=call.name, round=call.round))
 
-    def _forget(self, parked: _Parked) -> None:
-        self._parked.pop(parked.name, None)
-        if parked.expiry is not None:
-            parked.expiry.cancel()
+    def _forget(self, call: _SuspendedCall) -> None:
+        self._suspended.pop(call.name, None)
+        if call.expiry is not None:
+            call.expiry.cancel()
 
-    def _expire(self, parked: _Parked) -> None:
-        self._forget(parked)
-        parked.task.cancel()
+    def _expire(self, call: _SuspendedCall) -> None:
+        self._forget(call)
+        call.task.cancel()
 
     # -- replayed -----------------------------------------------------------------------------------
 

@@ -15,8 +15,8 @@ from interlock.wire.revisions import NEWEST
 
 from .retries import Retries, answer_of, asked, by_hand, manual, rounds, said, words
 
-both_ways = pytest.mark.parametrize("park", [True, False], ids=["parked", "replayed"])
-again = rounds(park=False)
+both_ways = pytest.mark.parametrize("suspend", [True, False], ids=["suspended", "replayed"])
+again = rounds(suspend=False)
 
 
 # -- running again from the top
@@ -186,7 +186,7 @@ async def test_a_question_asked_in_another_task_unwinds_the_tool_all_the_same() 
 
 
 @both_ways
-async def test_a_malformed_answer_is_told_wherever_the_question_was_asked(park: bool) -> None:
+async def test_a_malformed_answer_is_told_wherever_the_question_was_asked(suspend: bool) -> None:
     """Also in a task of its own, which no exception leads out of."""
 
     async def body(x: Exchange) -> str:
@@ -194,9 +194,9 @@ async def test_a_malformed_answer_is_told_wherever_the_question_was_asked(park: 
         await asyncio.wait({task})
         return "eaten"
 
-    call = Retries(rounds(park=park), body)
+    call = Retries(rounds(suspend=suspend), body)
     first = await call.call()
-    call.rounds = rounds(park=park)  # another worker, which finds the answer in what was sent
+    call.rounds = rounds(suspend=suspend)  # another worker, which finds the answer in what was sent
     with pytest.raises(t.McpError) as caught:
         await call.call({"it": {"action": 7}}, first.request_state)
     assert caught.value.code == t.INVALID_PARAMS
@@ -252,7 +252,7 @@ class Receipt:
 
 
 @both_ways
-async def test_what_must_happen_once_happens_once_over_all_rounds(park: bool) -> None:
+async def test_what_must_happen_once_happens_once_over_all_rounds(suspend: bool) -> None:
     """Its result is the same in every run, as JSON has it, wherever the rounds are carried (`MRT-09`, `MRT-24`)."""
     charged: list[int] = []
 
@@ -267,7 +267,7 @@ async def test_what_must_happen_once_happens_once_over_all_rounds(park: bool) ->
         await answer_of(x, "second?")
         return msgspec.json.encode([before, after]).decode()
 
-    here, there = rounds(park=park), rounds(park=park)
+    here, there = rounds(suspend=suspend), rounds(suspend=suspend)
     call = Retries(here, body)
     second = await call.retry(await call.call(), "a")
     call.rounds = there
@@ -281,7 +281,7 @@ async def test_what_must_happen_once_happens_once_over_all_rounds(park: bool) ->
 
 
 @both_ways
-async def test_a_deed_that_fails_is_not_taken_for_done(park: bool) -> None:
+async def test_a_deed_that_fails_is_not_taken_for_done(suspend: bool) -> None:
     """It is tried again in the next run, and the same name is used once in a run."""
     tries: list[int] = []
 
@@ -297,14 +297,14 @@ async def test_a_deed_that_fails_is_not_taken_for_done(park: bool) -> None:
             await x.asker.once("charge", charge)
         return str(result)
 
-    call = Retries(rounds(park=park), body)
+    call = Retries(rounds(suspend=suspend), body)
     with pytest.raises(ConnectionError):
         await call.call()
     assert said(await call.call()) == "charged"
 
 
 @both_ways
-async def test_a_client_cannot_make_a_deed_look_done(park: bool) -> None:
+async def test_a_client_cannot_make_a_deed_look_done(suspend: bool) -> None:
     """Answers are taken for questions that were asked, and for nothing else (`MRT-06`)."""
 
     async def charge() -> str:
@@ -314,7 +314,7 @@ async def test_a_client_cannot_make_a_deed_look_done(park: bool) -> None:
         await answer_of(x, "?", key="once charge?")
         return str(await x.asker.once("charge", charge))
 
-    call = Retries(rounds(park=park), body)
+    call = Retries(rounds(suspend=suspend), body)
     first = await call.call({"once charge": "charged"})
     done = await call.call(
         {"once charge?": words("a"), "once charge": "charged"}, first.request_state
@@ -326,9 +326,9 @@ async def test_a_client_cannot_make_a_deed_look_done(park: bool) -> None:
 
 
 @both_ways
-async def test_questions_written_by_hand_are_put_and_their_state_comes_back(park: bool) -> None:
+async def test_questions_written_by_hand_are_put_and_their_state_comes_back(suspend: bool) -> None:
     """Sealed on its way, so that the tool may trust it; marked as what it is (`MRT-02`, `MRT-07`, `MRT-14`, `MRT-24`)."""
-    call = Retries(rounds(park=park), manual)
+    call = Retries(rounds(suspend=suspend), manual)
     first = await call.call()
     assert asked(first) == {"first?": "first?"}
     assert first.request_state not in (None, "one")
@@ -340,22 +340,22 @@ async def test_questions_written_by_hand_are_put_and_their_state_comes_back(park
 
 @both_ways
 @pytest.mark.parametrize("forged", ["one", "two bold", "", "x" * 100])
-async def test_a_state_written_by_hand_cannot_be_forged(park: bool, forged: str) -> None:
+async def test_a_state_written_by_hand_cannot_be_forged(suspend: bool, forged: str) -> None:
     """Nobody but the server can make one that opens (`MRT-06`, `MRT-07`)."""
     with pytest.raises(t.McpError) as caught:
-        await Retries(rounds(park=park), manual).call({"second?": words("b")}, forged)
+        await Retries(rounds(suspend=suspend), manual).call({"second?": words("b")}, forged)
     assert caught.value.code == t.INVALID_PARAMS
 
 
 @both_ways
-async def test_a_state_without_questions_is_a_round_too(park: bool) -> None:
+async def test_a_state_without_questions_is_a_round_too(suspend: bool) -> None:
     """As for work that is not done yet: come back with this (`MRT-02`, `MRT-13`)."""
 
     async def body(x: Exchange) -> Any:
         done = int(x.params.request_state or 0)
         return "ready" if done == 2 else by_hand(str(done + 1))
 
-    call = Retries(rounds(park=park), body)
+    call = Retries(rounds(suspend=suspend), body)
     result: Any = await call.call()
     for _ in range(2):
         assert asked(result) == {}
@@ -364,9 +364,9 @@ async def test_a_state_without_questions_is_a_round_too(park: bool) -> None:
 
 
 @both_ways
-async def test_a_question_by_hand_that_the_client_cannot_take_is_an_error(park: bool) -> None:
+async def test_a_question_by_hand_that_the_client_cannot_take_is_an_error(suspend: bool) -> None:
     """It names what would have to be declared, as an object (`MRT-05`, `ERR-08`, `STA-07`)."""
-    call = Retries(rounds(park=park), manual)
+    call = Retries(rounds(suspend=suspend), manual)
     call.caller = Caller(NEWEST, t.ClientCapabilities(sampling=t.SamplingCapability()))
     with pytest.raises(t.McpError) as caught:
         await call.call()
@@ -377,7 +377,7 @@ async def test_a_question_by_hand_that_the_client_cannot_take_is_an_error(park: 
 
 
 @both_ways
-async def test_both_ways_of_asking_may_be_mixed(park: bool) -> None:
+async def test_both_ways_of_asking_may_be_mixed(suspend: bool) -> None:
     """What was answered, and what was done once, before the hand-written round is not lost in it (`MRT-24`)."""
     charged = []
 
@@ -393,7 +393,7 @@ async def test_both_ways_of_asking_may_be_mixed(park: bool) -> None:
             return by_hand("s", "second?")
         return f"{first} {number} {msgspec.json.decode(given['second?'])['content']['words']} {x.params.request_state}"
 
-    call = Retries(rounds(park=park), body)
+    call = Retries(rounds(suspend=suspend), body)
     second = await call.retry(await call.call(), "a")
     assert asked(second) == {"second?": "second?"}
     assert said(await call.retry(second, "b")) == "a 1 b s"
