@@ -1,7 +1,9 @@
 """The requirements list: reads `docs/requirements.txt`, finds the tests that name each ID, and writes `docs/requirements.md`.
 
+A row of the list may end with `[not ours: why]`: it binds somebody else, or it is an option that we do not take.
+
 python scripts/requirements.py            # write docs/requirements.md
-python scripts/requirements.py --missing  # list the IDs that no test names
+python scripts/requirements.py --missing  # list the IDs of ours that no test names
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import ast
 import re
 import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,11 +20,14 @@ ROOT = Path(__file__).resolve().parent.parent
 LIST = ROOT / "docs" / "requirements.txt"
 PAGE = ROOT / "docs" / "requirements.md"
 ID = re.compile(r"\b(?:[A-Z]{3}|AU[123]|TK[A-Z0-9]|X)-\d{2}\b")
+TESTS_OF_THE_LIST = "test_requirements.py"
+"""The tests of this script, whose IDs are examples."""
 NOT_IDS = {"UTF-16", "UTF-32", "UTC-03"}
 """What is written like an ID and is none."""
 
 _ROW = re.compile(r"(?P<id>[A-Z0-9]{1,3}-\d{2}) \| (?P<rest>.+)")
 _NOTE = re.compile(r"(?:[-*] )?\**(?P<id>X-\d{2})\b\**[ .:|—-]*(?P<text>.+)")
+_NOT_OURS = re.compile(r"\s*\[not ours: (?P<why>[^\]]+)\]\s*$")
 _COVERAGE = re.compile(r"\s*\[(?:no-conf|schema|conf|unscored)[^\]]*\]\s*$")
 
 
@@ -37,6 +42,7 @@ class Requirement:
         level: MUST, SHOULD or MAY.
         text: What is required, in our words.
         section: The heading of the list that it stands under.
+        not_ours: Why nothing of ours has to meet it; empty where something has to.
     """
 
     id: str
@@ -45,6 +51,7 @@ class Requirement:
     level: str
     text: str
     section: str
+    not_ours: str = ""
 
 
 def requirements(text: str) -> list[Requirement]:
@@ -68,15 +75,19 @@ def requirements(text: str) -> list[Requirement]:
 
 
 def _requirement(line: str, section: str) -> Requirement | None:
+    excuse = _NOT_OURS.search(line)
+    why = excuse["why"].strip() if excuse is not None else ""
+    line = _NOT_OURS.sub("", line)
     row = _ROW.fullmatch(line.strip())
     if row is not None:
         fields = [field.strip() for field in row["rest"].split(" | ", 3)]
         if len(fields) == 4:
             revisions, role, level, words = fields
-            return Requirement(row["id"], revisions, role, level, _COVERAGE.sub("", words), section)
+            words = _COVERAGE.sub("", words)
+            return Requirement(row["id"], revisions, role, level, words, section, why)
     note = _NOTE.match(line.strip())
     if note is not None:
-        return Requirement(note["id"], "", "", "note", note["text"].strip(), section)
+        return Requirement(note["id"], "", "", "note", note["text"].strip(), section, why)
     return None
 
 
@@ -85,7 +96,7 @@ def named(folder: Path) -> dict[str, list[str]]:
     found: dict[str, set[str]] = defaultdict(set)
     for path in sorted(folder.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
-        if not ID.search(text):
+        if path.name == TESTS_OF_THE_LIST or not ID.search(text):
             continue
         places = _functions(ast.parse(text))
         where = path.relative_to(folder.parent).as_posix()
@@ -117,6 +128,7 @@ def _outermost(node: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef
 def page(rows: list[Requirement], tests: Mapping[str, list[str]]) -> str:
     """The page as Markdown."""
     shown = sum(1 for row in rows if row.id in tests)
+    others = [row for row in rows if row.not_ours]
     lines = [
         "# Requirements and the tests that show them",
         "",
@@ -125,7 +137,8 @@ def page(rows: list[Requirement], tests: Mapping[str, list[str]]) -> str:
         "R1 is 2024-11-05, R2 2025-03-26, R3 2025-06-18, R4 2025-11-25, R5 2026-07-28."
         " The specification's own text decides.",
         "",
-        f"{shown} of {len(rows)} requirements are named by at least one test.",
+        f"{shown} of {len(rows)} requirements are named by at least one test."
+        f" {len(others)} are not ours: they are listed at the end, each with the reason.",
     ]
     section = None
     for row in rows:
@@ -134,6 +147,12 @@ def page(rows: list[Requirement], tests: Mapping[str, list[str]]) -> str:
             lines += ["", f"## {section}", "", "| ID | revisions | level | requirement | tests |"]
             lines += ["|---|---|---|---|---|"]
         lines.append(_line(row, tests.get(row.id, [])))
+    lines += ["", "## Not ours", "", "| ID | role | level | requirement | why not ours |"]
+    lines += ["|---|---|---|---|---|"]
+    lines += [
+        f"| {row.id} | {row.role} | {row.level} | {_cell(row.text)} | {_cell(row.not_ours)} |"
+        for row in others
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -141,8 +160,23 @@ def _line(row: Requirement, tests: list[str]) -> str:
     shown = "<br>".join(f"`{test}`" for test in tests[:3])
     if len(tests) > 3:
         shown += f"<br>and {len(tests) - 3} more"
-    text = row.text.replace("|", "\\|")
-    return f"| {row.id} | {row.revisions} | {row.level} | {text} | {shown or 'none'} |"
+    nobody = "not ours" if row.not_ours else "none"
+    return f"| {row.id} | {row.revisions} | {row.level} | {_cell(row.text)} | {shown or nobody} |"
+
+
+def _cell(text: str) -> str:
+    """Text in a cell of a Markdown table."""
+    return text.replace("|", "\\|")
+
+
+def missing(rows: Iterable[Requirement], tests: Mapping[str, list[str]]) -> list[Requirement]:
+    """The requirements of ours that no test names."""
+    return [row for row in rows if row.id not in tests and not row.not_ours]
+
+
+def contradictions(rows: Iterable[Requirement], tests: Mapping[str, list[str]]) -> list[str]:
+    """The IDs that a test names although the list says that they are not ours."""
+    return [row.id for row in rows if row.not_ours and row.id in tests]
 
 
 def main(arguments: list[str]) -> int:
@@ -150,9 +184,8 @@ def main(arguments: list[str]) -> int:
     rows = requirements(LIST.read_text(encoding="utf-8"))
     tests = named(ROOT / "tests")
     if "--missing" in arguments:
-        for row in rows:
-            if row.id not in tests:
-                print(f"{row.id} | {row.section} | {row.level} | {row.text}")
+        for row in missing(rows, tests):
+            print(f"{row.id} | {row.section} | {row.level} | {row.text}")
         return 0
     PAGE.write_text(page(rows, tests), encoding="utf-8")
     return 0

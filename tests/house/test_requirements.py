@@ -37,6 +37,33 @@ def test_an_id_stands_once() -> None:
         requirements.requirements(f"{line}\n{line}\n")
 
 
+def test_a_requirement_that_is_not_ours_needs_no_test() -> None:
+    """Its reason stands on the page, and it is not missing; a requirement of ours without a test is."""
+    rows = requirements.requirements(
+        "## 1. Base\n"
+        "RPC-01 | all | both | MUST | Say it. [schema]\n"
+        "RPC-02 | all | user | MUST | Look [at] it. [no-conf] [not ours: users look | they do]\n"
+        "RPC-03 | all | both | MUST | Keep it.\n"
+    )
+    assert [(row.text, row.not_ours) for row in rows] == [
+        ("Say it.", ""),
+        ("Look [at] it.", "users look | they do"),
+        ("Keep it.", ""),
+    ]
+    tests = {"RPC-01": ["tests/a.py::b"]}
+    assert [row.id for row in requirements.missing(rows, tests)] == ["RPC-03"]
+    page = requirements.page(rows, tests)
+    assert "1 of 3 requirements are named by at least one test. 1 are not ours" in page
+    assert page.endswith("| RPC-02 | user | MUST | Look [at] it. | users look \\| they do |\n")
+    assert requirements.contradictions(rows, tests | {"RPC-02": ["x"]}) == ["RPC-02"]
+
+
+def test_no_test_shows_what_is_not_ours() -> None:
+    """A reason that a test contradicts is wrong, or the test names the wrong requirement."""
+    rows = requirements.requirements(requirements.LIST.read_text("utf-8"))
+    assert requirements.contradictions(rows, requirements.named(ROOT / "tests")) == []
+
+
 @pytest.mark.parametrize("folder", ["tests", "src"])
 def test_every_id_that_is_named_is_in_the_list(folder: str) -> None:
     """A reference to nowhere tells a reader nothing."""
