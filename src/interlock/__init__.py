@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .server.app import Server
     from .server.changes import Change, ChangeBus
     from .server.content import assistant, user
-    from .server.context import Context, Progress
+    from .server.context import Context, Progress, get_context
     from .server.extension import Extension
     from .server.media import Audio, File, Image
     from .server.output import ToolResult
@@ -98,7 +98,7 @@ _ROOMS = {
     ".server.app": ("Server",),
     ".server.changes": ("Change", "ChangeBus"),
     ".server.content": ("assistant", "user"),
-    ".server.context": ("Context", "Progress"),
+    ".server.context": ("Context", "Progress", "get_context"),
     ".server.extension": ("Extension",),
     ".server.media": ("Audio", "File", "Image"),
     ".server.output": ("ToolResult",),
@@ -208,6 +208,7 @@ __all__ = [
     "Watch",
     "__version__",
     "assistant",
+    "get_context",
     "listening_socket",
     "settings_of",
     "stack",

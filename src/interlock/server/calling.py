@@ -10,8 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .. import types as t
-from ..exchange import Exchange
-from .context import Context, Progress
+from .context import Context, Progress, RunningCall
 from .features import Call
 from .workers import Workers
 
@@ -27,20 +26,22 @@ class Calling:
         self.loop = asyncio.get_running_loop()
         self._workers: Workers | None = None
 
-    async def run(self, call: Call, values: dict[str, Any], x: Exchange) -> Any:
+    async def run(self, call: Call, values: dict[str, Any], running: RunningCall) -> Any:
         """Call the function with `values`, and with a Context where it wants one. Raises what it raises; TimedOut past its timeout."""
-        context: Context[Any] | None = None
+        # Every call but the plainest has one: a generator's progress, a thread that is to learn
+        # that nobody waits, and a timeout that is paused go through it.
+        context = running.context = Context(running.exchange, self._server, self.loop)
         if call.context is not None:
-            context = values[call.context] = Context(x, self._server, self.loop)
-        elif not call.waits:
-            context = Context(x, self._server, self.loop)  # for the progress that it may yield
+            values[call.context] = context
+        else:
+            context._is_declared = False
         if call.gate is None and call.timeout is None:
             if call.waits:
                 return await call.function(**values)
             return await self._run(call, values, context)
         return await self._run_within_limits(call, values, context)
 
-    async def _run(self, call: Call, values: dict[str, Any], context: Context[Any] | None) -> Any:
+    async def _run(self, call: Call, values: dict[str, Any], context: Context[Any]) -> Any:
         if call.waits:
             return await call.function(**values)
         if call.yields:
@@ -50,8 +51,7 @@ class Calling:
         try:
             value = await self._workers.submit(partial(call.function, **values))
         except asyncio.CancelledError:
-            if context is not None:
-                context.abandon()
+            context.abandon()
             raise
         if inspect.isawaitable(
             value
@@ -60,7 +60,7 @@ class Calling:
         return await _last(value, context) if inspect.isasyncgen(value) else value
 
     async def _run_within_limits(
-        self, call: Call, values: dict[str, Any], context: Context[Any] | None
+        self, call: Call, values: dict[str, Any], context: Context[Any]
     ) -> Any:
         async with AsyncExitStack() as limits:
             if call.gate is not None:
@@ -68,8 +68,7 @@ class Calling:
             if call.timeout is None:
                 return await self._run(call, values, context)
             deadline = asyncio.timeout(call.timeout)
-            if context is not None:
-                context._pauses = pausing(deadline, call.timeout, self.loop.time)
+            context._pauses = pausing(deadline, call.timeout, self.loop.time)
             try:
                 async with deadline:
                     return await self._run(call, values, context)
@@ -80,8 +79,7 @@ class Calling:
                     ) from None
                 raise
             finally:
-                if context is not None:
-                    context._pauses = None  # a question that outlives the call stops no clock
+                context._pauses = None  # a question that outlives the call stops no clock
 
     def close(self) -> None:
         """Let the threads end."""
@@ -110,14 +108,13 @@ def pausing(
     return pause
 
 
-async def _last(items: AsyncIterator[Any], context: Context[Any] | None) -> Any:
+async def _last(items: AsyncIterator[Any], context: Context[Any]) -> Any:
     """What an async generator yields last; the Progress that it yields goes out as it comes."""
     value: Any = None
     try:
         async for item in items:
             if isinstance(item, Progress):
-                if context is not None:
-                    context.progress(item.progress, item.total, item.message)
+                context.progress(item.progress, item.total, item.message)
             else:
                 value = item
     finally:

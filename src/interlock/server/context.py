@@ -7,12 +7,14 @@ import concurrent.futures
 import inspect
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 import msgspec
+from msgspec import Struct
 
 from .. import types as t
-from ..exchange import Caller, Exchange, HttpRequest, Principal
+from ..exchange import MUTE, Caller, Exchange, HttpRequest, Principal
 from ..input_required import missing_capability, required_capability
 from ..types.lifecycle import LOGGING_LEVELS, LoggingLevel
 from ..wire.revisions import Era
@@ -103,6 +105,7 @@ class Context(Generic[State]):
         self._last_progress: float | None = None
         self._pauses: Callable[[bool], None] | None = None
         self._waits: list[asyncio.Task[Any]] = []
+        self._is_declared = True
         self.server = server
         self.cancelled = (
             False  # for plain functions to look at: nobody waits for the answer any more
@@ -392,6 +395,12 @@ class Context(Generic[State]):
         return sampling is not None and sampling.context is not None
 
     async def _ask(self, request: t.InputRequest, key: str | None) -> t.InputResponse:
+        if self._exchange.asker is MUTE and not self._is_declared:
+            raise RuntimeError(
+                "A function that takes no Context asked a question through get_context(), and this"
+                " call cannot be suspended for it. Give the tool, resource or prompt a parameter"
+                " `ctx: Context`; its helpers can go on using get_context()."
+            )
         lacking = required_capability(request, self.caller.capabilities)
         if lacking is not None:
             raise t.Unanswerable(
@@ -409,6 +418,44 @@ class Context(Generic[State]):
         finally:
             if self._pauses is not None:
                 self._pauses(False)
+
+
+class RunningCall(Struct, kw_only=True, eq=False):
+    """What get_context makes the Context of a call from, where the author's function takes none."""
+
+    exchange: Exchange
+    server: Server
+    loop: asyncio.AbstractEventLoop
+    context: Context[Any] | None = None
+
+
+# A Context is made when it is first asked for, so that calls which need none do not pay for it.
+RUNNING: ContextVar[RunningCall] = ContextVar("interlock.running_call")
+
+
+def get_context() -> Context[Any]:
+    """The Context of the running call, for functions that are called by a tool, resource or prompt.
+
+    It is the same object that the tool has as its parameter. Plain functions in threads and tasks
+    that the call starts find it too. A tool that asks questions this way on a 2026-07-28 connection
+    has to declare `ctx: Context` itself, so that the call can be suspended.
+
+    Returns:
+        The Context.
+
+    Raises:
+        RuntimeError: No call is running here.
+    """
+    running = RUNNING.get(None)
+    if running is None:
+        raise RuntimeError(
+            "get_context() found no running call. Use it in a tool, resource or prompt, or in what"
+            " one calls; in middleware use the Exchange."
+        )
+    if running.context is None:
+        running.context = Context(running.exchange, running.server, running.loop)
+        running.context._is_declared = False
+    return running.context
 
 
 def _drop(awaitable: Awaitable[Any]) -> None:

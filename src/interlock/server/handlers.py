@@ -23,7 +23,7 @@ from ..wire.revisions import Era, error_code
 from .calling import Calling
 from .changes import Listener
 from .content import prompt_result, resource_result
-from .context import unanswerable
+from .context import RUNNING, RunningCall, unanswerable
 from .features import Call, PromptFeature, ResourceFeature, TemplateFeature, ToolFeature
 from .listing import Catalogue
 from .mirrors import check_mirrors
@@ -158,15 +158,21 @@ class Handlers:
         return f": {bad} ({place})" if place else f": {bad}"
 
     async def _run(self, call: Call, values: dict[str, Any], x: Exchange) -> Any:
-        if call.waits and call.context is None and call.gate is None and call.timeout is None:
-            return await call.function(**values)
-        calling = self._calling
-        if (
-            calling is None or calling.loop is not asyncio.get_running_loop()
-        ):  # a server may outlive its loop, from test to test
-            self.close()
-            calling = self._calling = Calling(self._server)
-        return await calling.run(call, values, x)
+        loop = asyncio.get_running_loop()
+        running = RunningCall(exchange=x, server=self._server, loop=loop)
+        outer = RUNNING.set(running)
+        try:
+            if call.waits and call.context is None and call.gate is None and call.timeout is None:
+                return await call.function(**values)
+            calling = self._calling
+            if (
+                calling is None or calling.loop is not loop
+            ):  # a server may outlive its loop, from test to test
+                self.close()
+                calling = self._calling = Calling(self._server)
+            return await calling.run(call, values, running)
+        finally:
+            RUNNING.reset(outer)
 
     # -- resources -------------------------------------------------------------------------------------
 
