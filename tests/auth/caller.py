@@ -1,4 +1,7 @@
-"""A program that logs in and calls: `caller.py URL VAULT CALLS AT_ONCE LEASE`; it says `ready`, waits for a line, and says how it went."""
+"""A program that logs in and calls: `caller.py URL VAULT CALLS AT_ONCE LEASE`.
+
+It says `ready`, waits for a line, calls, and says how it went. The lease, in seconds, counts from that line on.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,12 @@ from tests.auth.robot import Robot
 
 
 async def main(url, vault, calls, at_once, lease):
-    authorization._LEASE = float(lease)
     auth = OAuth(vault=vault, agent=Robot)
     failed = []
     async with Client(url, auth=auth, cache=False, timeout=120.0) as client:
         print("ready", flush=True)
         await asyncio.to_thread(sys.stdin.readline)
+        authorization._LEASE = float(lease)
         left = iter(range(int(calls)))
 
         async def caller():
