@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .fetch import Fetch, Lost, Request, Response
     from .protocol.opening import Refused
     from .server.app import Server
+    from .server.apps import App, Csp
     from .server.changes import Change, ChangeBus
     from .server.content import assistant, user
     from .server.context import Context, Progress, get_context
@@ -96,6 +97,7 @@ _ROOMS = {
     ),
     ".protocol.opening": ("Refused",),
     ".server.app": ("Server",),
+    ".server.apps": ("App", "Csp"),
     ".server.changes": ("Change", "ChangeBus"),
     ".server.content": ("assistant", "user"),
     ".server.context": ("Context", "Progress", "get_context"),
@@ -144,6 +146,7 @@ __all__ = [
     "REVISIONS",
     "Answers",
     "AnyResult",
+    "App",
     "Asker",
     "Audio",
     "AudioContent",
@@ -157,6 +160,7 @@ __all__ = [
     "Client",
     "ClientTransport",
     "Context",
+    "Csp",
     "Declined",
     "Duplex",
     "EmbeddedResource",

@@ -15,6 +15,7 @@ from ..protocol.identity import Identity
 from ..transport.channel import Channel, Tap
 from ..transport.memory import Memory
 from ..transport.serve import DEFAULT_MOST_CALLS, serve
+from ..types.apps import APP_MIME_TYPE, UI_EXTENSION, AppAudience, AppPermission
 from ..wire.revisions import REVISIONS
 from ..wire.seal import Seal
 from .changes import Change, ChangeBus, Listener, MemoryBus
@@ -31,6 +32,7 @@ from .workers import DEFAULT_THREADS
 
 if TYPE_CHECKING:
     from ..transport.asgi import HttpApp
+    from .apps import App, Csp
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -173,10 +175,17 @@ class Server:
             if resources
             else None,
             tools=listed if len(self.tools) or "tools" in self._offered else None,
-            extensions={extension.id: extension.settings for extension in self.extensions} or None,
+            extensions=self._declared_extensions() or None,
         )
 
+    def _declared_extensions(self) -> t.JSONObject:
+        declared: t.JSONObject = {e.id: e.settings for e in self.extensions}
+        if self._has_apps:
+            declared.setdefault(UI_EXTENSION, {})
+        return declared
+
     _offered: frozenset[str] = frozenset()
+    _has_apps = False
 
     @property
     def scopes(self) -> frozenset[str]:
@@ -261,6 +270,74 @@ class Server:
     def remove_tool(self, name: str) -> None:
         """Take a tool away, also while the server runs. Raises KeyError."""
         self.tools.remove(name)
+
+    def app(
+        self,
+        file: str | os.PathLike[str],
+        /,
+        *,
+        tool: Callable[..., Any] | str,
+        uri: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        icons: Sequence[t.Icon] | None = None,
+        csp: Csp | None = None,
+        permissions: Iterable[AppPermission] = (),
+        visibility: Sequence[AppAudience] = ("model", "app"),
+        domain: str | None = None,
+        prefers_border: bool | None = None,
+        scopes: str | Iterable[str] | None = None,
+    ) -> App:
+        """Show the results of a tool in an HTML page: an app (MCP Apps, `io.modelcontextprotocol/ui`).
+
+        Hosts that have apps show the page in a sandboxed frame; all others show the text of the
+        result. The page is read from its file whenever a host asks for it.
+
+        Args:
+            file: The HTML page. A relative path begins in the folder of the file that defines the
+                tool.
+            tool: The function of a tool of this server, or the tool's name. `App.link` adds more.
+            uri: The URI of the page; `ui://SERVER/FILE`, without the suffix, unless you give one.
+            title: The name of the page for people.
+            description: What the page is for.
+            icons: Icons of the page.
+            csp: The origins that the page uses. Hosts block all others: without it, all.
+            permissions: What the page asks the host for, such as `camera`. The host may refuse it.
+            visibility: Who may call the tool. `("app",)` hides it from models.
+            domain: A dedicated origin for the page, in the form that the host prescribes.
+            prefers_border: Whether the host draws a border; None leaves it to the host.
+            scopes: The scopes that a caller needs to read the page, all of them.
+
+        Returns:
+            The app, to link more tools to it.
+
+        Raises:
+            FileNotFoundError: There is no such file.
+            ValueError: The file is not an HTML5 document in UTF-8; the tool is not one of this
+                server or is in another app; the URI is taken; an option has an unknown value.
+            TypeError: The tool cannot answer in text, which hosts without apps need.
+        """
+        from . import apps  # late: only for servers that have apps
+
+        feature = apps.find_tool(self.tools, tool)
+        path = apps.page_path(file, feature)
+        uri = apps.page_uri(self.name, uri, path)
+        meta = apps.page_meta(csp, permissions, domain, prefers_border)
+        with_app = apps.linked(feature, uri, visibility)
+        self.add_resource(
+            uri,
+            apps.page_reader(path, uri, meta),
+            name=path.stem,
+            title=title,
+            description=description,
+            mime_type=APP_MIME_TYPE,
+            icons=icons,
+            meta=meta,
+            scopes=scopes,
+        )
+        self._has_apps = True
+        self.tools.add(with_app, replace=True)
+        return apps.App(uri, self.tools)
 
     # -- resources ------------------------------------------------------------------------------------------
 

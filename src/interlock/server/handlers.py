@@ -25,7 +25,7 @@ from .changes import Listener
 from .content import prompt_result, resource_result
 from .context import RUNNING, RunningCall, unanswerable
 from .features import Call, PromptFeature, ResourceFeature, TemplateFeature, ToolFeature
-from .listing import Catalogue
+from .listing import Catalogue, has_apps
 from .mirrors import check_mirrors
 from .output import OutputError
 from .scopes import behind, check, held, lacks, watchable
@@ -353,7 +353,10 @@ class Handlers:
     async def _list(self, what: str, x: Exchange) -> AnyResult:
         self._offered("resources" if what == "resource_templates" else what, x)
         have = held(x.caller) if self._server.scopes else None
-        return RawResult(self._catalogue.page(what, x.params.cursor, x.caller.revision, have))
+        page = self._catalogue.page(
+            what, x.params.cursor, x.caller.revision, have, apps=has_apps(x.caller)
+        )
+        return RawResult(page)
 
     def _offered(self, capability: str, x: Exchange) -> None:
         """A method whose capability is not offered does not exist (`ERR-10`)."""

@@ -294,7 +294,32 @@ def output_of(
     return Typed(guise, schema, wrapped=wrapped, bare=sheet.is_bare)
 
 
+def can_be_text(function: Callable[..., Any]) -> bool:
+    """Whether the results of a function can have text, as far as its annotation tells.
+
+    False only where no value of the type has any: None, pictures, sound, files and links.
+    """
+    return _can_be_text(_of_values(hints_of(function).get("return", Any)))
+
+
 # What an annotation promises.
+
+
+def _can_be_text(annotation: Any) -> bool:
+    for kind in _members(annotation):
+        plain = unwrapped(kind)
+        if plain in (None, type(None), Never, NoReturn):
+            continue
+        if _is_a(plain, (*_BYTES, t.TextContent, t.UnknownContent)):
+            return True  # bytes may be a text
+        if _is_a(plain, _RICH):
+            continue
+        if get_args(plain) and _manner_of_one(plain) == "content":
+            if any(part is not ... and _can_be_text(part) for part in get_args(plain)):
+                return True
+            continue
+        return True
+    return False
 
 
 def _of_values(annotation: Any) -> Any:

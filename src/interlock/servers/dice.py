@@ -1,9 +1,8 @@
-"""Dice with an app: a tool whose result hosts with a web face show as a small page, in which one can roll again (MCP Apps, 2026-01-26)."""
+"""Dice with an app: hosts that have apps show the result in a page with a button to roll again (MCP Apps, 2026-01-26)."""
 
 from __future__ import annotations
 
 import random
-from importlib import resources
 from typing import Annotated, Any
 
 from msgspec import Meta
@@ -11,7 +10,6 @@ from msgspec import Meta
 from interlock import Server, ToolAnnotations, ToolResult
 
 TABLE = "ui://everything/dice"
-MIME_TYPE = "text/html;profile=mcp-app"
 SAFE = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
 
@@ -29,7 +27,6 @@ def offer(server: Server) -> None:
         title="Roll dice",
         annotations=SAFE,
         output_schema=SCHEMA,
-        meta={"ui": {"resourceUri": TABLE}},
     )
     async def roll_dice(count: Annotated[int, Meta(ge=1, le=10)] = 2) -> ToolResult[dict[str, Any]]:
         """Roll dice; hosts that have apps show them on a table."""
@@ -39,7 +36,6 @@ def offer(server: Server) -> None:
         title="Roll again",
         annotations=SAFE,
         output_schema=SCHEMA,
-        meta={"ui": {"resourceUri": TABLE, "visibility": ["app"]}},
     )
     async def roll_again(
         count: Annotated[int, Meta(ge=1, le=10)] = 2,
@@ -47,10 +43,14 @@ def offer(server: Server) -> None:
         """Roll once more, as the button on the table wants it."""
         return _roll(count)
 
-    @server.resource(TABLE, name="dice", title="A table for dice", mime_type=MIME_TYPE)
-    async def table() -> str:
-        """The page of the app: it needs nothing from outside, so it declares nothing."""
-        return (resources.files("interlock.servers") / "dice.html").read_text(encoding="utf-8")
+    app = server.app(  # it needs nothing from other origins, so it declares none
+        "dice.html",
+        tool=roll_dice,
+        uri=TABLE,
+        title="A table for dice",
+        description="Shows the dice that were rolled, and rolls them again.",
+    )
+    app.link(roll_again, visibility=("app",))  # a button of the page calls it
 
 
 SCHEMA = {

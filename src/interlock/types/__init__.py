@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .apps import APP_MIME_TYPE, UI_EXTENSION, AppAudience, AppPermission
 from .base import (
     JSON,
     NOTHING,
@@ -149,6 +150,10 @@ from .tools import (
 )
 
 __all__ = [
+    "APP_MIME_TYPE",
+    "UI_EXTENSION",
+    "AppAudience",
+    "AppPermission",
     "Annotations",
     "AudioContent",
     "CacheScope",

@@ -29,8 +29,6 @@ from interlock.host.questions import CallQuestion, Decision, Filled, UrlQuestion
 from interlock.host.web.app import WebFace
 from interlock.host.web.apps import (
     DECLARED,
-    EXTENSION,
-    MIME_TYPE,
     MOST_DOMAINS,
     MOST_PAGE,
     BadApp,
@@ -41,7 +39,7 @@ from interlock.host.web.apps import (
     read_page,
     ui_of,
 )
-from interlock.types import TextContent, Tool
+from interlock.types import APP_MIME_TYPE, UI_EXTENSION, TextContent, Tool
 from tests.host.web.asking import ORIGIN, Browser
 
 APPS = "http://127.0.0.1:4712"
@@ -176,7 +174,7 @@ def test_no_declaration_loosens_the_policy(csp: dict[str, list[str]]) -> None:
 
 
 def contents(**options: Any) -> ResourceContents:
-    return ResourceContents(**{"uri": SHOP, "mime_type": MIME_TYPE, "text": PAGE, **options})
+    return ResourceContents(**{"uri": SHOP, "mime_type": APP_MIME_TYPE, "text": PAGE, **options})
 
 
 def test_a_page_as_text_or_as_bytes() -> None:
@@ -267,10 +265,10 @@ def shop(seen: list[Any]) -> Server:
         seen.append("bought")
         return "bought"
 
-    @server.resource(SHOP, mime_type=MIME_TYPE, meta=wide)
+    @server.resource(SHOP, mime_type=APP_MIME_TYPE, meta=wide)
     def page() -> CallToolResult | ResourceContents:
         seen.append("page")
-        return ResourceContents(uri=SHOP, mime_type=MIME_TYPE, text=PAGE, meta=wide)
+        return ResourceContents(uri=SHOP, mime_type=APP_MIME_TYPE, text=PAGE, meta=wide)
 
     @server.resource("ui://shop/basket", mime_type="text/html")
     def basket() -> str:
@@ -458,7 +456,7 @@ async def test_the_host_declares_apps(table: Table) -> None:
     call = (await table.browser.act("callTool", session="", server="shop", tool="offers"))["call"]
     ended = await table.until(CallEnded, call=call)
     assert ended.result.text == "bread"
-    assert {EXTENSION: {"mimeTypes": [MIME_TYPE]}} in table.seen
+    assert {UI_EXTENSION: {"mimeTypes": [APP_MIME_TYPE]}} in table.seen
     assert (await table.until(CallProposed, call=call)).by == "person"
 
 

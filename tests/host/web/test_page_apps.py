@@ -13,8 +13,8 @@ from interlock import ResourceContents, Server
 from interlock.host.events import CallEnded, CallProposed, PersonSaid
 from interlock.host.models.scripted import call
 from interlock.host.policy import Policy, Rule
-from interlock.host.web.apps import MIME_TYPE
 from interlock.servers import dice
+from interlock.types import APP_MIME_TYPE
 from tests.host.web.stage import TELEPHONE, Stage, say, shot, staged
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
@@ -75,9 +75,9 @@ def lab() -> Server:
         """Not for apps."""
         return "secret"
 
-    @server.resource(BOARD, mime_type=MIME_TYPE)
+    @server.resource(BOARD, mime_type=APP_MIME_TYPE)
     def page() -> ResourceContents:
-        return ResourceContents(uri=BOARD, mime_type=MIME_TYPE, text=LAB, meta=META)
+        return ResourceContents(uri=BOARD, mime_type=APP_MIME_TYPE, text=LAB, meta=META)
 
     return server
 

@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from interlock import Client, Server
+from interlock import Answers, Client, Server
 from interlock.servers.everything import Limits, everything_server
-from tests.servers.everything.desk import model, person
+from tests.servers.everything.desk import APPS, model, person
 
 
 @pytest.fixture(scope="session")
@@ -22,8 +22,10 @@ def server() -> Server:
 
 @pytest.fixture(params=["2026-07-28", "2025-11-25"])
 async def client(request: pytest.FixtureRequest, server: Server) -> AsyncIterator[Client]:
-    """A client that answers all questions, under the newest revision of each era; it checks results against the output schemas."""
-    async with Client(
-        server, revision=request.param, elicit=person, sample=model, roots=["/srv"]
-    ) as opened:
+    """A client that answers all questions and has apps, under the newest revision of each era.
+
+    It checks results against the output schemas.
+    """
+    answers = Answers(elicit=person, sample=model, roots=["/srv"], extensions=APPS)
+    async with Client(server, revision=request.param, answers=answers) as opened:
         yield opened

@@ -16,6 +16,9 @@ from interlock.types import (
     ToolUseContent,
 )
 
+APPS = {types.UI_EXTENSION: {"mimeTypes": [types.APP_MIME_TYPE]}}
+"""The extensions of a client that shows apps."""
+
 ANSWERS: dict[str, Any] = {
     "guests": 4,
     "seat": "window",

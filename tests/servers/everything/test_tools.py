@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from interlock import (
+    Answers,
     Caller,
     Client,
     Context,
@@ -26,7 +27,7 @@ from interlock.servers.everything import server_of
 from interlock.servers.everything.outputs import OUTPUTS
 from interlock.servers.everything.schemas import DIALECTS, VARIANTS
 from interlock.servers.everything.telling import count_primes, sleep_in_thread
-from tests.servers.everything.desk import CALLS, model, person
+from tests.servers.everything.desk import APPS, CALLS, model, person
 
 ALL_VARIANTS = {**VARIANTS, **DIALECTS}
 CHANGING = {
@@ -50,7 +51,7 @@ GIVES_CONTENT = {
 
 async def test_nobody_who_uses_it_is_broken(server: Server, interlock_catalogue: Any) -> None:
     """Tools, prompts, resources and templates are those of the snapshot (`TOL-02`, `RES-02`, `PRM-02`)."""
-    async with Client(server) as client:
+    async with Client(server, answers=Answers(extensions=APPS)) as client:
         assert not (await interlock_catalogue(client, "everything_catalogue.json")).breaking
 
 

@@ -39,7 +39,8 @@ NOT_SHOWN = {
         for name in ("CreateMessageRequest", "ElicitRequest", "ListRootsRequest", "PingRequest")
     },
     # what the server has to say is the same for all
-    **{(name, "cacheScope=private"): "the same for all" for name in (*LISTS, "DiscoverResult")},
+    **{(name, "cacheScope=private"): "the same for all" for name in (*LISTS[1:], "DiscoverResult")},
+    (LISTS[0], "cacheScope=public"): "only clients that have apps see the tools that are for apps",
     (
         "PingRequestParams",
         "",

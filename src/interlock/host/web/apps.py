@@ -13,11 +13,15 @@ from typing import Any
 
 from msgspec import Struct
 
-from interlock.types import JSONObject, ResourceContents, Tool
+from interlock.types import (
+    APP_MIME_TYPE,
+    UI_EXTENSION,
+    JSONObject,
+    ResourceContents,
+    Tool,
+)
 
-EXTENSION = "io.modelcontextprotocol/ui"
-MIME_TYPE = "text/html;profile=mcp-app"
-DECLARED: Mapping[str, JSONObject] = {EXTENSION: {"mimeTypes": [MIME_TYPE]}}
+DECLARED: Mapping[str, JSONObject] = {UI_EXTENSION: {"mimeTypes": [APP_MIME_TYPE]}}
 """What a host with a web face declares to every server (`APP-01`, `EXT-08`)."""
 
 MOST_PAGE = 4 * 1024 * 1024  # characters of an app's page
@@ -105,9 +109,9 @@ def read_page(uri: str, contents: Sequence[ResourceContents]) -> Page:
     )
     if found is None:
         raise BadApp(f"The server gave {len(contents)} contents for {uri}, none of which is it.")
-    if _plain_type(found.mime_type) != MIME_TYPE:
+    if _plain_type(found.mime_type) != APP_MIME_TYPE:
         raise BadApp(
-            f"{uri} is of type {found.mime_type or '(none)'}, which is no app: that would be {MIME_TYPE}."
+            f"{uri} is of type {found.mime_type or '(none)'}, which is no app: that would be {APP_MIME_TYPE}."
         )
     html = _text(found)
     if len(html) > MOST_PAGE:
