@@ -183,7 +183,7 @@ async def test_who_asks():
                 ctx.caller.trace,
                 ctx.meta,
                 ctx.server is server,
-                ctx.state,
+                ctx.lifespan_state,
             )
         )
 

@@ -71,7 +71,7 @@ def living(book: Book) -> Server:
 
     @server.tool
     async def number(ctx: Context[House]) -> int:
-        return ctx.state.number
+        return ctx.lifespan_state.number
 
     return server
 
@@ -81,18 +81,18 @@ async def test_entered_once_for_all_and_left_with_the_last(revision: str):
     """Whoever comes while it lives shares it; whoever comes later gets a new one."""
     book = Book()
     server = living(book)
-    assert server.state is None
+    assert server.lifespan_state is None
     async with AsyncExitStack() as clients:
         one, other = [
             await clients.enter_async_context(Client(server, revision=revision)) for _ in range(2)
         ]
         assert (await one.call_tool("number")).text == (await other.call_tool("number")).text == "1"
-        assert isinstance(server.state, House)
+        assert isinstance(server.lifespan_state, House)
         await one.aclose()
         assert (await other.call_tool("number")).text == "1"
         assert book.steps == ["entering 1", "entered 1"]
     assert book.steps == ["entering 1", "entered 1", "leaving 1", "left 1"]
-    assert server.state is None
+    assert server.lifespan_state is None
     async with Client(server, revision=revision) as later:
         assert (await later.call_tool("number")).text == "2"
     assert book.steps[-1] == "left 2"
@@ -271,7 +271,7 @@ async def test_features_are_there_with_the_lifespan():
 
     @server.prompt
     async def greet(ctx: Context[dict[str, str]]) -> str:
-        return ctx.state["greeting"]
+        return ctx.lifespan_state["greeting"]
 
     async with Client(server) as client:
         assert [resource.uri for resource in await client.list_resources()] == ["docs://a"]

@@ -135,8 +135,8 @@ async def calls() -> None:
 @server.tool
 async def book(day: str, ctx: Context[State]) -> str:
     """Everything that a context gives."""
-    assert_type(ctx.state, State)
-    assert_type(ctx.state.connections, int)
+    assert_type(ctx.lifespan_state, State)
+    assert_type(ctx.lifespan_state.connections, int)
     assert_type(await ctx.elicit("Which seat?", Seat), Seat)
     assert_type(await ctx.elicit("How many?", int), int)
     assert_type(
@@ -167,7 +167,7 @@ def blocking(ctx: Context[State]) -> str:
 @server.tool
 async def plain(ctx: Context) -> Any:
     """A context without a type for its state: anything."""
-    assert_type(ctx.state, Any)
+    assert_type(ctx.lifespan_state, Any)
     return (
         InputRequiredResult(request_state="x")
         if ctx.input_responses

@@ -94,10 +94,10 @@ def add_questions(server: Server) -> None:
     @server.tool
     async def charge(name: str, ctx: Context[State]) -> list[int]:
         """Do something that must not happen twice, ask, and do another such thing."""
-        runs = ctx.state.note(f"{name} runs")
-        first = await ctx.once("first", ctx.state.note, f"{name} first")
+        runs = ctx.lifespan_state.note(f"{name} runs")
+        first = await ctx.once("first", ctx.lifespan_state.note, f"{name} first")
         await ctx.elicit("Go on?", bool)
-        second = await ctx.once("second", ctx.state.note, f"{name} second")
+        second = await ctx.once("second", ctx.lifespan_state.note, f"{name} second")
         await ctx.elicit("And now?", bool)
         return [first, second, runs]
 
@@ -130,7 +130,7 @@ def add_questions(server: Server) -> None:
         try:
             await ctx.elicit("How high?", int)
         except asyncio.CancelledError:
-            ctx.state.end(name).set()
+            ctx.lifespan_state.end(name).set()
             raise
         ctx.progress(2)
         ctx.log.error("after")

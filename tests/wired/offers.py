@@ -27,7 +27,7 @@ def add_resources(server: Server) -> None:
     @server.resource("count://reads")
     async def reads(ctx: Context[State]) -> str:
         """How often it was read, so never the same."""
-        return str(ctx.state.note("reads"))
+        return str(ctx.lifespan_state.note("reads"))
 
     @server.resource("note://{name}", mime_type="text/markdown")
     async def note(name: str) -> str | None:

@@ -63,13 +63,13 @@ def add_telling(server: Server) -> None:
         try:
             await asyncio.Event().wait()
         finally:
-            ctx.state.end(name).set()
+            ctx.lifespan_state.end(name).set()
         return "never"
 
     @server.tool
     def spin(name: str, ctx: Context[State]) -> str:
         """Look until cancelled, in a thread."""
-        over = ctx.state.threads.setdefault(name, threading.Event())
+        over = ctx.lifespan_state.threads.setdefault(name, threading.Event())
         ctx.progress(1)
         deadline = time.monotonic() + 10
         while not ctx.cancelled and time.monotonic() < deadline:
@@ -80,9 +80,9 @@ def add_telling(server: Server) -> None:
     @server.tool
     async def ended(name: str, ctx: Context[State]) -> bool:
         """Wait until the call of a name has ended."""
-        if name in ctx.state.threads:
-            return await asyncio.to_thread(ctx.state.threads[name].wait, 10)
-        await ctx.state.end(name).wait()
+        if name in ctx.lifespan_state.threads:
+            return await asyncio.to_thread(ctx.lifespan_state.threads[name].wait, 10)
+        await ctx.lifespan_state.end(name).wait()
         return True
 
 

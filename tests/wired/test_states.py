@@ -242,7 +242,7 @@ async def test_what_was_done_elsewhere_is_not_done_again(cell: Cell):
             request_state=second.request_state,
         )
         assert (await put(elsewhere, params)).text == "[1,1,1]"
-        assert server.state.noted == {f"{name} runs": 1, f"{name} second": 1}
+        assert server.lifespan_state.noted == {f"{name} runs": 1, f"{name} second": 1}
 
 
 async def test_the_state_of_another_principal():

@@ -121,7 +121,7 @@ def add_kinds(server: Server) -> None:
     @server.tool
     async def state_is(ctx: Context[State]) -> bool:
         """Whether the lifespan has begun and not ended."""
-        return ctx.state.live
+        return ctx.lifespan_state.live
 
     @server.tool
     async def who(ctx: Context[State]) -> dict[str, Any]:
@@ -176,11 +176,11 @@ def add_failures(server: Server) -> None:
     async def alone(ctx: Context[State]) -> str:
         """Run one at a time, with one more waiting, until `release` is called."""
         ctx.progress(1)
-        await ctx.state.end("released").wait()
+        await ctx.lifespan_state.end("released").wait()
         return "done"
 
     @server.tool
     async def release(ctx: Context[State]) -> str:
         """Let `alone` end, and begin anew."""
-        ctx.state.ended.pop("released", asyncio.Event()).set()
+        ctx.lifespan_state.ended.pop("released", asyncio.Event()).set()
         return "released"

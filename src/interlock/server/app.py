@@ -43,7 +43,8 @@ class Server:
     Parameters:
         name, version, title, description, website_url, icons: what the server says of itself.
         instructions: a hint for models on how to use the server.
-        lifespan: an async context manager function of the server; what it yields is `ctx.state`.
+        lifespan: an async context manager function of the server; what it yields is
+            `ctx.lifespan_state`.
         middleware: put around every exchange, the first one outermost.
         extensions: what the server offers beyond the core protocol.
         revisions: those to serve; all five unless it is told otherwise.
@@ -159,8 +160,8 @@ class Server:
         return self.info.name
 
     @property
-    def state(self) -> Any:
-        """What the lifespan gave, while the server runs."""
+    def lifespan_state(self) -> Any:
+        """What the lifespan yielded, while the server runs."""
         return self._lifespan.state
 
     def capabilities(self) -> t.ServerCapabilities:

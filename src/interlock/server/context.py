@@ -139,9 +139,9 @@ class Context(Generic[State]):
         check(self._exchange.caller, scopes)
 
     @property
-    def state(self) -> State:
-        """What the server's lifespan gave."""
-        state: State = self.server.state
+    def lifespan_state(self) -> State:
+        """What the server's lifespan yielded: what all calls of the server share."""
+        state: State = self.server.lifespan_state
         return state
 
     @property

@@ -268,7 +268,7 @@ async def get_alerts(state: State, ctx: Context[WeatherService]) -> str:
     """
     state = state.upper()
     try:
-        answer = await ctx.state.get(f"/alerts/active/area/{state}", _Alerts)
+        answer = await ctx.lifespan_state.get(f"/alerts/active/area/{state}", _Alerts)
     except _Absent as bad:
         raise ToolError(
             f"The National Weather Service knows no state {state}. {bad.words}".strip()
@@ -288,10 +288,10 @@ async def get_forecast(
     """
     where = f"{_degrees(latitude)},{_degrees(longitude)}"
     try:
-        point = (await ctx.state.get(f"/points/{where}", _PointAnswer)).properties
+        point = (await ctx.lifespan_state.get(f"/points/{where}", _PointAnswer)).properties
         # Only the path is taken from the answer: whatever it says, the request goes to the service that we were told to ask.
         found = urlsplit(point.forecast)
-        answer = await ctx.state.get(
+        answer = await ctx.lifespan_state.get(
             found.path + (f"?{found.query}" if found.query else ""), _ForecastAnswer
         )
     except _Absent as bad:

@@ -28,7 +28,7 @@ EAGER = Limits(telling=0.02, waiting=0.5)
 
 def pids(made: Server, kind: str = "_readers") -> set[int]:
     """The processes that read, or write, the shop."""
-    lanes = getattr(made.state.engines["shop"], kind)
+    lanes = getattr(made.lifespan_state.engines["shop"], kind)
     return {lane._process.pid for lane in lanes._all}
 
 

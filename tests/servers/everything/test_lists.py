@@ -106,7 +106,7 @@ async def test_a_resource_that_changes_by_itself(client: Client, server: Server)
         async with asyncio.timeout(20):
             for _ in range(3):
                 assert (await soon(changes)).uri == CLOCK
-            await server.state.ticking
+            await server.lifespan_state.ticking
         (contents,) = (await client.read_resource(CLOCK)).contents
         assert json.loads(contents.text or "") == {"ticks": 3}
         assert not (await client.call_tool("start_clock", {"ticks": 1, "seconds": 0.001})).is_error
@@ -116,7 +116,7 @@ async def test_the_clock_stops_with_the_server(server: Server) -> None:
     """Nothing is left running when the last client goes."""
     async with Client(server) as client:
         await client.call_tool("start_clock", {"ticks": 10, "seconds": 5})
-        ticking = server.state.ticking
+        ticking = server.lifespan_state.ticking
     assert ticking.cancelled()
 
 
@@ -134,7 +134,7 @@ async def test_features_that_come_and_go(client: Client, server: Server) -> None
         assert {(await soon(changes)).kind for _ in range(3)} == {"tools", "prompts", "resources"}
         assert name not in [prompt.name for prompt in await client.list_prompts()]
         await client.call_tool("grow")
-    assert len(server.state.extras) == 1
+    assert len(server.lifespan_state.extras) == 1
 
 
 async def test_what_came_goes_with_the_last_client(server: Server) -> None:

@@ -172,7 +172,7 @@ async def test_a_table_is_paid_for_once(server: Server) -> None:
         assert (await client.call_tool("book_table", {"day": "Friday"})).text.endswith(
             "deposit number 1."
         )
-        assert server.state.charged == 1
+        assert server.lifespan_state.charged == 1
 
 
 async def test_nobody_there_to_ask(server: Server) -> None:
@@ -269,7 +269,7 @@ async def test_visits_are_forgotten_in_the_end(monkeypatch: pytest.MonkeyPatch) 
             with pytest.raises(McpError) as refused:
                 await client.call_tool("open_account")
             ids.append(refused.value.data["elicitations"][0]["elicitationId"])
-        assert list(server.state.visits) == ids[1:]
+        assert list(server.lifespan_state.visits) == ids[1:]
 
 
 # -- the model ------------------------------------------------------------------------------------------------------------

@@ -71,9 +71,9 @@ async def test_no_tool_is_left_out(client: Client) -> None:
 async def test_hints_are_true(server: Server, name: str) -> None:
     """What only reads leaves the server's board as it was, and may be called again with the same outcome (`TOL-04`)."""
     async with Client(server, elicit=person, sample=model, roots=["/srv"]) as client:
-        before = msgspec.to_builtins(server.state)
+        before = msgspec.to_builtins(server.lifespan_state)
         first = await outcome(client, name)
-        assert msgspec.to_builtins(server.state) == before
+        assert msgspec.to_builtins(server.lifespan_state) == before
         again = await outcome(client, name)
         if name not in (
             "roll_dice",
@@ -107,15 +107,17 @@ async def test_what_changes_something_says_so(server: Server, name: str) -> None
         seen = [board_of(server)]
         for arguments in given:
             await outcome(client, name, arguments)
-            if server.state.ticking is not None:
-                await server.state.ticking
+            if server.lifespan_state.ticking is not None:
+                await server.lifespan_state.ticking
             seen.append(board_of(server))
         assert len(set(seen)) == 3
 
 
 def board_of(server: Server) -> Any:
     """What the server remembers."""
-    board = {name: value for name, value in vars(server.state).items() if name != "ticking"}
+    board = {
+        name: value for name, value in vars(server.lifespan_state).items() if name != "ticking"
+    }
     return json.dumps(msgspec.to_builtins(board)), len(server.tools)
 
 

@@ -615,7 +615,7 @@ async def test_nobody_learns_from_the_cache_what_others_read(site: Site) -> None
     site.pages["/own"] = ok(b"words", PLAIN, "Cache-Control: private, max-age=60")
     server = site.server()
     async with Client(server):
-        desk: Any = server.state
+        desk: Any = server.lifespan_state
         ada, eve = [
             Asks(Caller("2026-07-28", principal=Principal(issuer="i", subject=name, client="c")))
             for name in ("ada", "eve")

@@ -285,7 +285,7 @@ async def test_changes_are_told(
         Client(served, revision=revision) as client,
         client.watch(resources=[f"file://{folder}"]) as changes,
     ):
-        watcher = served.state.watcher
+        watcher = served.lifespan_state.watcher
         async with asyncio.timeout(30):
             async with watcher.looks:
                 await watcher.looks.wait_for(lambda: watcher.watching)

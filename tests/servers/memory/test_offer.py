@@ -176,7 +176,7 @@ async def test_changes_of_others_are_told(path: Path, revision: str) -> None:
         Client(served, revision=revision) as client,
         client.watch(resources=watched) as changes,
     ):
-        watcher = served.state.watcher
+        watcher = served.lifespan_state.watcher
         async with asyncio.timeout(30):
             async with watcher.looks:
                 await watcher.looks.wait_for(lambda: watcher.watching)
@@ -198,7 +198,7 @@ async def test_own_changes_are_told_once(path: Path, monkeypatch: pytest.MonkeyP
     """The look that comes after finds nothing more to tell."""
     served = memory_server(path, QUICK)
     async with Client(served) as client, client.watch(resources=["memory://knowledge-graph"]):
-        watcher = served.state.watcher
+        watcher = served.lifespan_state.watcher
         async with asyncio.timeout(30):
             async with watcher.looks:
                 await watcher.looks.wait_for(lambda: watcher.watching)

@@ -69,7 +69,7 @@ async def calls() -> None:
 @server.tool
 async def book(day: str, ctx: Context[State]) -> str:
     """What a context does not give."""
-    print(ctx.state.conections)  # error: attr-defined
+    print(ctx.lifespan_state.conections)  # error: attr-defined
     seat = await ctx.elicit("Which seat?", Seat)
     print(seat.colum)  # error: attr-defined
     row: str = (await ctx.elicit("Which seat?", Seat)).row  # error: assignment

@@ -155,7 +155,7 @@ async def create_event(
     """
     changed = await asyncio.to_thread(
         add_event,
-        ctx.state,
+        ctx.lifespan_state,
         calendar,
         title,
         start_date,
@@ -197,7 +197,7 @@ async def update_event(
         )
     changed = await asyncio.to_thread(
         change_event,
-        ctx.state,
+        ctx.lifespan_state,
         event,
         calendar,
         title,
@@ -219,27 +219,29 @@ async def delete_event(
         event: its id.
         calendar: the calendar's name, where more than one has an event with this id.
     """
-    found = await asyncio.to_thread(find_event, ctx.state, event, calendar)
+    found = await asyncio.to_thread(find_event, ctx.lifespan_state, event, calendar)
     answer = await asyncio.to_thread(event_of, found[0])
     whole = " and all its repetitions" if answer.repeats else ""
     if not await ctx.confirm(
         f"Delete “{answer.headline}” ({answer.when}) from the calendar {answer.calendar}{whole}?"
     ):
         raise ToolError("The person did not agree, and nothing was deleted.")
-    changed = await asyncio.to_thread(remove_event, ctx.state, event, found[0].calendar)
+    changed = await asyncio.to_thread(remove_event, ctx.lifespan_state, event, found[0].calendar)
     return await _told(ctx, changed, "Deleted")
 
 
 def list_events(arguments: dict[str, Any], ctx: Context[Calendars]) -> ToolResult[Events]:
     """The events of some days, in order; repeated ones on each day on which they occur."""
-    found = events_in(ctx.state, arguments["from"], arguments["to"], arguments.get("calendar"))
+    found = events_in(
+        ctx.lifespan_state, arguments["from"], arguments["to"], arguments.get("calendar")
+    )
     return ToolResult(found, found.words())
 
 
 def find_free_days(arguments: dict[str, Any], ctx: Context[Calendars]) -> ToolResult[FreeDays]:
     """Where in a time there are enough days in a row on which there is nothing."""
     found = free_days(
-        ctx.state,
+        ctx.lifespan_state,
         arguments["from"],
         arguments["to"],
         arguments["length"],
@@ -253,8 +255,8 @@ def find_free_days(arguments: dict[str, Any], ctx: Context[Calendars]) -> ToolRe
 
 async def _told(ctx: Context[Calendars], changed: Changed, verb: str) -> ToolResult[CalendarEvent]:
     """The result of a change, once those who watch have been told of it."""
-    await _list_years(ctx.server, ctx.state)
-    for uri in await asyncio.to_thread(touched, ctx.state, changed):
+    await _list_years(ctx.server, ctx.lifespan_state)
+    for uri in await asyncio.to_thread(touched, ctx.lifespan_state, changed):
         ctx.updated(uri)
     answer = event_of((changed.after or changed.before)[0])
     return ToolResult(answer, f"{verb}: {line_of(answer)}")

@@ -30,8 +30,8 @@ _MOST_NAMES = 500  # tables on a page
 async def list_databases(ctx: Context[Databases]) -> ToolResult[DatabaseList]:
     """The databases that there are, which of them may be changed, and how much a call may ask for."""
     found = DatabaseList(
-        [await _about(engine) for engine in ctx.state.engines.values()],
-        msgspec.to_builtins(ctx.state.limits),
+        [await _about(engine) for engine in ctx.lifespan_state.engines.values()],
+        msgspec.to_builtins(ctx.lifespan_state.limits),
     )
     lines = [
         f"{one.name}: {one.version or one.kind}{f', {one.size:,} bytes' if one.size is not None else ''}, "
@@ -70,12 +70,12 @@ async def list_tables(
         like: only those whose name holds this text, whatever its case.
         cursor: the `next` of the page before.
     """
-    engine = ctx.state.find(database)
+    engine = ctx.lifespan_state.find(database)
     call = digest(engine.name, like)
     start = place_of(cursor, call).skip if cursor else 0
     known = {
         name: table
-        for name, table in (await ctx.state.labels(engine)).items()
+        for name, table in (await ctx.lifespan_state.labels(engine)).items()
         if like.lower() in name.lower()
     }
     page = list(known)[start : start + _MOST_NAMES]
@@ -100,10 +100,13 @@ async def describe_tables(
         tables: their names, as list_tables has them.
         database: its name, where there are several.
     """
-    engine = ctx.state.find(database)
-    found = Described(engine.name, await ctx.state.described(engine, tables))
+    engine = ctx.lifespan_state.find(database)
+    found = Described(engine.name, await ctx.lifespan_state.described(engine, tables))
     return ToolResult(
-        found, tables_in_words(found.tables, ctx.state.names(engine), ctx.state.limits.bytes)
+        found,
+        tables_in_words(
+            found.tables, ctx.lifespan_state.names(engine), ctx.lifespan_state.limits.bytes
+        ),
     )
 
 
@@ -122,7 +125,7 @@ async def query(
         limit: the most rows of one page.
         cursor: the `next` of the page before, with the same arguments otherwise.
     """
-    engine, limits = ctx.state.find(database), ctx.state.limits
+    engine, limits = ctx.lifespan_state.find(database), ctx.lifespan_state.limits
     statement = statement_of(sql, parameters, limits.statement)
     call = digest(engine.name, sql, parameters)
     place = place_of(cursor, call) if cursor else None
@@ -178,7 +181,7 @@ async def explain(
         database: its name, where there are several.
         analyze: run it as well, and say what each step took, where the database can tell. Nothing can be changed by it.
     """
-    engine, limits = ctx.state.find(database), ctx.state.limits
+    engine, limits = ctx.lifespan_state.find(database), ctx.lifespan_state.limits
     statement = statement_of(sql, parameters, limits.statement)
     async with told(ctx, limits.seconds, limits.telling):
         plan = await engine.explain(statement, analyze=analyze)

@@ -35,7 +35,7 @@ async def execute(
         database: its name, where there are several.
         dry_run: try them, say what they would do, and keep nothing of it.
     """
-    engine, limits = ctx.state.find(database), ctx.state.limits
+    engine, limits = ctx.lifespan_state.find(database), ctx.lifespan_state.limits
     if len(statements) > limits.statements:
         raise ToolError(
             f"There are more than {limits.statements} statements. Send them in several calls."
@@ -50,7 +50,7 @@ async def execute(
         [Outcome(one.changed, one.columns, one.rows, one.ended == "all") for one in results],
     )
     if not dry_run:
-        await ctx.state.look()
+        await ctx.lifespan_state.look()
     words = "Done." if done.kept else "Tried, and nothing of it was kept."
     return ToolResult(done, "\n".join(filter(None, [words, *map(_in_words, results)])))
 

@@ -28,7 +28,7 @@ def _add_schema(made: Server, engine: Engine) -> None:
     async def schema(ctx: Context[Databases]) -> str:
         """The tables of the database with their columns, keys, foreign keys and indexes, to be read."""
         try:
-            return await _schema_of(ctx.state, engine)
+            return await _schema_of(ctx.lifespan_state, engine)
         except ToolError as bad:
             raise McpError(types.INTERNAL_ERROR, str(bad)) from None
 
@@ -49,13 +49,13 @@ def _add_table(made: Server) -> None:
     )
     async def table(database: str, table: str, ctx: Context[Databases]) -> Table | None:
         """A table with its columns, keys, foreign keys and indexes, as data."""
-        engine = ctx.state.engines.get(database)
+        engine = ctx.lifespan_state.engines.get(database)
         if engine is None:
             return None
         try:
-            if table not in await ctx.state.labels(engine):
+            if table not in await ctx.lifespan_state.labels(engine):
                 return None
-            return next(iter(await ctx.state.described(engine, [table])), None)
+            return next(iter(await ctx.lifespan_state.described(engine, [table])), None)
         except ToolError as bad:
             raise McpError(types.INTERNAL_ERROR, str(bad)) from None
 
@@ -69,7 +69,9 @@ def _add_table(made: Server) -> None:
     ) -> list[str]:
         """Tables that begin so, then those that hold it."""
         try:
-            known = await ctx.state.labels(ctx.state.find(arguments.get("database")))
+            known = await ctx.lifespan_state.labels(
+                ctx.lifespan_state.find(arguments.get("database"))
+            )
         except ToolError:
             return []
         wanted = value.lower()
@@ -81,7 +83,7 @@ def _add_table(made: Server) -> None:
 
 
 def _databases(value: str, ctx: Context[Databases]) -> list[str]:
-    return [name for name in ctx.state.engines if name.startswith(value)]
+    return [name for name in ctx.lifespan_state.engines if name.startswith(value)]
 
 
 async def _schema_of(databases: Databases, engine: Engine) -> str:
@@ -109,10 +111,10 @@ def _add_prompt(made: Server) -> None:
             database: its name, where there are several.
         """
         try:
-            engine = ctx.state.find(database)
-            tables, _ = await _tables(ctx.state, engine)
-            schema = await _schema_of(ctx.state, engine)
-            examples = await _checked(ctx.state, engine, tables)
+            engine = ctx.lifespan_state.find(database)
+            tables, _ = await _tables(ctx.lifespan_state, engine)
+            schema = await _schema_of(ctx.lifespan_state, engine)
+            examples = await _checked(ctx.lifespan_state, engine, tables)
         except ToolError as bad:
             raise McpError(types.INVALID_PARAMS, str(bad)) from None
         shown = [f"Question: {_typed(one.question)}\nSQL: {_typed(one.sql)}" for one in examples]

@@ -133,7 +133,7 @@ async def ask_model_with_tools(
     """
     messages = [types.SamplingMessage(role="user", content=TextContent(question))]
     uses: list[Use] = []
-    most = ctx.state.limits.rounds
+    most = ctx.lifespan_state.limits.rounds
     for number in range(1, most + 1):
         mode: Literal["auto", "required", "none"] = (
             choice if number == 1 else "none" if number == most else "auto"

@@ -46,8 +46,8 @@ async def book_table(day: Annotated[str, "When."], ctx: Ctx) -> str:
         return "Nothing was booked."
 
     def charge() -> int:
-        ctx.state.charged += 1
-        return ctx.state.charged
+        ctx.lifespan_state.charged += 1
+        return ctx.lifespan_state.charged
 
     number = await ctx.once("deposit", charge)
     return f"Booked for {booking.name}: {booking.guests} on {day} ({booking.seat}), deposit number {number}."

@@ -9,7 +9,7 @@ from .board import CHANGES, PURE, REMOVES, Ctx
 
 async def grow(ctx: Ctx) -> str:
     """Add a tool, a prompt and a resource while the server runs; whoever listens is told that the lists are not as they were."""
-    extras, most = ctx.state.extras, ctx.state.limits.extras
+    extras, most = ctx.lifespan_state.extras, ctx.lifespan_state.limits.extras
     if len(extras) >= most:
         raise ToolError(f"There are {most} extra tools already, which is the most. Call shrink.")
     number = extras[-1] + 1 if extras else 1
@@ -35,9 +35,9 @@ async def grow(ctx: Ctx) -> str:
 
 async def shrink(ctx: Ctx) -> str:
     """Take the latest extra tool, its prompt and its resource away again."""
-    if not ctx.state.extras:
+    if not ctx.lifespan_state.extras:
         raise ToolError("There is no extra tool. Call grow first.")
-    number = ctx.state.extras.pop()
+    number = ctx.lifespan_state.extras.pop()
     name = f"extra_{number}"
     ctx.server.remove_tool(name)
     ctx.server.remove_prompt(name)

@@ -41,12 +41,12 @@ async def stored_sound() -> bytes:
 
 async def counter(ctx: Ctx) -> dict[str, int]:
     """A number that changes with each call of `tick`; subscribe to hear of it."""
-    return {"count": ctx.state.count}
+    return {"count": ctx.lifespan_state.count}
 
 
 async def clock(ctx: Ctx) -> dict[str, int]:
     """A number that changes by itself for a while, once `start_clock` was called."""
-    return {"ticks": ctx.state.clock}
+    return {"ticks": ctx.lifespan_state.clock}
 
 
 async def shelf() -> list[ResourceContents]:
@@ -157,9 +157,9 @@ async def complete_number(value: str) -> list[str]:
 
 async def tick(ctx: Ctx) -> int:
     """Count one up, and tell whoever watches the counter."""
-    ctx.state.count += 1
+    ctx.lifespan_state.count += 1
     ctx.updated(COUNTER)
-    return ctx.state.count
+    return ctx.lifespan_state.count
 
 
 async def read_counter(ctx: Ctx) -> str:
@@ -179,7 +179,7 @@ async def start_clock(
         ticks: how often.
         seconds: how long it is from one to the next.
     """
-    board = ctx.state
+    board = ctx.lifespan_state
     if ticks * seconds > board.limits.seconds:
         raise ToolError(
             f"The clock may run for {board.limits.seconds:g} seconds at the most. Ask for less."

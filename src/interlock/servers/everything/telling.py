@@ -19,7 +19,7 @@ Seconds = Annotated[float, Meta(ge=0, le=3600, description="How long it takes.")
 
 def within(ctx: Ctx, seconds: float) -> float:
     """A time that this server lets a call take. Raises ToolError for more."""
-    most = ctx.state.limits.seconds
+    most = ctx.lifespan_state.limits.seconds
     if seconds > most:
         raise ToolError(f"At most {most:g} seconds may be waited here. Ask for less.")
     return seconds
@@ -124,16 +124,16 @@ async def wait_for_cancel(ctx: Ctx) -> str:
     """Wait to be cancelled; `cancellations` says how often that happened."""
     ctx.progress(1, message="Cancel me.")
     try:
-        await asyncio.sleep(ctx.state.limits.seconds)
+        await asyncio.sleep(ctx.lifespan_state.limits.seconds)
     except asyncio.CancelledError:
-        ctx.state.cancelled += 1
+        ctx.lifespan_state.cancelled += 1
         raise
     return "Nobody cancelled me."
 
 
 async def cancellations(ctx: Ctx) -> int:
     """How many calls of wait_for_cancel were cancelled."""
-    return ctx.state.cancelled
+    return ctx.lifespan_state.cancelled
 
 
 def add_telling(server: Server) -> None:

@@ -43,9 +43,9 @@ async def open_account(ctx: Ctx) -> str:
         raise ToolError(
             "This needs a client that can send a person to a page, and this one cannot."
         )
-    for id, visit in ctx.state.visits.items():
+    for id, visit in ctx.lifespan_state.visits.items():
         if visit == (who(ctx), True):
-            del ctx.state.visits[id]
+            del ctx.lifespan_state.visits[id]
             return "The account is open."
     id = begin(ctx)
     question = {"mode": "url", "message": WORDS, "url": PAGE, "elicitationId": id}
@@ -60,9 +60,9 @@ async def finish_visit(
     id: Annotated[str, "The elicitationId of the error that open_account gave."], ctx: Ctx
 ) -> str:
     """Play the page that open_account sends to: the person is done there, and the client is told."""
-    if ctx.state.visits.get(id, ("", False))[0] != who(ctx):
+    if ctx.lifespan_state.visits.get(id, ("", False))[0] != who(ctx):
         raise ToolError("You were not sent to a page under this id. Call open_account first.")
-    ctx.state.visits[id] = (who(ctx), True)
+    ctx.lifespan_state.visits[id] = (who(ctx), True)
     ctx.elicitation_complete(id)
     return "The page has seen the person."
 
@@ -80,7 +80,7 @@ def who(ctx: Ctx) -> str:
 
 def begin(ctx: Ctx) -> str:
     """Remember one more visit, and forget the oldest where they are too many."""
-    board = ctx.state
+    board = ctx.lifespan_state
     while len(board.visits) >= board.limits.visits:
         del board.visits[next(iter(board.visits))]
     id = new_id()

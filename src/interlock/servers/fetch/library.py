@@ -30,7 +30,7 @@ def add_library(made: Server) -> None:
     made.add_prompt(fetch, title="Fetch a page")
 
     def address_before(value: str, ctx: Context[Desk]) -> list[str]:
-        return ctx.state.suggested(ctx, value)
+        return ctx.lifespan_state.suggested(ctx, value)
 
     made.completion(PAGE, "url")(address_before)
     made.completion("fetch", "url")(address_before)
@@ -38,7 +38,7 @@ def add_library(made: Server) -> None:
 
 async def page(url: str, ctx: Context[Desk]) -> types.ResourceContents:
     """What stands at an address, whole. A host may read resources for a model on its own, so robots.txt is asked."""
-    desk, asked = ctx.state, f"web://{url}"
+    desk, asked = ctx.lifespan_state, f"web://{url}"
     url = _SHORTENED.sub(r"\1://", url, count=1) if _SHORTENED.match(url) else url
     try:
         document = (await desk.read(url, ctx)).document
@@ -70,7 +70,7 @@ async def fetch(
         url: An http or https address.
         pdf_pages: Which pages of a PDF, such as "3", "3-7" or "3-".
     """
-    desk = ctx.state
+    desk = ctx.lifespan_state
     try:
         reading = await desk.read(url, ctx, pages=pdf_pages, watched=True)
     except ToolError as bad:

@@ -136,7 +136,7 @@ async def fetch(
         pdf_pages: Which pages of a PDF, such as "3", "3-7" or "3-".
         fresh: Ask the server anew, though what is kept may still hold.
     """
-    desk = ctx.state
+    desk = ctx.lifespan_state
     at = cursor_of(cursor) if cursor else None
     if cursor and at is None:
         raise ToolError(
@@ -210,7 +210,7 @@ async def fetch_links(
         same_site: Only links to the same host.
         start: How many to pass over: the `next` of the answer before.
     """
-    desk = ctx.state
+    desk = ctx.lifespan_state
     got, source = await desk.got(url, ctx)
     media_type = type_of(got.headers, got.body)
     if kind_of(media_type) != "html":
@@ -249,7 +249,7 @@ async def fetch_outline(
         main_only: Leave out navigation, sidebars and footers; send the same with `fetch`.
         fresh: Ask the server anew, though what is kept may still hold.
     """
-    reading = await ctx.state.read(url, ctx, main=main_only, fresh=fresh)
+    reading = await ctx.lifespan_state.read(url, ctx, main=main_only, fresh=fresh)
     document = reading.document
     if document.kind != "markdown":
         raise ToolError(

@@ -46,7 +46,7 @@ def write_file(
         encoding: of the text.
         version: what read_file gave; the file is left alone where it is not the same any more.
     """
-    with ctx.state.reach(ctx) as reach, reach.find(path) as place:
+    with ctx.lifespan_state.reach(ctx) as reach, reach.find(path) as place:
         data = encoded(text, encoding, b"", place.shown)
         return _written(ctx, reach, place, data, version=version)
 
@@ -61,7 +61,7 @@ def create_file(
         text: all that is in it.
         encoding: of the text.
     """
-    with ctx.state.reach(ctx) as reach, reach.find(path) as place:
+    with ctx.lifespan_state.reach(ctx) as reach, reach.find(path) as place:
         data = encoded(text, encoding, b"", place.shown)
         return _written(ctx, reach, place, data, new=True)
 
@@ -143,7 +143,7 @@ def create_folder(path: Path, ctx: Ctx) -> ToolResult[Changed]:
     Args:
         path: of the folder.
     """
-    with ctx.state.reach(ctx) as reach:
+    with ctx.lifespan_state.reach(ctx) as reach:
         folder, parts = reach.split(path)
         made = make_folder(folder, parts, path, reach.limits)
         with reach.find(path) as place:
@@ -163,7 +163,7 @@ def move_file(source: Path, target: Path, ctx: Ctx) -> ToolResult[Moved]:
         target: where it is then, with its new name.
     """
     with (
-        ctx.state.reach(ctx) as reach,
+        ctx.lifespan_state.reach(ctx) as reach,
         reach.find(source, follow=False) as one,
         reach.find(target, follow=False) as other,
     ):
@@ -184,7 +184,7 @@ def copy_file(source: Path, target: Path, ctx: Ctx) -> ToolResult[Moved]:
         target: where the copy is, with its name.
     """
     with (
-        ctx.state.reach(ctx) as reach,
+        ctx.lifespan_state.reach(ctx) as reach,
         reach.find(source) as one,
         reach.find(target, follow=False) as other,
     ):
@@ -201,7 +201,7 @@ def trash_file(path: Path, ctx: Ctx) -> ToolResult[Trashed]:
     Args:
         path: of the file or folder; a link is thrown away as a link.
     """
-    with ctx.state.reach(ctx) as reach, reach.find(path, follow=False) as place:
+    with ctx.lifespan_state.reach(ctx) as reach, reach.find(path, follow=False) as place:
         id_, kind = throw_away(place, reach.limits)
         ctx.updated(place.uri)
         answer = Trashed(
@@ -212,7 +212,7 @@ def trash_file(path: Path, ctx: Ctx) -> ToolResult[Trashed]:
 
 def list_trashed(ctx: Ctx) -> ToolResult[Trash]:
     """What is in the trash, the latest first, with where it was."""
-    with ctx.state.reach(ctx) as reach:
+    with ctx.lifespan_state.reach(ctx) as reach:
         found = list_trash(reach)
     lines = [f"{one.id}  {plain(one.path)}  ({one.kind}, {one.trashed})" for one in found.items]
     return ToolResult(
@@ -227,7 +227,7 @@ def restore_file(id: Id, ctx: Ctx, target: Path | None = None) -> ToolResult[Cha
         id: what list_trash says.
         target: where it is then; without it where it was.
     """
-    with ctx.state.reach(ctx) as reach:
+    with ctx.lifespan_state.reach(ctx) as reach:
         path = restore(reach, id, target)
         with reach.find(path, follow=False) as place:
             found = place.stat()
@@ -244,7 +244,7 @@ def empty_trash(
     Args:
         ids: what to remove, as list_trash has it; without it all of it.
     """
-    with ctx.state.reach(ctx) as reach:
+    with ctx.lifespan_state.reach(ctx) as reach:
         if ids is None:
             sweep(reach)
         items = [one for one in list_trash(reach).items if ids is None or one.id in ids]
@@ -305,7 +305,7 @@ def _changed(
 ) -> ToolResult[Changed]:
     """The result of changing the text of a file. Nobody else who uses this server writes between reading and writing."""
     with (
-        ctx.state.reach(ctx) as reach,
+        ctx.lifespan_state.reach(ctx) as reach,
         reach.find(path) as place,
         locked(place.parent, reach.limits),
     ):

@@ -39,11 +39,11 @@ READS = ToolAnnotations(
 
 def list_allowed_folders(ctx: Ctx) -> ToolResult[Allowed]:
     """The folders that may be touched, and the limits of this server."""
-    with ctx.state.reach(ctx) as reach:
+    with ctx.lifespan_state.reach(ctx) as reach:
         folders = [told(folder.path) for folder in reach.folders]
-    problems = ctx.state.problems
+    problems = ctx.lifespan_state.problems
     return ToolResult(
-        Allowed(folders, msgspec.to_builtins(ctx.state.limits), problems),
+        Allowed(folders, msgspec.to_builtins(ctx.lifespan_state.limits), problems),
         "\n".join(map(plain, [*folders, *problems])),
     )
 
@@ -70,7 +70,7 @@ def read_file(
         encoding: of a text that is neither UTF-8 nor says itself what it is.
     """
     window = Window(first_line, last_line, offset, length)
-    with ctx.state.reach(ctx) as reach, reach.find(path) as place:
+    with ctx.lifespan_state.reach(ctx) as reach, reach.find(path) as place:
         answer, content = read_place(
             place, told(reach.shown(place.folder, place.parts)), window, encoding, reach.limits
         )
@@ -91,7 +91,7 @@ def read_files(paths: Files, ctx: Ctx) -> ToolResult[ReadMany]:
     Args:
         paths: of the files; each is read as read_file does, and together they may be as long as one answer.
     """
-    limits = ctx.state.limits
+    limits = ctx.lifespan_state.limits
     if len(paths) > limits.files:
         raise ToolError(
             f"At most {limits.files} files are read at once, and these are {len(paths)}."
@@ -99,7 +99,7 @@ def read_files(paths: Files, ctx: Ctx) -> ToolResult[ReadMany]:
     answers: list[ReadOne] = []
     blocks: list[ContentBlock] = []
     left = limits.read + limits.media
-    with ctx.state.reach(ctx) as reach:
+    with ctx.lifespan_state.reach(ctx) as reach:
         for number, path in enumerate(paths):
             if ctx.cancelled:
                 break
@@ -145,7 +145,7 @@ def list_folder(
         hidden: whether names that begin with a dot are shown.
         skip: so many are left out at the beginning, to get the next ones of a large folder.
     """
-    with ctx.state.reach(ctx) as reach, reach.find(path) as place:
+    with ctx.lifespan_state.reach(ctx) as reach, reach.find(path) as place:
         found = listed(reach, place, Pace(ctx, reach.limits), hidden=hidden, sort=sort, skip=skip)
     return ToolResult(found, found.words())
 
@@ -165,7 +165,7 @@ def show_tree(
         hidden: whether names that begin with a dot are shown.
         exclude: patterns of what is left out with all that is in it, as for find_files.
     """
-    with ctx.state.reach(ctx) as reach, reach.find(path) as place:
+    with ctx.lifespan_state.reach(ctx) as reach, reach.find(path) as place:
         top, complete = tree_of(
             reach, place, Pace(ctx, reach.limits), depth, hidden=hidden, without=without(exclude)
         )
@@ -201,7 +201,7 @@ def find_files(
         hidden: whether to look at names that begin with a dot.
         exclude: such patterns of what is left out; of a folder all that is in it.
     """
-    with ctx.state.reach(ctx) as reach, reach.find(path) as place:
+    with ctx.lifespan_state.reach(ctx) as reach, reach.find(path) as place:
         found = find_names(
             reach,
             place,
@@ -238,7 +238,7 @@ def search_files(
         exclude: patterns of what is left out with all that is in it, as for find_files.
     """
     wanted = Wanted(text, regex, ignore_case, glob, context, hidden, without(exclude))
-    with ctx.state.reach(ctx) as reach, reach.find(path) as place:
+    with ctx.lifespan_state.reach(ctx) as reach, reach.find(path) as place:
         found = search_text(reach, place, wanted, Pace(ctx, reach.limits))
     return ToolResult(found, found.words())
 
@@ -250,7 +250,7 @@ def file_info(path: Path, ctx: Ctx, checksum: bool = False) -> ToolResult[Info]:
         path: of the file or folder.
         checksum: whether to work out the SHA-256 of a file.
     """
-    with ctx.state.reach(ctx) as reach, reach.find(path, follow=False) as place:
+    with ctx.lifespan_state.reach(ctx) as reach, reach.find(path, follow=False) as place:
         found = place.stat()
         if found is None:
             raise place.missing("file or folder")

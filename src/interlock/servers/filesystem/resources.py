@@ -28,7 +28,7 @@ def add_resources(made: Server) -> None:
     @made.completion(FILE, "path")
     def complete_path(value: str, ctx: Context[Grounds]) -> list[str]:
         try:
-            with ctx.state.reach(ctx) as reach:
+            with ctx.lifespan_state.reach(ctx) as reach:
                 return _completed(value, reach)
         except ToolError:
             return []  # among them Unanswerable: the client has roots, and in the newest revision cannot be asked for them here
@@ -55,7 +55,7 @@ def add_folder(made: Server, folder: Folder) -> None:
 
 def _read(path: str, ctx: Context[Grounds]) -> ResourceContents | Entries | None:
     try:
-        with ctx.state.reach(ctx) as reach, reach.find(path) as place:
+        with ctx.lifespan_state.reach(ctx) as reach, reach.find(path) as place:
             found = place.stat()
             if found is None:
                 return None

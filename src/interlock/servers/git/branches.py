@@ -50,7 +50,7 @@ async def git_branches(
         not_contains: only those in whose history it is not.
     """
     place = place_of(cursor) if cursor is not None else Place([], 0)
-    opened = await ctx.state.open(repository)
+    opened = await ctx.lifespan_state.open(repository)
     only = [f"--contains={await opened.object_of(contains)}"] if contains is not None else []
     only += (
         [f"--no-contains={await opened.object_of(not_contains)}"]
@@ -105,10 +105,10 @@ async def git_create_branch(
     revision: Revision = "HEAD",
 ) -> ToolResult[Done]:
     """Create a branch at a revision; what is checked out stays."""
-    opened = await ctx.state.open(repository, deep=True)
+    opened = await ctx.lifespan_state.open(repository, deep=True)
     ref = await new_ref(opened, name)
     commit = await opened.object_of(revision)
-    async with ctx.state.lock(opened):
+    async with ctx.lifespan_state.lock(opened):
         await create(opened, ref, commit)
     touched(ctx, opened)
     return ToolResult(await done_in(opened), f"Created {line(name)} at {commit[:12]}.")
@@ -118,7 +118,7 @@ async def git_delete_branch(
     name: Branch, ctx: Context[Repositories], repository: str | None = None
 ) -> ToolResult[Done]:
     """Delete a branch, once the person has agreed. One that is checked out anywhere stays."""
-    opened = await ctx.state.open(repository, deep=True)
+    opened = await ctx.lifespan_state.open(repository, deep=True)
     commit = await commit_of(opened, name)
     head = await opened.head()
     merged = (
@@ -130,7 +130,7 @@ async def git_delete_branch(
         f"Delete the branch {line(name)} (at {commit[:12]}) of {line(opened.name)}?{lost}"
     ):
         raise ToolError("The person did not agree, and nothing was deleted.")
-    async with ctx.state.lock(opened):
+    async with ctx.lifespan_state.lock(opened):
         if await commit_of(opened, name) != commit:
             raise ToolError("The branch has changed meanwhile, and was not deleted.")
         await opened.ask("branch", "--delete", "--force", "--quiet", "--", name)
@@ -154,9 +154,9 @@ async def git_switch(
     """
     if create and detach:
         raise ToolError("A branch is created, or none is checked out: not both.")
-    opened = await ctx.state.open(repository, deep=True)
+    opened = await ctx.lifespan_state.open(repository, deep=True)
     options = ["--no-guess", "--no-recurse-submodules", "--no-overwrite-ignore", "--progress"]
-    async with ctx.state.lock(opened):
+    async with ctx.lifespan_state.lock(opened):
         if detach:
             target = ["--detach", await opened.object_of(to)]
         elif create:

@@ -32,9 +32,9 @@ async def git_add(
     Args:
         paths: files or folders; "." for everything. Files that are ignored are not staged.
     """
-    opened = await ctx.state.open(repository, deep=True)
+    opened = await ctx.lifespan_state.open(repository, deep=True)
     wanted = list(dict.fromkeys(map(inside, paths)))
-    async with ctx.state.lock(opened):
+    async with ctx.lifespan_state.lock(opened):
         try:
             await opened.ask("add", "--", *wanted)
         except ToolError as bad:
@@ -64,9 +64,9 @@ async def git_commit(
         author: the name and address, where they are others than those that are configured.
     """
     text = stored(message)
-    opened = await ctx.state.open(repository, deep=True)
-    people = await _people(ctx.state, opened, author)
-    async with ctx.state.lock(opened):
+    opened = await ctx.lifespan_state.open(repository, deep=True)
+    people = await _people(ctx.lifespan_state, opened, author)
+    async with ctx.lifespan_state.lock(opened):
         ended = await opened.ask(
             "commit", "--quiet", "--no-verify", "--no-gpg-sign", "--no-status", "--no-edit", "--cleanup=whitespace", "--file=-",
             feed=text, variables=people, fine=(0, 1),
@@ -94,7 +94,7 @@ async def git_unstage(
     Args:
         paths: only these files or folders; all without it.
     """
-    opened = await ctx.state.open(repository, deep=True)
+    opened = await ctx.lifespan_state.open(repository, deep=True)
     where = list(dict.fromkeys(map(inside, paths or ["."])))
     staged = await _staged(opened, where)
     lost = _named([path for path, is_lost in staged.items() if is_lost])
@@ -103,7 +103,7 @@ async def git_unstage(
     ):
         raise ToolError("The person did not agree, and nothing was changed.")
     if staged:
-        async with ctx.state.lock(opened):
+        async with ctx.lifespan_state.lock(opened):
             if await _staged(opened, where) != staged:
                 raise ToolError(
                     "What is staged has changed meanwhile, and was left as it is. Look at git_status."
@@ -159,7 +159,7 @@ async def git_restore(
         paths: the files, each by its whole path.
         revision: take them from this one, into the index too.
     """
-    opened = await ctx.state.open(repository, deep=True)
+    opened = await ctx.lifespan_state.open(repository, deep=True)
     source = await opened.object_of(revision) if revision is not None else None
     wanted = await _differing(opened, paths, [source] if source else [])
     if wanted:
@@ -169,7 +169,7 @@ async def git_restore(
         ):
             raise ToolError("The person did not agree, and nothing was changed.")
         into = [f"--source={source}", "--staged", "--worktree"] if source else ["--worktree"]
-        async with ctx.state.lock(opened):
+        async with ctx.lifespan_state.lock(opened):
             await opened.ask("restore", *into, "--no-recurse-submodules", "--", *wanted)
         touched(ctx, opened, commits=False)
     status = await status_of(opened)

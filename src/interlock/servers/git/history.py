@@ -65,7 +65,7 @@ async def git_log(
         until: only those made up to this day or time.
         cursor: the `next` of the page before, with the same arguments otherwise.
     """
-    opened = await ctx.state.open(repository)
+    opened = await ctx.lifespan_state.open(repository)
     place = place_of(cursor) if cursor is not None else Place([], 0)
     if cursor is not None and len(place.revisions) != 1:
         raise ToolError("This cursor is of something else.")
@@ -121,7 +121,7 @@ async def git_search_history(
         cursor: the `next` of the page before.
     """
     wanted, where = phrase(text, "text"), [*map(inside, paths or ())]
-    opened = await ctx.state.open(repository)
+    opened = await ctx.lifespan_state.open(repository)
     place = await _place(opened, revision, cursor)
     tip = place.revisions[0]
     total = int(read((await opened.ask("rev-list", "--count", tip, "--", *where)).output))
@@ -191,7 +191,7 @@ async def git_read_file(
         first: the first line to read.
         last: the last one.
     """
-    opened = await ctx.state.open(repository)
+    opened = await ctx.lifespan_state.open(repository)
     commit, wanted = await opened.object_of(revision), inside(path)
     blob, size = await blob_at(opened, commit, wanted)
     if size > opened.limits.file:
@@ -243,7 +243,7 @@ async def git_blame(
         first: the first line to look at.
         last: the last one; 200 lines without it, and 1,000 at the most.
     """
-    opened = await ctx.state.open(repository)
+    opened = await ctx.lifespan_state.open(repository)
     commit = await opened.object_of(revision)
     _, size = await blob_at(opened, commit, inside(path))
     if size > opened.limits.blamed:
@@ -340,7 +340,7 @@ async def git_search(
         cursor: the `next` of the page before, with the same arguments otherwise.
     """
     wanted = phrase(text, "text")
-    opened = await ctx.state.open(repository)
+    opened = await ctx.lifespan_state.open(repository)
     place = (
         place_of(cursor)
         if cursor is not None

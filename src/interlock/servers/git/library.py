@@ -34,7 +34,7 @@ def _add_resources(made: Server, repositories: Repositories) -> None:
     async def status(repository: str, ctx: Context[Repositories]) -> str | None:
         """What is checked out, staged and changed."""
         return (
-            words_of_status(await status_of(await ctx.state.open(repository, deep=True)))
+            words_of_status(await status_of(await ctx.lifespan_state.open(repository, deep=True)))
             if _known(ctx, repository)
             else None
         )
@@ -45,7 +45,7 @@ def _add_resources(made: Server, repositories: Repositories) -> None:
         """The last commits up to what is checked out, or to a revision, a line each."""
         if not _known(ctx, repository):
             return None
-        opened = await ctx.state.open(repository)
+        opened = await ctx.lifespan_state.open(repository)
         try:
             commit = await opened.object_of(revision)
         except ToolError:
@@ -59,7 +59,7 @@ def _add_resources(made: Server, repositories: Repositories) -> None:
         """A file as it is at HEAD, or at a revision; of a link where it leads to, as text."""
         if not _known(ctx, repository):
             return None
-        opened = await ctx.state.open(repository)
+        opened = await ctx.lifespan_state.open(repository)
         try:
             blob, size = await blob_at(opened, await opened.object_of(revision), inside(path))
         except ToolError:
@@ -100,7 +100,7 @@ def _add_resources(made: Server, repositories: Repositories) -> None:
 
 
 def _known(ctx: Context[Repositories], repository: str) -> bool:
-    return repository in ctx.state.names
+    return repository in ctx.lifespan_state.names
 
 
 def _type_of(path: str, data: bytes) -> str:
@@ -120,20 +120,20 @@ def _add_completions(made: Server) -> None:
 
         @made.completion(name, "repository")
         def repository(value: str, ctx: Context[Repositories]) -> list[str]:
-            return [one for one in ctx.state.names if one.startswith(value)]
+            return [one for one in ctx.lifespan_state.names if one.startswith(value)]
 
         @made.completion(name, "revision")
         async def revision(
             value: str, arguments: dict[str, str], ctx: Context[Repositories]
         ) -> list[str]:
-            return await _refs(ctx.state, arguments.get("repository"), value)
+            return await _refs(ctx.lifespan_state, arguments.get("repository"), value)
 
     @made.completion(FILE, "path")
     async def path(value: str, arguments: dict[str, str], ctx: Context[Repositories]) -> list[str]:
         """The files and folders one level below what is typed so far."""
         folder, _, _ = value.rpartition("/")
         try:
-            opened = await ctx.state.open(arguments.get("repository"))
+            opened = await ctx.lifespan_state.open(arguments.get("repository"))
             commit = await opened.object_of(arguments.get("revision", "HEAD"))
             below = [f"{inside(folder)}/"] if folder else []
             listed = await opened.ask("ls-tree", "-z", "--full-tree", commit, "--", *below)
@@ -147,7 +147,7 @@ def _add_completions(made: Server) -> None:
 
         @made.completion(prompt, "repository")
         def repository_of_prompt(value: str, ctx: Context[Repositories]) -> list[str]:
-            return [one for one in ctx.state.names if one.startswith(value)]
+            return [one for one in ctx.lifespan_state.names if one.startswith(value)]
 
     for argument in ("branch", "base"):
 
@@ -155,7 +155,7 @@ def _add_completions(made: Server) -> None:
         async def branch(
             value: str, arguments: dict[str, str], ctx: Context[Repositories]
         ) -> list[str]:
-            return await _refs(ctx.state, arguments.get("repository"), value)
+            return await _refs(ctx.lifespan_state, arguments.get("repository"), value)
 
 
 async def _refs(state: Repositories, repository: str | None, value: str) -> list[str]:
@@ -214,7 +214,7 @@ def _add_prompts(made: Server) -> None:
 
 async def _opened(ctx: Context[Repositories], repository: str | None) -> Repository:
     try:
-        return await ctx.state.open(repository)
+        return await ctx.lifespan_state.open(repository)
     except ToolError as bad:
         raise McpError(types.INVALID_PARAMS, str(bad)) from None
 

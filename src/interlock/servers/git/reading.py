@@ -53,7 +53,7 @@ async def git_status(
         repository: its name, or the path of it or of anything in it; not needed where there is only one.
         untracked: also list files that git does not know and does not ignore.
     """
-    status = await status_of(await ctx.state.open(repository, deep=True), untracked)
+    status = await status_of(await ctx.lifespan_state.open(repository, deep=True), untracked)
     return ToolResult(status, words_of_status(status))
 
 
@@ -82,7 +82,7 @@ async def git_diff(
         most: bytes of the patch in a page.
     """
     place = place_of(cursor) if cursor is not None else Place([], 0)
-    opened = await ctx.state.open(repository, deep=True)
+    opened = await ctx.lifespan_state.open(repository, deep=True)
     if new is not None and old is None:
         raise ToolError("With `new` say `old` too: what to compare it with.")
     commits = place.revisions or [
@@ -122,7 +122,7 @@ async def git_show(
         cursor: the `next` of the page before.
     """
     place = place_of(cursor) if cursor is not None else Place([], 0)
-    opened = await ctx.state.open(repository)
+    opened = await ctx.lifespan_state.open(repository)
     before, colon, path = revision.partition(":")
     if colon and before and path and "{" not in revision:
         raise ToolError(

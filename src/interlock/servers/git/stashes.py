@@ -40,12 +40,12 @@ async def git_stash(
         untracked: also files that git does not know.
         paths: only these files or folders.
     """
-    opened = await ctx.state.open(repository, deep=True)
+    opened = await ctx.lifespan_state.open(repository, deep=True)
     options = [f"--message={phrase(message, 'message')}"] if message else []
     options += ["--include-untracked"] * untracked
     # Without paths git cleans up by one of its own, `:/`, which it has to read as it means it.
     magic = {} if paths else {"GIT_LITERAL_PATHSPECS": "0"}
-    async with ctx.state.lock(opened):
+    async with ctx.lifespan_state.lock(opened):
         before = await _newest(opened)
         await opened.ask(
             "stash",
@@ -73,7 +73,7 @@ async def git_stashes(
 ) -> ToolResult[Stashes]:
     """What was put aside, the newest first."""
     place = place_of(cursor) if cursor is not None else Place([], 0)
-    found = await _stashes(await ctx.state.open(repository), place.skip, limit + 1)
+    found = await _stashes(await ctx.lifespan_state.open(repository), place.skip, limit + 1)
     stashes = Stashes(
         found[:limit], cursor_of(Place([], place.skip + limit)) if len(found) > limit else None
     )
@@ -93,7 +93,7 @@ async def git_show_stash(
     Args:
         stash: its number.
     """
-    opened = await ctx.state.open(repository)
+    opened = await ctx.lifespan_state.open(repository)
     place = place_of(cursor) if cursor is not None else Place([], 0)
     if len(place.revisions) not in (0, 2):
         raise ToolError("This cursor is of something else.")
@@ -113,8 +113,8 @@ async def git_apply_stash(
         stash: its number.
         drop: drop the stash once its changes are made without conflicts (what git calls pop).
     """
-    opened = await ctx.state.open(repository, deep=True)
-    async with ctx.state.lock(opened):
+    opened = await ctx.lifespan_state.open(repository, deep=True)
+    async with ctx.lifespan_state.lock(opened):
         found = await _stash(opened, stash)
         ended = await opened.ask(
             "stash",
@@ -151,13 +151,13 @@ async def git_drop_stash(
     Args:
         stash: its number.
     """
-    opened = await ctx.state.open(repository, deep=True)
+    opened = await ctx.lifespan_state.open(repository, deep=True)
     found = await _stash(opened, stash)
     if not await ctx.confirm(
         f"Drop stash {stash} of {line(opened.name)} ({line(found.subject)}, {found.date[:10]})? Its changes are lost."
     ):
         raise ToolError("The person did not agree, and nothing was dropped.")
-    async with ctx.state.lock(opened):
+    async with ctx.lifespan_state.lock(opened):
         if (await _stash(opened, stash)).commit != found.commit:
             raise ToolError("The stashes have changed meanwhile, and none was dropped.")
         await opened.ask("stash", "drop", "--quiet", f"stash@{{{stash}}}")

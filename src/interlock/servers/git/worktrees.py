@@ -25,8 +25,8 @@ async def git_worktrees(
     ctx: Context[Repositories], repository: str | None = None
 ) -> ToolResult[Worktrees]:
     """The work trees of a repository, and where new ones are made."""
-    opened = await ctx.state.open(repository)
-    found = await worktrees_of(ctx.state, opened)
+    opened = await ctx.lifespan_state.open(repository)
+    found = await worktrees_of(ctx.lifespan_state, opened)
     lines = [
         f"{line(one.path, 1000)}: {line(one.branch or 'detached')}, {(one.commit or '')[:12]}{', missing' * one.missing}"
         for one in found.worktrees
@@ -73,9 +73,9 @@ async def git_add_worktree(
         branch: what is checked out in it; created at `revision` where there is none. Without it no branch is checked out.
         revision: what is checked out where no branch is named, or where the branch is new.
     """
-    opened = await ctx.state.open(repository, deep=True)
-    path = await asyncio.to_thread(_free, ctx.state.place_of_worktrees(opened), name)
-    async with ctx.state.lock(opened):
+    opened = await ctx.lifespan_state.open(repository, deep=True)
+    path = await asyncio.to_thread(_free, ctx.lifespan_state.place_of_worktrees(opened), name)
+    async with ctx.lifespan_state.lock(opened):
         commit = await opened.object_of(revision)
         target = ["--detach", "--", str(path), commit]
         if branch is not None:
@@ -92,7 +92,7 @@ async def git_add_worktree(
         await opened.ask("worktree", "add", "--no-checkout", "--no-guess-remote", *target)
         ctx.progress(1, 2, "checking out its files")
         try:
-            made = await ctx.state.open(str(path), deep=True)
+            made = await ctx.lifespan_state.open(str(path), deep=True)
             await made.ask("reset", "--hard", "--quiet", "--no-recurse-submodules", "HEAD", "--")
         except ToolError:
             await opened.ask("worktree", "remove", "--force", "--", str(path))
@@ -128,9 +128,9 @@ async def git_remove_worktree(
         name: of its folder.
         discard: also where changes and untracked files in it are lost.
     """
-    opened = await ctx.state.open(repository, deep=True)
-    path = ctx.state.place_of_worktrees(opened) / name
-    known = {one.path for one in (await worktrees_of(ctx.state, opened)).worktrees}
+    opened = await ctx.lifespan_state.open(repository, deep=True)
+    path = ctx.lifespan_state.place_of_worktrees(opened) / name
+    known = {one.path for one in (await worktrees_of(ctx.lifespan_state, opened)).worktrees}
     if not _NAME.fullmatch(name) or str(path) not in known:
         raise ToolError(f"There is no work tree {line(name)} at the place for them.")
     if path == opened.top:
@@ -143,11 +143,11 @@ async def git_remove_worktree(
     ):
         raise ToolError("The person did not agree, and nothing was removed.")
     there = (
-        await ctx.state.open(str(path), deep=True)
+        await ctx.lifespan_state.open(str(path), deep=True)
         if await asyncio.to_thread(path.exists)
         else opened
     )
-    async with ctx.state.lock(opened):
+    async with ctx.lifespan_state.lock(opened):
         # What the settings of its own configuration need goes with those of the main one.
         await opened.beside(there).ask(
             "worktree", "remove", *(["--force"] if discard else []), "--", str(path)

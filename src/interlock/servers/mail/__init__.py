@@ -131,13 +131,15 @@ def mail_server(folder: str | os.PathLike[str] | None = None, post: Post | None 
 
 def send_mail(arguments: dict[str, Any], ctx: Context[Desk]) -> ToolResult[Sent]:
     """Send a letter. Without an SMTP server it is only put into the local Maildir; the result says which."""
-    post = ctx.state.the_post()
+    post = ctx.lifespan_state.the_post()
     return _sent(ctx, post, _written(arguments, post))
 
 
 def create_draft(arguments: dict[str, Any], ctx: Context[Desk]) -> ToolResult[Letter]:
     """Keep a letter as a draft, to be sent later or not."""
-    letter = ctx.state.boxes.put("drafts", _written(arguments, ctx.state.the_post()))
+    letter = ctx.lifespan_state.boxes.put(
+        "drafts", _written(arguments, ctx.lifespan_state.the_post())
+    )
     ctx.updated(letter.uri)
     return ToolResult(letter, f"Kept as a draft, and not sent: {_line(letter)}")
 
@@ -148,7 +150,7 @@ def list_drafts(ctx: Context[Desk], limit: Count = 20) -> ToolResult[Letters]:
     Args:
         limit: at most how many.
     """
-    return _listed(ctx.state.boxes, "drafts", limit, "There are no drafts.")
+    return _listed(ctx.lifespan_state.boxes, "drafts", limit, "There are no drafts.")
 
 
 def send_draft(draft: Id, ctx: Context[Desk]) -> ToolResult[Sent]:
@@ -157,7 +159,7 @@ def send_draft(draft: Id, ctx: Context[Desk]) -> ToolResult[Sent]:
     Args:
         draft: its id.
     """
-    post, boxes = ctx.state.the_post(), ctx.state.boxes
+    post, boxes = ctx.lifespan_state.the_post(), ctx.lifespan_state.boxes
     with boxes.claimed(draft) as data:
         if data is None:
             raise ToolError(_no_draft(draft))
@@ -176,7 +178,7 @@ def discard_draft(draft: Id, ctx: Context[Desk]) -> ToolResult[Letter]:
     Args:
         draft: its id.
     """
-    boxes = ctx.state.boxes
+    boxes = ctx.lifespan_state.boxes
     with boxes.claimed(draft) as data:
         letter = boxes.get("drafts", draft) if data is not None else None
         if letter is None:
@@ -192,7 +194,7 @@ def list_sent(ctx: Context[Desk], limit: Count = 20) -> ToolResult[Letters]:
     Args:
         limit: at most how many.
     """
-    return _listed(ctx.state.boxes, "sent", limit, "Nothing was sent yet.")
+    return _listed(ctx.lifespan_state.boxes, "sent", limit, "Nothing was sent yet.")
 
 
 def search_mail(
@@ -208,7 +210,7 @@ def search_mail(
     seen = 0
     boxes: tuple[Box, ...] = ("drafts", "sent")
     for box in boxes:
-        for letter in ctx.state.boxes.letters(box, whole=True):
+        for letter in ctx.lifespan_state.boxes.letters(box, whole=True):
             if seen >= MOST_SEARCHED or len(found) > MOST_FOUND or ctx.cancelled:
                 break
             seen += 1
@@ -278,7 +280,7 @@ def _sent(ctx: Context[Desk], post: Post, message: EmailMessage) -> ToolResult[S
     how: Literal["smtp", "local"] = "smtp" if post.host else "local"
     refused = post.send(message) if post.host else {}
     try:
-        kept = ctx.state.boxes.put("sent", message, how)
+        kept = ctx.lifespan_state.boxes.put("sent", message, how)
     except ToolError as bad:
         if how == "local":
             raise

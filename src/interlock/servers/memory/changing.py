@@ -47,7 +47,9 @@ def create_entities(entities: list[NewEntity], ctx: Ctx) -> ToolResult[CreatedEn
     Args:
         entities: each with a name that nothing else has, a type such as person or project, and one fact in each observation.
     """
-    with ctx.state.changing(ctx.state.pace(ctx), "create_entities", client_of(ctx)) as change:
+    with ctx.lifespan_state.changing(
+        ctx.lifespan_state.pace(ctx), "create_entities", client_of(ctx)
+    ) as change:
         found = deeds.create_entities(change, entities)
     found.change = told(ctx, change)
     words = f"{counted(len(found.entities), 'entity was', 'entities were')} created{_of(one.name for one in found.entities)}."
@@ -64,7 +66,9 @@ def create_relations(relations: list[Relation], ctx: Ctx) -> ToolResult[CreatedR
     Args:
         relations: each from one entity to another, with a verb in the active voice as its type, such as works_at.
     """
-    with ctx.state.changing(ctx.state.pace(ctx), "create_relations", client_of(ctx)) as change:
+    with ctx.lifespan_state.changing(
+        ctx.lifespan_state.pace(ctx), "create_relations", client_of(ctx)
+    ) as change:
         found = deeds.create_relations(change, relations)
     found.change = told(ctx, change)
     there = len(relations) - len(found.relations)
@@ -83,7 +87,9 @@ def add_observations(
     Args:
         observations: for each entity what to add, one fact in each.
     """
-    with ctx.state.changing(ctx.state.pace(ctx), "add_observations", client_of(ctx)) as change:
+    with ctx.lifespan_state.changing(
+        ctx.lifespan_state.pace(ctx), "add_observations", client_of(ctx)
+    ) as change:
         found = deeds.add_observations(change, observations)
     found.change = told(ctx, change)
     lines_ = [
@@ -101,7 +107,9 @@ def delete_entities(entityNames: list[Text], ctx: Ctx) -> ToolResult[Done]:  # n
     Args:
         entityNames: the names of the entities; what is not there stays so.
     """
-    with ctx.state.changing(ctx.state.pace(ctx), "delete_entities", client_of(ctx)) as change:
+    with ctx.lifespan_state.changing(
+        ctx.lifespan_state.pace(ctx), "delete_entities", client_of(ctx)
+    ) as change:
         found = deeds.delete_entities(change, entityNames)
     return _done(ctx, change, found)
 
@@ -112,7 +120,9 @@ def delete_observations(deletions: list[Deletion], ctx: Ctx) -> ToolResult[Done]
     Args:
         deletions: for each entity the observations, as they stand; what is not there stays so.
     """
-    with ctx.state.changing(ctx.state.pace(ctx), "delete_observations", client_of(ctx)) as change:
+    with ctx.lifespan_state.changing(
+        ctx.lifespan_state.pace(ctx), "delete_observations", client_of(ctx)
+    ) as change:
         found = deeds.delete_observations(change, deletions)
     return _done(ctx, change, found)
 
@@ -123,7 +133,9 @@ def delete_relations(relations: list[Relation], ctx: Ctx) -> ToolResult[Done]:
     Args:
         relations: as they stand; what is not there stays so.
     """
-    with ctx.state.changing(ctx.state.pace(ctx), "delete_relations", client_of(ctx)) as change:
+    with ctx.lifespan_state.changing(
+        ctx.lifespan_state.pace(ctx), "delete_relations", client_of(ctx)
+    ) as change:
         found = deeds.delete_relations(change, relations)
     return _done(ctx, change, found)
 
@@ -135,7 +147,9 @@ def rename_entity(name: Name, to: Text, ctx: Ctx) -> ToolResult[Done]:
         name: as it is now.
         to: the new name, which nothing else has.
     """
-    with ctx.state.changing(ctx.state.pace(ctx), "rename_entity", client_of(ctx)) as change:
+    with ctx.lifespan_state.changing(
+        ctx.lifespan_state.pace(ctx), "rename_entity", client_of(ctx)
+    ) as change:
         found = deeds.rename_entity(change, name, to)
     return _done(ctx, change, found)
 
@@ -147,7 +161,9 @@ def merge_entities(names: list[Text], into: Name, ctx: Ctx) -> ToolResult[Done]:
         names: of the entities that go.
         into: the entity that stays, with its name and type.
     """
-    with ctx.state.changing(ctx.state.pace(ctx), "merge_entities", client_of(ctx)) as change:
+    with ctx.lifespan_state.changing(
+        ctx.lifespan_state.pace(ctx), "merge_entities", client_of(ctx)
+    ) as change:
         found = deeds.merge_entities(change, names, into)
     return _done(ctx, change, found)
 
@@ -159,7 +175,9 @@ def set_entity_type(name: Name, type: Text, ctx: Ctx) -> ToolResult[Done]:
         name: of the entity.
         type: what it is.
     """
-    with ctx.state.changing(ctx.state.pace(ctx), "set_entity_type", client_of(ctx)) as change:
+    with ctx.lifespan_state.changing(
+        ctx.lifespan_state.pace(ctx), "set_entity_type", client_of(ctx)
+    ) as change:
         found = deeds.set_entity_type(change, name, type)
     return _done(ctx, change, found)
 
@@ -172,7 +190,9 @@ def replace_observation(name: Name, old: Text, new: Text, ctx: Ctx) -> ToolResul
         old: the observation, as it stands.
         new: what stands there then.
     """
-    with ctx.state.changing(ctx.state.pace(ctx), "replace_observation", client_of(ctx)) as change:
+    with ctx.lifespan_state.changing(
+        ctx.lifespan_state.pace(ctx), "replace_observation", client_of(ctx)
+    ) as change:
         found = deeds.replace_observation(change, name, old, new)
     return _done(ctx, change, found)
 
@@ -183,7 +203,9 @@ def undo(change: Count, ctx: Ctx) -> ToolResult[Done]:
     Args:
         change: its number, as list_changes and the answers of other tools have it.
     """
-    found, made = history.undo(ctx.state, change, client_of(ctx), ctx.state.pace(ctx, _LONG))
+    found, made = history.undo(
+        ctx.lifespan_state, change, client_of(ctx), ctx.lifespan_state.pace(ctx, _LONG)
+    )
     if made is not None:
         found.change = told(ctx, made)
     return ToolResult(found, found.message + _number(found.change))
@@ -198,7 +220,7 @@ def forget_changes(
         changes: their numbers; without these and a name all of them.
         name: all changes that had to do with the entity of this name.
     """
-    graph = ctx.state
+    graph = ctx.lifespan_state
     if changes is not None and len(changes) > graph.limits.items:
         raise ToolError(
             f"At most {graph.limits.items:,} are taken in one call, and these are {len(changes):,}."
@@ -244,7 +266,7 @@ def import_graph(
         file: in their place, the name of a file in the folder that the owner of this server set up for that.
         dry_run: whether only to say what would come of it.
     """
-    graph = ctx.state
+    graph = ctx.lifespan_state
     if (text is None) == (file is None):
         raise ToolError("Send either the lines as text, or the name of a file.")
     pace, who = graph.pace(ctx, _LONG), client_of(ctx)

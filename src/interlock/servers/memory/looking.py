@@ -39,7 +39,7 @@ def read_graph(
         limit: how many entities a page has.
         cursor: what the page before gave.
     """
-    graph = ctx.state
+    graph = ctx.lifespan_state
     size, after = _size(graph, limit), _number(cursor)
     with graph.reading(graph.pace(ctx)) as db:
         where, values = ("kind = ? AND ", [type]) if type is not None else ("", [])
@@ -69,7 +69,7 @@ def search_nodes(
         limit: how many entities a page has.
         cursor: what the page before gave.
     """
-    graph = ctx.state
+    graph = ctx.lifespan_state
     size, skip, pace = _size(graph, limit), _number(cursor), graph.pace(ctx)
     with graph.reading(pace) as db:
         ids, note = searching.search(
@@ -96,7 +96,7 @@ def open_nodes(
         limit: how many entities a page has.
         cursor: what the page before gave.
     """
-    graph = ctx.state
+    graph = ctx.lifespan_state
     if len(names) > graph.limits.items:
         raise ToolError(
             f"At most {graph.limits.items:,} names are taken in one call, and these are {len(names):,}."
@@ -134,7 +134,7 @@ def list_neighbours(
         relations: only relations of these types.
         limit: how many entities to show.
     """
-    graph = ctx.state
+    graph = ctx.lifespan_state
     size, pace = _size(graph, limit), graph.pace(ctx)
     with graph.reading(pace) as db:
         name = kept(name, _NAME, graph.limits.name)
@@ -170,7 +170,7 @@ def find_path(
         relations: only relations of these types.
         depth: how many steps it may have at the most.
     """
-    graph = ctx.state
+    graph = ctx.lifespan_state
     limits, pace = graph.limits, graph.pace(ctx)
     start, end = kept(start, _NAME, limits.name), kept(end, _NAME, limits.name)
     steps = min(depth or limits.depth, limits.depth)
@@ -190,7 +190,7 @@ def find_path(
 
 def graph_statistics(ctx: Ctx) -> ToolResult[Counts]:
     """How much there is in the graph, by types; where its file is, and the limits of this server."""
-    graph = ctx.state
+    graph = ctx.lifespan_state
     with graph.reading(graph.pace(ctx)) as db:
         found = counts(graph, db)
     types = ", ".join(f"{shown(name)} {count:,}" for name, count in found.entity_types.items())
@@ -239,7 +239,7 @@ def list_changes(
         limit: how many changes a page has.
         cursor: what the page before gave.
     """
-    graph = ctx.state
+    graph = ctx.lifespan_state
     size = _size(graph, limit)
     name = kept(name, _NAME, graph.limits.name) if name is not None else None
     with graph.reading(graph.pace(ctx)) as db:
@@ -272,7 +272,7 @@ def show_change(
         limit: how many parts a page has.
         cursor: what the page before gave.
     """
-    graph = ctx.state
+    graph = ctx.lifespan_state
     with graph.reading(graph.pace(ctx)) as db:
         found = history.steps(db, change, _number(cursor), _size(graph, limit))
     lines = [found.change.line()]
@@ -301,7 +301,7 @@ def export_graph(ctx: Ctx, cursor: Cursor | None = None) -> ToolResult[Exported]
     Args:
         cursor: what the page before gave.
     """
-    graph = ctx.state
+    graph = ctx.lifespan_state
     lines: list[bytes] = []
     room, last, more = graph.limits.answer, cursor, False
     with graph.reading(graph.pace(ctx)) as db:

@@ -42,13 +42,13 @@ def add_resources(made: Server) -> None:
 
     def statistics(ctx: Context[Graph]) -> Counts:
         """How much there is in the graph."""
-        with _words(), ctx.state.reading(ctx.state.pace(ctx)) as db:
-            return counts(ctx.state, db)
+        with _words(), ctx.lifespan_state.reading(ctx.lifespan_state.pace(ctx)) as db:
+            return counts(ctx.lifespan_state, db)
 
     def changes(ctx: Context[Graph]) -> Any:
         """The latest changes."""
-        with _words(), ctx.state.reading(ctx.state.pace(ctx)) as db:
-            return history.changes(db, None, None, ctx.state.limits.page)
+        with _words(), ctx.lifespan_state.reading(ctx.lifespan_state.pace(ctx)) as db:
+            return history.changes(db, None, None, ctx.lifespan_state.limits.page)
 
     @made.resource(
         ENTITY,
@@ -59,8 +59,8 @@ def add_resources(made: Server) -> None:
     )
     def entity(name: str, ctx: Context[Graph]) -> dict[str, Any] | None:
         """An entity: what is known of it, since when, and its relations."""
-        with _words(), ctx.state.reading(ctx.state.pace(ctx)) as db:
-            limits = ctx.state.limits
+        with _words(), ctx.lifespan_state.reading(ctx.lifespan_state.pace(ctx)) as db:
+            limits = ctx.lifespan_state.limits
             name = kept(name, _NAME, limits.name)
             found = db.execute(
                 "SELECT id, kind, at FROM entities WHERE name = ?", (name,)
@@ -84,8 +84,10 @@ def add_resources(made: Server) -> None:
     @made.completion(ENTITY, "name")
     def complete_name(value: str, ctx: Context[Graph]) -> list[str]:
         try:
-            with ctx.state.reading(ctx.state.pace(ctx)) as db:
-                return searching.names_like(db, value, _MOST_COMPLETED, indexed=ctx.state.indexed)
+            with ctx.lifespan_state.reading(ctx.lifespan_state.pace(ctx)) as db:
+                return searching.names_like(
+                    db, value, _MOST_COMPLETED, indexed=ctx.lifespan_state.indexed
+                )
         except ToolError:
             return []  # nobody is helped by words here; whoever reads is told
 
@@ -122,8 +124,8 @@ def add_resources(made: Server) -> None:
 def _exported(ctx: Context[Graph]) -> list[bytes]:
     """The lines of the whole graph. Raises McpError where it is too large for one answer."""
     lines: list[bytes] = []
-    room = ctx.state.limits.exported
-    with _words(), ctx.state.reading(ctx.state.pace(ctx)) as db:
+    room = ctx.lifespan_state.limits.exported
+    with _words(), ctx.lifespan_state.reading(ctx.lifespan_state.pace(ctx)) as db:
         for _, line in export_lines(db):
             room -= len(line)
             if room < 0:

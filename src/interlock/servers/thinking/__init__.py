@@ -73,7 +73,7 @@ async def sequentialthinking(
         needsMoreThoughts: whether more are needed than it looked like.
         chain: which chain it belongs to, as the answer to its first thought named it; thought 1 without it begins a new one.
     """
-    shelf = ctx.state
+    shelf = ctx.lifespan_state
     if (size := len(thought.encode())) > shelf.limits.thought:
         raise ToolError(
             f"This thought has {size} bytes, and {shelf.limits.thought} are the most. Say it in several thoughts."
@@ -121,7 +121,11 @@ async def _latest(ctx: Context[Shelf]) -> str:
     owner = owner_of(ctx.caller)
     # A principal may have several conversations at once, and of strangers nobody knows which is which.
     with _kept():
-        ids = await ctx.state.ids(owner) if owner == HERE or owner.startswith("session ") else []
+        ids = (
+            await ctx.lifespan_state.ids(owner)
+            if owner == HERE or owner.startswith("session ")
+            else []
+        )
     if not ids:
         raise ToolError(
             "Which chain does this thought belong to? Name it with `chain`, or send thoughtNumber 1 to begin a new one."
@@ -132,7 +136,7 @@ async def _latest(ctx: Context[Shelf]) -> str:
 async def list_chains(ctx: Context[Shelf]) -> ToolResult[Chains]:
     """Your chains of thoughts, the one used last first."""
     with _kept():
-        found = await ctx.state.chains(ctx.caller)
+        found = await ctx.lifespan_state.chains(ctx.caller)
     listed = [
         Listed(
             one.id, short(one.thoughts[0].thought), len(one.thoughts), list(one.forks), one.finished
@@ -160,7 +164,7 @@ async def review_chain(
         form: an outline in Markdown, or a flowchart for Mermaid.
     """
     with _kept():
-        found = await ctx.state.find(chain, ctx.caller)
+        found = await ctx.lifespan_state.find(chain, ctx.caller)
     if found is None:
         raise unknown(chain)
     text = outline(found) if form == "outline" else drawing(found)
@@ -174,7 +178,7 @@ async def forget_chain(chain: ChainId, ctx: Context[Shelf]) -> ToolResult[Forgot
         chain: its id.
     """
     with _kept():
-        done = await ctx.state.forget(chain, ctx.caller)
+        done = await ctx.lifespan_state.forget(chain, ctx.caller)
     if done:
         ctx.updated(CHAIN.format(chain=chain))
     return ToolResult(
@@ -248,12 +252,12 @@ def _add_reading(made: Server) -> None:
     )
     async def read(chain: str, ctx: Context[Shelf]) -> str | None:
         """All thoughts of a chain, line by line."""
-        found = await ctx.state.find(chain, ctx.caller)
+        found = await ctx.lifespan_state.find(chain, ctx.caller)
         return None if found is None else outline(found)
 
     @made.completion(CHAIN, "chain")
     async def complete(value: str, ctx: Context[Shelf]) -> list[str]:
-        ids = await ctx.state.ids(owner_of(ctx.caller))
+        ids = await ctx.lifespan_state.ids(owner_of(ctx.caller))
         return [id for id in reversed(ids) if id.startswith(value)]
 
     @made.prompt(title="Think it through")

@@ -90,7 +90,7 @@ def get_current_time(ctx: Context[Watch], timezone: Zone | None = None) -> ToolR
     Args:
         timezone: where, such as America/New_York; without it in the person's own zone.
     """
-    found = moment_of(shown(ctx.state.now(), ctx.state.zone(timezone)))
+    found = moment_of(shown(ctx.lifespan_state.now(), ctx.lifespan_state.zone(timezone)))
     return ToolResult(found, words_of(found))
 
 
@@ -109,7 +109,7 @@ def convert_time(
         source_timezone: the zone in which `time` is meant, unless it has an offset; without it the person's own.
         which: of a time that comes twice, when clocks go back, the first or the second.
     """
-    watch = ctx.state
+    watch = ctx.lifespan_state
     read = read_moment(time, watch.zone(source_timezone), watch.now(), second=which == "second")
     names = [target_timezone] if isinstance(target_timezone, str) else target_timezone
     source = moment_of(read.moment)
@@ -138,7 +138,9 @@ def add_to_time(
         timezone: the zone in which `time` is meant and the answer is given; without it the person's own.
         which: of a time that comes twice, when clocks go back, the first or the second.
     """
-    read = read_moment(time, ctx.state.zone(timezone), ctx.state.now(), second=which == "second")
+    read = read_moment(
+        time, ctx.lifespan_state.zone(timezone), ctx.lifespan_state.now(), second=which == "second"
+    )
     span = read_duration(duration)
     later = added(read.moment, span)
     note = joined(read, later)
@@ -156,7 +158,7 @@ def time_between(
         end: the same; where it comes first, all of the answer is negative.
         timezone: the zone in which both are meant, and in which days are counted; without it the person's own.
     """
-    zone, now = ctx.state.zone(timezone), ctx.state.now()
+    zone, now = ctx.lifespan_state.zone(timezone), ctx.lifespan_state.now()
     first, last = read_moment(start, zone, now), read_moment(end, zone, now)
     found = difference_of(first, last)
     said = f"{found.duration} by the calendar of {found.start.timezone}, exactly {found.total_seconds:,.12g} seconds."
@@ -176,8 +178,8 @@ def next_clock_changes(
         after: from when on to look.
         count: how many changes.
     """
-    zone = ctx.state.zone(timezone)
-    moment = read_moment(after, zone, ctx.state.now()).moment
+    zone = ctx.lifespan_state.zone(timezone)
+    moment = read_moment(after, zone, ctx.lifespan_state.now()).moment
     found = changes_of(zone, moment, count)
     lines = [f"{one.before} becomes {one.after} ({one.shift})" for one in found.changes]
     return ToolResult(
@@ -205,11 +207,11 @@ def find_timezones(
         query: a city, a country or its two letters, an abbreviation such as CEST, or an offset such as +05:45 (of now).
         limit: how many at most.
     """
-    now = ctx.state.now()
-    names = ctx.state.zones.search(query, now, limit + 1)
+    now = ctx.lifespan_state.now()
+    names = ctx.lifespan_state.zones.search(query, now, limit + 1)
     listed: list[FoundZone] = []
     for one in names[:limit]:
-        here = moment_of(now.astimezone(ctx.state.zone(one.name)))
+        here = moment_of(now.astimezone(ctx.lifespan_state.zone(one.name)))
         listed.append(
             FoundZone(
                 one.name, one.country, one.by, here.utc_offset, here.abbreviation, here.datetime
@@ -276,7 +278,7 @@ def _add_reading(made: Server) -> None:
     )
     def now(zone: str, ctx: Context[Watch]) -> Moment:
         """What time it is there."""
-        return moment_of(shown(ctx.state.now(), _named(ctx, zone)))
+        return moment_of(shown(ctx.lifespan_state.now(), _named(ctx, zone)))
 
     @made.resource(
         CHANGES,
@@ -287,14 +289,14 @@ def _add_reading(made: Server) -> None:
     )
     def changes(zone: str, ctx: Context[Watch]) -> ClockChanges:
         """When the clocks there are changed next."""
-        return changes_of(_named(ctx, zone), ctx.state.now(), 4)
+        return changes_of(_named(ctx, zone), ctx.lifespan_state.now(), 4)
 
     @made.resource(
         ZONES, name="zones", title="All time zones", mime_type="application/json", ttl_ms=86_400_000
     )
     def zones(ctx: Context[Watch]) -> list[str]:
         """The names of all zones."""
-        return list(ctx.state.zones.names.values())
+        return list(ctx.lifespan_state.zones.names.values())
 
     @made.prompt(title="Plan a meeting")
     def plan_meeting(zone: str, ctx: Context[Watch], day: str | None = None) -> str:
@@ -304,10 +306,10 @@ def _add_reading(made: Server) -> None:
             zone: where they are.
             day: the day, such as 2024-06-15; without it today.
         """
-        here, there = _named(ctx, ctx.state.own), _named(ctx, zone)
+        here, there = _named(ctx, ctx.lifespan_state.own), _named(ctx, zone)
         try:
             noon = read_moment(
-                f"{day.strip()}T12:00" if day else "now", here, ctx.state.now()
+                f"{day.strip()}T12:00" if day else "now", here, ctx.lifespan_state.now()
             ).moment
         except ToolError as bad:
             raise McpError(types.INVALID_PARAMS, str(bad)) from None
@@ -321,13 +323,13 @@ def _add_reading(made: Server) -> None:
 
         @made.completion(name, "zone")
         def zone(value: str, ctx: Context[Watch]) -> list[str]:
-            return ctx.state.zones.completed(value)
+            return ctx.lifespan_state.zones.completed(value)
 
 
 def _named(ctx: Context[Watch], name: str) -> tzinfo:
     """A zone by its name. Raises McpError."""
     try:
-        return ctx.state.zone(name)
+        return ctx.lifespan_state.zone(name)
     except ToolError as bad:
         raise McpError(types.INVALID_PARAMS, str(bad)) from None
 

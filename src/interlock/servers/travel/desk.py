@@ -114,10 +114,12 @@ async def book_trip(
     nights = nights_between(check_in, check_out)
 
     def found() -> tuple[Flight, Flight | None, Hotel]:
-        out = flight_called(ctx.state, outbound_flight)
-        back = flight_called(ctx.state, return_flight) if return_flight is not None else None
-        stay = hotel_called(ctx.state, hotel, nights, travelers)
-        _fits(ctx.state, out, back, stay, check_in, check_out)
+        out = flight_called(ctx.lifespan_state, outbound_flight)
+        back = (
+            flight_called(ctx.lifespan_state, return_flight) if return_flight is not None else None
+        )
+        stay = hotel_called(ctx.lifespan_state, hotel, nights, travelers)
+        _fits(ctx.lifespan_state, out, back, stay, check_in, check_out)
         return out, back, stay
 
     out, back, stay = await asyncio.to_thread(found)
@@ -153,7 +155,7 @@ async def book_flight(
         flight: id of the flight, from search_flights or find_best_flight.
         travelers: how many seats.
     """
-    out = await asyncio.to_thread(flight_called, ctx.state, flight)
+    out = await asyncio.to_thread(flight_called, ctx.lifespan_state, flight)
     total = travelers * out.price
     wanted = Booking(
         id="",
@@ -181,7 +183,7 @@ async def book_hotel(
         guests: how many people.
     """
     nights = nights_between(check_in, check_out)
-    stay = await asyncio.to_thread(hotel_called, ctx.state, hotel, nights, guests)
+    stay = await asyncio.to_thread(hotel_called, ctx.lifespan_state, hotel, nights, guests)
     wanted = Booking(
         id="", status="booked", kind="hotel", made="", travelers=guests, total=stay.total, hotel=stay,
         check_in=check_in.isoformat(), check_out=check_out.isoformat(),
@@ -203,7 +205,7 @@ async def cancel_booking(booking: BookingId, ctx: Context[Records]) -> ToolResul
     Args:
         booking: its id, from list_bookings.
     """
-    known = await asyncio.to_thread(ledger.find, ctx.state, booking)
+    known = await asyncio.to_thread(ledger.find, ctx.lifespan_state, booking)
     if known.status == "cancelled":
         return _cancellation(
             False, f"{known.id} was cancelled before; there is nothing left to do.", known
@@ -215,16 +217,18 @@ async def cancel_booking(booking: BookingId, ctx: Context[Records]) -> ToolResul
         return _cancellation(
             False, f"The person did not agree: {known.id} stands as it was.", known
         )
-    await ctx.once("cancel", asyncio.to_thread, ledger.cancel, ctx.state, known.id)
+    await ctx.once("cancel", asyncio.to_thread, ledger.cancel, ctx.lifespan_state, known.id)
     _tell(ctx, known.id)
     return _cancellation(
-        True, f"{known.id} is cancelled.", await asyncio.to_thread(ledger.find, ctx.state, known.id)
+        True,
+        f"{known.id} is cancelled.",
+        await asyncio.to_thread(ledger.find, ctx.lifespan_state, known.id),
     )
 
 
 def list_bookings(ctx: Context[Records]) -> ToolResult[Bookings]:
     """All bookings with what they hold and how they stand."""
-    found = ledger.bookings(ctx.state)
+    found = ledger.bookings(ctx.lifespan_state)
     lines = [f"{one.id}: {_title(one)}, {dollars(one.total)}, {one.status}" for one in found] or [
         "There are no bookings."
     ]
@@ -262,9 +266,11 @@ async def _booked(
         insurance=covered,
         contact=contact,
     )
-    name = await ctx.once("book", asyncio.to_thread, ledger.book, ctx.state, reference, year, final)
+    name = await ctx.once(
+        "book", asyncio.to_thread, ledger.book, ctx.lifespan_state, reference, year, final
+    )
     _tell(ctx, name)
-    booking = await asyncio.to_thread(ledger.find, ctx.state, name)
+    booking = await asyncio.to_thread(ledger.find, ctx.lifespan_state, name)
     return _outcome(f"Booked: {name}, {_title(booking)}, {dollars(booking.total)} in all.", booking)
 
 
@@ -349,7 +355,7 @@ def show(server: Server, name: str) -> None:
 
     def read(ctx: Context[Records]) -> Booking | None:
         """A booking, with its flights and its hotel."""
-        return ledger.seek(ctx.state, name)
+        return ledger.seek(ctx.lifespan_state, name)
 
     if server.resources.get(uri) is None:
         server.add_resource(

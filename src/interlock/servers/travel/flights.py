@@ -122,10 +122,10 @@ def search_flights(
         max_stops: how often it may stop at most.
         sort: what comes first: the cheapest, the earliest, the shortest, or the one with the fewest stops.
     """
-    here, there = route(ctx.state, origin, destination)
+    here, there = route(ctx.lifespan_state, origin, destination)
     found = [
         flight
-        for flight in flights_on(ctx.state, here, there, date)
+        for flight in flights_on(ctx.lifespan_state, here, there, date)
         if (max_price is None or flight.price <= max_price)
         and (max_stops is None or flight.stops <= max_stops)
     ]
@@ -152,10 +152,10 @@ async def find_best_flight(
         date: the day of departure.
         preferences: what matters to the person, in their words.
     """
-    here, there = await asyncio.to_thread(route, ctx.state, origin, destination)
+    here, there = await asyncio.to_thread(route, ctx.lifespan_state, origin, destination)
     offered = {
         flight.id: flight
-        for flight in await asyncio.to_thread(flights_on, ctx.state, here, there, date)
+        for flight in await asyncio.to_thread(flights_on, ctx.lifespan_state, here, there, date)
     }
     if not offered:
         raise ToolError(

@@ -33,7 +33,9 @@ def _add_notes(made: Server) -> None:
 
     def preferences(region: str, ctx: Context[Records]) -> str | None:
         """What the traveller prefers in a part of the world."""
-        rows = ctx.state.rows("SELECT text FROM preferences WHERE region = ?", region.lower())
+        rows = ctx.lifespan_state.rows(
+            "SELECT text FROM preferences WHERE region = ?", region.lower()
+        )
         return (
             f"# Travel preferences: {region.replace('-', ' ').title()}\n\n{rows[0][0]}"
             if rows
@@ -42,12 +44,12 @@ def _add_notes(made: Server) -> None:
 
     def past_trip(trip: str, ctx: Context[Records]) -> str | None:
         """What the traveller thought of a journey."""
-        rows = ctx.state.rows("SELECT data FROM trips WHERE lower(id) = lower(?)", trip)
+        rows = ctx.lifespan_state.rows("SELECT data FROM trips WHERE lower(id) = lower(?)", trip)
         return _notes(msgspec.json.decode(rows[0][0])) if rows else None
 
     def history(trip: str, ctx: Context[Records]) -> Any:
         """The facts of a journey, as data."""
-        rows = ctx.state.rows("SELECT data FROM trips WHERE history = lower(?)", trip)
+        rows = ctx.lifespan_state.rows("SELECT data FROM trips WHERE history = lower(?)", trip)
         return msgspec.json.decode(rows[0][0]) if rows else None
 
     def europe(ctx: Context[Records]) -> str | None:
@@ -127,18 +129,21 @@ def _add_places(made: Server) -> None:
     @made.resource(ACTIVITIES, name="activities", title="Activities", mime_type=_JSON)
     def activities(city: str, category: str, ctx: Context[Records]) -> list[dict[str, str]] | None:
         """What there is to do in a city: museums, architecture, food, and beaches or parks where it has them."""
-        place = ctx.state.atlas.seek(city)
+        place = ctx.lifespan_state.atlas.seek(city)
         query = "SELECT name, about FROM activities WHERE city = ? AND category = lower(?)"
-        rows = ctx.state.rows(query, place.code, category) if place is not None else []
+        rows = ctx.lifespan_state.rows(query, place.code, category) if place is not None else []
         return [{"name": name, "about": about} for name, about in rows] or None
 
     @made.resource(FLIGHTS, name="flight-search", title="Flight Search", mime_type=_JSON)
     def flights(origin: str, destination: str, ctx: Context[Records]) -> dict[str, Any] | None:
         """Search available flights between cities"""
-        here, there = ctx.state.atlas.seek(origin), ctx.state.atlas.seek(destination)
+        here, there = (
+            ctx.lifespan_state.atlas.seek(origin),
+            ctx.lifespan_state.atlas.seek(destination),
+        )
         if here is None or there is None or here.code == there.code:
             return None
-        lines = _timetable(ctx.state, list(here.airports), list(there.airports))
+        lines = _timetable(ctx.lifespan_state, list(here.airports), list(there.airports))
         return {
             "origin": here.label,
             "destination": there.label,
@@ -149,13 +154,13 @@ def _add_places(made: Server) -> None:
     @made.resource(AIRPORT, name="airport-search", title="Airport Search", mime_type=_JSON)
     def departures(airport: str, ctx: Context[Records]) -> dict[str, Any] | None:
         """The cities that can be reached from an airport, and how often a week."""
-        place = ctx.state.atlas.seek(airport)
+        place = ctx.lifespan_state.atlas.seek(airport)
         if place is None:
             return None
         marks = ", ".join("?" * len(place.airports))
         query = f"""SELECT c.name, c.code, sum(length(t.days)), min(t.cents) FROM timetable t JOIN airports a ON a.code = t.destination
           JOIN cities c ON c.code = a.city WHERE t.origin IN ({marks}) GROUP BY c.code ORDER BY c.place"""
-        rows = ctx.state.rows(query, *place.airports)
+        rows = ctx.lifespan_state.rows(query, *place.airports)
         to = [
             {"city": f"{name} ({code})", "flights_a_week": week, "fare_from": round(cents / 100)}
             for name, code, week, cents in rows
@@ -165,15 +170,15 @@ def _add_places(made: Server) -> None:
     @made.completion(ACTIVITIES, "city")
     def complete_city(value: str, ctx: Context[Records]) -> list[str]:
         """Cities as they stand in the URI: barcelona."""
-        return [place.slug for place in ctx.state.atlas.cities(value)]
+        return [place.slug for place in ctx.lifespan_state.atlas.cities(value)]
 
     @made.completion(ACTIVITIES, "category")
     def complete_category(
         value: str, arguments: dict[str, str], ctx: Context[Records]
     ) -> list[str]:
         """The categories of the city, or of all."""
-        place = ctx.state.atlas.seek(arguments.get("city", ""))
-        rows = ctx.state.rows(
+        place = ctx.lifespan_state.atlas.seek(arguments.get("city", ""))
+        rows = ctx.lifespan_state.rows(
             "SELECT DISTINCT category FROM activities WHERE ? IN (city, '') ORDER BY 1",
             place.code if place else "",
         )
@@ -182,7 +187,7 @@ def _add_places(made: Server) -> None:
     @made.completion(FLIGHTS, "origin")
     def complete_origin(value: str, ctx: Context[Records]) -> list[str]:
         """Cities as people read them: Barcelona (BCN)."""
-        return [place.label for place in ctx.state.atlas.cities(value)]
+        return [place.label for place in ctx.lifespan_state.atlas.cities(value)]
 
     @made.completion(FLIGHTS, "destination")
     def complete_destination(
@@ -190,13 +195,14 @@ def _add_places(made: Server) -> None:
     ) -> list[str]:
         """The same, without the origin."""
         return [
-            place.label for place in ctx.state.atlas.cities(value, but=arguments.get("origin", ""))
+            place.label
+            for place in ctx.lifespan_state.atlas.cities(value, but=arguments.get("origin", ""))
         ]
 
     @made.completion(AIRPORT, "airport")
     def complete_airport(value: str, ctx: Context[Records]) -> list[str]:
         """Airports with their names: JFK - John F. Kennedy International."""
-        return list(ctx.state.atlas.airports(value))
+        return list(ctx.lifespan_state.atlas.airports(value))
 
 
 def _timetable(
@@ -230,7 +236,7 @@ def _add_bookings(made: Server) -> None:
     )
     def bookings(ctx: Context[Records]) -> list[ledger.Booking]:
         """All bookings; watch it to hear of new ones."""
-        return ledger.bookings(ctx.state)
+        return ledger.bookings(ctx.lifespan_state)
 
     @made.resource(
         BOOKINGS + "/{booking}",
@@ -241,7 +247,7 @@ def _add_bookings(made: Server) -> None:
     )
     def booking(booking: str, ctx: Context[Records]) -> ledger.Booking | None:
         """A booking, with its flights and its hotel, by its id."""
-        return ledger.seek(ctx.state, booking)
+        return ledger.seek(ctx.lifespan_state, booking)
 
     _complete_from(
         made,
@@ -255,4 +261,8 @@ def _complete_from(made: Server, template: str, argument: str, query: str) -> No
     @made.completion(template, argument)
     def complete(value: str, ctx: Context[Records]) -> list[str]:
         """The values in the database that begin like this."""
-        return [name for (name,) in ctx.state.rows(query) if name.lower().startswith(value.lower())]
+        return [
+            name
+            for (name,) in ctx.lifespan_state.rows(query)
+            if name.lower().startswith(value.lower())
+        ]

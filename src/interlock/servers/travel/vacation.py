@@ -48,7 +48,7 @@ def plan_vacation(
         travelers: how many people
         interests: a JSON list, or words with commas between them
     """
-    atlas = ctx.state.atlas
+    atlas = ctx.lifespan_state.atlas
     try:
         place = atlas.find(destination)
     except ToolError as bad:
@@ -94,13 +94,13 @@ def add_prompt(made: Server) -> None:
     @made.completion(PROMPT, "destination")
     def complete_destination(value: str, ctx: Context[Records]) -> list[str]:
         """Cities by name."""
-        return [place.name for place in ctx.state.atlas.cities(value)]
+        return [place.name for place in ctx.lifespan_state.atlas.cities(value)]
 
     @made.completion(PROMPT, "interests")
     def complete_interests(value: str, ctx: Context[Records]) -> list[str]:
         """What there are activities for; the last of several words."""
         before, comma, last = value.rpartition(",")
-        rows = ctx.state.rows("SELECT DISTINCT category FROM activities ORDER BY 1")
+        rows = ctx.lifespan_state.rows("SELECT DISTINCT category FROM activities ORDER BY 1")
         return [
             f"{before}{comma}{' ' * bool(comma)}{name}"
             for (name,) in rows
