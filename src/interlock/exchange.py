@@ -6,12 +6,15 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
-from msgspec import Struct
+from msgspec import Raw, Struct
+from msgspec.structs import replace
 
-from .types.base import Implementation, ProgressToken, Result
-from .types.errors import Unanswerable
+from .types.base import NOTHING, Implementation, ProgressToken, Result
+from .types.errors import ProtocolError, Unanswerable
 from .types.input import InputRequest, InputResponse
 from .types.lifecycle import ClientCapabilities, LoggingLevel
+from .wire.codec import decode
+from .wire.jsonrpc import Malformed
 from .wire.revisions import Ability, Era, era, supports
 
 NO_CAPABILITIES = ClientCapabilities()
@@ -89,9 +92,35 @@ class Caller(Struct, frozen=True):
 
 
 class RawResult(Struct, frozen=True):
-    """A result that is encoded already for the caller's revision: a catalogue kept as bytes, or one that only passes through."""
+    """A result as bytes, for the caller's revision: a list that is kept encoded, or the result of another server.
+
+    Attributes:
+        body: The JSON object, without the members that the protocol itself puts into a result.
+        meta: The members of `_meta` that are to be sent with it, where they are not in the body.
+        kind: The type of the result, for those who want to look at it.
+        read: The result, where it was read already.
+    """
 
     body: bytes
+    meta: Raw = NOTHING
+    kind: type[Result] = Result
+    read: Result | None = None
+
+    def decode(self) -> Result:
+        """Read the result: for middleware that looks at what passes.
+
+        Raises:
+            ProtocolError: The result is not as its type has it.
+        """
+        if self.read is not None:
+            return self.read
+        try:
+            result: Result = decode(self.body, self.kind)
+            if self.meta is NOTHING:
+                return result
+            return replace(result, meta=decode(self.meta, dict[str, Any]))
+        except Malformed as bad:
+            raise ProtocolError(f"The result cannot be read: {bad}") from None
 
 
 # What a handler gives: a result, or one that is bytes already.
@@ -184,6 +213,30 @@ class ExchangeTransport:
 PLAIN_TRANSPORT = ExchangeTransport()
 
 
+class Received(Protocol):
+    """A request as it came from a peer, with the bytes it came in."""
+
+    @property
+    def method(self) -> str:
+        """Its method."""
+        ...
+
+    @property
+    def params(self) -> Any:
+        """Its params, read."""
+        ...
+
+    @property
+    def caller(self) -> Caller:
+        """The peer."""
+        ...
+
+    @property
+    def frame(self) -> bytes | None:
+        """The message; None where it is not kept."""
+        ...
+
+
 class Exchange(Struct):
     """One request and all that flows because of it.
 
@@ -197,6 +250,8 @@ class Exchange(Struct):
         progress_token: The token of the request's progress; None where the sender does not want to hear of it.
         drain: Waits until the peer has taken in most of what was sent.
         transport: What the transport can do besides.
+        received: The request as a peer sent it; None for one that was made here. A client that forwards the exchange
+            under the same revision sends what was not changed as the bytes it came in, and returns a RawResult.
     """
 
     method: str
@@ -207,6 +262,7 @@ class Exchange(Struct):
     progress_token: ProgressToken | None = None
     drain: Callable[[], Awaitable[None]] = ready
     transport: ExchangeTransport = PLAIN_TRANSPORT
+    received: Received | None = None
 
 
 # The one shape, and what goes around it.

@@ -15,15 +15,26 @@ from msgspec import UNSET, Raw
 
 from .. import types as t
 from .. import version
-from ..exchange import Asker, Caller, Exchange, Handler, Middleware, Notify, silent, stack
+from ..exchange import (
+    AnyResult,
+    Asker,
+    Caller,
+    Exchange,
+    Handler,
+    Middleware,
+    Notify,
+    silent,
+    stack,
+)
 from ..fetch import Authorizer
 from ..logs import limited
 from ..protocol.freshness import Book
 from ..protocol.opening import Opened
+from ..protocol.pass_through import without_protocol_keys
 from ..transport.conversation import GONE, ClientTransport, Hello
 from ..transport.pages import DEFAULT_LIST_BYTES, DEFAULT_LIST_ITEMS, LARGE, ListLimits
 from ..wire.codec import encode
-from ..wire.revisions import HANDSHAKE_REVISIONS, METHODS, REVISIONS, Era, Side
+from ..wire.revisions import HANDSHAKE_REVISIONS, METHODS, REVISIONS, Era, Side, speaks
 from .answers import Answers, ElicitFunction, RootsGiven, SampleFunction
 from .backchannel import BackChannel, MayRepeat, lacks_back_channel
 from .caching import caching
@@ -32,7 +43,7 @@ from .outputs import Outputs
 from .rounds import DEFAULT_MOST_ROUNDS, Asking, rounds
 from .targets import Target, revision_in, transport_to
 from .waiting import Wait
-from .watch import Watch, watching
+from .watch import Watch, listening, watching
 
 log = limited("interlock.client")
 R = TypeVar("R", bound=t.Result)
@@ -497,11 +508,16 @@ class Client:
             method, params, t.Result, timeout, on_progress, max_timeout=max_timeout
         )
 
-    async def send(self, exchange: Exchange) -> t.Result:
+    async def send(self, exchange: Exchange) -> AnyResult:
         """Carry an exchange through all middleware to the server: the client as a handler, for gateways and tests.
 
         Whoever sent the exchange, the client speaks for itself: under its own revision, with its own capabilities and name.
-        The trace of the exchange goes on, and its progress, logs and questions go back the way it came.
+        The trace and the log level of the exchange go on, and its progress, logs and questions go back the way it came. A
+        subscription (`subscriptions/listen`) lasts until it is cancelled, under every revision.
+
+        Returns:
+            The result. Where the exchange was received from a peer that speaks the revision of this client, it is a
+            `RawResult`, which `decode` reads; what was not changed has passed as bytes then, in both directions.
 
         Raises:
             McpError: The server's answer is an error.
@@ -509,13 +525,18 @@ class Client:
         """
         caller = self.caller
         if exchange.caller is not caller:
-            trace = exchange.caller.trace
-            mine = caller if trace is None else msgspec.structs.replace(caller, trace=trace)
-            exchange = msgspec.structs.replace(exchange, caller=mine)
+            theirs = exchange.caller
+            if (theirs.trace, theirs.log_level) != (None, caller.log_level):
+                caller = msgspec.structs.replace(
+                    caller, trace=theirs.trace, log_level=theirs.log_level
+                )
+            exchange = msgspec.structs.replace(exchange, caller=caller)
+        if exchange.method == "subscriptions/listen" and not speaks(
+            caller.revision, exchange.method
+        ):
+            return await listening(self, self._watches, exchange)
         result = await self._handler(exchange)
-        if not isinstance(result, t.Result):
-            raise t.ProtocolError("A transport of this client gave bytes in place of a result.")
-        return result
+        return without_protocol_keys(result) if isinstance(result, t.Result) else result
 
     # -- inside -----------------------------------------------------------------------------------------------------------
 

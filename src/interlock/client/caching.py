@@ -5,9 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from .. import types as t
-from ..exchange import AnyResult, Exchange, Handler, Middleware
+from msgspec.structs import replace
+
+from ..exchange import AnyResult, Exchange, Handler, Middleware, RawResult
 from ..protocol.freshness import CACHEABLE, Book
+from ..protocol.pass_through import passes
+
+
+def _read(result: AnyResult) -> AnyResult:
+    """A result whose hints can be looked at."""
+    return replace(result, read=result.decode()) if isinstance(result, RawResult) else result
 
 
 def caching(book: Book, now: Callable[[], float] = time.monotonic) -> Middleware:
@@ -21,12 +28,14 @@ def caching(book: Book, now: Callable[[], float] = time.monotonic) -> Middleware
             kept: AnyResult | None = book.find(
                 x.method, x.params, x.caller.revision, principal, now()
             )
-            if kept is not None:
-                return kept
+            if isinstance(kept, RawResult) and not passes(x):
+                return kept.decode()
+            if isinstance(kept, RawResult) or (kept is not None and not passes(x)):
+                return kept  # a result that was read has lost what this revision does not know
             changes = book.changes
             result = await handler(x)
-            if isinstance(result, t.Result) and book.changes == changes:
-                book.keep(x.method, x.params, x.caller.revision, principal, result, now())
+            if book.changes == changes:
+                book.keep(x.method, x.params, x.caller.revision, principal, _read(result), now())
             return result
 
         return handle

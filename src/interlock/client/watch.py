@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct
 
 from .. import types as t
-from ..exchange import Exchange
+from ..exchange import AnyResult, Exchange
 from ..logs import limited
-from ..wire.revisions import Era
+from ..wire.revisions import METHODS, Era
 
 if TYPE_CHECKING:
     from .app import Client
@@ -27,6 +27,7 @@ _KINDS: dict[str, Literal["tools", "prompts", "resources", "resource"]] = {
     "notifications/resources/list_changed": "resources",
     "notifications/resources/updated": "resource",
 }
+_METHODS = {kind: method for method, kind in _KINDS.items()}
 
 
 class Changed(Struct, frozen=True):
@@ -219,7 +220,13 @@ async def watching(
         if isinstance(resources, str)
         else list(resources),
     )
-    watch = Watch(client, wanted, watches)
+    async with _watched(Watch(client, wanted, watches), watches) as watch:
+        yield watch
+
+
+@contextlib.asynccontextmanager
+async def _watched(watch: Watch, watches: set[Watch]) -> AsyncIterator[Watch]:
+    """An open watch, among those that hear of changes."""
     watches.add(watch)
     try:
         await watch.open()
@@ -227,3 +234,22 @@ async def watching(
     finally:
         watches.discard(watch)
         await watch.close()
+
+
+async def listening(client: Client, watches: set[Watch], x: Exchange) -> AnyResult:
+    """Carry out a forwarded `subscriptions/listen` at a server whose revision has no such request.
+
+    It lasts until it is cancelled, or until the server has gone.
+    """
+    watch = Watch(client, x.params.notifications, watches)
+    async with _watched(watch, watches):
+        said = t.SubscriptionsAcknowledgedNotificationParams(notifications=watch.honoured)
+        x.notify("notifications/subscriptions/acknowledged", said)
+        async for change in watch:
+            method = _METHODS[change.kind]
+            if change.uri is None:
+                x.notify(method, METHODS[method].params())
+            else:
+                x.notify(method, t.ResourceUpdatedNotificationParams(uri=change.uri))
+            await x.drain()
+    return t.SubscriptionsListenResult()

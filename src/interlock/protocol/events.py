@@ -27,13 +27,17 @@ Route = CallId | None
 
 
 class RequestReceived(Struct, frozen=True):
-    """The peer wants something done; answer with `respond` or `fail`."""
+    """The peer wants something done; answer with `respond` or `fail`.
+
+    `frame` is the message itself, where it was read as it came and is no subscription, which would keep it for long.
+    """
 
     id: CallId
     method: str
     params: Any
     caller: Caller
     progress_token: ProgressToken | None = None
+    frame: bytes | None = None
 
 
 class RequestCancelled(Struct, frozen=True):

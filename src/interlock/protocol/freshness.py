@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from .. import types as t
+from ..exchange import RawResult
 
 CACHEABLE = frozenset(
     {
@@ -69,22 +70,23 @@ class Book:
         self, method: str, params: Any, revision: str, principal: str, result: Any, now: float
     ) -> None:
         """Note an answer, where its hints allow that; answers to retries with input are never kept (`CAC-11`)."""
+        hints = result.read if isinstance(result, RawResult) else result
         if (
-            not isinstance(result, t.CacheableResult)
-            or not result.ttl_ms
-            or result.ttl_ms < 0
-            or result.result_type not in (None, "complete")
+            not isinstance(hints, t.CacheableResult)
+            or not hints.ttl_ms
+            or hints.ttl_ms < 0
+            or hints.result_type not in (None, "complete")
         ):
             return
         key = _key(
             method,
             params,
             revision,
-            _EVERYBODY if result.cache_scope == "public" else principal or _NOBODY,
+            _EVERYBODY if hints.cache_scope == "public" else principal or _NOBODY,
         )
         if key is None:
             return
-        self._entries[key] = Entry(result, now + result.ttl_ms / 1000)
+        self._entries[key] = Entry(result, now + hints.ttl_ms / 1000)
         self._entries.move_to_end(key)
         while len(self._entries) > self.most:
             self._entries.popitem(last=False)

@@ -84,6 +84,13 @@ class Identity:
         meta = {SERVER_INFO: self.info, **(result.meta or {})}
         return replace(result, meta=meta, result_type=result.result_type or "complete")
 
+    def stamp_of(self, result: RawResult, revision: str) -> bytes:
+        """The members that go to the head of a result that is encoded already; none where there are none."""
+        own = b"" if result.meta is t.NOTHING else bytes(result.meta)[1:-1]
+        if revision not in STATELESS_REVISIONS:
+            return b'"_meta":{%b}' % own if own else b""
+        return b"%b,%b}" % (self.stamp[:-1], own) if own else self.stamp
+
     def serves(self, revision: str, method: str) -> bool:
         """Whether there is such a method in a revision."""
         return (speaks(revision, method) and method in self.requests) or method in self.methods
@@ -116,7 +123,7 @@ class Identity:
     def plain_answer(self, id: t.RequestId, caller: Caller, result: object) -> Frame | None:
         """The response of the stateless era to a request whose result says nothing of itself; None for whatever else a handler gave."""
         if isinstance(result, RawResult):
-            return stamped_response(id, self.stamp, result.body)
+            return stamped_response(id, self.stamp_of(result, caller.revision), result.body)
         if (
             not isinstance(result, t.Result)
             or result.meta is not None

@@ -117,13 +117,15 @@ class ServerConnection:
                 jsonrpc.check_utf8(frame)
             request = self.identity.read_request(frame)
             meta = take_meta(request.params)
-            return self._receive_request(request.id, request.method, request.params, meta)
+            return self._receive_request(request.id, request.method, request.params, meta, frame)
         except (Malformed, *READ_ERRORS):
             return self._receive_other(frame)
 
-    def receive_read(self, request: Any, meta: t.RequestMeta) -> list[ServerEvent]:
-        """Take in a request that `identity.read_request` has read already, with its `_meta`."""
-        return self._receive_request(request.id, request.method, request.params, meta)
+    def receive_read(
+        self, request: Any, meta: t.RequestMeta, frame: Frame | None = None
+    ) -> list[ServerEvent]:
+        """Take in a request that `identity.read_request` has read already from `frame`, with its `_meta`."""
+        return self._receive_request(request.id, request.method, request.params, meta, frame)
 
     def adopt(self, event: RequestReceived) -> None:
         """Go on with a request that was read without a connection: it can be answered from now on."""
@@ -202,19 +204,21 @@ class ServerConnection:
         if id in self._listens and isinstance(result, t.Result):
             result = replace(result, meta={**(result.meta or {}), SUBSCRIPTION_ID: id})
         if isinstance(result, RawResult):
-            body, stamp = result.body, self.identity.stamp
+            body = result.body
+            stamp = self.identity.stamp_of(result, caller.revision)
         elif not isinstance(result, t.Result):
             raise TypeError(f"a handler gave {type(result).__name__} in place of a result")
         else:
-            if caller.revision in _STATELESS and (
-                result.meta is not None or result.result_type is not None
-            ):
-                result, stamp = self.identity.stamped(result), b""
+            if caller.revision not in _STATELESS:
+                stamp = b""
+            elif result.meta is not None or result.result_type is not None:
+                result = self.identity.stamped(result)
+                stamp = b""
             else:
                 stamp = self.identity.stamp
             body = encode(result, caller.revision)
         del self._open[id]
-        if stamp and caller.revision in _STATELESS:
+        if stamp:
             self._answer(id, jsonrpc.stamped_response(id, stamp, body))
         else:
             self._answer(id, jsonrpc.response(id, body))
@@ -308,20 +312,26 @@ class ServerConnection:
         return self._receive_request(id, method, params, meta)
 
     def _receive_request(
-        self, id: t.RequestId, method: str, params: Any, meta: t.RequestMeta
+        self,
+        id: t.RequestId,
+        method: str,
+        params: Any,
+        meta: t.RequestMeta,
+        frame: Frame | None = None,
     ) -> list[ServerEvent]:
         if id in self._open and not self._begins_anew(id, method):
             self.refuse(id, t.INVALID_REQUEST, STILL_OPEN)
             return []
         if meta.protocol_version is None:
-            return self._receive_remembered(id, method, params, meta)
+            return self._receive_remembered(id, method, params, meta, frame)
         caller = self._stateless_caller(id, method, meta)
         if caller is None:
             return []
         self._open[id] = caller
         if method == "subscriptions/listen":
             self._listens[id] = None
-        return [RequestReceived(id, method, params, caller, meta.progress_token)]
+            frame = None
+        return [RequestReceived(id, method, params, caller, meta.progress_token, frame)]
 
     def _begins_anew(self, id: t.RequestId, method: str) -> bool:
         """Whether a request opens a session and has the id of one that belongs to the old session."""
@@ -360,7 +370,12 @@ class ServerConnection:
         return None
 
     def _receive_remembered(
-        self, id: t.RequestId, method: str, params: Any, meta: t.RequestMeta
+        self,
+        id: t.RequestId,
+        method: str,
+        params: Any,
+        meta: t.RequestMeta,
+        frame: Frame | None,
     ) -> list[ServerEvent]:
         """A request of the handshake era."""
         caller = self.remembered
@@ -384,7 +399,8 @@ class ServerConnection:
         self._open[id] = caller
         if method in _ANSWERED_HERE:
             return self._answer_here(id, method, params, caller)
-        return [RequestReceived(id, method, params, traced(caller, meta), meta.progress_token)]
+        caller = traced(caller, meta)
+        return [RequestReceived(id, method, params, caller, meta.progress_token, frame)]
 
     def _receive_notification(self, envelope: Envelope) -> list[ServerEvent]:
         method = envelope.method

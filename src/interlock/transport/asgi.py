@@ -398,11 +398,12 @@ class HttpApp:
                 request.params,
                 caller,
                 verdict.meta.progress_token,
+                body,
             )
         else:
             connection = ServerConnection(self.identity, principal=principal, shared=False)
             events = (
-                connection.receive_read(request, verdict.meta)
+                connection.receive_read(request, verdict.meta, body)
                 if request is not None
                 else connection.receive(body)
             )

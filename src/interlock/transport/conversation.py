@@ -50,6 +50,8 @@ from ..protocol.opening import (
     Step,
     opening,
 )
+from ..protocol.pass_through import passed_params, passed_result, passes
+from ..types.lifecycle import LOGGING_LEVELS
 from ..wire.codec import decode, encode
 from ..wire.jsonrpc import Frame, Malformed, encode_id, encode_json
 from ..wire.revisions import METHODS, REVISIONS, Era, era
@@ -135,7 +137,7 @@ class Conversation:
         """Send a request and wait for its answer; a wait that is cancelled cancels the request at the server too."""
         id, future = self.begin(x)
         self._flush_soon()
-        return await self.finish(id, future, x.method)
+        return await self.finish(id, future, x)
 
     def begin(self, x: Exchange) -> tuple[t.RequestId, asyncio.Future[Any]]:
         """Put a request among the outgoing frames; return its id and what will hold the raw answer."""
@@ -144,9 +146,10 @@ class Conversation:
                 None
             )  # else it would grow with each call that fails, and keep what that held
         own = x.params.meta
-        params = encode(
-            x.params if own is t.NOTHING else replace(x.params, meta=t.NOTHING), x.caller.revision
-        )
+        params = None if x.received is None else passed_params(x)
+        if params is None:
+            plain = x.params if own is t.NOTHING else replace(x.params, meta=t.NOTHING)
+            params = encode(plain, x.caller.revision)
         meta = self._meta(x, own)
         if meta:
             params = (
@@ -161,23 +164,34 @@ class Conversation:
             self._still.enter_context(x.transport.pause_timeout())
         return id, future
 
-    async def finish(self, id: t.RequestId, future: asyncio.Future[Any], method: str) -> AnyResult:
+    async def finish(self, id: t.RequestId, future: asyncio.Future[Any], x: Exchange) -> AnyResult:
         """Wait for the answer to a request that was begun, and read it."""
         try:
             raw = await future
         except asyncio.CancelledError:
             self.give_up(id, "the client no longer waits for the answer")
             raise
-        return await self.read(method, raw) if method in LISTS else read_result(method, raw)
+        if x.method in LISTS or x.received is not None:
+            return await self.read(x, raw)
+        return read_result(x.method, raw)
 
-    async def read(self, method: str, raw: Raw) -> AnyResult:
-        """Read a result; a large page of a list in pieces. Raises ProtocolError."""
-        if method in LISTS and len(raw) > LARGE:
+    async def read(self, x: Exchange, raw: Raw) -> AnyResult:
+        """Read a result; a large page of a list in pieces, and one that only passes not at all.
+
+        Raises:
+            ProtocolError: It is no result of the method.
+        """
+        passed = passed_result(x.method, raw, x.caller.revision) if passes(x) else None
+        if x.method not in LISTS:
+            return passed or read_result(x.method, raw)
+        page: AnyResult | None = None
+        if len(raw) > LARGE:
             limits = self.hello.list_limits if self.hello is not None else ListLimits()
-            page = await read_page(method, raw, limits)
-            if page is not None:
-                return page
-        return read_result(method, raw)
+            page = await read_page(x.method, raw, limits)
+        page = page or read_result(x.method, raw)
+        if passed is not None and isinstance(page, t.Result):
+            return replace(passed, read=page)  # the client learns from lists
+        return page
 
     def give_up(self, id: t.RequestId, reason: str) -> None:
         """Cancel a request."""
@@ -198,8 +212,10 @@ class Conversation:
         caller = x.caller
         key: Any = id(caller)
         trace = b""
-        if caller.trace is not None:  # then the caller is a new one for each request
+        if caller.trace is not None:
             trace = _trace(caller.trace)
+        if caller.trace is not None or x.received is not None:
+            # Then the caller is a new one for each request.
             key = (caller.revision, caller.log_level, id(caller.info), id(caller.capabilities))
         known = self._heads.get(key)
         if known is None:
@@ -211,7 +227,7 @@ class Conversation:
             return head
         token = (
             b'"progressToken":' + encode_id(self.connection.next_id())
-            if x.notify is not silent and x.method != "subscriptions/listen"
+            if _wants_progress(x)
             else b""
         )
         return b",".join(
@@ -257,7 +273,11 @@ class Conversation:
             case SubscriptionReceived(id, method, params) if id in self._waiting:
                 self._tell(self._waiting[id].exchange.notify, method, params)
             case NotificationReceived(method, params) if self.hello is not None:
-                self._tell(self.hello.notify, method, params)
+                x = self._asked_by(call) if method == "notifications/message" else None
+                if x is None or x.received is None:
+                    self._tell(self.hello.notify, method, params)
+                elif _wants_log(x, params.level):
+                    self._tell(x.notify, method, params)
             case QuestionReceived(id, request):
                 x = self._asked_by(call)
                 unhurried = x.transport.pause_timeout if x is not None else contextlib.nullcontext
@@ -571,6 +591,19 @@ def _seen(task: asyncio.Task[Any]) -> None:
     """An answer for which nobody waits any more is no fault, whatever it is."""
     if not task.cancelled():
         task.exception()
+
+
+def _wants_progress(x: Exchange) -> bool:
+    """Whether somebody hears of the progress of a request; of one that is forwarded, its sender says so."""
+    if x.notify is silent or x.method == "subscriptions/listen":
+        return False
+    return x.received is None or x.progress_token is not None
+
+
+def _wants_log(x: Exchange, level: t.LoggingLevel) -> bool:
+    """Whether the sender of a forwarded request wants log messages of a level (`LOG-05`, `LOG-06`)."""
+    wanted = x.caller.log_level
+    return wanted is not None and LOGGING_LEVELS.index(level) >= LOGGING_LEVELS.index(wanted)
 
 
 def _head(caller: Caller) -> bytes:

@@ -80,6 +80,7 @@ class Errand:
             event.progress_token,
             self._drain,
             self._transport,
+            event,
         )
         app.pulse.begin(self)
         try:

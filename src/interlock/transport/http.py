@@ -14,7 +14,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from .. import types as t
-from ..exchange import AnyResult, Caller, Exchange
+from ..exchange import AnyResult, Caller, Exchange, RawResult
 from ..fetch import Authorizer, Fetch, Lost
 from ..logs import limited
 from ..protocol.opening import DEFAULT_PROBE_SECONDS, Opened, Refused
@@ -322,8 +322,12 @@ class Http:
     def _learn(self, x: Exchange, result: AnyResult) -> AnyResult:
         """Note what an answer says about later requests."""
         self._repeats.learn(result)
-        if isinstance(result, t.ListToolsResult):
-            return self.letters.learn(result) if x.caller.era is Era.STATELESS else result
+        listed = result.read if isinstance(result, RawResult) else result
+        if isinstance(listed, t.ListToolsResult):
+            if x.caller.era is not Era.STATELESS:
+                return result
+            good = self.letters.learn(listed)
+            return result if good is listed else good
         if x.method == "logging/setLevel":
             self._level = x
         elif x.method == "resources/subscribe":

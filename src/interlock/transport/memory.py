@@ -82,7 +82,7 @@ class Memory:
         if event is not None:
             await self._run(event, serving, conversation)
         serving.flush()
-        return await conversation.finish(id, future, exchange.method)
+        return await conversation.finish(id, future, exchange)
 
     async def _run(
         self, event: RequestReceived, serving: Serving, conversation: Conversation

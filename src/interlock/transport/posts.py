@@ -195,7 +195,7 @@ class Sessions:
                 if self._is_open(session.id, verdict.request.id):
                     raise Malformed(t.INVALID_REQUEST, STILL_OPEN, verdict.request.id)
                 events, ids, method = (
-                    connection.receive_read(verdict.request, verdict.meta),
+                    connection.receive_read(verdict.request, verdict.meta, x.body),
                     [verdict.request.id],
                     verdict.request.method,
                 )

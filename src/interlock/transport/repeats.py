@@ -6,7 +6,7 @@ those that do no harm when they run twice.
 from __future__ import annotations
 
 from .. import types as t
-from ..exchange import AnyResult, Exchange
+from ..exchange import AnyResult, Exchange, RawResult
 
 MOST_TRIES = 3  # of one request
 _METHODS = frozenset(
@@ -36,6 +36,8 @@ class Repeats:
 
     def learn(self, result: AnyResult) -> None:
         """Note what a list of tools says."""
+        if isinstance(result, RawResult):
+            result = result.read or result
         if isinstance(result, t.ListToolsResult):
             for tool in result.tools:
                 if is_harmless(tool):

@@ -226,6 +226,7 @@ class Serving:
             event.progress_token,
             self._drain,
             self._transport,
+            event,
         )
 
     async def finish(self, event: RequestReceived, work: Awaitable[AnyResult]) -> None:

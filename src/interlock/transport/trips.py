@@ -103,7 +103,7 @@ class Trips:
                 await self._follow(stream, x, id, future)
             else:
                 raise self._misfit(response, await response.read(_LONGEST_REFUSAL), x)
-            result = await conversation.read(x.method, future.result())
+            result = await conversation.read(x, future.result())
             if greets:
                 self.session = session
             return result

@@ -1,0 +1,124 @@
+"""Pass-through: the members of params and results that a forwarder did not change travel as the bytes they came in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec.structs import replace
+
+from .. import types as t
+from ..exchange import Exchange, RawResult, Received
+from ..wire.codec import encode
+from ..wire.jsonrpc import READ_ERRORS, encode_json
+from ..wire.revisions import METHODS, Era, era
+from .identity import SERVER_INFO
+
+_COMPLETE = "complete"
+_META, _RESULT_TYPE = "_meta", "resultType"
+
+
+class _Request(Struct):
+    params: dict[str, Raw] = {}
+
+
+class _Head(Struct, rename="camel"):
+    """What must be known of a result that passes: whether it is complete, and its `_meta`."""
+
+    result_type: str | UnsetType = UNSET
+    meta: dict[str, Raw] | UnsetType = msgspec.field(default=UNSET, name=_META)
+
+
+_read_request = msgspec.json.Decoder(_Request).decode
+_read_head = msgspec.json.Decoder(_Head).decode
+_read_members = msgspec.json.Decoder(dict[str, Raw]).decode
+
+
+def passes(x: Exchange) -> bool:
+    """Whether an exchange came from a peer that speaks the revision in which it goes on."""
+    return x.received is not None and x.received.caller.revision == x.caller.revision
+
+
+def passed_params(x: Exchange) -> bytes | None:
+    """Write the params of an exchange that passes, without `_meta`.
+
+    What is as it was received, also what this revision does not know, is not encoded anew.
+
+    Returns:
+        A JSON object; None where the params have to be encoded as a whole.
+    """
+    received = x.received
+    if received is None or received.frame is None or not passes(x):
+        return None
+    params = x.params
+    if received.method != x.method or type(received.params) is not type(params):
+        return None  # it became a request for something else on its way
+    members = _read_request(received.frame).params
+    members.pop(_META, None)
+    if params is not received.params:
+        _overlay(members, received, params, x.caller.revision)
+    return _joined(members)
+
+
+def _overlay(members: dict[str, Raw], received: Received, params: Any, revision: str) -> None:
+    """Put the fields that were changed in the place of the members they came in."""
+    before = received.params
+    changed = [
+        field.encode_name
+        for field in msgspec.structs.fields(params)
+        if field.name != "meta" and getattr(params, field.name) != getattr(before, field.name)
+    ]
+    if not changed:
+        return
+    fresh = _read_members(encode(replace(params, meta=t.NOTHING), revision))
+    for name in changed:
+        if name in fresh:
+            members[name] = fresh[name]
+        else:
+            members.pop(name, None)
+
+
+def passed_result(method: str, raw: Raw, revision: str) -> RawResult | None:
+    """Let a result pass without reading it, once it is a JSON object that says it is complete.
+
+    Args:
+        method: The method of the request.
+        raw: The result. It is valid JSON, as all of a message is.
+        revision: The revision of both sides.
+
+    Returns:
+        None where it has to be read: it asks for input, is of another kind, or is no result at all.
+    """
+    try:
+        head = _read_head(raw)
+    except (msgspec.ValidationError, *READ_ERRORS):
+        return None
+    if head.result_type is not UNSET and head.result_type != _COMPLETE:
+        return None
+    row = METHODS.get(method)
+    kind = row.result if row is not None and row.result is not None else t.Result
+    meta = {} if head.meta is UNSET else head.meta
+    own = {name: value for name, value in meta.items() if name != SERVER_INFO}
+    is_plain = head.result_type is UNSET and len(own) == len(meta)
+    if is_plain and era(revision) is Era.HANDSHAKE:
+        return RawResult(bytes(raw), kind=kind)
+    members = _read_members(raw)
+    members.pop(_META, None)
+    members.pop(_RESULT_TYPE, None)
+    return RawResult(_joined(members), Raw(_joined(own)) if own else t.NOTHING, kind)
+
+
+def without_protocol_keys(result: t.Result) -> t.Result:
+    """A result that is forwarded, without what the server behind says of itself in `_meta`."""
+    if result.meta is None or SERVER_INFO not in result.meta:
+        return result
+    own = {name: value for name, value in result.meta.items() if name != SERVER_INFO}
+    return replace(result, meta=own or None)
+
+
+def _joined(members: Mapping[str, Raw]) -> bytes:
+    return b"{%b}" % b",".join(
+        b"%b:%b" % (encode_json(name), bytes(value)) for name, value in members.items()
+    )
