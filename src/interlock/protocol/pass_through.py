@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from msgspec import UNSET, Raw, Struct, UnsetType
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from .. import types as t
@@ -16,7 +16,7 @@ from ..wire.jsonrpc import READ_ERRORS, encode_json
 from ..wire.revisions import METHODS, Era, era
 from .identity import SERVER_INFO
 
-_COMPLETE = "complete"
+_COMPLETE = b'"complete"'
 _META, _RESULT_TYPE = "_meta", "resultType"
 
 
@@ -24,15 +24,7 @@ class _Request(Struct):
     params: dict[str, Raw] = {}
 
 
-class _Head(Struct, rename="camel"):
-    """What must be known of a result that passes: whether it is complete, and its `_meta`."""
-
-    result_type: str | UnsetType = UNSET
-    meta: dict[str, Raw] | UnsetType = msgspec.field(default=UNSET, name=_META)
-
-
 _read_request = msgspec.json.Decoder(_Request).decode
-_read_head = msgspec.json.Decoder(_Head).decode
 _read_members = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
@@ -92,21 +84,19 @@ def passed_result(method: str, raw: Raw, revision: str) -> RawResult | None:
         None where it has to be read: it asks for input, is of another kind, or is no result at all.
     """
     try:
-        head = _read_head(raw)
+        members = _read_members(raw)
+        result_type = members.pop(_RESULT_TYPE, None)
+        meta = members.pop(_META, None)
+        own = {} if meta is None else _read_members(meta)
     except (msgspec.ValidationError, *READ_ERRORS):
         return None
-    if head.result_type is not UNSET and head.result_type != _COMPLETE:
+    if result_type is not None and bytes(result_type) != _COMPLETE:
         return None
+    is_its_own = own.pop(SERVER_INFO, None) is None and result_type is None
     row = METHODS.get(method)
     kind = row.result if row is not None and row.result is not None else t.Result
-    meta = {} if head.meta is UNSET else head.meta
-    own = {name: value for name, value in meta.items() if name != SERVER_INFO}
-    is_plain = head.result_type is UNSET and len(own) == len(meta)
-    if is_plain and era(revision) is Era.HANDSHAKE:
+    if is_its_own and era(revision) is Era.HANDSHAKE:
         return RawResult(bytes(raw), kind=kind)
-    members = _read_members(raw)
-    members.pop(_META, None)
-    members.pop(_RESULT_TYPE, None)
     return RawResult(_joined(members), Raw(_joined(own)) if own else t.NOTHING, kind)
 
 
@@ -119,6 +109,10 @@ def without_protocol_keys(result: t.Result) -> t.Result:
 
 
 def _joined(members: Mapping[str, Raw]) -> bytes:
-    return b"{%b}" % b",".join(
-        b"%b:%b" % (encode_json(name), bytes(value)) for name, value in members.items()
-    )
+    parts: list[bytes | Raw] = [b"{"]
+    for name, value in members.items():
+        parts += (encode_json(name), b":", value, b",")
+    if members:
+        parts.pop()
+    parts.append(b"}")
+    return b"".join(parts)
