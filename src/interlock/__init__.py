@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         TraceContext,
         stack,
     )
+    from .extension import Extension, Method
     from .fetch import Fetch, Lost, Request, Response
     from .protocol.opening import Refused
     from .server.app import Server
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from .server.changes import Change, ChangeBus
     from .server.content import assistant, user
     from .server.context import Context, Progress, get_context
-    from .server.extension import Extension
     from .server.media import Audio, File, Image
     from .server.output import ToolResult
     from .server.templates import Template
@@ -101,7 +101,7 @@ _ROOMS = {
     ".server.changes": ("Change", "ChangeBus"),
     ".server.content": ("assistant", "user"),
     ".server.context": ("Context", "Progress", "get_context"),
-    ".server.extension": ("Extension",),
+    ".extension": ("Extension", "Method"),
     ".server.media": ("Audio", "File", "Image"),
     ".server.output": ("ToolResult",),
     ".server.templates": ("Template",),
@@ -183,6 +183,7 @@ __all__ = [
     "Limits",
     "Lost",
     "McpError",
+    "Method",
     "Middleware",
     "NotAsked",
     "Principal",

@@ -26,7 +26,7 @@ FLOORS: dict[int, tuple[str, ...]] = {
     ),
     1: ("wire", "exchange"),
     2: ("protocol",),
-    3: ("input_required", "bell", "fetch"),
+    3: ("input_required", "bell", "extension", "fetch", "lifespan"),
     4: ("transport", "store"),
     5: ("server", "client", "auth"),
     6: ("tasks",),

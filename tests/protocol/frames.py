@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from interlock import types as t
+from interlock.extension import Extension, Method, messages_of
 from interlock.protocol.client import ClientConnection
 from interlock.protocol.events import RequestReceived
 from interlock.protocol.identity import Identity
@@ -32,8 +33,16 @@ def identity(
 ) -> Identity:
     """A server's word about itself."""
     info = t.Implementation(name="house", version="1", title="The house")
+    extension = Extension(
+        "com.example/house",
+        methods={name: Method(params, t.Result) for name, params in (methods or {}).items()},
+    )
     return Identity(
-        info, lambda: offered, instructions="Be kind.", revisions=revisions, methods=methods
+        info,
+        lambda: offered,
+        instructions="Be kind.",
+        revisions=revisions,
+        extensions=messages_of([extension] if methods else []),
     )
 
 

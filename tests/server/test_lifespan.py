@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock import Client, Context, Server
-from interlock.server.lifespan import Lifespan
+from interlock.lifespan import Lifespan
 from interlock.testing import channel_pair
 from tests.server.by_hand import R4
 from tests.server.wire import Peer

@@ -22,9 +22,16 @@ META = {
 class Peer:
     """A client without manners of its own: says what it is told to, and keeps what is said to it."""
 
-    def __init__(self, server: Server, revision: str | None, **options: Any) -> None:
+    def __init__(
+        self,
+        server: Server,
+        revision: str | None,
+        capabilities: dict[str, Any] | None = None,
+        **options: Any,
+    ) -> None:
         self.channel, other = channel_pair()
         self.revision = revision
+        self.capabilities = {"elicitation": {}} if capabilities is None else capabilities
         self.serving = asyncio.create_task(server.serve(other, **options))
         self.other: MemoryChannel = other
         self.heard: list[dict[str, Any]] = []
@@ -37,7 +44,7 @@ class Peer:
         if revision is not None and revision not in STATELESS_REVISIONS:
             hello = {
                 "protocolVersion": revision,
-                "capabilities": {"elicitation": {}},
+                "capabilities": peer.capabilities,
                 "clientInfo": {"name": "peer", "version": "1"},
             }
             assert "result" in await peer.ask("initialize", hello)
@@ -51,13 +58,19 @@ class Peer:
     def begin(self, method: str, params: dict[str, Any] | None = None) -> int:
         """Send a request; returns its id."""
         id = next(self._ids)
-        meta = (
-            {"_meta": {**META, **(params or {}).get("_meta", {})}}
-            if self.revision in STATELESS_REVISIONS
-            else {}
-        )
-        self.say({"id": id, "method": method, "params": {**(params or {}), **meta}})
+        self.say({"id": id, "method": method, "params": self._signed(params)})
         return id
+
+    def tell(self, method: str, params: dict[str, Any] | None = None) -> None:
+        """Send a notification that says who sends it, as a request does."""
+        self.say({"method": method, "params": self._signed(params)})
+
+    def _signed(self, params: dict[str, Any] | None) -> dict[str, Any]:
+        given = params or {}
+        if self.revision not in STATELESS_REVISIONS:
+            return given
+        said = {**META, "io.modelcontextprotocol/clientCapabilities": self.capabilities}
+        return {**given, "_meta": {**said, **given.get("_meta", {})}}
 
     async def answer(self, id: int) -> dict[str, Any]:
         """Listen until a request is answered; what else is said lies in `heard`."""

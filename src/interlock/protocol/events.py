@@ -62,10 +62,14 @@ class QuestionReceived(Struct, frozen=True):
 
 
 class NotificationReceived(Struct, frozen=True):
-    """The peer tells something that no open request is waiting for."""
+    """The peer tells something that no open request is waiting for.
+
+    `caller` says who tells it, where it is a notification of an extension that a client has sent.
+    """
 
     method: str
     params: Any
+    caller: Caller | None = None
 
 
 ServerEvent = RequestReceived | RequestCancelled | ResponseReceived | NotificationReceived

@@ -39,7 +39,6 @@ VERSION, METHOD, NAME, SESSION, LAST_EVENT = (
     b"last-event-id",
 )
 _ROUTING = frozenset({VERSION, METHOD, NAME, SESSION})
-_MIRRORED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}  # `HDR-04`
 _PARAM = b"mcp-param-"
 _PLAIN = re.compile(rb"[A-Za-z0-9_./:-]+").fullmatch  # what stands for itself in a header
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
@@ -292,8 +291,7 @@ def _judge_body(rules: Rules, identity: Identity, headers: Headers, body: Frame)
         )
     if said not in STATELESS_REVISIONS and not _says_who(meta):
         return _unsupported(identity, said, request.id)
-    field = _MIRRORED.get(request.method)
-    name = None if field is None else getattr(request.params, field)
+    name = identity.extensions.mirror(request.method, request.params)
     if refused := _mirrors(request.id, request.method, name, meta, said, headers):
         return refused
     return Stateless(request, meta, Params(headers))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -20,6 +20,7 @@ from ..wire.revisions import (
     Side,
     speaks,
 )
+from .extensions import NO_EXTENSIONS, ExtensionMessages
 from .metadata import trace_of
 
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
@@ -43,7 +44,7 @@ def _core_reader() -> Callable[[Frame], Any]:
 class Identity:
     """What a server says of itself, shared by all its connections.
 
-    `capabilities` is asked each time, for features come and go; `methods` are those of extensions, with their params types.
+    `capabilities` is asked each time, for features come and go; `extensions` are the messages of the server's extensions.
     """
 
     def __init__(
@@ -53,23 +54,26 @@ class Identity:
         *,
         instructions: str | None = None,
         revisions: tuple[str, ...] = REVISIONS,
-        methods: Mapping[str, type[Any]] | None = None,
+        extensions: ExtensionMessages = NO_EXTENSIONS,
     ) -> None:
         self.info, self.capabilities, self.instructions = info, capabilities, instructions
         self.revisions = tuple(r for r in REVISIONS if r in revisions)
         self.handshakes = any(r in HANDSHAKE_REVISIONS for r in self.revisions)
-        self.methods = methods or {}
+        self.extensions = extensions
         self.stamp = b'"resultType":"complete","_meta":{"%b":%b}' % (
             SERVER_INFO.encode(),
             encode_json(info),
         )
         self._stateless = frozenset(self.revisions) & frozenset(STATELESS_REVISIONS)
-        self.requests = {**_core_requests(), **self.methods}
-        self.read_request = _core_reader() if not self.methods else request_reader(self.requests)
+        self.requests: dict[str, type[Any]] = {**_core_requests(), **extensions.requests}
+        if (listening := extensions.params_of("subscriptions/listen")) is not None:
+            self.requests["subscriptions/listen"] = listening
+        plain = not extensions.requests and not extensions.listens
+        self.read_request = _core_reader() if plain else request_reader(self.requests)
 
-    def offered(self, *, tells: bool) -> t.ServerCapabilities:
+    def offered(self, revision: str, *, tells: bool) -> t.ServerCapabilities:
         """The capabilities for a handshake peer; where there is no way on which it could be told of changes, without any word of those."""
-        offered = self.capabilities()
+        offered = self.extensions.shown(self.capabilities(), revision)
         if tells:
             return offered
         return replace(
@@ -93,7 +97,9 @@ class Identity:
 
     def serves(self, revision: str, method: str) -> bool:
         """Whether there is such a method in a revision."""
-        return (speaks(revision, method) and method in self.requests) or method in self.methods
+        return (speaks(revision, method) and method in self.requests) or self.extensions.asks(
+            revision, method
+        )
 
     def stateless_caller(
         self,

@@ -259,7 +259,7 @@ class ServerConnection:
         before = len(self._out)
         if isinstance(id, SessionListen):
             self._notify_session(id, method, params, caller)
-        elif speaks(caller.revision, method):
+        elif self._may_tell(caller, method):
             if id in self._listens:  # `LSN-05`
                 if method in _NOT_FOR_LISTENERS:
                     return 0
@@ -405,7 +405,9 @@ class ServerConnection:
     def _receive_notification(self, envelope: Envelope) -> list[ServerEvent]:
         method = envelope.method
         row = METHODS.get(method) if isinstance(method, str) else None
-        if row is None or row.result is not None:
+        if row is None:
+            return self._receive_extension_notification(envelope)
+        if row.result is not None:
             return []
         try:
             params = decode(envelope.params, row.params)
@@ -421,6 +423,40 @@ class ServerConnection:
         if method == "notifications/initialized":
             return self._listen(None) if self.remembered is not None else []
         return [NotificationReceived(str(method), params)]
+
+    def _receive_extension_notification(self, envelope: Envelope) -> list[ServerEvent]:
+        """A notification of an extension; one that nobody has declared is ignored, as any that is unknown."""
+        method = str(envelope.method)
+        kind = self.identity.extensions.notifications.get(method)
+        if kind is None:
+            return []
+        try:
+            params = decode(envelope.params, kind)
+            meta = take_meta(params)
+        except Malformed:
+            return []
+        caller = self._notifier(method, meta)
+        return [] if caller is None else [NotificationReceived(method, params, caller)]
+
+    def _notifier(self, method: str, meta: t.RequestMeta) -> Caller | None:
+        """Who sends a notification of an extension; None where it cannot know the extension."""
+        caller = self.remembered
+        if meta.protocol_version is not None:
+            capabilities = meta.client_capabilities
+            if capabilities is None or meta.protocol_version not in _STATELESS:
+                return None
+            caller = Caller(
+                meta.protocol_version,
+                capabilities,
+                meta.client_info,
+                meta.log_level,
+                self.principal,
+                self.session,
+                trace=trace_of(meta),
+            )
+        if caller is None or caller.revision not in self.identity.revisions:
+            return None
+        return caller if self.identity.extensions.tells(method, caller) else None
 
     def _receive_response(self, envelope: Envelope) -> list[ServerEvent]:
         if envelope.result is UNSET and envelope.error is UNSET:
@@ -487,7 +523,7 @@ class ServerConnection:
         )
         reply = t.InitializeResult(
             protocol_version=revision,
-            capabilities=self.identity.offered(tells=self._shared or self.session is not None),
+            capabilities=self.identity.offered(revision, tells=self._tells),
             server_info=self.identity.info,
             instructions=self.identity.instructions,
         )
@@ -532,7 +568,7 @@ class ServerConnection:
         return []
 
     def _subscribe(self, id: t.RequestId, uri: str) -> list[ServerEvent]:
-        resources = self.identity.offered(tells=self._shared or self.session is not None).resources
+        resources = self.identity.capabilities().resources if self._tells else None
         if resources is None or not resources.subscribe:
             self.fail(
                 id,
@@ -619,10 +655,17 @@ class ServerConnection:
                 return
         self._out.append((id, frame))
 
+    @property
+    def _tells(self) -> bool:
+        """Whether a handshake peer can be told of changes."""
+        return self._shared or self.session is not None
+
+    def _may_tell(self, caller: Caller, method: str) -> bool:
+        """Whether a notification may go to a caller."""
+        return speaks(caller.revision, method) or self.identity.extensions.tells(method, caller)
+
     def _serves(self, revision: str, method: str) -> bool:
-        return (
-            speaks(revision, method) and method in self.identity.requests
-        ) or method in self.identity.methods
+        return self.identity.serves(revision, method)
 
     def _refuse_params(
         self, id: t.RequestId, method: str, envelope: Envelope, why: str

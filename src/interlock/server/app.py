@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from .. import types as t
 from ..exchange import AnyResult, Caller, Exchange, Handler, Middleware, Principal, stack
+from ..extension import (
+    Extension,
+    check_handlers,
+    layers_of,
+    lifespan_of,
+    messages_of,
+    stamping_claims,
+    unmet,
+)
 from ..input_required import SuspendedCalls
+from ..lifespan import Lifespan
 from ..protocol.identity import Identity
 from ..transport.channel import Channel, Tap
 from ..transport.memory import Memory
@@ -21,11 +31,9 @@ from ..wire.seal import Seal
 from .changes import Change, ChangeBus, Listener, MemoryBus
 from .completions import Completions, completion_of
 from .context import Context
-from .extension import Extension, methods_of
 from .features import PromptFeature, ResourceFeature, Shelf, TemplateFeature, ToolFeature
 from .handlers import Handlers
 from .keys import state_key
-from .lifespan import Lifespan
 from .making import check_numbers, make_prompt, make_resource, make_template, make_tool, named
 from .scopes import by_strangers
 from .workers import DEFAULT_THREADS
@@ -45,7 +53,8 @@ class Server:
         instructions: a hint for models on how to use the server.
         lifespan: an async context manager function of the server; what it yields is
             `ctx.lifespan_state`.
-        middleware: put around every exchange, the first one outermost.
+        middleware: put around every exchange, the first one outermost. An extension in the list puts its own middleware in
+            that place; the middleware of the others comes after the list, in their order.
         extensions: what the server offers beyond the core protocol.
         revisions: those to serve; all five unless it is told otherwise.
         page_size: how many items one page of a list holds.
@@ -75,7 +84,7 @@ class Server:
         icons: Sequence[t.Icon] | None = None,
         instructions: str | None = None,
         lifespan: Callable[[Server], AbstractAsyncContextManager[Any]] | None = None,
-        middleware: Sequence[Middleware] = (),
+        middleware: Sequence[Middleware | Extension] = (),
         extensions: Sequence[Extension] = (),
         revisions: str | Sequence[str] = REVISIONS,
         page_size: int = 1000,
@@ -135,21 +144,20 @@ class Server:
         self.completions = Completions(self)
         self._scopes: frozenset[str] | None = None
         self._sorted_templates: list[TemplateFeature] | None = None
-        self._middleware = [
-            *middleware,
-            *(layer for extension in extensions for layer in extension.middleware),
-        ]
-        self._lifespan = Lifespan((lambda: lifespan(self)) if lifespan is not None else None)
+        messages = messages_of(self.extensions)
+        check_handlers(self.extensions)
+        self._middleware = layers_of(middleware, self.extensions)
+        self._lifespan = Lifespan(lifespan_of(self.extensions, self, lifespan))
+        self._requirements_met = not self.extensions
         self._limits = (concurrency, queue)
         self.handlers = Handlers(self)
         self._handler: Handler | None = None
-        methods = methods_of(self.extensions)
         self.identity = Identity(
             self.info,
             self.capabilities,
             instructions=instructions,
             revisions=tuple(revisions),
-            methods=methods,
+            extensions=messages,
         )
 
     # -- what there is -----------------------------------------------------------------------------------
@@ -506,6 +514,7 @@ class Server:
 
     async def handle(self, exchange: Exchange) -> AnyResult:
         """Carry out one exchange, through all middleware: the server itself, in the one shape of the house."""
+        self.check_requirements()
         if self._handler is None:
             self._handler = self._stacked()
         return await self._handler(exchange)
@@ -529,6 +538,8 @@ class Server:
 
     def _stacked(self) -> Handler:
         handler = self._layered()
+        if self.identity.extensions.claimed:
+            handler = stamping_claims(self.identity.extensions)(handler)
         if not self._dev:
             return handler
         from .development import explaining  # late: only for authors who try a server out
@@ -554,16 +565,26 @@ class Server:
             self._handler = self._stacked()
         return self._handler
 
-    def extension_handler(self, method: str) -> Handler | None:
-        """The handler of an extension's method."""
-        return next((e.methods[method][1] for e in self.extensions if method in e.methods), None)
+    def check_requirements(self) -> None:
+        """Make sure that the extensions have what they require; done whenever serving begins.
+
+        What is there once stays offered, so that requirements which are met stay so.
+
+        Raises:
+            ValueError: One of them lacks something; the message names both.
+        """
+        if self._requirements_met:
+            return
+        if why := unmet(self.extensions, self.capabilities()):
+            raise ValueError(why)
+        self._requirements_met = True
 
     async def serve(
         self, channel: Channel, *, principal: Principal | None = None, stranger: bool = False
     ) -> None:
         """Serve one peer over a channel until it closes; a `stranger` may be anybody, and has no scopes without a principal."""
         try:
-            await self._lifespan.enter()
+            await self.enter()
         except BaseException:
             await channel.aclose()
             raise
@@ -582,7 +603,7 @@ class Server:
             self.identity,
             principal=principal,
             most_calls=self.calls_per_peer,
-            enter=self._lifespan.enter,
+            enter=self.enter,
             leave=self.leave,
             tap=tap,
         )
@@ -611,6 +632,7 @@ class Server:
 
     async def enter(self) -> None:
         """One more peer, or one more endpoint: with the first one the lifespan begins."""
+        self.check_requirements()
         await self._lifespan.enter()
 
     async def leave(self) -> None:

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from .. import types as t
 from ..exchange import AnyResult, Caller, Exchange, Handler, RawResult
+from ..extension import ListenKeys, handlers_of
 from ..input_required import is_unwound
 from ..logs import limited
 from ..protocol.server import MOST_SUBSCRIPTIONS
@@ -48,6 +49,8 @@ class Handlers:
         self._server = server
         self._calling: Calling | None = None
         self._catalogue = Catalogue(server)
+        has_keys = any(extension.listens for extension in server.extensions)
+        self._listen_keys = ListenKeys(server.extensions) if has_keys else None
         self._by_method: dict[str, Handler] = {
             "tools/call": self.call_tool,
             "tools/list": partial(self._list, "tools"),
@@ -59,11 +62,12 @@ class Handlers:
             "completion/complete": self.complete,
             "subscriptions/listen": self.listen,
             "server/discover": self.discover,
+            **handlers_of(server.extensions),
         }
 
     async def handle(self, x: Exchange) -> AnyResult:
         """Carry out one exchange. Raises McpError for what cannot be."""
-        handler = self._by_method.get(x.method) or self._server.extension_handler(x.method)
+        handler = self._by_method.get(x.method)
         if handler is None:
             raise t.McpError(t.METHOD_NOT_FOUND, f"Method not found: {x.method}")
         return await handler(x)
@@ -375,7 +379,7 @@ class Handlers:
         server = self._server
         return t.DiscoverResult(
             supported_versions=list(reversed(server.identity.revisions)),
-            capabilities=server.capabilities(),
+            capabilities=server.identity.extensions.shown(server.capabilities(), x.caller.revision),
             instructions=server.identity.instructions,
             ttl_ms=server.list_ttl_ms,
             cache_scope="public",
@@ -400,6 +404,18 @@ class Handlers:
             x.caller,
             again=again,
         )
+        if self._listen_keys is None or not self._listen_keys.wanted(x):
+            return await self._listen(x, wanted)
+        async with self._listen_keys.granted(x, wanted) as (granted, acknowledged):
+            return await self._listen(x, granted, acknowledged)
+
+    async def _listen(
+        self,
+        x: Exchange,
+        wanted: t.SubscriptionFilter,
+        acknowledged: Callable[[], None] | None = None,
+    ) -> AnyResult:
+        """Tell what changes of what is wanted, until the client or the server ends it."""
         listener = Listener(wanted, self._server.bus)
         stop = self._server.bus.listen(listener.hear)
         self._server.listeners.add(listener)
@@ -412,6 +428,8 @@ class Handlers:
                 notifications=wanted, meta=listener.meta
             )
             x.notify("notifications/subscriptions/acknowledged", said)
+            if acknowledged is not None:
+                acknowledged()
             if x.caller.era is Era.HANDSHAKE and not listener.wants_anything:
                 return (
                     t.SubscriptionsListenResult()

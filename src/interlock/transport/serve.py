@@ -82,6 +82,7 @@ class Serving:
         "dropped",
         "handler",
         "most_calls",
+        "notified",
         "running",
     )
 
@@ -103,6 +104,7 @@ class Serving:
         self._barrier = barrier
         self._reported: set[Route] = set()  # the calls that have sent progress
         self.running: dict[CallId, asyncio.Task[None]] = {}
+        self.notified: set[asyncio.Task[None]] = set()  # they carry out notifications of extensions
         self.denied: tuple[
             tuple[str, ...], ...
         ] = ()  # the scopes that were lacking, for each call that was refused for it
@@ -184,10 +186,11 @@ class Serving:
                 "%d progress and log messages were dropped on this connection", self.dropped
             )
         finishing = [task for id, task in self.running.items() if not isinstance(id, SessionListen)]
+        finishing += self.notified
         if grace > 0 and finishing:
             await asyncio.wait(finishing, timeout=grace)
         self.flush()
-        left = list(self.running.values())
+        left = [*self.running.values(), *self.notified]
         for event in self.connection.close():
             self.take(event)
         for task in left:
@@ -303,11 +306,31 @@ class Serving:
                 cancelled.cancel()
         elif type(event) is ResponseReceived:
             self._settle(event)
+        elif type(event) is NotificationReceived and event.caller is not None:
+            self._start_notified(event, event.caller)
         elif type(event) is NotificationReceived and self._on_notification is not None:
             try:
                 self._on_notification(event.method, event.params, self.connection.remembered)
             except Exception:
                 log.exception("a listener for %s failed", event.method)
+
+    def _start_notified(self, event: NotificationReceived, caller: Caller) -> None:
+        """Carry out a notification of an extension."""
+        if len(self.notified) >= self.most_calls:
+            log.warning("%s is dropped: %d are running", event.method, self.most_calls)
+            return
+        exchange = Exchange(event.method, event.params, caller, transport=self._transport)
+        task = _start(self._run_notified(exchange), self._loop)
+        if not task.done():
+            self.notified.add(task)
+            task.add_done_callback(self.notified.discard)
+
+    async def _run_notified(self, exchange: Exchange) -> None:
+        """Run the handler of a notification; there is nobody to tell what goes wrong."""
+        try:
+            await self.handler(exchange)
+        except Exception:
+            log.exception("the handler of %s failed", exchange.method)
 
     def _settle(self, event: ResponseReceived) -> None:
         waiting = self._waiting.pop(event.id, None)

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from interlock import Extension, Server, settings_of
+from interlock import Server, settings_of
 
 from .. import dice
 from .answering import add_answering
@@ -65,7 +65,7 @@ def everything_server(limits: Limits | None = None) -> Server:
         instructions="A server to try clients with. Nothing that it does has any effect outside of it.",
         icons=ICONS,
         lifespan=lifespan,
-        extensions=[Extension(ECHO, settings={"most": 1000}, methods=echo_extension())],
+        extensions=[echo_extension()],
     )
     add_giving(made)
     add_outputs(made)

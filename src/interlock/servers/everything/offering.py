@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from interlock import Exchange, Handler, McpError, types
+from interlock import Exchange, Extension, McpError, Method, types
 
 ECHO = "com.example/echo"
 """The id under which the extension is offered."""
@@ -33,6 +31,7 @@ async def echo(x: Exchange) -> EchoResult:
     return EchoResult(text=params.text)
 
 
-def echo_extension() -> Mapping[str, tuple[type[types.Params], Handler]]:
-    """The methods of the extension."""
-    return {METHOD: (EchoParams, echo)}
+def echo_extension() -> Extension:
+    """The extension as a server offers it. Clients need not declare it, so that any of them can try it out."""
+    method = Method(EchoParams, EchoResult, echo, open_to_all=True)
+    return Extension(ECHO, settings={"most": MOST}, methods={METHOD: method})

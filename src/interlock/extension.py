@@ -1,0 +1,593 @@
+"""Extensions of the protocol: what servers and clients can do beyond the core (2026-07-28, "Extension Negotiation").
+
+An extension is declared once. Servers and clients are given the same declaration, each with the
+handlers of its side (`Extension.with_handlers`).
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from . import types as t
+from .exchange import AnyResult, Caller, Exchange, Handler, Middleware, RawResult
+from .logs import limited
+from .protocol.extensions import MIRRORED_NAMES, NO_EXTENSIONS, ExtensionMessages
+from .wire.revisions import METHODS, REVISIONS, error_code
+
+log = limited("interlock.extension")
+
+_LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
+_ID = re.compile(rf"{_LABEL}(?:\.{_LABEL})*/[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+_CORE_RESULT_TYPES = frozenset({"complete", "input_required"})
+
+Notified = Callable[[Exchange], Awaitable[object] | None]
+"""What takes a notification: a plain or async function of an exchange, whose params have its type."""
+
+Listening = Callable[[Exchange, Any], AbstractAsyncContextManager[Any]]
+"""What serves a key of the listen filter: it gets the exchange of the subscription and the value, and
+yields the part of the value that is granted (None: nothing) for as long as the subscription lasts."""
+
+Lifespan = Callable[[Any], AbstractAsyncContextManager[Any]]
+
+
+class Method(Struct, frozen=True):
+    """A request of an extension.
+
+    Attributes:
+        params: The type of its params.
+        result: The type of its result.
+        handler: What carries it out; only on a server.
+        mirrored: The member of the params, by its name in JSON, that the HTTP header `Mcp-Name`
+            repeats.
+        open_to_all: Whether clients that have not declared the extension may call it too.
+    """
+
+    params: type[t.Params]
+    result: type[t.Result] = t.EmptyResult
+    handler: Handler | None = None
+    mirrored: str | None = None
+    open_to_all: bool = False
+
+
+class Extension:
+    """An extension of the protocol, off until it is given to a server or a client (`EXT-05`).
+
+    Args:
+        id: A dotted prefix and a name, such as "com.example/search" (`EXT-02`). A change that
+            breaks peers needs a new id.
+        settings: What this side advertises of it.
+        methods: Its requests, by method. Clients send them.
+        notifications: The type of the params of its notifications, which either side may send.
+        results: The types of results that it may answer core methods with, by method and
+            `resultType`.
+        listens: The type of the value of each key that it adds to the filter of
+            `subscriptions/listen`.
+        requires: What it depends on: capabilities of the server or client that it is given to, as
+            "tools" or "resources.subscribe", and ids of other extensions.
+        lifespan: An async context manager function of the server or client, entered before
+            the first message and left after the last one.
+        middleware: Put around every exchange of the server or client, the first one outermost.
+        revisions: Those that have the extension.
+
+    Raises:
+        ValueError: The id is not well formed, or a message cannot be the extension's own.
+        TypeError: A type does not fit its place.
+    """
+
+    def __init__(
+        self,
+        id: str,
+        *,
+        settings: Mapping[str, Any] | None = None,
+        methods: Mapping[str, Method] | None = None,
+        notifications: Mapping[str, type[t.Params]] | None = None,
+        results: Mapping[str, Mapping[str, type[t.Result]]] | None = None,
+        listens: Mapping[str, Any] | None = None,
+        requires: str | Sequence[str] = (),
+        lifespan: Lifespan | None = None,
+        middleware: Sequence[Middleware] = (),
+        revisions: Collection[str] = REVISIONS,
+    ) -> None:
+        if not _ID.fullmatch(id):
+            raise ValueError(
+                f"{id!r} is no extension id: it needs a prefix and a name, as in 'com.example/name'"
+            )
+        self.id = id
+        self.settings: t.JSONObject = dict(settings or {})
+        self.methods = dict(methods or {})
+        self.notifications = dict(notifications or {})
+        self.results = {method: dict(kinds) for method, kinds in (results or {}).items()}
+        self.listens = dict(listens or {})
+        self.requires = (requires,) if isinstance(requires, str) else tuple(requires)
+        self.lifespan = lifespan
+        self.middleware = tuple(middleware)
+        self.revisions = frozenset(revisions)
+        self.notified: Mapping[str, Notified] = {}
+        self.listening: Mapping[str, Listening] = {}
+        _check(self)
+
+    def __repr__(self) -> str:
+        return f"Extension({self.id!r})"
+
+    def with_handlers(
+        self,
+        methods: Mapping[str, Handler] | None = None,
+        *,
+        notifications: Mapping[str, Notified] | None = None,
+        listens: Mapping[str, Listening] | None = None,
+        settings: Mapping[str, Any] | None = None,
+        requires: str | Sequence[str] = (),
+        lifespan: Lifespan | None = None,
+        middleware: Sequence[Middleware] = (),
+    ) -> Extension:
+        """The same extension with what one server or client does; the declaration stays as it is.
+
+        Args:
+            methods: What carries out each request, on a server.
+            notifications: What takes each notification, on either side.
+            listens: What serves each key of the listen filter, on a server.
+            settings: What this side advertises, in place of the declared settings.
+            requires: Further dependencies.
+            lifespan: In place of the declared one.
+            middleware: After the declared middleware.
+
+        Raises:
+            ValueError: The extension declares no such message.
+        """
+        made = copy.copy(self)
+        handlers = methods or {}
+        for what, given, declared in (
+            ("method", handlers, self.methods),
+            ("notification", notifications or {}, self.notifications),
+            ("key of the listen filter", listens or {}, self.listens),
+        ):
+            for name in given:
+                if name not in declared:
+                    raise ValueError(f"the extension {self.id} declares no {what} {name}")
+        made.methods = {
+            name: msgspec.structs.replace(method, handler=handlers.get(name, method.handler))
+            for name, method in self.methods.items()
+        }
+        made.notified = {**self.notified, **(notifications or {})}
+        made.listening = {**self.listening, **(listens or {})}
+        made.settings = self.settings if settings is None else dict(settings)
+        further = (requires,) if isinstance(requires, str) else tuple(requires)
+        made.requires = (*self.requires, *further)
+        made.lifespan = lifespan or self.lifespan
+        made.middleware = (*self.middleware, *middleware)
+        return made
+
+    def settings_in(
+        self, capabilities: t.ClientCapabilities | t.ServerCapabilities
+    ) -> t.JSONObject | None:
+        """The settings with which a peer declares this extension; None where it does not."""
+        declared = capabilities.extensions
+        settings = None if declared is None else declared.get(self.id)
+        return settings if isinstance(settings, dict) else None
+
+
+# -- checks of one extension --------------------------------------------------------------------------
+
+
+def _check(extension: Extension) -> None:
+    """Refuse what an extension cannot declare."""
+    unknown = sorted(extension.revisions - set(REVISIONS))
+    if unknown:
+        raise ValueError(
+            f"the extension {extension.id} names unknown revisions: {', '.join(unknown)}; "
+            f"there are {', '.join(REVISIONS)}"
+        )
+    for name, method in extension.methods.items():
+        if not isinstance(method, Method):
+            raise TypeError(
+                f"the method {name} of the extension {extension.id} must be a Method(Params, Result)"
+            )
+        _check_kind(extension, name, "params", method.params, t.Params)
+        _check_kind(extension, name, "result", method.result, t.Result)
+        if method.mirrored is not None:
+            _field_named(extension, name, method)
+    for name, params in extension.notifications.items():
+        if name in extension.methods:
+            raise ValueError(
+                f"the extension {extension.id} has {name} both as a method and as a notification"
+            )
+        _check_kind(extension, name, "params", params, t.Params)
+    for name, kinds in extension.results.items():
+        _check_claims(extension, name, kinds)
+    for key in extension.listens:
+        if not key.isidentifier():
+            raise ValueError(
+                f"the key {key!r} that the extension {extension.id} adds to the listen filter "
+                "must be an identifier, such as taskIds"
+            )
+
+
+def _check_kind(
+    extension: Extension, name: str, what: str, given: object, wanted: type[Any]
+) -> None:
+    if not (isinstance(given, type) and issubclass(given, wanted)):
+        raise TypeError(
+            f"the {what} of {name} of the extension {extension.id} must be a subclass of "
+            f"interlock.types.{wanted.__name__}"
+        )
+
+
+def _check_claims(extension: Extension, method: str, kinds: Mapping[str, type[t.Result]]) -> None:
+    row = METHODS.get(method)
+    if row is None or row.result is None:
+        raise ValueError(
+            f"the extension {extension.id} claims results of {method}, which is no core request"
+        )
+    for result_type, kind in kinds.items():
+        if result_type in _CORE_RESULT_TYPES:
+            raise ValueError(
+                f"the extension {extension.id} cannot have the resultType {result_type!r} of "
+                f"{method}, which belongs to the core protocol"
+            )
+        _check_kind(extension, f"{method} ({result_type})", "result", kind, t.Result)
+        default = next(f.default for f in msgspec.structs.fields(kind) if f.name == "result_type")
+        if default is not None:  # it would be left out on the wire, as every default is
+            raise ValueError(
+                f"{kind.__name__} of the extension {extension.id} must not give result_type a "
+                "default; it is filled in"
+            )
+
+
+def _field_named(extension: Extension, name: str, method: Method) -> str:
+    """The field of the params that `Mcp-Name` repeats."""
+    for field in msgspec.structs.fields(method.params):
+        if field.encode_name == method.mirrored:
+            return field.name
+    raise ValueError(
+        f"the params of {name} of the extension {extension.id} have no member {method.mirrored!r} "
+        "that Mcp-Name could repeat"
+    )
+
+
+# -- several extensions together ------------------------------------------------------------------------
+
+
+def messages_of(extensions: Iterable[Extension]) -> ExtensionMessages:
+    """The messages of several extensions in one table.
+
+    Raises:
+        ValueError: An id is given twice, or a name is taken by the core or by another extension.
+    """
+    extensions = tuple(extensions)
+    if not extensions:
+        return NO_EXTENSIONS
+    requests: dict[str, type[t.Params]] = {}
+    results: dict[str, type[t.Result]] = {}
+    notifications: dict[str, type[t.Params]] = {}
+    claimed: dict[tuple[str, str], tuple[type[t.Result], str]] = {}
+    mirrored = dict(MIRRORED_NAMES)
+    keys: dict[str, Any] = {}
+    revisions: dict[str, frozenset[str]] = {}
+    owners: dict[str, str] = {}
+    key_owners = {
+        field.encode_name: "the core protocol"
+        for field in msgspec.structs.fields(t.SubscriptionFilter)
+    }
+    for extension in extensions:
+        if extension.id in revisions:
+            raise ValueError(f"the extension {extension.id} is given twice")
+        revisions[extension.id] = extension.revisions
+        for name, method in extension.methods.items():
+            _claim(extension, "method", name, owners)
+            requests[name] = method.params
+            results[name] = method.result
+            if method.mirrored is not None:
+                mirrored[name] = _field_named(extension, name, method)
+        for name, params in extension.notifications.items():
+            _claim(extension, "notification", name, owners)
+            notifications[name] = params
+        for name, kinds in extension.results.items():
+            for result_type, kind in kinds.items():
+                if (name, result_type) in claimed:
+                    raise _taken(
+                        extension,
+                        f"resultType {result_type} of",
+                        name,
+                        claimed[name, result_type][1],
+                    )
+                claimed[name, result_type] = (kind, extension.id)
+        for key, kind in extension.listens.items():
+            if key in key_owners:
+                raise _taken(extension, "key of the listen filter", key, key_owners[key])
+            key_owners[key] = extension.id
+            keys[key] = kind
+    return ExtensionMessages(
+        requests=requests,
+        results=results,
+        notifications=notifications,
+        claimed=claimed,
+        mirrored=mirrored,
+        filter=_filter(keys),
+        listens=frozenset(keys),
+        owners=owners,
+        revisions=revisions,
+    )
+
+
+def _claim(extension: Extension, what: str, name: str, owners: dict[str, str]) -> None:
+    """Note whose a method or a notification is; the two share one space of names."""
+    owner = "the core protocol" if name in METHODS else owners.get(name)
+    if owner is not None:
+        raise _taken(extension, what, name, owner)
+    owners[name] = extension.id
+
+
+def _taken(extension: Extension, what: str, name: str, owner: str) -> ValueError:
+    return ValueError(
+        f"the extension {extension.id} cannot have the {what} {name}, which belongs to {owner}"
+    )
+
+
+def _filter(keys: Mapping[str, Any]) -> type[t.SubscriptionFilter]:
+    """The filter of `subscriptions/listen` with further keys; their fields have the same names."""
+    if not keys:
+        return t.SubscriptionFilter
+    fields = [
+        (key, kind | None, msgspec.field(default=None, name=key)) for key, kind in keys.items()
+    ]
+    made: Any = msgspec.defstruct(
+        "SubscriptionFilter",
+        fields,
+        bases=(t.SubscriptionFilter,),
+        frozen=True,
+        kw_only=True,
+        omit_defaults=True,
+        module=__name__,
+    )
+    kind: type[t.SubscriptionFilter] = made
+    return kind
+
+
+def check_handlers(extensions: Iterable[Extension]) -> None:
+    """Refuse an extension that a server would have only a part of.
+
+    Raises:
+        ValueError: A method or a key of the listen filter has nothing that carries it out.
+    """
+    for extension in extensions:
+        lacking = [name for name, method in extension.methods.items() if method.handler is None]
+        lacking += [key for key in extension.listens if key not in extension.listening]
+        if lacking:
+            raise ValueError(
+                f"the extension {extension.id} has no handler for {', '.join(lacking)}; "
+                "give the server extension.with_handlers(...)"
+            )
+
+
+def unmet(
+    extensions: Sequence[Extension], capabilities: t.ClientCapabilities | t.ServerCapabilities
+) -> str:
+    """What an extension requires and does not have, in a sentence; "" where nothing is lacking."""
+    ids = {extension.id for extension in extensions}
+    for extension in extensions:
+        for wanted in extension.requires:
+            if "/" in wanted:
+                if wanted not in ids:
+                    return f"the extension {extension.id} requires the extension {wanted}, which is not given"
+            elif not _has(capabilities, wanted):
+                side = "client" if isinstance(capabilities, t.ClientCapabilities) else "server"
+                return f"the extension {extension.id} requires {wanted}, which this {side} does not have"
+    return ""
+
+
+def _has(capabilities: Any, path: str) -> bool:
+    """Whether a capability, or a part of one such as "resources.subscribe", is declared."""
+    found = capabilities
+    for name in path.split("."):
+        if isinstance(found, dict):
+            found = found.get(name)
+        else:
+            fields = {f.encode_name: f.name for f in msgspec.structs.fields(found)}
+            found = getattr(found, fields.get(name, ""), None)
+        if found is None or found is False:
+            return False
+        if found is True:
+            found = {}
+    return True
+
+
+def layers_of(
+    middleware: Sequence[Middleware | Extension], extensions: Sequence[Extension]
+) -> list[Middleware]:
+    """All middleware, the outermost first.
+
+    An extension in the list puts its own middleware in that place. That of the extensions which
+    are not in the list comes after it, in the order in which they are given.
+
+    Raises:
+        ValueError: The list names an extension that is not given, or one twice.
+    """
+    layers: list[Middleware] = []
+    placed: set[str] = set()
+    given = {extension.id: extension for extension in extensions}
+    for layer in middleware:
+        if not isinstance(layer, Extension):
+            layers.append(layer)
+            continue
+        if layer.id not in given or layer.id in placed:
+            why = "twice" if layer.id in placed else "but it is not among the extensions"
+            raise ValueError(f"middleware= names the extension {layer.id} {why}")
+        placed.add(layer.id)
+        layers += given[layer.id].middleware
+    for extension in extensions:
+        if extension.id not in placed:
+            layers += extension.middleware
+    return layers
+
+
+def lifespan_of(
+    extensions: Sequence[Extension], side: Any, own: Lifespan | None
+) -> Callable[[], AbstractAsyncContextManager[Any]] | None:
+    """The lifespan of a server or client around those of its extensions; None where there is none."""
+    spans = [extension.lifespan for extension in extensions if extension.lifespan is not None]
+    if not spans:
+        return None if own is None else (lambda: own(side))
+
+    @asynccontextmanager
+    async def all_of_them() -> Any:
+        async with AsyncExitStack() as entered:
+            state = None if own is None else await entered.enter_async_context(own(side))
+            for span in spans:
+                await entered.enter_async_context(span(side))
+            yield state
+
+    return all_of_them
+
+
+# -- on a server ------------------------------------------------------------------------------------------
+
+
+def handlers_of(extensions: Iterable[Extension]) -> dict[str, Handler]:
+    """What a server does for each request and notification of its extensions."""
+    handlers: dict[str, Handler] = {}
+    for extension in extensions:
+        for name, method in extension.methods.items():
+            if method.handler is not None:
+                handlers[name] = _served(extension, method, method.handler)
+        for name in extension.notifications:
+            handlers[name] = _heard(extension, extension.notified.get(name))
+    return handlers
+
+
+def _served(extension: Extension, method: Method, handler: Handler) -> Handler:
+    async def handle(x: Exchange) -> AnyResult:
+        if not method.open_to_all:
+            check_declared(extension.id, x.caller)
+        result = await handler(x)
+        if isinstance(result, method.result | RawResult | t.InputRequiredResult):
+            return result
+        raise TypeError(
+            f"{x.method} of the extension {extension.id} gave {type(result).__name__} "
+            f"in place of {method.result.__name__}"
+        )
+
+    return handle
+
+
+def _heard(extension: Extension, notified: Notified | None) -> Handler:
+    async def handle(x: Exchange) -> AnyResult:
+        if notified is not None:
+            doing = notified(x)
+            if doing is not None:
+                await doing
+        return t.EmptyResult()
+
+    return handle
+
+
+class ListenKeys:
+    """The keys that a server's extensions add to the filter of `subscriptions/listen`."""
+
+    def __init__(self, extensions: Iterable[Extension]) -> None:
+        self._kind = messages_of(extensions).filter
+        self._keys = [
+            (key, extension.id, listening)
+            for extension in extensions
+            for key, listening in extension.listening.items()
+        ]
+
+    def wanted(self, x: Exchange) -> bool:
+        """Whether a subscription names any of them."""
+        asked = x.params.notifications
+        return any(getattr(asked, key, None) is not None for key, _, _ in self._keys)
+
+    @asynccontextmanager
+    async def granted(
+        self, x: Exchange, core: t.SubscriptionFilter
+    ) -> AsyncIterator[tuple[t.SubscriptionFilter, Callable[[], None]]]:
+        """Serve what a subscription names, for as long as the block lasts.
+
+        Args:
+            x: The exchange of the subscription.
+            core: The part of the filter that is granted otherwise.
+
+        Yields:
+            The whole filter that is granted, and what to call once it is acknowledged: until then
+            the notifications of the extensions wait.
+        """
+        waiting: list[tuple[str, Any]] | None = []
+
+        def notify(method: str, params: Any) -> None:
+            if waiting is None:
+                x.notify(method, params)
+            else:
+                waiting.append((method, params))
+
+        def acknowledged() -> None:
+            nonlocal waiting
+            held, waiting = waiting or [], None
+            for method, params in held:
+                x.notify(method, params)
+
+        fields = {field: getattr(core, field) for field in core.__struct_fields__}
+        inner = msgspec.structs.replace(x, notify=notify)
+        async with AsyncExitStack() as entered:
+            for key, id, listening in self._keys:
+                value = getattr(x.params.notifications, key, None)
+                if value is not None and id in (x.caller.capabilities.extensions or {}):
+                    fields[key] = await entered.enter_async_context(listening(inner, value))
+            yield self._kind(**fields), acknowledged
+
+
+def check_declared(id: str, caller: Caller) -> None:
+    """Refuse a caller that has not declared an extension (`EXT-03`).
+
+    Raises:
+        McpError: It has not; -32021, or -32600 in the handshake era.
+    """
+    declared = caller.capabilities.extensions
+    if declared is None or id not in declared:
+        raise t.McpError(
+            error_code("missing_client_capability", caller.revision),
+            f"Missing required client capability: the extension {id}",
+            {"requiredCapabilities": {"extensions": {id: {}}}},
+        )
+
+
+def stamping_claims(messages: ExtensionMessages) -> Middleware:
+    """A layer that names the `resultType` of an extension's results, and lets them out only to clients that have declared it.
+
+    (`RPC-19`)
+    """
+    by_kind = {
+        (method, kind): result_type for (method, result_type), (kind, _) in messages.claimed.items()
+    }
+
+    def layer(handler: Handler) -> Handler:
+        async def handle(x: Exchange) -> AnyResult:
+            result = await handler(x)
+            if isinstance(result, RawResult):
+                return result
+            result_type = result.result_type or by_kind.get((x.method, type(result)))
+            if result_type is None:
+                return result
+            claim = messages.claimed.get((x.method, result_type))
+            if claim is not None:
+                check_declared(claim[1], x.caller)
+            if result.result_type is None:
+                return msgspec.structs.replace(result, result_type=result_type)
+            return result
+
+        return handle
+
+    return layer
