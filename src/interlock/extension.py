@@ -26,13 +26,13 @@ from msgspec import Struct
 from . import types as t
 from .exchange import AnyResult, Caller, Exchange, Handler, Middleware, RawResult
 from .logs import limited
+from .meta_keys import LABEL, NAME
 from .protocol.extensions import MIRRORED_NAMES, NO_EXTENSIONS, ExtensionMessages
 from .wire.revisions import METHODS, REVISIONS, error_code
 
 log = limited("interlock.extension")
 
-_LABEL = r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?"
-_ID = re.compile(rf"{_LABEL}(?:\.{_LABEL})*/[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
+_ID = re.compile(rf"{LABEL}(?:\.{LABEL})*/{NAME}")
 _CORE_RESULT_TYPES = frozenset({"complete", "input_required"})
 
 Notified = Callable[[Exchange], Awaitable[object] | None]

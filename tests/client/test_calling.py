@@ -134,7 +134,11 @@ async def test_what_is_sent(use: Any, method: str, params: dict[str, Any], revis
 async def test_meta_beside_what_every_request_says():
     """One `_meta` holds all of it (`STA-01`)."""
     async with Peer(ANSWERS) as peer, Client(peer.channel) as client:
-        await client.call_tool("x", meta={"traceparent": "00-1-2-01"}, on_progress=print)
+        await client.call_tool(
+            "x",
+            meta={"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
+            on_progress=print,
+        )
         meta = peer.all("tools/call")[0]["params"]["_meta"]
     assert set(meta) == {
         f"{KEY}protocolVersion",

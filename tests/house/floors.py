@@ -22,6 +22,7 @@ FLOORS: dict[int, tuple[str, ...]] = {
         "logs",
         "invisible",
         "lookalikes",
+        "meta_keys",
         "urls",
     ),
     1: ("wire", "exchange"),

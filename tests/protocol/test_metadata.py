@@ -32,7 +32,7 @@ protocol_values = st.fixed_dictionaries(
         VERSION: st.just(NEWEST),
         CAPABILITIES: st.just({"roots": {}}),
         "progressToken": st.integers(0, 9) | st.text(max_size=5),
-        "traceparent": st.just("00-1-2-01"),
+        "traceparent": st.just("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"),
         "baggage": st.just("a=b"),
     },
 )
@@ -96,11 +96,48 @@ def test_what_is_not_utf_8_is_malformed_or_stays_raw(raw: bytes) -> None:
     assert bytes(params.meta) == raw
 
 
+PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+TRACES = {
+    "all of it": ((PARENT, "a=1,b@c= x ,", "k=v;p;q=1, m = %20"), (PARENT, "a=1,b@c= x ,", "k=v;p;q=1, m = %20")),
+    "a later version with more": ((f"cc{PARENT[2:]}-more", None, None), (f"cc{PARENT[2:]}-more", None, None)),
+    "version 00 with more": ((f"{PARENT}-more", "a=1", None), None),
+    "version ff": ((f"ff{PARENT[2:]}", None, None), None),
+    "capitals": ((PARENT.upper(), None, None), None),
+    "no trace id": ((f"00-{'0' * 32}-b7ad6b7169203331-01", None, None), None),
+    "no span id": ((f"00-0af7651916cd43dd8448eb211c80319c-{'0' * 16}-01", None, None), None),
+    "a line break": ((f"{PARENT}\n", None, None), None),
+    "a state without a parent": (("nonsense", "a=1", "k=v"), (None, None, "k=v")),
+    "a state with one key twice": ((PARENT, "a=1,a=2", None), (PARENT, None, None)),
+    "a state of 33 members": ((PARENT, ",".join(f"k{n}=v" for n in range(33)), None), (PARENT, None, None)),
+    "a state with a capital key": ((PARENT, "A=1", None), (PARENT, None, None)),
+    "baggage without a value": ((PARENT, None, "k"), (PARENT, None, None)),
+    "baggage with a space in its value": ((PARENT, None, "k=a b"), (PARENT, None, None)),
+    "baggage that is too long": ((None, None, f"k={'v' * 8191}"), None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("sent, found", TRACES.values(), ids=TRACES)
+def test_values_of_another_form_are_no_trace_context(
+    sent: tuple[str | None, ...], found: tuple[str | None, ...] | None
+) -> None:
+    """W3C Trace Context and Baggage say what is valid; a state is dropped with its parent (`OTL-02`)."""
+    names = ("traceparent", "tracestate", "baggage")
+    members = {name: value for name, value in zip(names, sent, strict=True) if value is not None}
+    trace = trace_of(take_meta(received(members)))
+    assert trace == (TraceContext(*found) if found is not None else None)
+
+
 def test_the_trace_of_a_request_is_on_its_caller() -> None:
     """`traceparent`, `tracestate` and `baggage`, as they were sent (`OTL-01`)."""
-    sent = {"traceparent": "00-1-2-01", "tracestate": "x=1", "baggage": "a=b"}
+    sent = {
+        "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+        "tracestate": "x=1",
+        "baggage": "a=b",
+    }
     meta = take_meta(received(sent))
-    assert trace_of(meta) == TraceContext("00-1-2-01", "x=1", "a=b")
+    assert trace_of(meta) == TraceContext(
+        "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "x=1", "a=b"
+    )
     remembered = Caller("2025-11-25")
     assert traced(remembered, meta) == Caller("2025-11-25", trace=trace_of(meta))
     assert traced(remembered, take_meta(received({"mine": 1}))) is remembered

@@ -189,12 +189,20 @@ async def test_who_asks():
 
     principal = Principal(subject="ada", scopes=frozenset({"read"}))
     async with Client(server.transport(principal=principal), name="peer", version="9") as client:
-        await client.call_tool("look", meta={"example.com/a": [1, "ü"], "traceparent": "00-1-2-01"})
+        await client.call_tool(
+            "look",
+            meta={
+                "example.com/a": [1, "ü"],
+                "traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+            },
+        )
     (who, revision, info, trace, meta, same, state) = seen[0]
     assert (who, revision, same, state) == (principal, NEWEST, True, None)
     assert info == t.Implementation(name="peer", version="9")
     assert meta == {"example.com/a": [1, "ü"]}
-    assert trace == TraceContext(traceparent="00-1-2-01")
+    assert trace == TraceContext(
+        traceparent="00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    )
 
 
 async def test_no_meta():

@@ -139,7 +139,7 @@ async def test_errors_of_extensions():
     """An McpError is sent as it is; what nobody foresaw is an internal error that tells nothing of the inside (`ERR-20`)."""
 
     async def refuse(x: Exchange) -> AnyResult:
-        raise McpError(-32099, "Not today.", {"until": "tomorrow"})
+        raise McpError(4099, "Not today.", {"until": "tomorrow"})
 
     async def crash(x: Exchange) -> AnyResult:
         raise LookupError("the secret word")
@@ -155,7 +155,7 @@ async def test_errors_of_extensions():
     extension = Extension("com.example/greet", methods=methods)
     peer = await Peer.of(Server("extended", extensions=[extension]), capabilities=DECLARED)
     assert (await peer.ask("greet/refuse"))["error"] == {
-        "code": -32099,
+        "code": 4099,
         "message": "Not today.",
         "data": {"until": "tomorrow"},
     }

@@ -41,7 +41,7 @@ class Desk:
 
         @server.tool
         async def refuse() -> str:
-            raise McpError(-32050, "not today")
+            raise McpError(4050, "not today")
 
         self.app = server.http_app(**options)
 

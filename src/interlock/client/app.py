@@ -28,7 +28,9 @@ from ..exchange import (
 )
 from ..fetch import Authorizer
 from ..logs import limited
+from ..meta_keys import check_keys
 from ..protocol.freshness import Book
+from ..protocol.metadata import PROTOCOL_KEYS, TRACE_KEYS
 from ..protocol.opening import Opened
 from ..protocol.pass_through import without_protocol_keys
 from ..transport.conversation import GONE, ClientTransport, Hello
@@ -675,7 +677,19 @@ def _progress(
 
 
 def _meta(meta: Mapping[str, Any] | None) -> Raw:
-    return Raw(msgspec.json.encode(meta)) if meta else t.NOTHING
+    """The author's part of a request's `_meta`.
+
+    Raises:
+        ValueError: A key has not the form that the specification demands, or belongs to the protocol itself (`MET-02`, `MET-04`).
+    """
+    if not meta:
+        return t.NOTHING
+    check_keys(meta)
+    if taken := sorted((PROTOCOL_KEYS - TRACE_KEYS).intersection(meta)):
+        raise ValueError(
+            f"{', '.join(taken)} in meta: the client writes the protocol's own keys itself"
+        )
+    return Raw(msgspec.json.encode(meta))
 
 
 def _given(**options: Any) -> dict[str, Any]:

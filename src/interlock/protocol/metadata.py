@@ -24,6 +24,9 @@ class _ProtocolKeysOnly(t.RequestMeta, frozen=True, kw_only=True, forbid_unknown
     """What nearly every request sends: then nothing of it is left for the author."""
 
 
+TRACE_KEYS: Final = frozenset({"traceparent", "tracestate", "baggage"})
+"""Those of them that an author may set: they are reserved, but not the conversation's."""
+
 _decode_usual = msgspec.json.Decoder(_ProtocolKeysOnly).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -55,10 +58,12 @@ def take_meta(params: Any) -> t.RequestMeta:
 
 
 def trace_of(meta: t.RequestMeta) -> TraceContext | None:
-    """The trace context of a request, None where it has none (W3C Trace Context; `OTL-01`)."""
+    """The trace context of a request, None where it has none that is valid (`OTL-01`, `OTL-02`)."""
     if meta.traceparent is None and meta.baggage is None:
         return None
-    return TraceContext(meta.traceparent, meta.tracestate, meta.baggage)
+    from .trace_context import checked  # late: its patterns cost a start more than most requests
+
+    return checked(meta)
 
 
 def traced(caller: Caller, meta: t.RequestMeta) -> Caller:

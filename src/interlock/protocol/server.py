@@ -27,6 +27,7 @@ from ..wire.revisions import (
     speaks,
 )
 from .batches import Batches
+from .error_codes import sendable
 from .events import (
     CallId,
     NotificationReceived,
@@ -234,7 +235,7 @@ class ServerConnection:
         if isinstance(id, SessionListen):
             self._end_session_listen(id, code, message, data)
             return
-        del self._open[id]
+        code, data = sendable(code, data, self._open.pop(id).revision)
         self._listens.pop(id, None)
         self.error = code
         self._answer(id, jsonrpc.failure(id, code, message, data))

@@ -11,6 +11,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from .. import types as t
+from ..logs import limited
+from ..meta_keys import check_keys
 from .gate import Gate
 from .output import Output
 from .raw import RawSignature
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from .templates import Template
 
 TAGS = "interlock/tags"
+log = limited("interlock.server")
 
 
 class Call(Struct, frozen=True):
@@ -196,7 +199,18 @@ class Shelf(Generic[F]):
 
 
 def with_tags(meta: t.JSONObject | None, tags: Iterable[str] | None) -> t.JSONObject | None:
-    """`_meta` with the author's tags in it."""
+    """`_meta` with the author's tags in it.
+
+    Raises:
+        ValueError: A key has not the form that the specification demands (`MET-02`).
+    """
+    if meta:
+        for key in check_keys(meta):
+            log.warning(
+                "the prefix of the _meta key %r is reserved for MCP and its official extensions; a key of your own"
+                " has a prefix such as com.example/",
+                key,
+            )
     return {**(meta or {}), TAGS: sorted(tags)} if tags else meta
 
 
