@@ -99,6 +99,19 @@ class TimedOut(Unreachable):
     """No answer came within the time allowed; the request was cancelled."""
 
 
+class SkillError(InterlockError):
+    """A skill that cannot be used: it is malformed, or is not what its entry says (SEP-2640).
+
+    `uri` names the skill where it is known. `changed` says that the skill's server may have a newer
+    version: read its entry again, and what was approved has to be approved anew.
+    """
+
+    def __init__(self, message: str, *, uri: str | None = None, changed: bool = False) -> None:
+        super().__init__(message)
+        self.uri = uri
+        self.changed = changed
+
+
 class ToolError(InterlockError):
     """A tool's own misfortune, in words for the model: it becomes a result with `isError` (2026-07-28, "Tools")."""
 
