@@ -59,12 +59,16 @@ class Identity:
         self.info, self.capabilities, self.instructions = info, capabilities, instructions
         self.revisions = tuple(r for r in REVISIONS if r in revisions)
         self.handshakes = any(r in HANDSHAKE_REVISIONS for r in self.revisions)
-        self.extensions = extensions
         self.stamp = b'"resultType":"complete","_meta":{"%b":%b}' % (
             SERVER_INFO.encode(),
             encode_json(info),
         )
         self._stateless = frozenset(self.revisions) & frozenset(STATELESS_REVISIONS)
+        self.offer(extensions)
+
+    def offer(self, extensions: ExtensionMessages) -> None:
+        """Have these messages of extensions from now on; before the server runs."""
+        self.extensions = extensions
         self.requests: dict[str, type[Any]] = {**_core_requests(), **extensions.requests}
         if (listening := extensions.params_of("subscriptions/listen")) is not None:
             self.requests["subscriptions/listen"] = listening

@@ -41,6 +41,7 @@ from .workers import DEFAULT_THREADS
 if TYPE_CHECKING:
     from ..transport.asgi import HttpApp
     from .apps import App, Csp
+    from .skills import Skills
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -417,6 +418,116 @@ class Server:
             f.template.match(uri) is not None for f in self.templates.all()
         )
 
+    # -- skills -----------------------------------------------------------------------------------
+
+    def skills(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        prefix: str = "",
+        scopes: str | Iterable[str] | None = None,
+    ) -> None:
+        """Serve every skill beneath a folder: each folder in it that has a `SKILL.md`.
+
+        The files are read now and served as they are now. Under `--reload` the server starts again
+        when one of them changes.
+
+        Args:
+            folder: A folder of skill folders, or one skill folder.
+            prefix: What stands before the path of each skill in its URI, such as "acme/billing".
+            scopes: What a caller must have to see and read them.
+
+        Raises:
+            SkillError: A skill breaks a rule of Agent Skills, has a link in it, or exceeds 512
+                files or 16 MiB.
+            ValueError: Something of this URI is served already.
+        """
+        self._skills().add_folder(folder, prefix=prefix, scopes=scopes)
+
+    def add_skill(
+        self,
+        path: str,
+        files: Mapping[str, str | bytes | os.PathLike[str]],
+        *,
+        scopes: str | Iterable[str] | None = None,
+        replace: bool = False,
+    ) -> None:
+        """Serve one skill from its files, also while the server runs.
+
+        Args:
+            path: The skill's path, whose last segment is its name, such as "acme/billing/refunds".
+            files: The content of each file, or where it lies, by its path in the skill; one is
+                "SKILL.md".
+            scopes: What a caller must have to see and read it.
+            replace: Whether it may take the place of the skill of this path.
+
+        Raises:
+            SkillError: The skill breaks a rule of Agent Skills or exceeds 512 files or 16 MiB.
+            ValueError: Something of this URI is served already.
+        """
+        self._skills().add_files(path, files, scopes=scopes, replace=replace)
+
+    def skill(
+        self,
+        path: str,
+        /,
+        *,
+        description: str | None = None,
+        frontmatter: Mapping[str, Any] | None = None,
+        scopes: str | Iterable[str] | None = None,
+        timeout: float | None = None,
+        replace: bool = False,
+    ) -> Callable[[Function], Function]:
+        """Make a function a skill whose files it returns, anew each time one is read.
+
+        Its content has no stable digests, so its entry says "dynamic": hosts cannot bind an approval
+        to it, and some do not load such skills. Where the content is fixed, use `add_skill`.
+
+        Args:
+            path: The skill's path, whose last segment is its name.
+            description: What the skill is for and when to use it; otherwise the docstring.
+            frontmatter: Further fields, such as "license".
+            scopes: What a caller must have to see and read it.
+            timeout: Seconds that the function may take.
+            replace: Whether it may take the place of the skill of this path.
+
+        Returns:
+            A decorator. The function takes a Context or nothing, and returns a dict from paths to
+            text or bytes. "SKILL.md" gets its frontmatter from here where it has none.
+        """
+
+        def decorate(function: Function) -> Function:
+            self._skills().add_generated(
+                path,
+                function,
+                Context,
+                description=description,
+                frontmatter=frontmatter,
+                scopes=scopes,
+                timeout=timeout if timeout is not None else self.timeout,
+                replace=replace,
+            )
+            return function
+
+        return decorate
+
+    def remove_skill(self, path: str) -> None:
+        """Take a skill away that was added by its path, also while the server runs. Raises KeyError."""
+        self._skills().remove(path)
+
+    def _skills(self) -> Skills:
+        """The skills of this server; with the first call it offers the extension."""
+        if self._served_skills is None:
+            from .skills import Skills  # late: few servers have skills
+
+            skills = Skills(self)
+            self._offer_extension(skills.extension())
+            self._served_skills = skills
+            self._offered = self._offered | {"resources"}
+        return self._served_skills
+
+    _served_skills: Skills | None = None
+
     @overload
     def prompt(self, function: Function, /) -> Function: ...
 
@@ -506,6 +617,14 @@ class Server:
         self.bus.publish(Change(what))
 
     # -- running -----------------------------------------------------------------------------------------------------
+
+    def _offer_extension(self, extension: Extension) -> None:
+        """Offer one more extension, which has neither a lifespan nor keys of the listen filter."""
+        extensions = (*self.extensions, extension)
+        self.identity.offer(messages_of(extensions))
+        self.handlers.add_extension(extension)
+        self.extensions = extensions
+        self._requirements_met = False
 
     def use(self, *middleware: Middleware) -> None:
         """Put more middleware around every exchange, inside of what is there; before the server runs."""

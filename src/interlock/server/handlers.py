@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from .. import types as t
 from ..exchange import AnyResult, Caller, Exchange, Handler, RawResult
-from ..extension import ListenKeys, handlers_of
+from ..extension import Extension, ListenKeys, handlers_of
 from ..input_required import is_unwound
 from ..logs import limited
 from ..protocol.server import MOST_SUBSCRIPTIONS
@@ -71,6 +71,24 @@ class Handlers:
         if handler is None:
             raise t.McpError(t.METHOD_NOT_FOUND, f"Method not found: {x.method}")
         return await handler(x)
+
+    def add_extension(self, extension: Extension) -> None:
+        """Carry out the methods of one more extension."""
+        self._by_method.update(handlers_of([extension]))
+
+    def offer_list(self, what: str, shelf: Any, result: Any, page_size: int) -> None:
+        """Keep the pages of a list that an extension serves as those of the core lists are kept."""
+        self._catalogue.offer(what, shelf, result, page_size)
+
+    def page(
+        self, what: str, cursor: str | None, caller: Caller, have: frozenset[str] | None
+    ) -> bytes:
+        """One page of a list, as bytes, for a caller with these scopes (None: with all)."""
+        return self._catalogue.page(what, cursor, caller.revision, have)
+
+    async def run_for(self, what: str, call: Call, x: Exchange) -> Any:
+        """Run an author's function for an extension. Raises McpError as other features do."""
+        return await self._guarded(what, self._run(call, {}, x), x)
 
     def forget_lists(self) -> None:
         """Something was added or removed: the lists kept as bytes are out of date."""

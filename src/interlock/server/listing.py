@@ -36,7 +36,14 @@ class Catalogue:
 
     def __init__(self, server: Server) -> None:
         self._server = server
+        self._offered: dict[str, tuple[Any, Callable[..., t.PaginatedResult], int]] = {}
         self.clear()
+
+    def offer(
+        self, what: str, shelf: Any, result: Callable[..., t.PaginatedResult], page_size: int
+    ) -> None:
+        """Add a list of an extension: its features, the type of a page, and how many one page holds."""
+        self._offered[what] = (shelf, result, page_size)
 
     def page(
         self,
@@ -112,6 +119,8 @@ class Catalogue:
         return known
 
     def _shelf(self, what: str) -> Any:
+        if what in self._offered:
+            return self._offered[what][0]
         server = self._server
         return {
             "tools": server.tools,
@@ -133,8 +142,9 @@ class Catalogue:
             found = [(place, feature) for place, feature in found if feature.scopes <= seen]
         if not apps:
             found = [(place, feature) for place, feature in found if not for_apps_only(feature)]
-        page = found[: server.page_size]
-        return _RESULTS[what](
+        _, kind, page_size = self._offered.get(what) or (None, _RESULTS[what], server.page_size)
+        page = found[:page_size]
+        return kind(
             **{what: [feature.listing for _, feature in page]},
             next_cursor=_cursor(page[-1][0]) if len(page) < len(found) else None,
             ttl_ms=server.list_ttl_ms,

@@ -4,6 +4,7 @@ Nothing here sends or opens anything: servers make entries with these types, cli
 with these functions what a server sent.
 """
 
+from .declaration import SKILLS
 from .entries import (
     DYNAMIC,
     EXTENSION,
@@ -32,6 +33,7 @@ __all__ = [
     "EXTENSION",
     "MOST_BYTES",
     "MOST_FILES",
+    "SKILLS",
     "SKILL_MD",
     "DirectoryParams",
     "DirectoryResult",

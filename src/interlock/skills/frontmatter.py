@@ -122,6 +122,7 @@ class _Reader:
         if indent < least:
             self._fail("the indentation is not deep enough")
         text = self._text()
+        value: Any
         if _is_item(text):
             value = self._sequence(indent)
         elif self._key(text) is not None:

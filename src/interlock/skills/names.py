@@ -44,8 +44,8 @@ def uri_of(root: str, path: str) -> str:
     return f"{root}/{'/'.join(quote(part, safe=_SAFE_IN_SEGMENT) for part in path.split('/'))}"
 
 
-def skill_root(path: str) -> str:
-    """The `skill://` URI of a skill's directory, for a path such as "acme/billing/refunds"."""
+def uri_at(path: str) -> str:
+    """The `skill://` URI of a skill's directory or of a file, for a path such as "acme/billing/refunds"."""
     first, *others = path.split("/")
     segments = [quote(first, safe=_SAFE_IN_REG_NAME)]
     segments += [quote(part, safe=_SAFE_IN_SEGMENT) for part in others]
