@@ -130,6 +130,23 @@ async def test_a_save_is_served_on_the_same_pipe(reloading: Reloading, revision:
         assert await version(client) == "two and a half"
 
 
+async def test_a_skill_that_is_saved_is_served(reloading: Reloading) -> None:
+    """The client reads the new text of a skill after its file was saved."""
+    skill = reloading.file.parent / "skills" / "refunds" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    text = "---\nname: refunds\ndescription: Refunds.\n---\n{}\n"
+    skill.write_text(text.format("old"))
+    more = f"server.skills({str(skill.parent.parent)!r})"
+    reloading.write("one", more=more)
+    async with reloading.client(STATELESS) as client, client.watch(resources=True) as changes:
+        old = await client.read_resource("skill://refunds/SKILL.md")
+        assert old.contents[0].text == text.format("old")
+        skill.write_text(text.format("new"))
+        await anext(changes)
+        new = await client.read_resource("skill://refunds/SKILL.md")
+        assert new.contents[0].text == text.format("new")
+
+
 @ERAS
 async def test_a_mistake_is_told_and_the_next_save_repairs_it(
     reloading: Reloading, revision: str
@@ -305,8 +322,10 @@ async def test_no_child_is_left_behind(reloading: Reloading, number: int) -> Non
 async def test_changes_are_seen(
     tmp_path: Path, poll: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """New, changed, replaced and removed Python files, and those in folders; nothing else stirs."""
+    """New, changed, replaced and removed Python files and files of skills; nothing else stirs."""
     monkeypatch.setattr(watch, "_PAUSE", 0.02)
+    (tmp_path / "refunds" / "templates").mkdir(parents=True)
+    (tmp_path / "refunds" / "SKILL.md").write_text("1")
     (tmp_path / "a.py").write_text("1")
     (tmp_path / "inner").mkdir()
     seen: asyncio.Queue[set[str]] = asyncio.Queue()
@@ -332,6 +351,8 @@ async def test_changes_are_seen(
             assert await _until_seen(seen, "a.py")
             (tmp_path / "inner" / "b.py").unlink()
             assert await _until_seen(seen, "b.py")
+            (tmp_path / "refunds" / "templates" / "letter.txt").write_text("1")
+            assert await _until_seen(seen, "letter.txt")
     finally:
         seeing.cancel()
         await asyncio.gather(seeing, return_exceptions=True)
@@ -356,8 +377,15 @@ async def _until_seen(seen: asyncio.Queue[set[str]], name: str) -> bool:
         ("__pycache__/a.py", False),
         ("node_modules/x/a.py", False),
         ("../elsewhere/a.py", False),
+        ("skills/refunds/SKILL.md", True),
+        ("skills/refunds/templates/x.txt", True),
+        ("skills/refunds/.git/x.txt", False),
+        ("skills/new/SKILL.md", True),
+        ("skills/README.md", False),
     ],
 )
 def test_whose_changes_count(tmp_path: Path, path: str, wanted: bool) -> None:
-    """Python files that somebody writes, below the folder."""
+    """Python files and skills that somebody writes, below the folder."""
+    (tmp_path / "skills" / "refunds").mkdir(parents=True)
+    (tmp_path / "skills" / "refunds" / "SKILL.md").touch()
     assert watch.is_source(os.path.normpath(tmp_path / path), [tmp_path]) is wanted

@@ -26,6 +26,7 @@ UNRESOLVED = {
     "Server": "a Context and its Server hold each other",
     "Client": "a Watch and its Client hold each other",
     "Issuer": "an Upstream and its Issuer hold each other",
+    "Skills": "few servers have skills",
     "HttpApp": "the HTTP endpoint is only loaded by servers on the web",
     "Csp": "apps are only loaded by servers that have them",
     "jsonschema_rs": "it is loaded when the first schema is compiled",

@@ -1,4 +1,4 @@
-"""Seeing that Python files change: told by the system where watchfiles is installed, by looking again and again elsewhere."""
+"""Seeing that Python files and skills change: told by the system where watchfiles is installed, by looking again and again elsewhere."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import os
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
+from ...skills import SKILL_MD
+
 _NOT_OURS = {"__pycache__", "node_modules", "site-packages", "venv", "build", "dist"}
 _PAUSE = 0.4  # seconds between two looks
 
@@ -14,14 +16,22 @@ Snapshot = dict[str, tuple[int, int]]
 
 
 def is_source(path: str, folders: Sequence[Path]) -> bool:
-    """Whether a path is a Python file that somebody writes: nothing hidden, nothing installed or built."""
-    if not path.endswith(".py"):
-        return False
+    """Whether a path is a Python file or a skill's file that somebody writes: nothing hidden, installed or built."""
     for folder in folders:
         if Path(path).is_relative_to(folder):
             parts = Path(path).relative_to(folder).parts
-            return not any(part.startswith(".") or part in _NOT_OURS for part in parts)
+            if any(part.startswith(".") or part in _NOT_OURS for part in parts):
+                return False
+            return path.endswith(".py") or _is_of_a_skill(Path(path), folder)
     return False
+
+
+def _is_of_a_skill(path: Path, folder: Path) -> bool:
+    """Whether a file is a SKILL.md, or lies within a folder that has one."""
+    if path.name == SKILL_MD:
+        return True
+    around = [parent for parent in path.parents if parent.is_relative_to(folder)]
+    return any((parent / SKILL_MD).is_file() for parent in around)
 
 
 async def changes(folders: Sequence[Path], *, poll: bool = False) -> AsyncIterator[set[str]]:
@@ -63,16 +73,19 @@ async def _looking(folders: Sequence[Path]) -> AsyncIterator[set[str]]:
 
 
 def look(folders: Sequence[Path]) -> Snapshot:
-    """The Python files in folders, with the time and size of each."""
+    """The Python files and skills in folders, with the time and size of each."""
     found: Snapshot = {}
     for folder in folders:
+        skills: set[str] = set()
         for where, names, files in os.walk(folder):
             names[:] = [
                 name for name in names if not name.startswith(".") and name not in _NOT_OURS
             ]
+            if SKILL_MD in files or os.path.dirname(where) in skills:
+                skills.add(where)
             for file in files:
                 path = os.path.join(where, file)
-                if file.endswith(".py") and not file.startswith("."):
+                if (file.endswith(".py") or where in skills) and not file.startswith("."):
                     try:
                         status = os.stat(path)
                     except OSError:
