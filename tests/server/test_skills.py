@@ -13,6 +13,7 @@ from interlock import Caller, Client, Context, Principal, Server, SkillError
 from interlock import types as t
 from interlock.exchange import Exchange, RawResult
 from interlock.wire.codec import decode
+from tests.server.by_hand import R4
 from tests.server.wire import Peer
 
 EXTENSION = "io.modelcontextprotocol/skills"
@@ -186,6 +187,21 @@ async def test_paging(tmp_path: Path):
         assert (sizes, len(set(uris))) == ([2, 2, 1], 5)
         bad = await asked(server, method, {**params, "cursor": "nonsense"})
         assert bad["code"] == t.INVALID_PARAMS
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", R4])
+async def test_older_peers_see_plain_resources(folder: Path, revision: str):
+    """The extension is of 2026-07-28; under the older revisions its methods are unknown and the files are resources (SKL-06)."""
+    server = served(folder)
+    async with Client(server, revision=revision) as client:
+        assert client.server_capabilities.extensions is None
+        text = await client.read_resource("skill://acme/refunds/SKILL.md")
+        assert text.contents[0].text == REFUNDS
+    peer = await Peer.of(server, revision)
+    for method in ("skills/list", "skills/get", "resources/directory/read"):
+        answer = await peer.ask(method, {"uri": "skill://acme/refunds/SKILL.md"})
+        assert answer["error"]["code"] == t.METHOD_NOT_FOUND
+    await peer.aclose()
 
 
 async def test_one_skill_folder(folder: Path):

@@ -51,7 +51,8 @@ def split(text: str) -> tuple[str, str]:
     Raises:
         SkillError: The text does not begin with frontmatter, or the frontmatter does not end.
     """
-    lines = text.removeprefix("\ufeff").splitlines(keepends=True)
+    # Not splitlines: it takes more characters for line ends than YAML does.
+    lines = re.findall(r"[^\n]*\n|[^\n]+", text.removeprefix("\ufeff"))
     if not lines or lines[0].rstrip() != "---":
         raise SkillError(
             "SKILL.md must begin with YAML frontmatter: a line of three hyphens (---)."
@@ -247,7 +248,10 @@ class _Reader:
             if text.endswith("\\") and _escapes_its_end(text):
                 text = text[:-1] + "\n" * empty + line.strip()
             else:
-                text = text.rstrip() + joint + line.strip()
+                bare = text.rstrip()
+                if bare != text and _escapes_its_end(bare):
+                    bare += " "  # an escaped space at the end of a line stays
+                text = bare + joint + line.strip()
             empty = 0
             self.at += 1
         return text
@@ -517,8 +521,22 @@ def _closing(text: str, place: int = 0) -> int | None:
 
 
 def _escapes_its_end(text: str) -> bool:
-    """Whether a double-quoted line ends in a backslash that is not itself escaped."""
-    return text[0] == '"' and (len(text) - len(text.rstrip("\\"))) % 2 == 1
+    """Whether a value's lines so far end within double quotes, in a backslash that is not escaped."""
+    backslashes = len(text) - len(text.rstrip("\\"))
+    return backslashes % 2 == 1 and _open_quote(text) == '"'
+
+
+def _open_quote(text: str) -> str:
+    """The quote that is open at the end of a quoted or flow value's lines so far; "" for none."""
+    place = 0
+    while place < len(text):
+        if text[place] in "\"'" and (place == 0 or _opens_quote(text, place)):
+            end = _closing(text, place)
+            if end is None:
+                return text[place]
+            place = end
+        place += 1
+    return ""
 
 
 def _is_whole_flow(text: str) -> bool:
