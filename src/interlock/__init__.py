@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         Middleware,
         Principal,
         RawResult,
+        SessionStorage,
         TraceContext,
         stack,
     )
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from .server.context import Context, Progress, get_context
     from .server.media import Audio, File, Image
     from .server.output import ToolResult
+    from .server.session_state import SessionState
     from .server.templates import Template
     from .settings import settings_of
     from .transport.channel import Channel
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
         InputRequiredResult,
         InterlockError,
         McpError,
+        NoSession,
         ProtocolError,
         ResourceContents,
         ResourceLink,
@@ -93,6 +96,7 @@ _ROOMS = {
         "Middleware",
         "Principal",
         "RawResult",
+        "SessionStorage",
         "TraceContext",
         "stack",
     ),
@@ -105,6 +109,7 @@ _ROOMS = {
     ".extension": ("Extension", "Method"),
     ".server.media": ("Audio", "File", "Image"),
     ".server.output": ("ToolResult",),
+    ".server.session_state": ("SessionState",),
     ".server.templates": ("Template",),
     ".settings": ("settings_of",),
     ".transport.channel": ("Channel",),
@@ -129,6 +134,7 @@ _ROOMS = {
         "InputRequiredResult",
         "InterlockError",
         "McpError",
+        "NoSession",
         "ProtocolError",
         "ResourceContents",
         "ResourceLink",
@@ -187,6 +193,7 @@ __all__ = [
     "McpError",
     "Method",
     "Middleware",
+    "NoSession",
     "NotAsked",
     "Principal",
     "Progress",
@@ -200,6 +207,8 @@ __all__ = [
     "ResourceLink",
     "Response",
     "Server",
+    "SessionState",
+    "SessionStorage",
     "SkillError",
     "Socket",
     "Stdio",

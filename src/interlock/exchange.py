@@ -237,6 +237,18 @@ class Received(Protocol):
         ...
 
 
+class SessionStorage(Protocol):
+    """Where the state of one session is kept, as bytes that only the reader of them understands."""
+
+    async def load(self) -> bytes | None:
+        """The bytes kept last, empty where there are none; None where the session has ended."""
+        ...
+
+    async def save(self, state: bytes, *, was: bytes) -> bool:
+        """Keep bytes in place of those that were loaded; False where others stand there by now."""
+        ...
+
+
 class Exchange(Struct):
     """One request and all that flows because of it.
 
@@ -252,6 +264,7 @@ class Exchange(Struct):
         transport: What the transport can do besides.
         received: The request as a peer sent it; None for one that was made here. A client that forwards the exchange
             under the same revision sends what was not changed as the bytes it came in, and returns a RawResult.
+        session: Where the state of the caller's session is kept; None where it has no session.
     """
 
     method: str
@@ -263,6 +276,7 @@ class Exchange(Struct):
     drain: Callable[[], Awaitable[None]] = ready
     transport: ExchangeTransport = PLAIN_TRANSPORT
     received: Received | None = None
+    session: SessionStorage | None = None
 
 
 # The one shape, and what goes around it.

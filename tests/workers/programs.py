@@ -41,6 +41,10 @@ async def parent() -> int:
     return os.getppid()
 
 @server.tool
+async def add_up(ctx: Context) -> str:
+    return f"{os.getpid()} {await ctx.session_state.update('calls', lambda n: n + 1, 0)}"
+
+@server.tool
 async def ask(question: str, ctx: Context) -> str:
     mark(f"asks {question}")
     answer = await ctx.elicit(question, int)

@@ -34,6 +34,22 @@ async def test_calls_of_one_client_run_at_every_worker(workers: Cluster, revisio
     assert {int(result.value()) for result in together} == pids
 
 
+@pytest.mark.parametrize("revision", [R2, R3, R4])
+async def test_the_state_of_a_session_is_the_same_at_every_worker(workers: Cluster, revision: str):
+    """Every worker counts on where the others were, also at once, and another session counts for itself."""
+    async with (
+        asyncio.timeout(60),
+        Client(workers.url, revision=revision) as client,
+        Client(workers.url, revision=revision) as other,
+    ):
+        one_by_one = [(await client.call_tool("add_up")).text.split() for _ in range(6)]
+        together = await asyncio.gather(*(client.call_tool("add_up") for _ in range(12)))
+        assert (await other.call_tool("add_up")).text.split()[1] == "1"
+    assert [int(n) for _, n in one_by_one] == [1, 2, 3, 4, 5, 6]
+    assert {int(pid) for pid, _ in one_by_one} == {w.process.pid for w in workers.workers}
+    assert {int(result.text.split()[1]) for result in together} == set(range(7, 19))
+
+
 @pytest.mark.parametrize("revision", [R4, R5])
 async def test_questions_in_the_middle_of_a_call_are_answered_at_other_workers(
     workers: Cluster, revision: str

@@ -79,6 +79,7 @@ class ServerConnection:
         "principal",
         "remembered",
         "session",
+        "sessions_begun",
     )
 
     def __init__(
@@ -106,6 +107,7 @@ class ServerConnection:
         self._subscriptions = {
             uri: _Subscription(SessionListen(uri), None) for uri in subscriptions
         }
+        self.sessions_begun = 0  # how often the peer said `initialize` here
         self.error = 0  # the code of the last error that was answered
         self._out: list[tuple[Route, Frame]] = []
 
@@ -543,6 +545,7 @@ class ServerConnection:
             self._withdraw_all(id)
         self._subscriptions.clear()
         self._batches.clear()
+        self.sessions_begun += 1
         return [RequestCancelled(id, "the session was opened anew") for id in old]
 
     def _answer_here(

@@ -66,8 +66,29 @@ class SessionStore(Protocol):
         """Move the end of a session; nothing happens where it was ended meanwhile."""
         ...
 
+    async def load_state(self, id: str) -> bytes | None:
+        """What the server's author keeps for a session, empty where nothing was kept.
+
+        Returns:
+            The bytes of the last `save_state`; None where the session does not exist.
+        """
+        ...
+
+    async def save_state(self, id: str, state: bytes, *, was: bytes) -> bool:
+        """Keep the author's state of a session by compare-and-swap.
+
+        Args:
+            id: The session.
+            state: What is kept from now on.
+            was: What was kept before, as `load_state` gave it.
+
+        Returns:
+            False, and nothing is kept, where the state is another by now or the session is gone.
+        """
+        ...
+
     async def end(self, id: str) -> bool:
-        """Forget a session and its events; False where there was none."""
+        """Forget a session, its state and its events; False where there was none."""
         ...
 
     async def count(self, *, now: float) -> int:

@@ -36,6 +36,7 @@ from .handlers import Handlers
 from .keys import state_key
 from .making import check_numbers, make_prompt, make_resource, make_template, make_tool, named
 from .scopes import by_strangers
+from .session_state import DEFAULT_STATE_BYTES
 from .workers import DEFAULT_THREADS
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class Server:
         state_keys: secrets (16 random bytes or more) that seal what travels through clients; the first seals. Several workers
             need the same; unset, the variable INTERLOCK_STATE_KEY (hexadecimal) is used, else a key of this process. Servers of
             another name do not open each other's state, whatever their keys.
+        session_state_bytes: how much `ctx.session_state` may hold for one session, as JSON.
         bus: carries change notices; one of this process unless it is told otherwise.
         lenient: whether tools read arguments that come as strings ("5" for 5, "true" for true, "[1]" for [1]) as what their
             schema has in that place; a tool may say otherwise.
@@ -98,6 +100,7 @@ class Server:
         suspend: bool = True,
         asking_seconds: float = 900.0,
         state_keys: Sequence[bytes] = (),
+        session_state_bytes: int = DEFAULT_STATE_BYTES,
         bus: ChangeBus | None = None,
         lenient: bool = True,
     ) -> None:
@@ -114,6 +117,7 @@ class Server:
             calls_per_peer=calls_per_peer,
             concurrency=concurrency,
         )
+        check_numbers(0, session_state_bytes=session_state_bytes)
         check_numbers(0, list_ttl_ms=list_ttl_ms, queue=queue)
         self.info = t.Implementation(
             name=name,
@@ -127,6 +131,7 @@ class Server:
         self.page_size, self.list_ttl_ms, self.threads = page_size, list_ttl_ms, threads
         self.timeout, self.calls_per_peer = timeout, calls_per_peer
         self.lenient = lenient
+        self.session_state_bytes = session_state_bytes
         self.extensions = tuple(extensions)
         self.tools: Shelf[ToolFeature] = Shelf("tool", lambda: self._changed("tools"))
         self.resources: Shelf[ResourceFeature] = Shelf(

@@ -20,6 +20,7 @@ from ..types.lifecycle import LOGGING_LEVELS, LoggingLevel
 from ..wire.revisions import Era
 from .forms import form
 from .scopes import check
+from .session_state import SessionState, session_state
 
 if TYPE_CHECKING:
     from types import UnionType
@@ -143,6 +144,15 @@ class Context(Generic[State]):
         """What the server's lifespan yielded: what all calls of the server share."""
         state: State = self.server.lifespan_state
         return state
+
+    @property
+    def session_state(self) -> SessionState:
+        """What the calls of this client's session share: `await ctx.session_state.get("cart", [])`.
+
+        Raises:
+            NoSession: The call belongs to no session, as every call of 2026-07-28.
+        """
+        return session_state(self._exchange, self.server.session_state_bytes)
 
     @property
     def meta(self) -> dict[str, Any]:

@@ -232,6 +232,50 @@ async def _ends_sessions_with_their_events(one: Store, other: Store) -> None:
         )
 
 
+async def _keeps_states(one: Store, other: Store) -> None:
+    """the author's state lives with its session: kept by compare-and-swap, unchanged by saves, gone at the end"""
+    kept = session("s")
+    now = kept.created
+    for id in ("s", "t"):
+        await one.sessions.create(session(id, created=now), most=9, now=now)
+    await one.sessions.create(kept, most=9, now=now)
+    require(await one.sessions.load_state("s") == b"", "a new session has a state")
+    require(await one.sessions.load_state("u") is None, "no session has a state")
+    require(not await one.sessions.save_state("u", b"x", was=b""), "no session was given a state")
+    require(await one.sessions.load("u", now=now) is None, "a state made a session")
+    state = bytes(range(256)) * 200
+    require(await one.sessions.save_state("s", state, was=b""), "a state could not be kept")
+    require(await other.sessions.load_state("s") == state, "a state was not found as it was kept")
+    require(await other.sessions.load_state("t") == b"", "another session got the state")
+    require(
+        not await other.sessions.save_state("s", b"late", was=b""),
+        "a state was kept over a change that its writer had not seen",
+    )
+    changed = msgspec.structs.replace(kept, log_level="error")
+    await other.sessions.save(changed, was=kept)
+    await other.sessions.prolong("s", kept.until + _AGE)
+    require(await one.sessions.load_state("s") == state, "a save or a longer life changed a state")
+    rivals = [b"%d" % n for n in range(10)]
+    won = await asyncio.gather(
+        *(
+            (one, other)[n % 2].sessions.save_state("s", each, was=state)
+            for n, each in enumerate(rivals)
+        )
+    )
+    require(sum(won) == 1, f"10 changed a state at once, and {sum(won)} were told that they had")
+    require(
+        await other.sessions.load_state("s") == rivals[won.index(True)],
+        "the state that was said to be kept is not the one that was",
+    )
+    await one.sessions.end("s")
+    require(await other.sessions.load_state("s") is None, "a state outlived its session")
+    await one.sessions.create(kept, most=9, now=now)
+    require(await other.sessions.load_state("s") == b"", "a new session has the old one's state")
+    await one.sessions.save_state("s", b"x", was=b"")
+    await one.sessions.create(kept, most=9, now=now)
+    require(await other.sessions.load_state("s") == b"", "a replaced session has its state still")
+
+
 async def _replays(one: Store, other: Store) -> None:
     """what comes after an event is replayed, in order and unchanged, with the end if that was noted; every stream for itself"""
     data = [b"data: {}\n\n", bytes(range(256)), b"", "东京".encode(), b"y" * 300_000]
@@ -343,6 +387,7 @@ STEPS = (
     _saves_what_nobody_changed,
     _prolongs,
     _ends_sessions_with_their_events,
+    _keeps_states,
     _replays,
     _notes_events_once,
     _bounds_what_a_session_keeps,

@@ -15,7 +15,7 @@ from ..protocol.server import ServerConnection
 from ..wire.jsonrpc import Frame
 from .channel import Tap
 from .conversation import Conversation, Hello
-from .serve import DEFAULT_MOST_CALLS, Serving
+from .serve import DEFAULT_MOST_CALLS, ConnectionSession, Serving
 
 
 class Memory:
@@ -55,12 +55,14 @@ class Memory:
         """Agree on a revision with the server."""
         await self._enter()
         self._entered = True
+        connection = ServerConnection(self._identity, principal=self._principal)
         self._serving = Serving(
             self._handler,
-            ServerConnection(self._identity, principal=self._principal),
+            connection,
             self._to_client,
             most_calls=self._most_calls,
             on_notification=self._on_notification,
+            session=ConnectionSession(connection),
         )
         self._conversation = conversation = Conversation(self._to_server)
         opened = await conversation.open(hello)

@@ -22,7 +22,7 @@ from ..exchange import NO_CAPABILITIES, Principal
 from ..protocol.events import ServerEvent
 from ..protocol.http import EVENTS, SESSION, Ending, InSession, Listening, accepts, error, text
 from ..protocol.server import IN_BATCH, STILL_OPEN, ServerConnection
-from ..protocol.sessions import Session, StoreError, caller_of
+from ..protocol.sessions import Session, SessionStore, StoreError, caller_of
 from ..protocol.streams import Answer
 from ..wire import jsonrpc
 from ..wire.jsonrpc import Envelope, Frame, Malformed
@@ -67,6 +67,24 @@ class Post:
     def calls(self) -> int:
         """How many requests came in it."""
         return len(self.ids)
+
+
+class StoredSession:
+    """The state of a session in the store, which any worker can read and change."""
+
+    __slots__ = ("_id", "_store")
+
+    def __init__(self, store: SessionStore, id: str) -> None:
+        self._store = store
+        self._id = id
+
+    async def load(self) -> bytes | None:
+        """The bytes kept last; None where the session has ended."""
+        return await self._store.load_state(self._id)
+
+    async def save(self, state: bytes, *, was: bytes) -> bool:
+        """Keep bytes in place of those that were loaded."""
+        return await self._store.save_state(self._id, state, was=was)
 
 
 class Sessions:
@@ -349,6 +367,7 @@ class Sessions:
             transport=HttpTransport(
                 scope, release=lambda retry: self._release(session, reply, retry)
             ),
+            session=StoredSession(self.store.sessions, session) if session else None,
         )
 
     def _release(self, session: str, reply: Reply, retry: int | None) -> bool:

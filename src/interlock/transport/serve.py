@@ -16,11 +16,13 @@ from ..exchange import (
     MUTE,
     PLAIN_TRANSPORT,
     AnyResult,
+    Asker,
     Caller,
     Exchange,
     ExchangeTransport,
     Handler,
     Principal,
+    SessionStorage,
     ready,
 )
 from ..input_required import Direct
@@ -53,6 +55,31 @@ Sent = tuple[Route, Frame]
 Transmit = Callable[[list[Sent]], None]
 
 
+class ConnectionSession:
+    """The state of the session that a connection is: in memory, gone with the connection or with another `initialize`."""
+
+    __slots__ = ("_connection", "_number", "_state")
+
+    def __init__(self, connection: ServerConnection) -> None:
+        self._connection = connection
+        self._number = 0  # of the session whose state this is
+        self._state = b""
+
+    async def load(self) -> bytes:
+        """The bytes kept last."""
+        if self._number != self._connection.sessions_begun:
+            self._number = self._connection.sessions_begun
+            self._state = b""
+        return self._state
+
+    async def save(self, state: bytes, *, was: bytes) -> bool:
+        """Keep bytes in place of those that were loaded."""
+        if await self.load() != was:
+            return False
+        self._state = state
+        return True
+
+
 class Serving:
     """One peer being served.
 
@@ -72,6 +99,7 @@ class Serving:
         "_on_notification",
         "_queued",
         "_reported",
+        "_session",
         "_taking",
         "_transmit",
         "_transport",
@@ -98,7 +126,9 @@ class Serving:
         on_notification: Callable[[str, Any, Caller | None], None] | None = None,
         transport: ExchangeTransport = PLAIN_TRANSPORT,
         barrier: Callable[[], None] | None = None,
+        session: SessionStorage | None = None,
     ) -> None:
+        self._session = session
         self.handler, self.connection, self.most_calls = handler, connection, most_calls
         self._transport = transport
         self._barrier = barrier
@@ -214,11 +244,11 @@ class Serving:
     def exchange(self, event: RequestReceived) -> Exchange:
         """A request as its handler sees it."""
         id = event.id
-        asker = (
-            Direct(event.caller, partial(self._ask, id))
-            if event.caller.era is Era.HANDSHAKE
-            else MUTE
-        )
+        asker: Asker = MUTE
+        session = None
+        if event.caller.era is Era.HANDSHAKE:
+            asker = Direct(event.caller, partial(self._ask, id))
+            session = self._session
         notify = partial(self._notify, id, event.progress_token)
         return Exchange(
             event.method,
@@ -230,6 +260,7 @@ class Serving:
             self._drain,
             self._transport,
             event,
+            session,
         )
 
     async def finish(self, event: RequestReceived, work: Awaitable[AnyResult]) -> None:
@@ -430,6 +461,7 @@ async def serve(
         most_calls=most_calls,
         on_notification=on_notification,
         barrier=channel.barrier if isinstance(channel, Barriers) else None,
+        session=ConnectionSession(connection),
     )
 
     def take(frames: list[Frame]) -> None:

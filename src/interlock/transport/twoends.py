@@ -26,7 +26,7 @@ from .authorized import PRINCIPAL, Term
 from .bodies import busy
 from .replies import Receive, Reply, Send, gone, send_body
 from .requests import HttpTransport, http_request
-from .serve import Serving
+from .serve import ConnectionSession, Serving
 
 if TYPE_CHECKING:
     from .asgi import HttpApp
@@ -54,13 +54,15 @@ class Line:
     """One client: its frames come in by POST, and what it is sent goes out as events of its stream."""
 
     def __init__(self, app: HttpApp, reply: Reply, principal: Principal | None) -> None:
+        connection = ServerConnection(app.identity, principal=principal)
         self.serving = Serving(
             app.handler,
-            ServerConnection(app.identity, principal=principal),
+            connection,
             self._transmit,
             drain=reply.drain,
             queued=lambda: reply.queued,
             most_calls=app.limits.calls,
+            session=ConnectionSession(connection),
         )
         self._reply = reply
         self._term = Term(principal, self.end)

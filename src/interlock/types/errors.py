@@ -124,6 +124,10 @@ class Cancelled(ToolError):
     """The person was asked and dismissed the question without an answer."""
 
 
+class NoSession(ToolError):
+    """State was to be kept for a session, and the call belongs to none: MCP 2026-07-28 has no sessions."""
+
+
 class Unanswerable(ToolError):
     """The client cannot be asked this: it has not declared the capability. `capability` names it, like "elicitation.url"."""
 

@@ -18,6 +18,7 @@ class MemorySessions:
 
     def __init__(self, forget: Callable[[str], None]) -> None:
         self._kept: dict[str, Session] = {}
+        self._states: dict[str, bytes] = {}  # of those sessions that have one
         # One entry at least for each session, not later than its end; moving an end back leaves the entry where it is.
         self._ends: list[tuple[float, str]] = []
         self._forget = forget
@@ -28,6 +29,7 @@ class MemorySessions:
         if len(self._kept) >= most and session.id not in self._kept:
             return False
         self._kept[session.id] = session
+        self._states.pop(session.id, None)
         self._note(session.until, session.id)
         return True
 
@@ -60,9 +62,21 @@ class MemorySessions:
             if until < session.until:
                 self._note(until, id)
 
+    async def load_state(self, id: str) -> bytes | None:
+        """The author's state of a session."""
+        return self._states.get(id, b"") if id in self._kept else None
+
+    async def save_state(self, id: str, state: bytes, *, was: bytes) -> bool:
+        """Keep the author's state of a session, if it still is as it `was`."""
+        if id not in self._kept or self._states.get(id, b"") != was:
+            return False
+        self._states[id] = state
+        return True
+
     async def end(self, id: str) -> bool:
-        """Forget a session and its events; False where there was none."""
+        """Forget a session, its state and its events; False where there was none."""
         self._forget(id)
+        self._states.pop(id, None)
         return self._kept.pop(id, None) is not None
 
     async def count(self, *, now: float) -> int:
@@ -83,6 +97,7 @@ class MemorySessions:
             session = self._kept.get(id)
             if session is not None and session.until < now:
                 del self._kept[id]
+                self._states.pop(id, None)
                 self._forget(id)
             elif session is not None:
                 heapq.heappush(self._ends, (session.until, id))

@@ -33,6 +33,7 @@ _CREATE = (
     + _KEEP
     + b"""
 if count(ARGV[1], ARGV[5]) >= tonumber(ARGV[6]) and redis.call('EXISTS', KEYS[2]) == 0 then return 0 end
+redis.call('HDEL', KEYS[2], 's')
 keep(KEYS[2], KEYS[1], ARGV[2], ARGV[3], ARGV[4])
 return 1
 """
@@ -60,6 +61,14 @@ keep(KEYS[2], KEYS[1], ARGV[1], false, ARGV[2])
 return 1
 """
 )
+
+# KEYS: session. ARGV: state, the state that is to be replaced.
+_SAVE_STATE = b"""
+if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+if (redis.call('HGET', KEYS[1], 's') or '') ~= ARGV[2] then return 0 end
+redis.call('HSET', KEYS[1], 's', ARGV[1])
+return 1
+"""
 
 _END = DROP + b"return drop(ARGV[1], ARGV[2])"
 _HOW_MANY = _COUNT + b"return count(ARGV[1], ARGV[2])"
@@ -113,8 +122,20 @@ class RedisSessions:
             "EVAL", _PROLONG, 2, self._keys.ends, self._keys.session(id), id, repr(until)
         )
 
+    async def load_state(self, id: str) -> bytes | None:
+        """The author's state of a session."""
+        data, state = await self._link.ask("HMGET", self._keys.session(id), "d", "s")
+        if data is None:
+            return None
+        return b"" if state is None else bytes(state)
+
+    async def save_state(self, id: str, state: bytes, *, was: bytes) -> bool:
+        """Keep the author's state of a session, if it still is as it `was`."""
+        key = self._keys.session(id)
+        return bool(await self._link.ask("EVAL", _SAVE_STATE, 1, key, state, was))
+
     async def end(self, id: str) -> bool:
-        """Forget a session and its events; False where there was none."""
+        """Forget a session, its state and its events; False where there was none."""
         return bool(await self._link.ask("EVAL", _END, 1, self._keys.ends, self._keys.prefix, id))
 
     async def count(self, *, now: float) -> int:

@@ -8,10 +8,11 @@ import time
 from ...protocol.sessions import StoreError
 
 _APPLICATION = 0x494C4B53
-_VERSION = 1
+_VERSION = 2
 
 _TABLES = (
-    "CREATE TABLE sessions (id TEXT PRIMARY KEY, until REAL NOT NULL, data BLOB NOT NULL) WITHOUT ROWID",
+    """CREATE TABLE sessions (id TEXT PRIMARY KEY, until REAL NOT NULL, data BLOB NOT NULL,
+           state BLOB NOT NULL DEFAULT x'')""",
     "CREATE INDEX sessions_until ON sessions (until)",
     """CREATE TABLE streams (session TEXT, stream TEXT, first INTEGER NOT NULL, next INTEGER NOT NULL, size INTEGER NOT NULL,
            stirred REAL NOT NULL, turn INTEGER, PRIMARY KEY (session, stream)) WITHOUT ROWID""",

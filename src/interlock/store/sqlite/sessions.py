@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sqlite3
+from typing import Any
 
 from ...protocol.sessions import Session, StoreError
 from .. import records
 from .writer import Writer
 
 _LOAD = "SELECT data, until FROM sessions WHERE id = ?"
+_LOAD_STATE = "SELECT state FROM sessions WHERE id = ?"
+_SAVE_STATE = "UPDATE sessions SET state = ? WHERE id = ? AND state = ?"
 _DROP_SESSION = "DELETE FROM sessions WHERE id = ?"
 _DROP_EVENTS = ("DELETE FROM events WHERE session = ?", "DELETE FROM streams WHERE session = ?")
 
@@ -40,7 +43,7 @@ class SqliteSessions:
             ):
                 return False
             db.execute(
-                "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?)",
+                "INSERT OR REPLACE INTO sessions (id, until, data) VALUES (?, ?, ?)",
                 (session.id, session.until, data),
             )
             return True
@@ -49,12 +52,7 @@ class SqliteSessions:
 
     async def load(self, id: str, *, now: float) -> Session | None:
         """The session with this id."""
-        if self._reader is None:
-            raise StoreError("the store is not open")
-        try:
-            rows = self._reader.execute(_LOAD, (id,)).fetchall()
-        except (sqlite3.Error, UnicodeError) as bad:
-            raise StoreError(f"the store has failed: {bad}") from None
+        rows = self._read(_LOAD, id)
         if not rows:
             return None
         ((data, until),) = rows
@@ -88,8 +86,27 @@ class SqliteSessions:
             )
         )
 
+    async def load_state(self, id: str) -> bytes | None:
+        """The author's state of a session."""
+        rows = self._read(_LOAD_STATE, id)
+        return rows[0][0] if rows else None
+
+    async def save_state(self, id: str, state: bytes, *, was: bytes) -> bool:
+        """Keep the author's state of a session, if it still is as it `was`."""
+        return await self._writer.ask(
+            lambda db: db.execute(_SAVE_STATE, (state, id, was)).rowcount > 0
+        )
+
+    def _read(self, query: str, id: str) -> list[Any]:
+        if self._reader is None:
+            raise StoreError("the store is not open")
+        try:
+            return self._reader.execute(query, (id,)).fetchall()
+        except (sqlite3.Error, UnicodeError) as bad:
+            raise StoreError(f"the store has failed: {bad}") from None
+
     async def end(self, id: str) -> bool:
-        """Forget a session and its events; False where there was none."""
+        """Forget a session, its state and its events; False where there was none."""
         return await self._writer.ask(lambda db: _drop(db, id))
 
     async def count(self, *, now: float) -> int:
