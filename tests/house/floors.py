@@ -19,6 +19,7 @@ FLOORS: dict[int, tuple[str, ...]] = {
         "addresses",
         "settings",
         "buckets",
+        "deprecation",
         "logs",
         "invisible",
         "lookalikes",
@@ -80,7 +81,10 @@ PURE_PARTS = {
 OTHERWISE = {"argon2_cffi": "argon2", "python_dateutil": "dateutil", "pyyaml": "yaml"}
 
 # A plugin for pytest imports pytest; who loads it has it.
-GUESTS = {"testing": {"pytest", "_pytest"}}
+GUESTS = {
+    "testing": {"pytest", "_pytest"},
+    "deprecation": {"typing_extensions"},  # for type checkers, which all bring it
+}
 
 
 def problems(house: House, pyproject: Path) -> Iterator[str]:

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from .. import types as t
+from ..deprecation import deprecated, warn_deprecated
 from ..exchange import MUTE, Caller, Exchange, HttpRequest, Principal
 from ..input_required import missing_capability, required_capability
 from ..types.lifecycle import LOGGING_LEVELS, LoggingLevel
@@ -34,6 +35,10 @@ else:
 T = TypeVar("T")
 _HANDED_OVER_AT_ONCE = 256  # notifications of a thread, until it waits for the loop to take them
 _PATIENCE = 10.0  # seconds that it waits
+_INCLUDE_CONTEXT = (
+    "include_context='thisServer' and 'allServers' are deprecated since 2025-11-25 (SEP-2596) and go with"
+    " sampling (SEP-2577), from 2027-07-28 on: leave the argument out."
+)
 _RANK = {level: n for n, level in enumerate(LOGGING_LEVELS)}
 
 
@@ -111,7 +116,6 @@ class Context(Generic[State]):
         self.cancelled = (
             False  # for plain functions to look at: nobody waits for the answer any more
         )
-        self.log = Log(self)
 
     # -- who and what ------------------------------------------------------------------------------
 
@@ -129,6 +133,15 @@ class Context(Generic[State]):
     def request(self) -> HttpRequest | None:
         """The HTTP request that brought the call: headers, client address, method and path; None on every other transport."""
         return self._exchange.transport.request
+
+    @property
+    @deprecated(
+        "Logging is deprecated since 2026-07-28 (SEP-2577) and may be removed from revisions of 2027-07-28"
+        " and later: log to stderr, which Python's logging does, or to OpenTelemetry."
+    )
+    def log(self) -> Log:
+        """The client's log: `ctx.log.info("...")`."""
+        return Log(self)
 
     def require(self, *scopes: str) -> None:
         """Go on only where the caller has all of these scopes. Raises Forbidden, which ends the call and tells the client what it lacks.
@@ -288,6 +301,10 @@ class Context(Generic[State]):
             and (answer.content or {}).get("confirm") is True
         )
 
+    @deprecated(
+        "Sampling is deprecated since 2026-07-28 (SEP-2577) and may be removed from revisions of 2027-07-28"
+        " and later: call the API of a model provider."
+    )
     async def sample(
         self,
         messages: str | Sequence[str | t.SamplingMessage],
@@ -309,6 +326,8 @@ class Context(Generic[State]):
         out where the client does not take it (`SAM-17`; deprecated since 2025-11-25). Raises Declined where the person refused,
         Unanswerable where the client has no model to ask (2026-07-28, "Sampling").
         """
+        if include_context not in (None, "none"):
+            warn_deprecated(_INCLUDE_CONTEXT, 3)  # past the mark of this method
         given = [messages] if isinstance(messages, str) else messages
         params = t.CreateMessageRequestParams(
             messages=[
@@ -334,6 +353,10 @@ class Context(Generic[State]):
             raise t.ProtocolError("The client answered a sampling request with something else.")
         return answer
 
+    @deprecated(
+        "Roots are deprecated since 2026-07-28 (SEP-2577) and may be removed from revisions of 2027-07-28"
+        " and later: take folders as arguments of a tool, or from the configuration of the server."
+    )
     async def roots(self, *, key: str | None = None) -> list[t.Root]:
         """The folders that the client lets the server work in (2026-07-28, "Roots"). Raises Unanswerable where it has none to name."""
         answer = await self._ask(t.ListRootsRequest(t.ListRootsRequestParams()), key)

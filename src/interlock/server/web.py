@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..deprecation import warn_deprecated
 from ..protocol.http import Rules
 from ..protocol.sessions import Store
 from ..store import open_store
@@ -25,6 +26,12 @@ if TYPE_CHECKING:
     from .app import Server
 
 DEFAULT_GRACE = 10.0  # seconds
+
+
+_LEGACY_SSE = (
+    "The HTTP+SSE transport (legacy_sse=True) is deprecated since 2025-03-26 (SEP-2596) and may be removed three"
+    " months after SEP-2596 is final: clients of today use Streamable HTTP."
+)
 
 
 def http_app(
@@ -44,6 +51,8 @@ def http_app(
     guard: Guarding | None = None,
 ) -> HttpApp:
     """The server as an ASGI app; see `Server.http_app`."""
+    if legacy_sse:
+        warn_deprecated(_LEGACY_SSE, 3)
     if not path.startswith("/"):
         raise ValueError(f"a path begins with a slash; {path!r} does not")
     if not isinstance(limits, Limits | None):
