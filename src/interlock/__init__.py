@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .server.changes import Change, ChangeBus
     from .server.content import assistant, user
     from .server.context import Context, Progress, get_context
+    from .server.features import Feature
     from .server.media import Audio, File, Image
     from .server.output import ToolResult
     from .server.session_state import SessionState
@@ -107,6 +108,7 @@ _ROOMS = {
     ".server.content": ("assistant", "user"),
     ".server.context": ("Context", "Progress", "get_context"),
     ".extension": ("Extension", "Method"),
+    ".server.features": ("Feature",),
     ".server.media": ("Audio", "File", "Image"),
     ".server.output": ("ToolResult",),
     ".server.session_state": ("SessionState",),
@@ -176,6 +178,7 @@ __all__ = [
     "Exchange",
     "ExchangeTransport",
     "Extension",
+    "Feature",
     "Fetch",
     "File",
     "Forbidden",

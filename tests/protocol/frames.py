@@ -39,7 +39,7 @@ def identity(
     )
     return Identity(
         info,
-        lambda: offered,
+        lambda caller: offered,
         instructions="Be kind.",
         revisions=revisions,
         extensions=messages_of([extension] if methods else []),

@@ -54,7 +54,8 @@ def discover(server: ServerConnection, frame: bytes) -> None:
             server.respond(
                 event.id,
                 t.DiscoverResult(
-                    supported_versions=supported, capabilities=server.identity.capabilities()
+                    supported_versions=supported,
+                    capabilities=server.identity.capabilities(event.caller),
                 ),
             )
 

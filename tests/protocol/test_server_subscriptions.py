@@ -340,7 +340,7 @@ def test_capabilities_are_asked_for_each_time() -> None:
     """A server that gets its first resource later can be subscribed to then."""
     offered = [t.ServerCapabilities()]
     server = identity()
-    server.capabilities = lambda: offered[0]
+    server.capabilities = lambda caller: offered[0]
     connection = greeted(R4, server)
     offered[0] = OFFERED
     subscribe(connection, 1, "x:y")

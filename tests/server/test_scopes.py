@@ -26,6 +26,7 @@ from interlock import types as t
 from interlock.exchange import RawResult
 from interlock.server.listing import Catalogue
 from interlock.server.running import _sockets
+from interlock.server.visibility import Audience
 from interlock.wire.codec import decode
 from interlock.wire.revisions import METHODS, NEWEST, R4, R5, REVISIONS
 from tests.server.wire import Peer
@@ -391,7 +392,7 @@ async def test_lists_are_kept_for_all_who_see_the_same() -> None:
     catalogue = Catalogue(server)
 
     def kept(*have: str) -> bytes:
-        return catalogue.page("tools", None, NEWEST, frozenset(have))
+        return catalogue.page("tools", None, NEWEST, Audience(b"", None, frozenset(have)))
 
     assert kept("a") is kept("a", "x") is kept("a", "y", "z")
     assert len({kept(), kept("a"), kept("b"), kept("a", "b")}) == 4
@@ -405,21 +406,19 @@ async def test_lists_are_kept_for_all_who_see_the_same() -> None:
     crowd = shelf([f"s{n}" for n in range(12)])
     crowded = Catalogue(crowd)
     for number in range(1 << 12):
-        crowded.page(
-            "tools", None, NEWEST, frozenset(f"s{n}" for n in range(12) if number >> n & 1)
-        )
-    assert len(crowded._partial) <= 128
-    last = frozenset(f"s{n}" for n in range(12))
+        have = frozenset(f"s{n}" for n in range(12) if number >> n & 1)
+        crowded.page("tools", None, NEWEST, Audience(b"", None, have))
+    assert len(crowded._pages) <= 1024
+    last = Audience(b"", None, frozenset(f"s{n}" for n in range(12)))
     assert crowded.page("tools", None, NEWEST, last) is crowded.page("tools", None, NEWEST, last)
 
 
 async def test_a_list_without_scopes_is_one_for_all() -> None:
     """Where nothing is asked for, who asks makes no difference, and the bytes are shared."""
     catalogue = Catalogue(shelf([None, None]))
-    assert catalogue.page("tools", None, NEWEST, frozenset({"a"})) is catalogue.page(
-        "tools", None, NEWEST
-    )
-    assert not catalogue._partial
+    somebody = Audience(b"", None, frozenset({"a"}))
+    assert catalogue.page("tools", None, NEWEST, somebody) is catalogue.page("tools", None, NEWEST)
+    assert len(catalogue._pages) == 1
 
 
 # -- subscriptions ---------------------------------------------------------------------------------------------------------

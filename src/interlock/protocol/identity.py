@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from functools import lru_cache
 from typing import Any
 
@@ -44,13 +45,14 @@ def _core_reader() -> Callable[[Frame], Any]:
 class Identity:
     """What a server says of itself, shared by all its connections.
 
-    `capabilities` is asked each time, for features come and go; `extensions` are the messages of the server's extensions.
+    `capabilities` is asked for each caller, for features come and go and not every caller sees all of them; `extensions`
+    are the messages of the server's extensions.
     """
 
     def __init__(
         self,
         info: t.Implementation,
-        capabilities: Callable[[], t.ServerCapabilities],
+        capabilities: Callable[[Caller], t.ServerCapabilities],
         *,
         instructions: str | None = None,
         revisions: tuple[str, ...] = REVISIONS,
@@ -75,9 +77,15 @@ class Identity:
         plain = not extensions.requests and not extensions.listens
         self.read_request = _core_reader() if plain else request_reader(self.requests)
 
-    def offered(self, revision: str, *, tells: bool) -> t.ServerCapabilities:
+    def seen_by(self, change: Callable[[Caller], Caller]) -> Identity:
+        """The same server for callers about whom its transport knows more than their connections do."""
+        other, capabilities = copy(self), self.capabilities
+        other.capabilities = lambda caller: capabilities(change(caller))
+        return other
+
+    def offered(self, caller: Caller, *, tells: bool) -> t.ServerCapabilities:
         """The capabilities for a handshake peer; where there is no way on which it could be told of changes, without any word of those."""
-        offered = self.extensions.shown(self.capabilities(), revision)
+        offered = self.extensions.shown(self.capabilities(caller), caller.revision)
         if tells:
             return offered
         return replace(

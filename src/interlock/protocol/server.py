@@ -517,16 +517,20 @@ class ServerConnection:
             )
             return []
         revision = hello.protocol_version if hello.protocol_version in spoken else spoken[-1]
-        events = self._end_session()
         declared = decode(
             encode(hello.capabilities, revision), t.ClientCapabilities
         )  # what the revision lacks cannot be asked (`LIF-12`)
-        self.remembered = Caller(
-            revision, declared, hello.client_info, "info", self.principal, self.session
-        )
+        caller = Caller(revision, declared, hello.client_info, "info", self.principal, self.session)
+        try:
+            offered = self.identity.offered(caller, tells=self._tells)
+        except t.McpError as bad:
+            self.refuse(id, bad.code, bad.message, bad.data)
+            return []
+        events = self._end_session()
+        self.remembered = caller
         reply = t.InitializeResult(
             protocol_version=revision,
-            capabilities=self.identity.offered(revision, tells=self._tells),
+            capabilities=offered,
             server_info=self.identity.info,
             instructions=self.identity.instructions,
         )
@@ -558,7 +562,7 @@ class ServerConnection:
                 self.remembered = replace(caller, log_level=params.level)
                 self.respond(id, t.EmptyResult())
             case "resources/subscribe":
-                return self._subscribe(id, params.uri)
+                return self._subscribe(id, params.uri, caller)
             case "resources/unsubscribe":
                 subscription = self._subscriptions.get(params.uri)
                 if subscription is not None:
@@ -571,8 +575,12 @@ class ServerConnection:
                 return [] if subscription is None else [RequestCancelled(subscription.listen)]
         return []
 
-    def _subscribe(self, id: t.RequestId, uri: str) -> list[ServerEvent]:
-        resources = self.identity.capabilities().resources if self._tells else None
+    def _subscribe(self, id: t.RequestId, uri: str, caller: Caller) -> list[ServerEvent]:
+        try:
+            resources = self.identity.capabilities(caller).resources if self._tells else None
+        except t.McpError as bad:
+            self.fail(id, bad.code, bad.message, bad.data)
+            return []
         if resources is None or not resources.subscribe:
             self.fail(
                 id,

@@ -28,15 +28,23 @@ from ..transport.serve import DEFAULT_MOST_CALLS, serve
 from ..types.apps import APP_MIME_TYPE, UI_EXTENSION, AppAudience, AppPermission
 from ..wire.revisions import REVISIONS
 from ..wire.seal import Seal
-from .changes import Change, ChangeBus, Listener, MemoryBus
+from .changes import LISTS, Change, ChangeBus, Listener, MemoryBus
 from .completions import Completions, completion_of
 from .context import Context
-from .features import PromptFeature, ResourceFeature, Shelf, TemplateFeature, ToolFeature
+from .features import (
+    Feature,
+    PromptFeature,
+    ResourceFeature,
+    Shelf,
+    TemplateFeature,
+    ToolFeature,
+)
 from .handlers import Handlers
 from .keys import state_key
 from .making import check_numbers, make_prompt, make_resource, make_template, make_tool, named
-from .scopes import by_strangers
+from .scopes import as_stranger, by_strangers
 from .session_state import DEFAULT_STATE_BYTES
+from .visibility import Visibility, name_of
 from .workers import DEFAULT_THREADS
 
 if TYPE_CHECKING:
@@ -45,6 +53,7 @@ if TYPE_CHECKING:
     from .skills import Skills
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+K = TypeVar("K")
 
 
 class Server:
@@ -133,14 +142,16 @@ class Server:
         self.lenient = lenient
         self.session_state_bytes = session_state_bytes
         self.extensions = tuple(extensions)
-        self.tools: Shelf[ToolFeature] = Shelf("tool", lambda: self._changed("tools"))
+        self.tools: Shelf[ToolFeature] = Shelf("tool", lambda name: self._changed("tools", name))
         self.resources: Shelf[ResourceFeature] = Shelf(
-            "resource", lambda: self._changed("resources")
+            "resource", lambda name: self._changed("resources", name)
         )
         self.templates: Shelf[TemplateFeature] = Shelf(
-            "resource template", lambda: self._changed("resources")
+            "template", lambda name: self._changed("resources", name)
         )
-        self.prompts: Shelf[PromptFeature] = Shelf("prompt", lambda: self._changed("prompts"))
+        self.prompts: Shelf[PromptFeature] = Shelf(
+            "prompt", lambda name: self._changed("prompts", name)
+        )
         self.listeners: set[Listener] = set()
         self.suspended_calls = SuspendedCalls(
             Seal(list(state_keys) or [state_key()], seconds=asking_seconds),
@@ -148,7 +159,7 @@ class Server:
             suspend=suspend,
         )
         self.completions = Completions(self)
-        self._scopes: frozenset[str] | None = None
+        self.visibility = Visibility(self)
         self._sorted_templates: list[TemplateFeature] | None = None
         messages = messages_of(self.extensions)
         check_handlers(self.extensions)
@@ -156,6 +167,7 @@ class Server:
         self._lifespan = Lifespan(lifespan_of(self.extensions, self, lifespan))
         self._requirements_met = not self.extensions
         self._limits = (concurrency, queue)
+        self._stop_hearing: Callable[[], None] | None = None
         self.handlers = Handlers(self)
         self._handler: Handler | None = None
         self.identity = Identity(
@@ -178,18 +190,21 @@ class Server:
         """What the lifespan yielded, while the server runs."""
         return self._lifespan.state
 
-    def capabilities(self) -> t.ServerCapabilities:
-        """What the server offers now: of tools, prompts and resources those that it has or had (`STA-11`)."""
+    def capabilities(self, caller: Caller | None = None) -> t.ServerCapabilities:
+        """What the server offers to a caller now: of tools, prompts and resources those that it has or had (`STA-11`).
+
+        Without a caller it is what the server offers to somebody who sees everything.
+        """
+        offered = self.visibility.offered(caller)
         listed = t.ListChangedCapability(list_changed=True)
-        resources = len(self.resources) or len(self.templates) or "resources" in self._offered
         return t.ServerCapabilities(
             logging={},
-            completions={} if self.completions else None,
-            prompts=listed if len(self.prompts) or "prompts" in self._offered else None,
+            completions={} if "completions" in offered else None,
+            prompts=listed if "prompts" in offered else None,
             resources=t.ResourcesCapability(subscribe=True, list_changed=True)
-            if resources
+            if "resources" in offered
             else None,
-            tools=listed if len(self.tools) or "tools" in self._offered else None,
+            tools=listed if "tools" in offered else None,
             extensions=self._declared_extensions() or None,
         )
 
@@ -199,23 +214,51 @@ class Server:
             declared.setdefault(UI_EXTENSION, {})
         return declared
 
-    _offered: frozenset[str] = frozenset()
     _has_apps = False
 
     @property
     def scopes(self) -> frozenset[str]:
         """All the scopes that any feature asks for; empty where everything is for everybody."""
-        if self._scopes is None:
-            shelves: tuple[Shelf[Any], ...] = (
-                self.tools,
-                self.resources,
-                self.templates,
-                self.prompts,
-            )
-            self._scopes = frozenset(
-                scope for shelf in shelves for feature in shelf.all() for scope in feature.scopes
-            )
-        return self._scopes
+        return self.visibility.scopes
+
+    # -- who sees what ---------------------------------------------------------------------------------------
+
+    def visible(
+        self, by: Callable[[Caller], K], /
+    ) -> Callable[[Callable[[K, Feature], bool]], Callable[[K, Feature], bool]]:
+        """Make a function decide who sees which features: `@server.visible(by)`, with two plain functions.
+
+        `by(caller)` gives a key: plain data, such as a string or a frozenset, that says all that the decision depends on. The
+        decorated function is given a key and a Feature, and says True or False. It does not see the caller, so all callers
+        with one key share their lists, which are kept. A feature that a caller does not see is unknown to it in every way. Features
+        that need scopes need them besides. A hook that raises shows nothing. Raises ValueError where there is a hook already.
+        """
+
+        def decorate(sees: Callable[[K, Feature], bool]) -> Callable[[K, Feature], bool]:
+            self.visibility.hook(by, sees)
+            self.handlers.forget_lists()
+            return sees
+
+        return decorate
+
+    def visibility_changed(self, *keys: Any) -> None:
+        """Say that what callers see has changed: those with one of these keys, now or before, or all; from any thread.
+
+        For hooks whose answers depend on something besides the caller and the feature. Lists that are kept are made anew, on every
+        worker, and clients are told that their lists have changed.
+        """
+        names = tuple(name_of(key).decode() for key in keys)
+        shelves: tuple[Shelf[Any], ...] = (
+            self.tools,
+            self.prompts,
+            self.resources,
+            self.templates,
+        )
+        for shelf in shelves:
+            shelf.had = shelf.had or len(shelf) > 0
+        self._forget()
+        for kind in LISTS:
+            self.bus.publish(Change(kind, visibility=True, keys=names))
 
     # -- tools ---------------------------------------------------------------------------------------------
 
@@ -419,9 +462,7 @@ class Server:
 
     def may_subscribe(self, uri: str, caller: Caller) -> bool:
         """Whether there is a resource to watch behind a URI."""
-        return self.resources.get(uri) is not None or any(
-            f.template.match(uri) is not None for f in self.templates.all()
-        )
+        return self.visibility.can_watch(uri, caller)
 
     # -- skills -----------------------------------------------------------------------------------
 
@@ -528,7 +569,7 @@ class Server:
             skills = Skills(self)
             self._offer_extension(skills.extension())
             self._served_skills = skills
-            self._offered = self._offered | {"resources"}
+            self.resources.had = True
         return self._served_skills
 
     _served_skills: Skills | None = None
@@ -611,15 +652,25 @@ class Server:
 
     def changed(self, what: str) -> None:
         """Say that a list ("tools", "prompts", "resources") is not as it was, where adding and removing did not say so already."""
-        if what not in ("tools", "prompts", "resources"):
+        shelves: dict[str, Shelf[Any]] = {
+            "tools": self.tools,
+            "prompts": self.prompts,
+            "resources": self.resources,
+        }
+        if what not in shelves:
             raise ValueError(f"{what!r} is no list; there are tools, prompts and resources")
-        self._changed(what)
+        shelves[what].had = True
+        self._changed(what, None)
 
-    def _changed(self, what: Any) -> None:
-        self._offered = self._offered | {what}
-        self._sorted_templates, self._scopes = None, None
+    def _changed(self, what: Any, name: str | None) -> None:
+        self._sorted_templates = None
+        self._forget()
+        feature = name if self.visibility.is_restricted else None
+        self.bus.publish(Change(what, feature=feature))
+
+    def _forget(self) -> None:
+        self.visibility.forget()
         self.handlers.forget_lists()
-        self.bus.publish(Change(what))
 
     # -- running -----------------------------------------------------------------------------------------------------
 
@@ -714,8 +765,9 @@ class Server:
             raise
         try:
             handler = by_strangers(self.handler) if stranger else self.handler
+            identity = self.identity.seen_by(as_stranger) if stranger else self.identity
             await serve(
-                handler, self.identity, channel, principal=principal, most_calls=self.calls_per_peer
+                handler, identity, channel, principal=principal, most_calls=self.calls_per_peer
             )
         finally:
             await self.leave()
@@ -758,10 +810,20 @@ class Server:
         """One more peer, or one more endpoint: with the first one the lifespan begins."""
         self.check_requirements()
         await self._lifespan.enter()
+        if self._stop_hearing is None and self.visibility.has_hook:
+            self._stop_hearing = self.bus.listen(self._hear)
+
+    def _hear(self, change: Change) -> None:
+        """Drop what is kept when another worker says that what callers see has changed."""
+        if change.visibility:
+            self._forget()
 
     async def leave(self) -> None:
         """A peer has gone; with the last one go suspended calls, threads and the lifespan."""
         if self._lifespan.users == 1:
+            if self._stop_hearing is not None:
+                self._stop_hearing()
+                self._stop_hearing = None
             await self.aclose()
         await self._lifespan.leave()
 

@@ -19,11 +19,23 @@ _MOST_REMEMBERED = 10_000
 Kind = Literal["tools", "prompts", "resources", "resource"]
 
 
-class Change(Struct, frozen=True):
-    """Something is not as it was: one of the lists, or ("resource") what stands behind `uri`."""
+class Change(Struct, frozen=True, omit_defaults=True):
+    """Something is not as it was: one of the lists, or ("resource") what stands behind `uri`.
+
+    Attributes:
+        kind: The list, or "resource".
+        uri: The resource.
+        feature: The name of the feature that came or went, where not every caller sees every feature: only callers
+            who see it, or saw it, are told.
+        visibility: Whether what callers see has changed, and not the features: lists that are kept are out of date.
+        keys: The visibility keys of those who are told, each encoded as JSON; empty for everyone.
+    """
 
     kind: Kind
     uri: str | None = None
+    feature: str | None = None
+    visibility: bool = False
+    keys: tuple[str, ...] = ()
 
 
 class ChangeBus(Protocol):
@@ -146,7 +158,7 @@ _NOTICES: dict[Kind, str] = {
 _NONE: frozenset[str] = (
     frozenset()
 )  # one for all: Python makes each anew, and there may be thousands
-_LISTS: tuple[Kind, ...] = ("tools", "prompts", "resources")
+LISTS: tuple[Kind, ...] = ("tools", "prompts", "resources")
 
 
 class Listener:
@@ -156,6 +168,7 @@ class Listener:
         "__weakref__",
         "_bus",
         "_closed",
+        "_concerns",
         "_deaf_until",
         "_kinds",
         "_meanwhile",
@@ -164,8 +177,15 @@ class Listener:
         "_uris",
     )  # there are many
 
-    def __init__(self, wanted: t.SubscriptionFilter, bus: ChangeBus | None = None) -> None:
+    def __init__(
+        self,
+        wanted: t.SubscriptionFilter,
+        bus: ChangeBus | None = None,
+        concerns: Callable[[Change], bool] | None = None,
+    ) -> None:
+        """`concerns` says whether a change of a list may be told; None where every change may."""
         remembers: object = bus
+        self._concerns = concerns
         self._bus = remembers if isinstance(remembers, Remembering) else None
         lists = (
             wanted.tools_list_changed,
@@ -173,7 +193,7 @@ class Listener:
             wanted.resources_list_changed,
         )
         self._kinds: tuple[Kind, ...] = tuple(
-            kind for kind, told in zip(_LISTS, lists, strict=True) if told
+            kind for kind, told in zip(LISTS, lists, strict=True) if told
         )
         self._uris = (
             frozenset(wanted.resource_subscriptions) if wanted.resource_subscriptions else _NONE
@@ -205,13 +225,16 @@ class Listener:
         if self._deaf_until:
             if place == self._deaf_until:
                 self._deaf_until = ""
-        elif change.kind in self._kinds or (
-            change.kind == "resource" and self._watches(change.uri or "")
-        ):
-            self._pending.setdefault(
-                change, place
-            )  # the first of several places: who goes on from there hears the others again
-            self._stirred.set()
+        elif change.kind == "resource":
+            if self._watches(change.uri or ""):
+                self._keep(change, place)
+        elif change.kind in self._kinds and (self._concerns is None or self._concerns(change)):
+            self._keep(Change(change.kind), place)  # whatever changed, a list is told of once
+
+    def _keep(self, change: Change, place: str) -> None:
+        # The first of several places: who goes on from there hears the others again.
+        self._pending.setdefault(change, place)
+        self._stirred.set()
 
     @property
     def meta(self) -> Raw:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from .. import types as t
-from .features import Call, call_of
+from .features import Call, Shelf, call_of
 from .hints import hints_of, signature_with_text
 from .signature import is_context
 
@@ -69,14 +69,24 @@ class Completions:
         )
         return feature is not None and argument in feature.strings.choices
 
-    def __bool__(self) -> bool:
-        """Whether there is anything to suggest, by a function or by the type of an argument."""
-        if self._other is not None or self._each:
+    def are_offered(self, shown: Callable[[Shelf[Any], Any], bool]) -> bool:
+        """Whether there is anything to suggest, by a function or by the type of an argument, of the features that are shown."""
+        if self._other is not None:
             return True
-        server = self._server
-        return any(f.strings.choices for f in server.prompts.all()) or any(
-            f.strings.choices for f in server.templates.all()
-        )
+        prompts, templates = self._server.prompts, self._server.templates
+        if any(shown(prompts, f) for f in prompts.all() if f.strings.choices) or any(
+            shown(templates, f) for f in templates.all() if f.strings.choices
+        ):
+            return True
+        for of, _ in self._each:
+            prompt, template = prompts.get(of), templates.get(of)
+            if (
+                (prompt is None and template is None)
+                or (prompt is not None and shown(prompts, prompt))
+                or (template is not None and shown(templates, template))
+            ):
+                return True
+        return False
 
 
 def completion_of(

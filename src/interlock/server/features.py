@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,6 +25,28 @@ if TYPE_CHECKING:
 
 TAGS = "interlock/tags"
 log = limited("interlock.server")
+
+_MOST_GONE = 1000  # features that were removed or replaced, whose descriptions are kept
+
+FeatureKind = Literal["tool", "resource", "template", "prompt", "skill"]
+
+
+class Feature(Struct, frozen=True, kw_only=True):
+    """A feature as a visibility hook sees it.
+
+    Attributes:
+        kind: What it is.
+        name: The name of a tool or prompt, the URI of a resource or of a skill's SKILL.md, the URI template of a template.
+        tags: The tags that its author gave it.
+        scopes: The scopes that a caller needs for it.
+        listing: How it is listed: a Tool, Resource, ResourceTemplate or Prompt of the protocol, or the entry of a skill.
+    """
+
+    kind: FeatureKind
+    name: str
+    tags: frozenset[str]
+    scopes: frozenset[str]
+    listing: Any
 
 
 class Call(Struct, frozen=True):
@@ -151,33 +173,67 @@ F = TypeVar("F", bound=Keyed)
 
 
 class Shelf(Generic[F]):
-    """Features of one kind in the order in which they were added; `changed` is called after each change."""
+    """Features of one kind in the order in which they were added.
 
-    def __init__(self, what: str, changed: Callable[[], None]) -> None:
-        self.what, self._changed = what, changed
+    `changed` is called after each change with the name of the feature that came or went. `had` says that
+    something was here before: clients may have been told so, and the kind stays on offer.
+    """
+
+    def __init__(self, kind: FeatureKind, changed: Callable[[str], None]) -> None:
+        self.kind, self._changed = kind, changed
+        self.what = "resource template" if kind == "template" else kind
+        self.had = False
         self._features: dict[str, F] = {}
         self._places: dict[str, tuple[int, F]] = {}
+        self._gone: dict[str, Feature] = {}
         self._last = 0
 
     def add(self, feature: F, *, replace: bool = False) -> None:
         """Put a feature up. Raises ValueError where its name is taken, unless `replace`."""
-        if feature.key in self._features and not replace:
-            raise ValueError(
-                f"there is a {self.what} {feature.key!r} already; pass replace=True to put another in its place"
-            )
+        before = self._features.get(feature.key)
+        if before is not None:
+            if not replace:
+                raise ValueError(
+                    f"there is a {self.what} {feature.key!r} already; pass replace=True to put another in its place"
+                )
+            self._note_gone(before)
         self._features[feature.key] = feature
         known = self._places.get(feature.key)
         if known is None:
             self._last += 1
         self._places[feature.key] = known[0] if known else self._last, feature
-        self._changed()
+        self._changed(feature.key)
 
     def remove(self, key: str) -> None:
         """Take a feature down. Raises KeyError where there is none of that name."""
         if key not in self._features:
             raise KeyError(f"there is no {self.what} {key!r}")
+        self._note_gone(self._features[key])
+        self.had = True
         del self._features[key], self._places[key]
-        self._changed()
+        self._changed(key)
+
+    def describe(self, feature: F) -> Feature:
+        """A feature as a visibility hook sees it."""
+        return Feature(
+            kind=self.kind,
+            name=feature.key,
+            tags=frozenset((getattr(feature.listing, "meta", None) or {}).get(TAGS, ())),
+            scopes=feature.scopes,
+            listing=feature.listing,
+        )
+
+    def versions(self, key: str) -> list[Feature]:
+        """What stands under a name now, and what stood there before, as far as that is remembered."""
+        now, before = self._features.get(key), self._gone.get(key)
+        found = [] if now is None else [self.describe(now)]
+        return found if before is None else [*found, before]
+
+    def _note_gone(self, feature: F) -> None:
+        self._gone.pop(feature.key, None)
+        self._gone[feature.key] = self.describe(feature)
+        if len(self._gone) > _MOST_GONE:
+            del self._gone[next(iter(self._gone))]
 
     def get(self, key: str) -> F | None:
         """The feature of that name."""

@@ -26,10 +26,9 @@ from .changes import Listener
 from .content import prompt_result, resource_result
 from .context import RUNNING, RunningCall, unanswerable
 from .features import Call, PromptFeature, ResourceFeature, TemplateFeature, ToolFeature
-from .listing import Catalogue, has_apps
+from .listing import Catalogue
 from .mirrors import check_mirrors
 from .output import OutputError
-from .scopes import behind, check, held, lacks, watchable
 from .signature import ArgumentsError
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ class Handlers:
     """The handlers of one server, by method."""
 
     def __init__(self, server: Server) -> None:
-        self._server = server
+        self._server, self._visibility = server, server.visibility
         self._calling: Calling | None = None
         self._catalogue = Catalogue(server)
         has_keys = any(extension.listens for extension in server.extensions)
@@ -80,11 +79,10 @@ class Handlers:
         """Keep the pages of a list that an extension serves as those of the core lists are kept."""
         self._catalogue.offer(what, shelf, result, page_size)
 
-    def page(
-        self, what: str, cursor: str | None, caller: Caller, have: frozenset[str] | None
-    ) -> bytes:
-        """One page of a list, as bytes, for a caller with these scopes (None: with all)."""
-        return self._catalogue.page(what, cursor, caller.revision, have)
+    def page(self, what: str, cursor: str | None, caller: Caller) -> bytes:
+        """One page of a list, as bytes, of what a caller sees."""
+        audience = self._visibility.audience(caller)
+        return self._catalogue.page(what, cursor, caller.revision, audience)
 
     async def run_for(self, what: str, call: Call, x: Exchange) -> Any:
         """Run an author's function for an extension. Raises McpError as other features do."""
@@ -105,12 +103,7 @@ class Handlers:
     async def call_tool(self, x: Exchange) -> AnyResult:
         """`tools/call`."""
         p: t.CallToolRequestParams = x.params
-        tool = self._server.tools.get(p.name)
-        if tool is None:
-            self._offered("tools", x)
-            raise t.McpError(t.INVALID_PARAMS, f"Unknown tool: {p.name}")
-        if tool.scopes:
-            check(x.caller, tool.scopes)  # before its arguments are looked at (`AUT-17`)
+        tool = self._visibility.tool(x)
         if tool.mirrors and (mirrored := x.transport.mirrored) is not None:
             check_mirrors(tool.mirrors, mirrored, p.arguments)
         try:
@@ -200,38 +193,20 @@ class Handlers:
 
     async def read_resource(self, x: Exchange, *, carried: bool = False) -> AnyResult:
         """`resources/read`; within a call that is `carried` already, what the resource asks is asked by that call."""
-        self._offered("resources", x)
-        uri: str = x.params.uri
-        resource = self._server.resources.get(uri)
-        if resource is not None:
-            if resource.scopes:
-                check(x.caller, resource.scopes)
-            if resource.content is not None:
-                return _kept(t.ReadResourceResult(contents=[resource.content]), resource)
-            if resource.call is not None:
-                return await self._read(
-                    resource, resource.call, {}, resource.listing.mime_type, x, carried
-                )
-        for template in self._server.templates_by_specificity():
-            found = template.template.match(uri)
-            if (
-                found is not None and template.strings.required <= found.keys()
-            ):  # a variable may be absent, a parameter may not
-                if template.scopes:
-                    check(x.caller, template.scopes)
-                return await self._read(
-                    template,
-                    template.call,
-                    template.strings.read(found),
-                    template.listing.mime_type,
-                    x,
-                    carried,
-                )
-        raise t.McpError(
-            error_code("resource_not_found", x.caller.revision),
-            f"Resource not found: {uri}",
-            {"uri": uri},
-        )
+        feature, values = self._visibility.resource(x)
+        if isinstance(feature, TemplateFeature):
+            return await self._read(
+                feature,
+                feature.call,
+                feature.strings.read(values),
+                feature.listing.mime_type,
+                x,
+                carried,
+            )
+        if feature.content is not None:
+            return _kept(t.ReadResourceResult(contents=[feature.content]), feature)
+        assert feature.call is not None  # a resource is data or a function
+        return await self._read(feature, feature.call, {}, feature.listing.mime_type, x, carried)
 
     async def read_for(self, uri: str, exchange: Exchange) -> t.ReadResourceResult:
         """Read a resource on behalf of an exchange that runs. Raises McpError."""
@@ -276,12 +251,7 @@ class Handlers:
     async def get_prompt(self, x: Exchange) -> AnyResult:
         """`prompts/get`."""
         p: t.GetPromptRequestParams = x.params
-        prompt = self._server.prompts.get(p.name)
-        if prompt is None:
-            self._offered("prompts", x)
-            raise t.McpError(t.INVALID_PARAMS, f"Unknown prompt: {p.name}")
-        if prompt.scopes:
-            check(x.caller, prompt.scopes)
+        prompt = self._visibility.prompt(x)
         values = prompt.strings.read(p.arguments or {})
         call = prompt.call
 
@@ -338,9 +308,8 @@ class Handlers:
 
     async def complete(self, x: Exchange) -> AnyResult:
         """`completion/complete`."""
-        self._offered("completions", x)
         p: t.CompleteRequestParams = x.params
-        choices = self._choices(p, x.caller)
+        choices = _choices(p, self._visibility.completed(x))
         given = (
             p.context.arguments if p.context is not None and p.context.arguments is not None else {}
         )
@@ -352,55 +321,23 @@ class Handlers:
             found = _matching(choices or [], p.argument.value)
         return t.CompleteResult(completion=_completion(found))
 
-    def _choices(self, p: t.CompleteRequestParams, caller: Caller) -> list[str] | None:
-        """The values that the argument's type allows, where it names them. Raises McpError where there is no such argument (`CMP-04`)."""
-        feature: PromptFeature | TemplateFeature | None
-        if isinstance(p.ref, t.PromptReference):
-            feature, what = self._server.prompts.get(p.ref.name), f"prompt: {p.ref.name}"
-        else:
-            feature, what = self._server.templates.get(p.ref.uri), f"resource template: {p.ref.uri}"
-            resource = self._server.resources.get(p.ref.uri) if feature is None else None
-            if resource is not None:
-                check(caller, resource.scopes)
-                return None
-        if feature is None:
-            raise t.McpError(t.INVALID_PARAMS, f"Unknown {what}")
-        check(caller, feature.scopes)
-        if p.argument.name not in feature.strings.names:
-            raise t.McpError(t.INVALID_PARAMS, f"Unknown argument {p.argument.name} of {what}")
-        return feature.strings.choices.get(p.argument.name)
-
     # -- lists, discovery, subscriptions ---------------------------------------------------------------------
 
     async def _list(self, what: str, x: Exchange) -> AnyResult:
-        self._offered("resources" if what == "resource_templates" else what, x)
-        have = held(x.caller) if self._server.scopes else None
-        page = self._catalogue.page(
-            what, x.params.cursor, x.caller.revision, have, apps=has_apps(x.caller)
-        )
-        return RawResult(page)
-
-    def _offered(self, capability: str, x: Exchange) -> None:
-        """A method whose capability is not offered does not exist (`ERR-10`)."""
-        if getattr(self._server.capabilities(), capability) is None:
-            raise t.McpError(
-                t.METHOD_NOT_FOUND,
-                f"Method not found: {x.method} (this server has no {capability})",
-            )
-
-    def _hides(self, uri: str, caller: Caller) -> bool:
-        """Whether a caller may not know of a resource."""
-        return bool(self._server.scopes) and lacks(caller, behind(self._server, uri))
+        self._visibility.require("resources" if what == "resource_templates" else what, x)
+        return RawResult(self.page(what, x.params.cursor, x.caller))
 
     async def discover(self, x: Exchange) -> AnyResult:
         """`server/discover`."""
         server = self._server
         return t.DiscoverResult(
             supported_versions=list(reversed(server.identity.revisions)),
-            capabilities=server.identity.extensions.shown(server.capabilities(), x.caller.revision),
+            capabilities=server.identity.extensions.shown(
+                server.capabilities(x.caller), x.caller.revision
+            ),
             instructions=server.identity.instructions,
             ttl_ms=server.list_ttl_ms,
-            cache_scope="public",
+            cache_scope="private" if self._visibility.has_hook else "public",
         )
 
     async def listen(self, x: Exchange) -> AnyResult:
@@ -416,11 +353,8 @@ class Handlers:
         again = (
             x.caller.era is Era.HANDSHAKE and x.params.notifications.tools_list_changed is True
         )  # the stream of a session
-        wanted = watchable(
-            honoured(x.params.notifications, self._server, x.caller),
-            self._server,
-            x.caller,
-            again=again,
+        wanted = self._visibility.watchable(
+            honoured(x.params.notifications, self._server, x.caller), x.caller, again=again
         )
         if self._listen_keys is None or not self._listen_keys.wanted(x):
             return await self._listen(x, wanted)
@@ -434,7 +368,7 @@ class Handlers:
         acknowledged: Callable[[], None] | None = None,
     ) -> AnyResult:
         """Tell what changes of what is wanted, until the client or the server ends it."""
-        listener = Listener(wanted, self._server.bus)
+        listener = Listener(wanted, self._server.bus, self._visibility.concerns(x.caller))
         stop = self._server.bus.listen(listener.hear)
         self._server.listeners.add(listener)
         try:
@@ -453,9 +387,9 @@ class Handlers:
                     t.SubscriptionsListenResult()
                 )  # opened on the peer's behalf, and nobody will ever end it
             async for method, params in listener.notices():
-                if isinstance(params, t.ResourceUpdatedNotificationParams) and self._hides(
-                    params.uri, x.caller
-                ):
+                if isinstance(
+                    params, t.ResourceUpdatedNotificationParams
+                ) and self._visibility.hides(params.uri, x.caller):
                     continue  # a part of what is watched may ask for more than the whole
                 x.notify(method, params)
                 await x.drain()
@@ -472,7 +406,7 @@ def _since(meta: Raw) -> str:
 
 def honoured(wanted: t.SubscriptionFilter, server: Server, caller: Caller) -> t.SubscriptionFilter:
     """The part of a filter that the server can serve (`LSN-03`): of lists those it offers, of URIs those that exist."""
-    capabilities = server.capabilities()
+    capabilities = server.capabilities(caller)
     resources = capabilities.resources
     uris = wanted.resource_subscriptions if resources is not None and resources.subscribe else None
     return t.SubscriptionFilter(
@@ -546,6 +480,22 @@ def _leaves(group: BaseExceptionGroup[Any]) -> list[BaseException]:
         for e in group.exceptions
         for leaf in (_leaves(e) if isinstance(e, BaseExceptionGroup) else [e])
     ]
+
+
+def _choices(
+    p: t.CompleteRequestParams, feature: PromptFeature | TemplateFeature | None
+) -> list[str] | None:
+    """The values that the argument's type allows, where it names them. Raises McpError where there is no such argument (`CMP-04`)."""
+    if feature is None:
+        return None
+    if p.argument.name not in feature.strings.names:
+        what = (
+            f"prompt: {p.ref.name}"
+            if isinstance(p.ref, t.PromptReference)
+            else f"resource template: {p.ref.uri}"
+        )
+        raise t.McpError(t.INVALID_PARAMS, f"Unknown argument {p.argument.name} of {what}")
+    return feature.strings.choices.get(p.argument.name)
 
 
 def _matching(choices: list[str], typed: str) -> list[str]:

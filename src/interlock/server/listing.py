@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 
 from .. import types as t
-from ..exchange import Caller
-from ..types.apps import APP_MIME_TYPE, UI_EXTENSION
 from ..wire.codec import encode
-from .features import ToolFeature
+from .features import Shelf
 from .scopes import NONE
+from .visibility import Audience
 
 if TYPE_CHECKING:
     from .app import Server
@@ -25,78 +24,81 @@ _RESULTS: dict[str, Callable[..., t.PaginatedResult]] = {
     "resources": t.ListResourcesResult,
     "resource_templates": t.ListResourceTemplatesResult,
 }
-# What is listed, the cursor, the revision, the scopes that count, and whether the client has apps.
-_PartKey = tuple[str, str | None, str, frozenset[str] | None, bool]
-_MOST_KEPT = 256
-_MOST_PARTIAL = 128
+_MOST_KEPT = 1024  # pages
+_MOST_BYTES = 32 * 1024 * 1024
+
+# What is listed, the cursor, the revision, the name of the audience, the scopes that count, and whether apps are shown.
+_Place = tuple[str, str | None, str, bytes, frozenset[str], bool]
+
+
+class Pages:
+    """Pages that are kept, the latest used last; bounded in number and in bytes."""
+
+    def __init__(self) -> None:
+        self._kept: dict[_Place, bytes] = {}
+        self.bytes = 0
+
+    def get(self, place: _Place) -> bytes | None:
+        """A page, where it is kept."""
+        body = self._kept.pop(place, None)
+        if body is not None:
+            self._kept[place] = body
+        return body
+
+    def put(self, place: _Place, body: bytes) -> None:
+        """Keep a page; those that nobody asked for longest make room."""
+        self._kept[place] = body
+        self.bytes += len(body)
+        while len(self._kept) > _MOST_KEPT or self.bytes > _MOST_BYTES:
+            self.bytes -= len(self._kept.pop(next(iter(self._kept))))
+
+    def __len__(self) -> int:
+        return len(self._kept)
 
 
 class Catalogue:
     """The lists of one server."""
 
     def __init__(self, server: Server) -> None:
-        self._server = server
-        self._offered: dict[str, tuple[Any, Callable[..., t.PaginatedResult], int]] = {}
+        self._server, self._visibility = server, server.visibility
+        self._offered: dict[str, tuple[Callable[..., t.PaginatedResult], int]] = {}
         self.clear()
 
     def offer(
-        self, what: str, shelf: Any, result: Callable[..., t.PaginatedResult], page_size: int
+        self, what: str, shelf: Shelf[Any], result: Callable[..., t.PaginatedResult], page_size: int
     ) -> None:
         """Add a list of an extension: its features, the type of a page, and how many one page holds."""
-        self._offered[what] = (shelf, result, page_size)
+        self._visibility.add_list(what, shelf)
+        self._offered[what] = (result, page_size)
 
     def page(
-        self,
-        what: str,
-        cursor: str | None,
-        revision: str,
-        have: frozenset[str] | None = None,
-        *,
-        apps: bool = True,
+        self, what: str, cursor: str | None, revision: str, audience: Audience | None = None
     ) -> bytes:
-        """One page, encoded for a revision, of what may be seen by whoever has the scopes `have`; None stands for everything.
+        """One page, encoded for a revision, of what an audience sees; None stands for everything.
 
-        Without `apps`, tools that are only for apps are left out (`APP-02`).
         Raises McpError (-32602) for a cursor that is not ours (`PAG-05`).
         """
-        partial = self._partial  # before it is looked what is asked for: else a page of yesterday could be kept for tomorrow
-        asked = self._asked(what) if have is not None else NONE
-        apps = apps or not self._some_for_apps_only(what)
-        if asked or not apps:
-            seen = have & asked if have is not None else None
-            return self._part(partial, (what, cursor, revision, seen, apps))
-        key, kept = (what, cursor, revision), self._kept
-        body = kept.get(key)
+        # Before it is looked what there is: a page made of what has changed meanwhile must not be kept.
+        pages = self._pages
+        asked = self._asked(what)
+        name, have, apps = b"", asked, True
+        if audience is not None:
+            name = audience.name
+            have = asked if audience.scopes is None else audience.scopes & asked
+            apps = audience.apps or what != "tools"
+            if not name and have == asked and apps:
+                audience = None
+        place = (what, cursor, revision, name, have, apps)
+        body = pages.get(place)
         if body is None:
-            body = encode(self._page(what, cursor), revision)
-            if len(kept) >= _MOST_KEPT:
-                kept.clear()
-            kept[key] = (
-                body  # in vain where a thread has changed something meanwhile: then `kept` is thrown away already
-            )
+            body = encode(self._page(what, cursor, audience), revision)
+            pages.put(place, body)
         return body
 
     def clear(self) -> None:
         """Something changed."""
-        self._kept: dict[tuple[str, str | None, str], bytes] = {}
-        self._partial: dict[_PartKey, bytes] = {}
+        self._pages = Pages()
         self._scopes: dict[str, frozenset[str]] = {}
-        self._for_apps_only: bool | None = None
-
-    def _part(
-        self,
-        kept: dict[_PartKey, bytes],
-        key: _PartKey,
-    ) -> bytes:
-        """One page of what some may see: kept for all of whom the same is true, the latest of these first."""
-        body = kept.pop(key, None)
-        if body is None:
-            what, cursor, revision, seen, apps = key
-            body = encode(self._page(what, cursor, seen, apps), revision)
-            while len(kept) >= _MOST_PARTIAL:
-                del kept[next(iter(kept))]
-        kept[key] = body
-        return body
 
     def _asked(self, what: str) -> frozenset[str]:
         """All the scopes that a list's features ask for."""
@@ -104,70 +106,34 @@ class Catalogue:
         asked = known.get(what)
         if asked is None:
             asked = known[what] = NONE.union(
-                *(feature.scopes for feature in self._shelf(what).all())
+                *(feature.scopes for feature in self._visibility.shelf(what).all())
             )
         return asked
 
-    def _some_for_apps_only(self, what: str) -> bool:
-        """Whether a list has tools that clients without apps do not see."""
-        if what != "tools":
-            return False
-        known = self._for_apps_only
-        if known is None:
-            known = any(for_apps_only(tool) for tool in self._server.tools.all())
-            self._for_apps_only = known
-        return known
-
-    def _shelf(self, what: str) -> Any:
-        if what in self._offered:
-            return self._offered[what][0]
-        server = self._server
-        return {
-            "tools": server.tools,
-            "prompts": server.prompts,
-            "resources": server.resources,
-            "resource_templates": server.templates,
-        }[what]
-
-    def _page(
-        self,
-        what: str,
-        cursor: str | None,
-        seen: frozenset[str] | None = None,
-        apps: bool = True,
-    ) -> t.PaginatedResult:
-        server = self._server
-        found = self._shelf(what).after(_place(cursor))
-        if seen is not None:
-            found = [(place, feature) for place, feature in found if feature.scopes <= seen]
-        if not apps:
-            found = [(place, feature) for place, feature in found if not for_apps_only(feature)]
-        _, kind, page_size = self._offered.get(what) or (None, _RESULTS[what], server.page_size)
+    def _page(self, what: str, cursor: str | None, audience: Audience | None) -> t.PaginatedResult:
+        server, visibility = self._server, self._visibility
+        shelf = visibility.shelf(what)
+        found = shelf.after(_place(cursor))
+        if audience is not None:
+            found = [
+                (place, feature)
+                for place, feature in found
+                if visibility.lists(shelf, feature, audience)
+            ]
+        kind, page_size = self._offered.get(what) or (_RESULTS[what], server.page_size)
         page = found[:page_size]
+        # What depends on who asks is for nobody else.
+        is_private = (
+            visibility.has_hook
+            or bool(self._asked(what))
+            or (what == "tools" and visibility.has_tools_for_apps)
+        )
         return kind(
             **{what: [feature.listing for _, feature in page]},
             next_cursor=_cursor(page[-1][0]) if len(page) < len(found) else None,
             ttl_ms=server.list_ttl_ms,
-            cache_scope="private"
-            if self._asked(what) or self._some_for_apps_only(what)
-            else "public",  # what depends on who asks is nobody else's
+            cache_scope="private" if is_private else "public",
         )
-
-
-def for_apps_only(tool: ToolFeature) -> bool:
-    """Whether a tool is for its app and not for models (`_meta.ui.visibility` without "model")."""
-    ui = (tool.listing.meta or {}).get("ui")
-    visibility = ui.get("visibility") if isinstance(ui, dict) else None
-    return isinstance(visibility, list) and "model" not in visibility
-
-
-def has_apps(caller: Caller) -> bool:
-    """Whether a client declared that it shows apps (`APP-01`)."""
-    declared = (caller.capabilities.extensions or {}).get(UI_EXTENSION)
-    if not isinstance(declared, dict):
-        return False
-    kinds = declared.get("mimeTypes")
-    return not isinstance(kinds, list) or APP_MIME_TYPE in kinds
 
 
 def _cursor(place: int) -> str:

@@ -6,16 +6,12 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from .. import types as t
 from ..exchange import AnyResult, Caller, Exchange, Handler
 from ..logs import limited
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
-
-    from .app import Server
 
 log = limited("interlock.server")
 
@@ -77,45 +73,21 @@ def forbidden(scopes: frozenset[str], caller: Caller) -> t.Forbidden:
     )
 
 
+def as_stranger(c: Caller) -> Caller:
+    """A caller that came over a network: without a principal it is not the person at the machine."""
+    if c.principal is not None:
+        return c
+    return Caller(
+        c.revision, c.capabilities, c.info, c.log_level, None, c.session, True, c.trace
+    )  # `replace` costs three times as much
+
+
 def by_strangers(handler: Handler) -> Handler:
     """A handler for a network, where a request that nobody in particular makes is not that of the person at the machine."""
 
     def handle(x: Exchange) -> Awaitable[AnyResult]:
-        c = x.caller
-        if c.principal is None:
-            x.caller = Caller(
-                c.revision, c.capabilities, c.info, c.log_level, None, c.session, True, c.trace
-            )  # `replace` costs three times as much
+        if x.caller.principal is None:
+            x.caller = as_stranger(x.caller)
         return handler(x)
 
     return handle
-
-
-def behind(server: Server, uri: str) -> frozenset[str]:
-    """The scopes of the resource, or of the template, that is read for a URI."""
-    resource = server.resources.get(uri)
-    if resource is not None:
-        return resource.scopes
-    for template in server.templates_by_specificity():
-        found = template.template.match(uri)
-        if found is not None and template.strings.required <= found.keys():
-            return template.scopes
-    return NONE
-
-
-def watchable(
-    wanted: t.SubscriptionFilter, server: Server, caller: Caller, *, again: bool
-) -> t.SubscriptionFilter:
-    """A filter whose resources a caller may all read. Raises Forbidden.
-
-    With `again` it is for what a session subscribed to before, with other scopes perhaps: what may not be heard any more is left out.
-    """
-    uris = wanted.resource_subscriptions
-    if not uris or not server.scopes:
-        return wanted
-    hidden = {uri: scopes for uri in uris if lacks(caller, scopes := behind(server, uri))}
-    if not hidden:
-        return wanted
-    if again:
-        return replace(wanted, resource_subscriptions=[uri for uri in uris if uri not in hidden])
-    raise forbidden(NONE.union(*hidden.values()), caller)

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from .. import types as t
-from ..exchange import AnyResult, Exchange, RawResult
+from ..exchange import AnyResult, Caller, Exchange, RawResult
 from ..extension import Extension
 from ..skills.declaration import SKILLS
 from ..skills.entries import (
@@ -87,7 +87,9 @@ class Skills:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._publications: dict[str, _Publication] = {}
-        self.shelf: Shelf[SkillFeature] = Shelf("skill", server.handlers.forget_lists)
+        self.shelf: Shelf[SkillFeature] = Shelf(
+            "skill", lambda name: server.handlers.forget_lists()
+        )
         self._tree: dict[str, dict[str, _Child]] | None = None
         most = min(server.page_size, MOST_SKILLS_A_PAGE)
         server.handlers.offer_list(_LIST, self.shelf, SkillsResult, most)
@@ -264,32 +266,33 @@ class Skills:
 
     async def list(self, x: Exchange) -> AnyResult:
         """`skills/list`: one page of entries, from bytes that are kept until a skill comes or goes."""
-        have = held(x.caller) if self._server.scopes else None
-        return RawResult(self._server.handlers.page(_LIST, x.params.cursor, x.caller, have))
+        return RawResult(self._server.handlers.page(_LIST, x.params.cursor, x.caller))
 
     async def get(self, x: Exchange) -> AnyResult:
         """`skills/get`: the entry for one skill."""
         skill = self.shelf.get(x.params.uri)
-        if skill is None:
+        if skill is None or not self._server.visibility.shows(self.shelf, skill, x.caller):
             raise t.McpError(t.INVALID_PARAMS, f"No skill is served at {x.params.uri}")
         check(x.caller, skill.scopes)
         return GetSkillResult(
             skill=skill.listing,
             ttl_ms=self._ttl,
-            cache_scope="private" if skill.scopes else "public",
+            cache_scope="private" if skill.scopes or self._server.visibility.has_hook else "public",
         )
 
     async def read_directory(self, x: Exchange) -> AnyResult:
         """`resources/directory/read`: the direct children of a directory."""
         uri: str = x.params.uri
-        generated = self._generated_around(uri)
+        generated = self._generated_around(uri, x.caller)
         if generated is not None:
             check(x.caller, generated.scopes)
             children = await self._generated_children(generated, uri, x)
         else:
-            children = self._children(uri, held(x.caller))
+            children = self._children(uri, x.caller)
         if children is None:
-            is_file = self._server.resources.get(uri) is not None
+            resources = self._server.resources
+            file = resources.get(uri)
+            is_file = file is not None and self._server.visibility.shows(resources, file, x.caller)
             what = "is not a directory resource" if is_file else "does not exist"
             raise t.McpError(t.INVALID_PARAMS, f"{uri} {what}")
         start = _place(x.params.cursor)
@@ -299,11 +302,15 @@ class Skills:
             resources=page, next_cursor=_cursor(end) if end < len(children) else None
         )
 
-    def _children(self, uri: str, have: frozenset[str] | None) -> Any:
+    def _children(self, uri: str, caller: Caller) -> Any:
         """The children that may be seen, in the order of their URIs; None where there is no such directory."""
-        if self._tree is None:
-            self._tree = _tree_of(self._publications.values())
-        found = self._tree.get(uri)
+        have = held(caller)
+        if self._server.visibility.has_hook:
+            found = self._shown_tree(caller).get(uri)
+        else:
+            if self._tree is None:
+                self._tree = _tree_of(self._publications.values())
+            found = self._tree.get(uri)
         if found is None:
             return None
         seen = [
@@ -313,10 +320,27 @@ class Skills:
         ]
         return None if found and not seen else seen
 
-    def _generated_around(self, uri: str) -> SkillFeature | None:
+    def _shown_tree(self, caller: Caller) -> dict[str, dict[str, _Child]]:
+        """The directories in which there is a file that the visibility hook shows to a caller."""
+        server = self._server
+        return _tree_of(
+            _Publication(
+                [],
+                [
+                    resource
+                    for resource in publication.resources
+                    if server.visibility.shows(server.resources, resource, caller)
+                ],
+                [],
+                {},
+            )
+            for publication in self._publications.values()
+        )
+
+    def _generated_around(self, uri: str, caller: Caller) -> SkillFeature | None:
         for skill in self.shelf.all():
             if skill.call is not None and f"{uri}/".startswith(f"{skill.listing.root}/"):
-                return skill
+                return skill if self._server.visibility.shows(self.shelf, skill, caller) else None
         return None
 
     async def _generated_children(self, skill: SkillFeature, uri: str, x: Exchange) -> Any:

@@ -20,7 +20,7 @@ from ..transport.authorized import Guarding, Learning
 from ..transport.limits import Limits
 from .changes import BoardBus, MemoryBus
 from .running import keep_freed_memory
-from .scopes import by_strangers
+from .scopes import as_stranger, by_strangers
 
 if TYPE_CHECKING:
     from .app import Server
@@ -79,7 +79,7 @@ def http_app(
     )
     return HttpApp(
         by_strangers(server.handler),
-        server.identity,
+        server.identity.seen_by(as_stranger),
         store=kept,
         enter=server.enter,
         leave=server.leave,
