@@ -27,6 +27,7 @@ UNRESOLVED = {
     "Client": "a Watch and its Client hold each other",
     "Issuer": "an Upstream and its Issuer hold each other",
     "Skills": "few servers have skills",
+    "FallbackModel": "few servers ask models",
     "HttpApp": "the HTTP endpoint is only loaded by servers on the web",
     "Csp": "apps are only loaded by servers that have them",
     "jsonschema_rs": "it is loaded when the first schema is compiled",

@@ -50,6 +50,7 @@ from .workers import DEFAULT_THREADS
 if TYPE_CHECKING:
     from ..transport.asgi import HttpApp
     from .apps import App, Csp
+    from .sampling import FallbackModel
     from .skills import Skills
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -80,6 +81,9 @@ class Server:
             need the same; unset, the variable INTERLOCK_STATE_KEY (hexadecimal) is used, else a key of this process. Servers of
             another name do not open each other's state, whatever their keys.
         session_state_bytes: how much `ctx.session_state` may hold for one session, as JSON.
+        fallback_model: an async function from `CreateMessageRequestParams` to `CreateMessageResult`
+            or text. It answers `ctx.sample` for clients that have no model.
+        prefer_fallback_model: whether it answers for all other clients too.
         bus: carries change notices; one of this process unless it is told otherwise.
         lenient: whether tools read arguments that come as strings ("5" for 5, "true" for true, "[1]" for [1]) as what their
             schema has in that place; a tool may say otherwise.
@@ -110,6 +114,8 @@ class Server:
         asking_seconds: float = 900.0,
         state_keys: Sequence[bytes] = (),
         session_state_bytes: int = DEFAULT_STATE_BYTES,
+        fallback_model: FallbackModel | None = None,
+        prefer_fallback_model: bool = False,
         bus: ChangeBus | None = None,
         lenient: bool = True,
     ) -> None:
@@ -140,6 +146,8 @@ class Server:
         self.page_size, self.list_ttl_ms, self.threads = page_size, list_ttl_ms, threads
         self.timeout, self.calls_per_peer = timeout, calls_per_peer
         self.lenient = lenient
+        self.fallback_model = fallback_model
+        self.prefer_fallback_model = prefer_fallback_model
         self.session_state_bytes = session_state_bytes
         self.extensions = tuple(extensions)
         self.tools: Shelf[ToolFeature] = Shelf("tool", lambda name: self._changed("tools", name))

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from typing import _SpecialForm  # what a checker takes Literal[...] and the like for
 
     from .app import Server
+    from .sampling import FallbackModel, Sampler
 
     State = TypeVar("State", default=Any)  # a plain `Context` is one whose state may be anything
 else:
@@ -112,6 +113,7 @@ class Context(Generic[State]):
         self._pauses: Callable[[bool], None] | None = None
         self._waits: list[asyncio.Task[Any]] = []
         self._is_declared = True
+        self._sampler: Sampler | None = None
         self.server = server
         self.cancelled = (
             False  # for plain functions to look at: nobody waits for the answer any more
@@ -301,6 +303,7 @@ class Context(Generic[State]):
             and (answer.content or {}).get("confirm") is True
         )
 
+    @overload
     @deprecated(
         "Sampling is deprecated since 2026-07-28 (SEP-2577) and may be removed from revisions of 2027-07-28"
         " and later: call the API of a model provider."
@@ -309,6 +312,7 @@ class Context(Generic[State]):
         self,
         messages: str | Sequence[str | t.SamplingMessage],
         *,
+        result_type: None = None,
         max_tokens: int = 1024,
         system: str | None = None,
         temperature: float | None = None,
@@ -318,13 +322,112 @@ class Context(Generic[State]):
         tools: Sequence[t.Tool] | None = None,
         tool_choice: t.ToolChoice | None = None,
         metadata: dict[str, Any] | None = None,
+        fallback_model: FallbackModel | None = None,
+        prefer_fallback_model: bool | None = None,
         key: str | None = None,
-    ) -> t.CreateMessageResult:
-        """Ask the client's model; strings are messages of the user. `max_tokens` is the most it may say.
+    ) -> t.CreateMessageResult: ...
 
-        With `tools` the answer may hold tool uses, which are the caller's to carry out. `include_context` is a wish, which is left
-        out where the client does not take it (`SAM-17`; deprecated since 2025-11-25). Raises Declined where the person refused,
-        Unanswerable where the client has no model to ask (2026-07-28, "Sampling").
+    @overload
+    @deprecated(
+        "Sampling is deprecated since 2026-07-28 (SEP-2577) and may be removed from revisions of 2027-07-28"
+        " and later: call the API of a model provider."
+    )
+    async def sample(
+        self,
+        messages: str | Sequence[str | t.SamplingMessage],
+        *,
+        result_type: type[T],
+        retries: int = 2,
+        max_tokens: int = 1024,
+        system: str | None = None,
+        temperature: float | None = None,
+        stop: Sequence[str] | None = None,
+        preferences: t.ModelPreferences | None = None,
+        include_context: Literal["none", "thisServer", "allServers"] | None = None,
+        metadata: dict[str, Any] | None = None,
+        fallback_model: FallbackModel | None = None,
+        prefer_fallback_model: bool | None = None,
+        key: str | None = None,
+    ) -> T: ...
+
+    @overload
+    @deprecated(
+        "Sampling is deprecated since 2026-07-28 (SEP-2577) and may be removed from revisions of 2027-07-28"
+        " and later: call the API of a model provider."
+    )
+    async def sample(
+        self,
+        messages: str | Sequence[str | t.SamplingMessage],
+        *,
+        result_type: Mapping[str, Any] | UnionType | _SpecialForm,
+        retries: int = 2,
+        max_tokens: int = 1024,
+        system: str | None = None,
+        temperature: float | None = None,
+        stop: Sequence[str] | None = None,
+        preferences: t.ModelPreferences | None = None,
+        include_context: Literal["none", "thisServer", "allServers"] | None = None,
+        metadata: dict[str, Any] | None = None,
+        fallback_model: FallbackModel | None = None,
+        prefer_fallback_model: bool | None = None,
+        key: str | None = None,
+    ) -> Any: ...
+
+    @deprecated(
+        "Sampling is deprecated since 2026-07-28 (SEP-2577) and may be removed from revisions of 2027-07-28"
+        " and later: call the API of a model provider."
+    )
+    async def sample(
+        self,
+        messages: str | Sequence[str | t.SamplingMessage],
+        *,
+        result_type: Any = None,
+        retries: int = 2,
+        max_tokens: int = 1024,
+        system: str | None = None,
+        temperature: float | None = None,
+        stop: Sequence[str] | None = None,
+        preferences: t.ModelPreferences | None = None,
+        include_context: Literal["none", "thisServer", "allServers"] | None = None,
+        tools: Sequence[t.Tool] | None = None,
+        tool_choice: t.ToolChoice | None = None,
+        metadata: dict[str, Any] | None = None,
+        fallback_model: FallbackModel | None = None,
+        prefer_fallback_model: bool | None = None,
+        key: str | None = None,
+    ) -> Any:
+        """Ask the client's model (2026-07-28, "Sampling").
+
+        Args:
+            messages: What it is asked; strings are messages of the user.
+            result_type: What its answer is to be: `str` for its text, a type that a tool could take
+                as an argument, or a JSON Schema. Without it the whole CreateMessageResult is
+                returned.
+            retries: How often a model is told that its answer is not of the type, and asked again.
+            max_tokens: The most it may say in one answer.
+            system: The system prompt.
+            temperature: How much chance decides.
+            stop: Texts at which it stops.
+            preferences: Which model is wanted.
+            include_context: A wish, which is left out where the client does not take it (`SAM-17`;
+                deprecated since 2025-11-25).
+            tools: What the model may call; its answer may then hold tool uses, which are the
+                caller's to carry out. Not with a `result_type`.
+            tool_choice: Whether it has to call one.
+            metadata: For the client's provider.
+            fallback_model: An async function that answers in place of a client that has no model,
+                or none that takes tools where `tools` are given. Without it the server's is used.
+            prefer_fallback_model: Whether it answers although the client has a model. Without it
+                the server's setting counts.
+            key: The name of the question on the wire.
+
+        Returns:
+            The model's message, or a value of `result_type`.
+
+        Raises:
+            Declined: The person refused. The fallback model is not asked then.
+            Unanswerable: The client has no model to ask, and there is no fallback model.
+            ToolError: The model did not give an answer of the type.
         """
         if include_context not in (None, "none"):
             warn_deprecated(_INCLUDE_CONTEXT, 3)  # past the mark of this method
@@ -348,6 +451,33 @@ class Context(Generic[State]):
             tool_choice=tool_choice,
             metadata=metadata,
         )
+        model = fallback_model or self.server.fallback_model
+        preferred = (
+            self.server.prefer_fallback_model
+            if prefer_fallback_model is None
+            else prefer_fallback_model
+        )
+        lacking = required_capability(t.CreateMessageRequest(params), self.caller.capabilities)
+        fallback = model if preferred or lacking is not None else None
+        if self._sampler is None:
+            from .sampling import Sampler  # late: only for tools that ask a model
+
+            self._sampler = Sampler(self._ask_model, self._exchange.asker.once)
+        if result_type is None:
+            return await self._sampler.ask(params, fallback, key)
+        if tools is not None or tool_choice is not None:
+            raise ValueError("sample takes tools or a result_type: the answer cannot be both")
+        if result_type is str:
+            return (await self._sampler.ask(params, fallback, key)).text
+        sampling = self.caller.capabilities.sampling
+        takes_tools = sampling is not None and sampling.tools is not None
+        return await self._sampler.ask_typed(
+            params, result_type, retries, fallback, key, takes_tools=takes_tools
+        )
+
+    async def _ask_model(
+        self, params: t.CreateMessageRequestParams, key: str | None
+    ) -> t.CreateMessageResult:
         answer = await self._ask(t.CreateMessageRequest(params), key)
         if not isinstance(answer, t.CreateMessageResult):
             raise t.ProtocolError("The client answered a sampling request with something else.")

@@ -11,7 +11,7 @@ from typing import Any, Literal
 from msgspec import Raw, field
 
 from .base import JSONObject, Params, Result, Role, WireType
-from .content import SamplingContent
+from .content import SamplingContent, TextContent
 from .tools import Tool
 
 
@@ -97,6 +97,12 @@ class CreateMessageResult(Result, frozen=True, kw_only=True):
     content: SamplingContent | list[SamplingContent]
     model: str
     stop_reason: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The text of all text blocks, joined by newlines."""
+        blocks = self.content if isinstance(self.content, list) else [self.content]
+        return "\n".join(block.text for block in blocks if isinstance(block, TextContent))
 
 
 class Root(WireType, frozen=True, kw_only=True):
