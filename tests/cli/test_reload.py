@@ -148,6 +148,23 @@ async def test_a_skill_that_is_saved_is_served(reloading: Reloading) -> None:
 
 
 @ERAS
+async def test_the_page_of_an_app_is_watched(reloading: Reloading, revision: str) -> None:
+    """A host that watches the page is told of a save, and reads what was saved."""
+    page = reloading.file.with_name("board.html")
+    page.write_text("<!doctype html><p>one")
+    reloading.write("one", more="app = server.app('board.html', tool=version)\n")
+    uri = "ui://reloaded/board"
+    async with (
+        reloading.client(revision) as client,
+        client.watch(resources=[uri]) as changes,
+    ):
+        assert (await client.read_resource(uri)).contents[0].text == "<!doctype html><p>one"
+        page.write_text("<!doctype html><p>two")
+        assert (await anext(changes)).uri == uri
+        assert (await client.read_resource(uri)).contents[0].text == "<!doctype html><p>two"
+
+
+@ERAS
 async def test_a_mistake_is_told_and_the_next_save_repairs_it(
     reloading: Reloading, revision: str
 ) -> None:
@@ -322,7 +339,7 @@ async def test_no_child_is_left_behind(reloading: Reloading, number: int) -> Non
 async def test_changes_are_seen(
     tmp_path: Path, poll: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """New, changed, replaced and removed Python files and files of skills; nothing else stirs."""
+    """New, changed, replaced and removed Python files, pages and files of skills; nothing else stirs."""
     monkeypatch.setattr(watch, "_PAUSE", 0.02)
     (tmp_path / "refunds" / "templates").mkdir(parents=True)
     (tmp_path / "refunds" / "SKILL.md").write_text("1")
@@ -353,6 +370,8 @@ async def test_changes_are_seen(
             assert await _until_seen(seen, "b.py")
             (tmp_path / "refunds" / "templates" / "letter.txt").write_text("1")
             assert await _until_seen(seen, "letter.txt")
+            (tmp_path / "board.html").write_text("<!doctype html>")
+            assert await _until_seen(seen, "board.html")
     finally:
         seeing.cancel()
         await asyncio.gather(seeing, return_exceptions=True)
@@ -371,7 +390,11 @@ async def _until_seen(seen: asyncio.Queue[set[str]], name: str) -> bool:
     [
         ("a.py", True),
         ("in/ner/a.py", True),
+        ("ui/board.html", True),
+        ("board.HTM", True),
         ("a.pyc", False),
+        ("board.html~", False),
+        ("dist/board.html", False),
         (".a.py", False),
         (".venv/a.py", False),
         ("__pycache__/a.py", False),
@@ -385,7 +408,7 @@ async def _until_seen(seen: asyncio.Queue[set[str]], name: str) -> bool:
     ],
 )
 def test_whose_changes_count(tmp_path: Path, path: str, wanted: bool) -> None:
-    """Python files and skills that somebody writes, below the folder."""
+    """Python files, pages of apps and skills that somebody writes, below the folder."""
     (tmp_path / "skills" / "refunds").mkdir(parents=True)
     (tmp_path / "skills" / "refunds" / "SKILL.md").touch()
     assert watch.is_source(os.path.normpath(tmp_path / path), [tmp_path]) is wanted

@@ -220,8 +220,8 @@ def run(
     A function of that name is called for the server. The file's folder is on sys.path; what stands under
     `if __name__ == "__main__":` is not run. ARGUMENTS are in its sys.argv.
 
-    With --reload the pipe stays open: the server runs as a child, and when a .py file in the file's folder changes, a new child
-    takes over between two calls. The session goes on, subscriptions too, and the client is told that the lists have changed.
+    With --reload the pipe stays open: the server runs as a child, and when a .py or .html file in the file's folder changes, a
+    new child takes over between two calls. The session goes on, subscriptions too, and the client is told that the lists have changed.
     While the file has an error, requests are answered with it; the next save repairs it.
 
     With --dev, and with --reload, a tool that fails says why: type, message and place of the error. Otherwise callers see only a

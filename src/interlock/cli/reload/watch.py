@@ -1,4 +1,4 @@
-"""Seeing that Python files and skills change: told by the system where watchfiles is installed, by looking again and again elsewhere."""
+"""File watcher for Python files, pages of apps and skills: by the system's events where watchfiles is installed, by polling elsewhere."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from pathlib import Path
 from ...skills import SKILL_MD
 
 _NOT_OURS = {"__pycache__", "node_modules", "site-packages", "venv", "build", "dist"}
+_SUFFIXES = (".py", ".html", ".htm")  # Python, and the pages of apps (`Server.app`)
 _PAUSE = 0.4  # seconds between two looks
 
 Snapshot = dict[str, tuple[int, int]]
 
 
 def is_source(path: str, folders: Sequence[Path]) -> bool:
-    """Whether a path is a Python file or a skill's file that somebody writes: nothing hidden, installed or built."""
+    """Whether a path is a Python file, a page or a skill's file that somebody writes: nothing hidden, installed or built."""
     for folder in folders:
         if Path(path).is_relative_to(folder):
             parts = Path(path).relative_to(folder).parts
             if any(part.startswith(".") or part in _NOT_OURS for part in parts):
                 return False
-            return path.endswith(".py") or _is_of_a_skill(Path(path), folder)
+            return path.lower().endswith(_SUFFIXES) or _is_of_a_skill(Path(path), folder)
     return False
 
 
@@ -73,7 +74,7 @@ async def _looking(folders: Sequence[Path]) -> AsyncIterator[set[str]]:
 
 
 def look(folders: Sequence[Path]) -> Snapshot:
-    """The Python files and skills in folders, with the time and size of each."""
+    """The Python files, pages and skills in folders, with the time and size of each."""
     found: Snapshot = {}
     for folder in folders:
         skills: set[str] = set()
@@ -85,7 +86,8 @@ def look(folders: Sequence[Path]) -> Snapshot:
                 skills.add(where)
             for file in files:
                 path = os.path.join(where, file)
-                if (file.endswith(".py") or where in skills) and not file.startswith("."):
+                wanted = file.lower().endswith(_SUFFIXES) or where in skills
+                if wanted and not file.startswith("."):
                     try:
                         status = os.stat(path)
                     except OSError:
