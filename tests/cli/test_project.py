@@ -24,16 +24,21 @@ FILES = [
     "tests/test_server.py",
 ]
 SERVER = "src/hello_world/server.py"
+PAGE = "src/hello_world/greeting.html"
 
 
-def test_a_new_project_runs_and_passes_its_test(interlock: Command, home: Path) -> None:
+APP = pytest.mark.parametrize("app", [False, True], ids=["plain", "app"])
+
+
+@APP
+def test_a_new_project_runs_and_passes_its_test(interlock: Command, home: Path, app: bool) -> None:
     """Its files, its test by pytest, its server by the command, as the words at the end say."""
-    result = interlock("new", "hello-world")
+    result = interlock("new", "hello-world", *(["--app"] if app else []))
     assert result.exit_code == 0
     assert f"cd hello-world\n  interlock call {SERVER} greet name=Ada" in result.stdout
     folder = home / "hello-world"
     found = [p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()]
-    assert sorted(found) == FILES
+    assert sorted(found) == sorted([*FILES, *([PAGE] if app else [])])
     project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
     assert (project["name"], project["dependencies"]) == (
         "hello-world",
@@ -48,16 +53,17 @@ def test_a_new_project_runs_and_passes_its_test(interlock: Command, home: Path) 
         timeout=120,
     )
     assert tested.returncode == 0, tested.stdout
-    assert "2 passed" in tested.stdout
+    assert f"{3 if app else 2} passed" in tested.stdout
     assert interlock("call", folder / SERVER, "greet", "name=Ada").stdout == "Hello, Ada!\n"
     assert (
         interlock("call", "greet", "name=Ada", "loud=true", "--", sys.executable, folder / SERVER)
     ).stdout == "HELLO, ADA!\n"
 
 
-def test_a_new_project_is_clean(interlock: Command, home: Path) -> None:
+@APP
+def test_a_new_project_is_clean(interlock: Command, home: Path, app: bool) -> None:
     """It type-checks strictly and the linter has nothing to say: a good start."""
-    interlock("new", "hello")
+    interlock("new", "hello", *(["--app"] if app else []))
     for command in (
         ["ruff", "check", "."],
         ["ruff", "format", "--check", "."],

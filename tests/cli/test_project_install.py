@@ -46,11 +46,15 @@ def environment(tmp_path: Path) -> Path:
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("app", [False, True], ids=["plain", "app"])
 def test_every_command_of_the_readme_works(
-    interlock: Command, home: Path, wheels: Path, environment: Path
+    interlock: Command, home: Path, wheels: Path, environment: Path, app: bool
 ) -> None:
-    """Installed without an index from our wheel, tested, listed, called, served, and built into a wheel of its own."""
-    assert interlock("new", "hello-world").exit_code == 0
+    """Installed without an index from our wheel, tested, listed, called, served, and built into a wheel of its own.
+
+    The page of its app is in that wheel too.
+    """
+    assert interlock("new", "hello-world", *(["--app"] if app else [])).exit_code == 0
     folder = home / "hello-world"
     env = {
         name: value
@@ -73,7 +77,7 @@ def test_every_command_of_the_readme_works(
         else:
             done.append(_run(["sh", "-c", command], folder, env))
     said = "".join(done)
-    assert "2 passed" in said
+    assert f"{3 if app else 2} passed" in said
     assert "Hello, Ada!" in said
     assert "greet (name: string, loud?: boolean)" in said
     assert "+++" in said  # what --dry-run shows
@@ -84,6 +88,11 @@ def test_every_command_of_the_readme_works(
     _run([*pip, "install", "--no-deps", "--no-index", str(built)], folder, env)
     told = _run(["interlock", "call", "greet", "name=Ada", "--", "hello-world"], home, env)
     assert told == "Hello, Ada!\n"
+    if app:
+        page = _run(
+            ["interlock", "read", "ui://hello-world/greeting", "--", "hello-world"], home, env
+        )
+        assert page.startswith("<!doctype html>")
 
 
 def _commands(readme: Path) -> Iterator[str]:

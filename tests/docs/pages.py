@@ -13,7 +13,10 @@ _FENCE = re.compile(
     r"^(?P<fence>`{3,})(?P<language>\w*)[^\n]*\n(?P<text>.*?)^(?P=fence)[ ]*$",
     re.MULTILINE | re.DOTALL,
 )
-_TITLE = re.compile(r"# ([\w./-]+\.py)\n")
+_TITLES = {
+    "python": re.compile(r"# ([\w./-]+\.py)\n"),
+    "html": re.compile(r"<!-- ([\w./-]+\.html) -->\n"),
+}
 _LINK = re.compile(r"(?<!!)\[[^\]\n]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#{1,6} +(.+?)[ #]*$", re.MULTILINE)
 
@@ -43,7 +46,8 @@ def pages() -> list[Path]:
 def blocks(text: str, name: str) -> Iterator[Block]:
     """The fenced blocks of a page, in order."""
     for found in _FENCE.finditer(text):
-        title = _TITLE.match(found["text"]) if found["language"] == "python" else None
+        pattern = _TITLES.get(found["language"])
+        title = pattern.match(found["text"]) if pattern is not None else None
         line = text.count("\n", 0, found.start()) + 1
         yield Block(found["language"], found["text"], title[1] if title else None, f"{name}:{line}")
 

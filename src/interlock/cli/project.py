@@ -32,7 +32,7 @@ def greet(name: str, loud: bool = False) -> str:
     greeting = f"Hello, {{name}}!"
     return greeting.upper() if loud else greeting
 
-
+{app}
 def main() -> None:
     """Serve over stdio: the command `{command}`."""
     server.run()
@@ -62,6 +62,33 @@ async def test_wrong_arguments_are_an_error_that_the_model_can_read() -> None:
     async with Client(server) as client:
         assert (await client.call_tool("greet", {{}})).is_error
 '''
+
+APP = """
+# Hosts that have apps show each greeting in this page.
+server.app("greeting.html", tool=greet)
+
+"""
+
+APP_PAGE: Final = "src/{package}/greeting.html"
+
+APP_TEST = '''
+
+async def test_the_greeting_has_an_app() -> None:
+    """Hosts that have apps read its page; all others have the text of the greeting."""
+    async with Client(server) as client:
+        (tool,) = await client.list_tools()
+        assert tool.meta is not None
+        (page,) = (await client.read_resource(tool.meta["ui"]["resourceUri"])).contents
+        assert page.mime_type == "text/html;profile=mcp-app"
+'''
+
+APP_README = """
+## Its app
+
+Hosts that have apps (MCP Apps), such as `interlock host`, show each greeting in the page `{page}`, in a frame that can
+reach nothing but this server. All other hosts, and models, read the text of the greeting. `--dev` serves the newest version of the
+page too.
+"""
 
 PYPROJECT = """[build-system]
 requires = ["flit-core>=3.12,<5"]
@@ -123,7 +150,7 @@ http://127.0.0.1:8000/mcp. Installed, it is a command of its own.
     interlock run {file} --dev
     interlock run {file} --http :8000
     {command}
-
+{app_readme}
 ## Build it
 
     pip wheel --no-deps --wheel-dir dist .
@@ -132,7 +159,7 @@ http://127.0.0.1:8000/mcp. Installed, it is a command of its own.
 FILES: Final = {
     "src/{package}/__init__.py": INIT,
     "src/{package}/server.py": SERVER,
-    "tests/test_server.py": TEST,
+    "tests/test_server.py": TEST + "{app_test}",
     "pyproject.toml": PYPROJECT,
     "README.md": README,
     ".gitignore": "__pycache__/\n.venv/\ndist/\n",
@@ -142,13 +169,17 @@ FILES: Final = {
 
 @click.command("new")
 @click.argument("name", type=click.Path(path_type=Path))
-def new(name: Path) -> None:
+@click.option(
+    "--app", is_flag=True, help="With an app: an HTML page that shows the results of its tool."
+)
+def new(name: Path, app: bool) -> None:
     """Start a project in a new folder NAME: a package with a server of a few lines, its test, pyproject.toml and README.
 
     It can be installed, tested and built as it stands. Nothing that is there already is written over.
 
     \b
     interlock new hello
+    interlock new hello --app
     cd hello && pip install -e '.[dev]' && pytest
     """
     title = name.resolve().name
@@ -167,7 +198,13 @@ def new(name: Path) -> None:
         "command": _SEPARATORS.sub("-", title).lower(),
         "version": VERSION,
     }
+    page = APP_PAGE.format(**words)
+    words["app"] = APP if app else ""
+    words["app_test"] = APP_TEST if app else ""
+    words["app_readme"] = APP_README.format(page=page) if app else ""
     files = {path.format(**words): text.format(**words) for path, text in FILES.items()}
+    if app:
+        files[page] = Path(__file__).with_name("new_app.html").read_text(encoding="utf-8")
     if taken := [file for file in files if (name / file).exists()]:
         raise click.UsageError(f"{name} has {', '.join(taken)} already; nothing was written.")
     for file, text in files.items():

@@ -167,7 +167,7 @@ def page_meta(
     domain: str | None,
     prefers_border: bool | None,
 ) -> t.JSONObject | None:
-    """The `_meta` of a page, the same in `resources/list` and in `resources/read` (`APP-15`)."""
+    """The `_meta` of a page, the same in `resources/list` and in `resources/read` (`APP-35`)."""
     ui: t.JSONObject = {}
     if csp is not None:
         ui["csp"] = csp.declared()

@@ -55,7 +55,7 @@ class Audience(Struct, frozen=True):
         name: The key as JSON; empty without a hook.
         key: The key.
         scopes: The scopes that they have; None stands for all.
-        apps: Whether tools that are only for apps are listed to them (`APP-02`).
+        apps: Whether tools that are only for apps are listed to them (`APP-36`).
     """
 
     name: bytes
@@ -442,7 +442,9 @@ def for_apps_only(tool: ToolFeature | Feature) -> bool:
 
 
 def has_apps(caller: Caller) -> bool:
-    """Whether a client declared that it shows apps (`APP-01`)."""
+    """Whether a client declared that it shows apps, in a revision in which tools name them (`APP-02`)."""
+    if not caller.supports("apps"):
+        return False  # it could not tell which tools are not for its model
     declared = (caller.capabilities.extensions or {}).get(UI_EXTENSION)
     if not isinstance(declared, dict):
         return False

@@ -208,6 +208,7 @@ ERRORS: Final[dict[str, dict[str, int]]] = {
 }
 
 Ability = Literal[
+    "apps",
     "argument_errors_as_results",
     "audio",
     "batches",
@@ -229,6 +230,7 @@ Ability = Literal[
 
 ABILITIES: Final[dict[Ability, Span]] = {
     # what a revision can do, by a name, where it is no method, type or field alone
+    "apps": FIELDS[t.Tool, "_meta"],  # where a tool names its page (MCP Apps)
     "argument_errors_as_results": (R4, NEWEST),  # bad arguments of a tool are a result (`TOL-16`)
     "audio": TYPES[t.AudioContent],
     "batches": (R2, R2),  # several messages in one array (`RPC-13`, `RPC-16`)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -91,7 +92,9 @@ async def staged(
     )
     host = Host(made, models=[model, second], log=MemoryLog(), ask_to_start=False, **options)
     ready: asyncio.Future[WebFace] = asyncio.get_running_loop().create_future()
-    async with host:
+    async with contextlib.AsyncExitStack() as ending:
+        ending.push_async_callback(host.aclose)
+        await host.log.open()
         work = asyncio.create_task(
             serve(host, title="Interlock", demo=demo, on_ready=ready.set_result)
         )
@@ -99,6 +102,7 @@ async def staged(
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if work.done():
             await work
+        await host.open()  # as `interlock host` does: servers are told of apps when they start
         stage = Stage(host, ready.result(), made, chromium)
         try:
             yield stage

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
-from interlock import ResourceContents, Server
+from interlock import Csp, ResourceContents, Server
+from interlock.cli.loading import load_server
+from interlock.cli.project import new
 from interlock.host.events import CallEnded, CallProposed, PersonSaid
 from interlock.host.models.scripted import call
 from interlock.host.policy import Policy, Rule
@@ -99,7 +103,12 @@ ALLOWED = Rule(decision="allow", server="lab", tool="*")
 
 @asynccontextmanager
 async def laboratory(
-    chromium: Any, *answers: Any, rule: Rule = ALLOWED, noisy: bool = False, **options: Any
+    chromium: Any,
+    *answers: Any,
+    rule: Rule = ALLOWED,
+    noisy: bool = False,
+    made: Callable[[], Server] = lab,
+    **options: Any,
 ) -> AsyncIterator[tuple[Stage, Any, Any]]:
     """A conversation that shows the app: the stage, the page and the frame of the app. `noisy`: the browser may complain."""
     said = answers or (call("lab__board", text="it"), "Here it is.")
@@ -107,7 +116,7 @@ async def laboratory(
         chromium,
         *said,
         *["Well."] * 5,
-        servers={"lab": lab, "bank": bank},
+        servers={"lab": made, "bank": bank},
         policy=Policy([rule]),
         **options,
     ) as stage:
@@ -193,6 +202,76 @@ async def test_an_app_shows_its_call_and_calls_with_approval(chromium: Any) -> N
         ][-1]
         now = await app_of(page).locator("#dice").get_attribute("aria-label")
         assert f"The dice show {now}." in said.messages[0].content[0].text
+
+
+def started(folder: Path) -> Server:
+    """The server of a project that `interlock new --app` has written."""
+    done = CliRunner().invoke(new, [str(folder / "hello"), "--app"])
+    assert done.exit_code == 0, done.output
+    return load_server(folder / "hello" / "src" / "hello" / "server.py", None)
+
+
+async def test_the_app_of_a_new_project(chromium: Any, tmp_path: Path) -> None:
+    """The page of `server.app` as `interlock new --app` writes it: it shows the greeting, and its button greets again."""
+    async with staged(
+        chromium,
+        call("hello__greet", name="Ada"),
+        "Done.",
+        servers={"hello": lambda: started(tmp_path)},
+        policy=Policy([Rule(decision="allow", server="hello", tool="*")]),
+    ) as stage:
+        page = await stage.page()
+        await say(page, "Greet Ada")
+        await app_of(page).get_by_text("Hello, Ada!", exact=True).wait_for()
+        await app_of(page).get_by_role("button", name="Louder").click()
+        await app_of(page).get_by_text("HELLO, ADA!", exact=True).wait_for()
+        assert (await page.locator(".app-place").bounding_box())["height"] < 300
+        await shot(page, "app-new-project")
+
+
+WISHES: dict[str, Any] = {
+    "csp": Csp(connect=["https://api.example.com"], resource=["https://cdn.example.com"]),
+    "permissions": ("geolocation",),
+}
+
+
+async def test_what_an_author_declares_reaches_the_frame(chromium: Any, tmp_path: Path) -> None:
+    """Origins of `Csp` stand in the policy of the frame and before the person, permissions are asked for; a tool
+    that is for the page alone is not offered to the model, and the page calls it (`APP-08`, `APP-15`, `APP-19`, `APP-35`)."""
+    (tmp_path / "board.html").write_text(LAB, encoding="utf-8")
+
+    def authored() -> Server:
+        server = Server("lab")
+
+        @server.tool
+        async def board(text: str = "") -> str:
+            """Show the board."""
+            return f"shown {text}"
+
+        @server.tool
+        async def refresh() -> str:
+            """Refresh the board."""
+            return "fresh"
+
+        app = server.app(tmp_path / "board.html", tool=board, **WISHES)
+        app.link(refresh, visibility=("app",))
+        return server
+
+    async with laboratory(chromium, noisy=True, made=authored) as (stage, page, frame):
+        await greet(frame)
+        outside = page.frame_locator("iframe.app-window").locator("iframe")
+        assert await outside.get_attribute("sandbox") == "allow-scripts"
+        assert await frame.evaluate("document.featurePolicy.allowsFeature('geolocation')") is False
+        await page.get_by_role("button", name="Allow, and begin again").wait_for()
+        await page.get_by_text("https://api.example.com").first.wait_for()
+        assert (await ask(frame, "tools/call", name="refresh"))["content"][0]["text"] == "fresh"
+        blocked = await frame.evaluate(
+            "new Promise((done) => { document.addEventListener('securitypolicyviolation', (event) => done(event.originalPolicy)); fetch('https://other.example.com').catch(() => {}) })"
+        )
+        assert "connect-src https://api.example.com;" in blocked
+        assert "script-src 'self' 'unsafe-inline' https://cdn.example.com;" in blocked
+        offered = [item.tool.name for item in stage.host.toolbox.items if item.for_model]
+        assert offered == ["board", "transfer"]
 
 
 async def test_the_order_of_things(chromium: Any) -> None:
