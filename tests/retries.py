@@ -139,7 +139,7 @@ class Retries:
             self.caller,
             notify=lambda method, what: self.told.append((number, what)),
         )
-        return await self.rounds.carry(replace(x, **changes), self.body)
+        return await self.rounds.around(self.body)(replace(x, **changes))
 
     async def retry(self, result: Any, *answers: str, **responses: Any) -> AnyResult:
         """Answer the questions of a round, in order or by key, and send the call again."""

@@ -89,8 +89,10 @@ async def test_a_question_by_hand_that_an_older_client_cannot_take_is_never_put(
     """The call fails closed (`LIF-17`, `ELI-03`)."""
     person = Person("a")
     call, asker = older(manual, person, t.ClientCapabilities())
-    with pytest.raises(t.Unanswerable):
-        await call.call(asker=asker)
+    result = await call.call(asker=asker)
+    assert isinstance(result, t.CallToolResult)
+    assert result.is_error
+    assert "no elicitation.form" in result.text
     assert person.heard == []
 
 

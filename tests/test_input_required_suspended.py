@@ -390,11 +390,13 @@ async def test_finished_calls_are_not_kept() -> None:
     kept: list[weakref.ref[ExchangeTransport]] = []
 
     async def quiet(x: Exchange) -> str:
-        kept.append(weakref.ref(x.transport))
         return "done"
 
     for _ in range(5):
-        await Retries(house, quiet).call(transport=Large())
+        large = Large()
+        kept.append(weakref.ref(large))
+        await Retries(house, quiet).call(transport=large)
+        del large
     await turns()
     gc.collect()
     assert [ref() for ref in kept] == [None] * 5

@@ -145,11 +145,18 @@ class Asker(Protocol):
 
 
 class Mute:
-    """The asker of an exchange whose other side cannot be asked anything."""
+    """The asker of an exchange whose other side cannot be asked anything.
+
+    Args:
+        why: Why not, in one sentence.
+    """
+
+    def __init__(self, why: str = "There is nobody to ask on this exchange.") -> None:
+        self.why = why
 
     async def ask(self, request: InputRequest, key: str | None = None) -> InputResponse:
         """Refuse; a question that cannot be put is never taken as answered."""
-        raise Unanswerable("There is nobody to ask on this exchange.", "")
+        raise Unanswerable(self.why, "")
 
     async def once(self, name: str, do: Callable[[], Awaitable[Any]]) -> Any:
         """Do it: without questions nothing runs again."""
@@ -265,6 +272,9 @@ class Exchange(Struct):
         received: The request as a peer sent it; None for one that was made here. A client that forwards the exchange
             under the same revision sends what was not changed as the bytes it came in, and returns a RawResult.
         session: Where the state of the caller's session is kept; None where it has no session.
+        replayed: Whether a handler runs again from the top for a request that it has seen: it asked, and the answers have come
+            to a process that did not keep the call suspended (`suspend=False`, another worker, a restart). Middleware that
+            logs, counts or audits each call once leaves it out then.
     """
 
     method: str
@@ -277,6 +287,7 @@ class Exchange(Struct):
     transport: ExchangeTransport = PLAIN_TRANSPORT
     received: Received | None = None
     session: SessionStorage | None = None
+    replayed: bool = False
 
 
 # The one shape, and what goes around it.

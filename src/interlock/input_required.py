@@ -1,4 +1,4 @@
-"""How a question of the server travels to whoever can answer it: straight, suspended, or by running the tool again."""
+"""How input requests (questions of the server) travel: directly, in an InputRequiredResult of a suspended call, or with a replay."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import asyncio
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any
 
 import msgspec
@@ -14,7 +15,17 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from . import types as t
-from .exchange import AnyResult, Caller, Exchange, Handler, silent
+from .eager import start_task
+from .exchange import (
+    AnyResult,
+    Caller,
+    Exchange,
+    ExchangeTransport,
+    Handler,
+    HttpRequest,
+    Mute,
+    silent,
+)
 from .protocol.journal import Journal
 from .wire.codec import decode
 from .wire.jsonrpc import Malformed
@@ -56,17 +67,50 @@ def required_capability(
     return None
 
 
+def _always(x: Exchange) -> bool:
+    return True
+
+
+def _nothing(*_: object) -> None:
+    """Do nothing."""
+
+
+_UNASKABLE_METHOD = (
+    "{} cannot ask: questions are possible in tools/call, prompts/get, resources/read and in "
+    "methods of extensions whose params are InputResponseParams."
+)
+_MOST_FINISHED = 128  # calls whose last answers are kept for clients that send a retry twice
+
+
+def check_askable(request: t.InputRequest, capabilities: t.ClientCapabilities) -> None:
+    """Raise Unanswerable where a client has not declared that it can be asked this (`MRT-05`)."""
+    lacking = required_capability(request, capabilities)
+    if lacking is not None:
+        raise t.Unanswerable(f"This client cannot be asked: it has no {lacking[0]}.", lacking[0])
+
+
+def _can_be_asked(capabilities: t.ClientCapabilities) -> bool:
+    """Whether there is anything at all that a client can be asked."""
+    return (
+        capabilities.elicitation is not None
+        or capabilities.sampling is not None
+        or capabilities.roots is not None
+    )
+
+
 class Direct:
     """Straight to the peer, which waits on the other end of the connection (handshake era)."""
 
     def __init__(
         self, caller: Caller, put: Callable[[t.InputRequest], Awaitable[t.InputResponse]]
     ) -> None:
-        self._caller, self._put = caller, put
+        self._caller = caller
+        self._put = put
         self._once: dict[str, Any] = {}
 
     async def ask(self, request: t.InputRequest, key: str | None = None) -> t.InputResponse:
         """Ask, and wait for the answer."""
+        check_askable(request, self._caller.capabilities)
         if (
             isinstance(request, t.ElicitRequest)
             and request.params.mode == "url"
@@ -102,18 +146,20 @@ class _Run:
     whole is cancelled (`unwind`): no exception has to find its way from the asking task to the handler's own.
     """
 
-    def __init__(self, journal: Journal) -> None:
-        self.journal = journal
+    def __init__(self, ticket: _Ticket, capabilities: t.ClientCapabilities) -> None:
+        self.journal = Journal(ticket.journal)
+        self.capabilities = capabilities
         self.waiting: dict[str, tuple[t.InputRequest, asyncio.Future[t.InputResponse]]] = {}
         self.asked: dict[str, t.InputRequest] = {}  # the same, and those that were given up
         # An answer that cannot be read: the client's fault, and none of the author's business.
         self.malformed: t.McpError | None = None
-        self.stirred = asyncio.Event()
+        self.on_question: Callable[[], object] = _nothing
         self.over = False  # it is being unwound, or has been
 
     async def ask(self, request: t.InputRequest, key: str | None = None) -> t.InputResponse:
         if self.over:
             raise asyncio.CancelledError
+        check_askable(request, self.capabilities)
         key = self.journal.key(request, key)
         if key in self.journal.entries:
             try:
@@ -123,22 +169,19 @@ class _Run:
         waiting: asyncio.Future[t.InputResponse] = asyncio.get_running_loop().create_future()
         self.waiting[key] = (request, waiting)
         self.asked[key] = request
-        self.stirred.set()
+        self.on_question()
         try:
             return await waiting
         finally:
             # A question that its author has given up is not put again.
             self.waiting.pop(key, None)
 
-    async def unwind(self, task: asyncio.Future[AnyResult]) -> None:
-        """Cancel the task of the run and what it has asked in others; return once it has put things in order."""
+    def unwind(self, task: asyncio.Future[AnyResult]) -> None:
+        """Cancel the task of the run and what it has asked in others."""
         self.over = True
         for _, waiting in list(self.waiting.values()):
             waiting.cancel()
         task.cancel()
-        await asyncio.wait({task})
-        if not task.cancelled():
-            task.exception()  # whatever it raised or returned meanwhile counts for nothing
 
     async def once(self, name: str, do: Callable[[], Awaitable[Any]]) -> Any:
         key = self.journal.once_key(name)
@@ -147,43 +190,74 @@ class _Run:
         return self.journal.entries[key]
 
 
-class _SuspendedCall:
-    """A running handler that outlives the request that began it, and the rounds it has gone through."""
+class _CurrentTransport(ExchangeTransport):
+    """What the transport can do of the request that a suspended call runs for at the moment."""
 
-    def __init__(
-        self, x: Exchange, run: Handler, ticket: _Ticket, *, again: _SuspendedCall | None = None
-    ) -> None:
+    __slots__ = ("_call",)
+
+    def __init__(self, call: _SuspendedCall) -> None:
+        self._call = call
+
+    @property
+    def request(self) -> HttpRequest | None:
+        return self._call.request.transport.request
+
+    @property
+    def mirrored(self) -> Mapping[str, str] | None:
+        return self._call.request.transport.mirrored
+
+    def release(self, retry_ms: int | None = None) -> bool:
+        return self._call.request.transport.release(retry_ms)
+
+    def pause_timeout(self) -> AbstractContextManager[object]:
+        return self._call.request.transport.pause_timeout()
+
+
+class _SuspendedCall:
+    """A running handler that outlives the request that began it, and the rounds it has gone through.
+
+    Middleware may hand on copies of the exchange, so what it sends goes through this object, to
+    the request that the call runs for at the moment.
+    """
+
+    def __init__(self, x: Exchange, ticket: _Ticket, *, again: _SuspendedCall | None) -> None:
         """`again` is one of whom a round was denied, and whose place this one takes."""
         self.name: str = again.name if again is not None else os.urandom(12).hex()
-        self.run = _Run(Journal(ticket.journal))
+        self.run = _Run(ticket, x.caller.capabilities)
+        self.request = x
         self.round: int = again.round if again is not None else 0
         earlier = again.outcomes.items() if again is not None else ()
         self.outcomes: dict[int, asyncio.Future[AnyResult]] = {
             round: outcome for round, outcome in earlier if round != ticket.round
         }
+        self.outcome: asyncio.Future[AnyResult] = asyncio.get_running_loop().create_future()
         self.expiry: asyncio.TimerHandle | None = None
-        self.exchange = replace(x, asker=self.run, params=_plain(x.params, ticket))
-        self.task = asyncio.ensure_future(run(self.exchange))
-        self.task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Future[AnyResult]) -> None:
-        if not task.cancelled():
-            task.exception()  # whether anybody comes back for it is open
-        self.run.stirred.set()
+        self.is_settling = False
+        self.exchange = replace(
+            x,
+            params=_plain(x.params, ticket),
+            notify=self._notify,
+            asker=self.run,
+            drain=self._drain,
+            transport=_CurrentTransport(self),
+            replayed=_is_retry(x),
+        )
+        self.task: asyncio.Future[AnyResult]
 
     def was_denied(self, round: int) -> bool:
         """Whether a round ended because a scope was lacking; the retry is no repetition then, but a second try (2026-07-28, "Step-Up")."""
         outcome = self.outcomes.get(round)
         return (
-            outcome is not None and outcome.done() and isinstance(outcome.exception(), t.Forbidden)
+            outcome is not None
+            and outcome.done()
+            and not outcome.cancelled()
+            and isinstance(outcome.exception(), t.Forbidden)
         )
 
     def hold(self, x: Exchange) -> None:
         """What the handler sends from now on goes the way of this exchange, and what it may do is what this one's token allows."""
-        self.exchange.notify = x.notify
-        self.exchange.drain = x.drain
+        self.request = x
         self.exchange.progress_token = x.progress_token
-        self.exchange.transport = x.transport
         if x.caller.principal is not None:
             self.exchange.caller = replace(self.exchange.caller, principal=x.caller.principal)
 
@@ -200,13 +274,20 @@ class _SuspendedCall:
             if not waiting.done():
                 waiting.set_result(response)
 
+    def _notify(self, method: str, params: Any) -> None:
+        self.request.notify(method, params)
+
+    async def _drain(self) -> None:
+        await self.request.drain()
+
 
 class SuspendedCalls:
-    """Questions in the stateless era: they travel inside results, and the answers come with a retry (MRTR).
+    """Questions of handlers, for every revision: a layer around any handler (`around`).
 
-    With `suspend` a running tool waits where it stands, for `seal.seconds` at the most and up to `most` at once; a ticket that
-    this process does not know (a restart, another worker) makes the tool run again from the top with the journal of answers,
-    as it always does without `suspend`. A state is good at servers of the name `server` only, though others have the same key.
+    In the stateless era questions travel inside results, and the answers come with a retry (MRTR). With `suspend` a running
+    call waits where it stands, for `seal.seconds` at the most and up to `most` at once; a ticket that this process does not
+    know (a restart, another worker) makes the handler run again from the top with the journal of answers, as it always does
+    without `suspend`. A state is good at servers of the name `server` only, though others have the same key.
     """
 
     def __init__(
@@ -219,32 +300,40 @@ class SuspendedCalls:
         wall: Callable[[], float] = time.time,
     ) -> None:
         self.server = server
-        self.seal, self.suspend, self.most = seal, suspend, most
+        self.seal = seal
+        self.suspend = suspend
+        self.most = most
         self.wall = wall
         self._suspended: dict[str, _SuspendedCall] = {}
-        self._done: OrderedDict[str, _SuspendedCall] = OrderedDict()
+        self._finished_calls: OrderedDict[str, _SuspendedCall] = OrderedDict()
 
-    async def carry(self, x: Exchange, run: Handler) -> AnyResult:
-        """Run a handler that may ask, in the way that the caller's era has for it."""
-        if x.caller.era is Era.HANDSHAKE:
-            return await _carry_direct(x, run)
-        ticket = self._open(x)
-        responses: dict[str, Raw] = x.params.input_responses or {}
-        call = self._known(ticket.suspended)
-        if call is not None and not call.was_denied(ticket.round):
-            return await self._resume(call, ticket, responses, x)
-        if call is not None:
-            ticket.journal.update(
-                call.run.journal.entries
-            )  # what was done once is done, though the rest was not allowed
-        ticket.journal.update(
-            {key: _json(raw) for key, raw in responses.items() if key in ticket.pending}
-        )
-        if self.suspend and len(self._suspended) < self.most:
-            if call is not None:
-                return await self._resume(_SuspendedCall(x, run, ticket, again=call), ticket, {}, x)
-            return await self._turn(_SuspendedCall(x, run, ticket), x)
-        return await self._replay(x, run, ticket)
+    def around(
+        self,
+        handler: Handler,
+        *,
+        could_ask: Callable[[Exchange], bool] = _always,
+        check: Callable[[Exchange], object] = _nothing,
+    ) -> Handler:
+        """The handler with this layer around it: its exchanges can ask in every revision.
+
+        Args:
+            handler: What may ask.
+            could_ask: Whether an exchange could ask at all; the others cost nothing.
+            check: Called before a retry resumes a suspended call, for the handler does not see
+                that request; raises McpError where its caller may not do what the call does.
+        """
+
+        def handle(x: Exchange) -> Awaitable[AnyResult]:
+            if isinstance(x.asker, _Run) or not could_ask(x):
+                return handler(x)
+            if x.caller.era is Era.HANDSHAKE:
+                return _ask_directly(x, handler)
+            if not isinstance(x.params, t.InputResponseParams):
+                words = _UNASKABLE_METHOD.format(x.method)
+                return _answered(handler, replace(x, asker=Mute(words)))
+            return self._carry(x, handler, check)
+
+        return handle
 
     async def aclose(self) -> None:
         """Give up every suspended call."""
@@ -258,71 +347,156 @@ class SuspendedCalls:
     def __len__(self) -> int:
         return len(self._suspended)
 
+    def _carry(
+        self, x: Exchange, run: Handler, check: Callable[[Exchange], object]
+    ) -> Awaitable[AnyResult]:
+        """Run or resume a call of the stateless era."""
+        if x.params.request_state is None:
+            return self._begin(x, run, _Ticket())
+        return self._retry(x, run, check)
+
+    async def _retry(
+        self, x: Exchange, run: Handler, check: Callable[[Exchange], object]
+    ) -> AnyResult:
+        ticket = self._open(x)
+        responses: dict[str, Raw] = x.params.input_responses or {}
+        call = self._known(ticket.suspended)
+        if call is not None and not call.was_denied(ticket.round):
+            check(x)
+            return await self._resume(call, ticket, responses, x)
+        if call is not None:
+            ticket.journal.update(
+                call.run.journal.entries
+            )  # what was done once is done, though the rest was not allowed
+        ticket.journal.update(
+            {key: _json(raw) for key, raw in responses.items() if key in ticket.pending}
+        )
+        return await self._begin(x, run, ticket, again=call)
+
+    def _begin(
+        self, x: Exchange, run: Handler, ticket: _Ticket, *, again: _SuspendedCall | None = None
+    ) -> Awaitable[AnyResult]:
+        """Run a handler from the top."""
+        if not _can_be_asked(x.caller.capabilities):
+            return self._run_unasked(x, run, ticket)
+        if not self.suspend or len(self._suspended) >= self.most:
+            return self._replay(x, run, ticket)
+        call = _SuspendedCall(x, ticket, again=again)
+        if again is not None:
+            call.outcomes[ticket.round] = call.outcome
+        outcome = self._open_round(call, x)
+        call.run.on_question = lambda: self._settle_soon(call)
+        call.task = start_task(_answered(run, call.exchange), asyncio.get_running_loop())
+        if call.task.done():
+            self._settle(call)
+        else:
+            call.task.add_done_callback(lambda _: self._settle(call))
+        return outcome
+
+    async def _run_unasked(self, x: Exchange, run: Handler, ticket: _Ticket) -> AnyResult:
+        """A client that has declared nothing to be asked gets no questions: no task has to outlive its request."""
+        asker = _Run(ticket, x.caller.capabilities)
+        params = _plain(x.params, ticket)
+        inner = replace(x, asker=asker, params=params, replayed=_is_retry(x))
+        return self._finished(await _answered(run, inner), x, asker)
+
     # -- suspended ------------------------------------------------------------------------------------
 
     def _known(self, name: str | None) -> _SuspendedCall | None:
-        return None if name is None else self._suspended.get(name) or self._done.get(name)
+        if name is None:
+            return None
+        return self._suspended.get(name) or self._finished_calls.get(name)
 
     async def _resume(
         self, call: _SuspendedCall, ticket: _Ticket, responses: dict[str, Raw], x: Exchange
     ) -> AnyResult:
         earlier = call.outcomes.get(ticket.round)
         if earlier is not None:  # a retry of a retry: it shares the answer, and nothing runs twice
-            return await asyncio.shield(earlier)
+            return await _shared(earlier)
         call.answer(responses)
+        call.outcome = asyncio.get_running_loop().create_future()
+        call.outcomes[ticket.round] = call.outcome
+        outcome = self._open_round(call, x)
+        if call.task.done():
+            self._settle(call)
+        elif call.run.waiting:
+            self._settle_soon(call)  # not all was answered
+        return await outcome
+
+    def _open_round(self, call: _SuspendedCall, x: Exchange) -> asyncio.Future[AnyResult]:
+        """Let it run for a request until it is done or asks; what it sends meanwhile goes to whoever holds the ticket now.
+
+        Returns:
+            The outcome of the round; to cancel it is to cancel the call.
+        """
         if call.expiry is not None:
             call.expiry.cancel()
-        outcome = call.outcomes[ticket.round] = asyncio.get_running_loop().create_future()
-        try:
-            result = await self._turn(call, x)
-        except BaseException as bad:
-            if not outcome.done():
-                outcome.set_exception(
-                    bad
-                    if isinstance(bad, Exception)
-                    else t.McpError(t.INTERNAL_ERROR, "The call was cancelled.")
-                )
-                outcome.exception()  # whether anybody else waits for it is open
-            raise
-        outcome.set_result(result)
-        return result
-
-    async def _turn(self, call: _SuspendedCall, x: Exchange) -> AnyResult:
-        """Let it run until it is done or asks; what it sends meanwhile goes to whoever holds the ticket now."""
         call.hold(x)
-        run = call.run
         self._suspended[call.name] = call
-        try:
-            while True:
-                while not call.task.done() and not run.waiting:
-                    run.stirred.clear()
-                    await run.stirred.wait()
-                await asyncio.sleep(0)  # questions asked together travel together
-                if call.task.done() or run.waiting:
-                    break
-            if run.malformed is not None:
-                await run.unwind(call.task)
-        except asyncio.CancelledError:
-            self._forget(call)
-            call.task.cancel()
-            raise
+        call.outcome.add_done_callback(lambda outcome: self._close_round(call, outcome))
+        return call.outcome
+
+    def _close_round(self, call: _SuspendedCall, outcome: asyncio.Future[AnyResult]) -> None:
+        if not outcome.cancelled():
+            outcome.exception()  # whether anybody still waits for it is open
+            return
+        self._forget(call)
+        call.task.cancel()
+
+    def _settle_soon(self, call: _SuspendedCall) -> None:
+        """In the next turn of the loop, for questions asked together travel together."""
+        if not call.is_settling:
+            call.is_settling = True
+            asyncio.get_running_loop().call_soon(self._settle, call)
+
+    def _settle(self, call: _SuspendedCall) -> None:
+        """Conclude the round where the call is done, or asks something."""
+        call.is_settling = False
+        outcome = call.outcome
+        run = call.run
         if call.task.done():
-            self._forget(call)
-            if call.round:  # there are tickets of it, and with one of them somebody may ask again
-                self._done[call.name] = call
-                while len(self._done) > 128:
-                    self._done.popitem(last=False)
-            if run.malformed is not None:
-                raise run.malformed
-            return self._finished(await call.task, x, run)
-        call.hold(replace(x, notify=silent))
-        call.round += 1
-        call.expiry = asyncio.get_running_loop().call_later(self.seal.seconds, self._expire, call)
-        questions = {key: request for key, (request, _) in run.waiting.items()}
-        return self._questions(questions, run, x, _Ticket(suspended=call.name, round=call.round))
+            self._conclude(call)
+        elif outcome.done() or not run.waiting:
+            return
+        elif run.malformed is not None:
+            run.unwind(call.task)
+        else:
+            call.hold(replace(call.request, notify=silent))
+            call.round += 1
+            call.expiry = asyncio.get_running_loop().call_later(
+                self.seal.seconds, self._expire, call
+            )
+            questions = {key: request for key, (request, _) in run.waiting.items()}
+            ticket = _Ticket(suspended=call.name, round=call.round)
+            outcome.set_result(self._questions(questions, run, call.request, ticket))
+
+    def _conclude(self, call: _SuspendedCall) -> None:
+        """The handler has ended: its outcome is that of the round, if a request holds the call."""
+        task = call.task
+        outcome = call.outcome
+        bad = None if task.cancelled() else task.exception()
+        if outcome.done():
+            return  # between two rounds, or given up; the next retry collects it
+        self._forget(call)
+        if call.round:  # there are tickets of it, and with one of them somebody may ask again
+            self._finished_calls[call.name] = call
+            while len(self._finished_calls) > _MOST_FINISHED:
+                self._finished_calls.popitem(last=False)
+        if call.run.malformed is not None:
+            outcome.set_exception(call.run.malformed)
+        elif task.cancelled():
+            outcome.cancel()
+        elif bad is not None:
+            outcome.set_exception(bad)
+        else:
+            try:
+                outcome.set_result(self._finished(task.result(), call.request, call.run))
+            except t.McpError as refusal:  # a question written by hand that cannot be put
+                outcome.set_exception(refusal)
 
     def _forget(self, call: _SuspendedCall) -> None:
-        self._suspended.pop(call.name, None)
+        if self._suspended.get(call.name) is call:
+            del self._suspended[call.name]
         if call.expiry is not None:
             call.expiry.cancel()
 
@@ -334,16 +508,22 @@ class SuspendedCalls:
 
     async def _replay(self, x: Exchange, run: Handler, ticket: _Ticket) -> AnyResult:
         """Run it up to its first questions; whatever it does while it is unwound from them counts for nothing."""
-        asking = _Run(Journal(ticket.journal))
-        inner = replace(x, asker=asking, params=_plain(x.params, ticket))
-        task = asyncio.ensure_future(run(inner))
-        task.add_done_callback(lambda _: asking.stirred.set())
+        asking = _Run(ticket, x.caller.capabilities)
+        params = _plain(x.params, ticket)
+        inner = replace(x, asker=asking, params=params, replayed=_is_retry(x))
+        stirred = asyncio.Event()
+        asking.on_question = stirred.set
+        task = start_task(_answered(run, inner), asyncio.get_running_loop())
+        task.add_done_callback(lambda _: stirred.set())
         try:
-            await asking.stirred.wait()
+            await stirred.wait()
             await asyncio.sleep(0)  # questions asked together travel together
             questions = {} if task.done() else dict(asking.asked)
             if questions:
-                await asking.unwind(task)
+                asking.unwind(task)
+                await asyncio.wait({task})
+                if not task.cancelled():
+                    task.exception()  # whatever it raised or returned meanwhile counts for nothing
             if asking.malformed is not None:
                 raise asking.malformed
             if questions:
@@ -392,45 +572,75 @@ class SuspendedCalls:
             raise t.McpError(t.INVALID_PARAMS, f"Invalid requestState: {bad}") from None
 
 
-async def _carry_direct(x: Exchange, run: Handler) -> AnyResult:
+async def _ask_directly(x: Exchange, run: Handler) -> AnyResult:
     """The handshake era: questions go straight to the peer; those written by hand are asked on the tool's behalf.
 
     A state and answers that the peer itself put into its request are nothing of ours: the tool never sees them (`MRT-06`).
     """
-    result = await run(
-        replace(x, params=replace(x.params, input_responses=None, request_state=None))
-        if _brings(x)
-        else x
-    )
+    may_ask_by_hand = isinstance(x.params, t.InputResponseParams)
+    if may_ask_by_hand and _is_retry(x):
+        x = replace(x, params=replace(x.params, input_responses=None, request_state=None))
+    result = await _answered(run, x)
     for _ in range(MOST_ROUNDS):
-        if not isinstance(result, t.InputRequiredResult):
+        if not (may_ask_by_hand and isinstance(result, t.InputRequiredResult)):
             return result
         requests = result.input_requests or {}
-        for request in requests.values():
-            lacking = required_capability(request, x.caller.capabilities)
-            if lacking is not None:
-                raise t.Unanswerable(
-                    f"This client cannot be asked: it has no {lacking[0]}.", lacking[0]
-                )
+        try:
+            for request in requests.values():
+                check_askable(request, x.caller.capabilities)
+        except t.Unanswerable as bad:
+            return _unanswered(bad, x)
         answers = await asyncio.gather(*(x.asker.ask(request) for request in requests.values()))
         responses = {
             key: Raw(msgspec.json.encode(answer))
             for key, answer in zip(requests, answers, strict=True)
         }
-        result = await run(
-            replace(
-                x,
-                params=replace(
-                    x.params, input_responses=responses, request_state=result.request_state
-                ),
-            )
-        )
+        params = replace(x.params, input_responses=responses, request_state=result.request_state)
+        result = await _answered(run, replace(x, params=params, replayed=True))
     raise t.McpError(t.INTERNAL_ERROR, f"The tool asked more than {MOST_ROUNDS} times in one call.")
 
 
 def is_unwound(x: Exchange) -> bool:
     """Whether a handler is being cancelled at its question, to run again later: what it raises meanwhile counts for nothing."""
     return isinstance(x.asker, _Run) and x.asker.over
+
+
+async def _answered(run: Handler, x: Exchange) -> AnyResult:
+    """What a handler gives; a question that it could not put is an answer as everywhere."""
+    try:
+        return await run(x)
+    except t.Unanswerable as bad:
+        return _unanswered(bad, x)
+
+
+def _unanswered(bad: t.Unanswerable, x: Exchange) -> AnyResult:
+    """The result of an exchange whose question could not be put. Raises McpError where it is an error."""
+    error = unanswerable(bad, x)
+    if error is not None:
+        raise error from None
+    if x.method == "tools/call":
+        return t.CallToolResult(content=[t.TextContent(str(bad))], is_error=True)
+    raise t.McpError(t.INVALID_REQUEST, str(bad)) from None
+
+
+async def _shared(outcome: asyncio.Future[AnyResult]) -> AnyResult:
+    """The outcome of a round that another request holds."""
+    try:
+        return await asyncio.shield(outcome)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if outcome.cancelled() and task is not None and not task.cancelling():
+            raise t.McpError(t.INTERNAL_ERROR, "The call was cancelled.") from None
+        raise
+
+
+def unanswerable(bad: t.Unanswerable, exchange: Exchange) -> t.McpError | None:
+    """How a question that the client cannot be asked ends the call: an error of its own in the stateless era, else as any ToolError."""
+    if exchange.caller.era is not Era.STATELESS or not bad.capability:
+        return None
+    name, _, mode = bad.capability.partition(".")
+    wanted: dict[str, Any] = {name: {mode: {}} if mode else {}}
+    return missing_capability(bad.capability, msgspec.convert(wanted, t.ClientCapabilities))
 
 
 def missing_capability(name: str, capabilities: t.ClientCapabilities) -> t.McpError:
@@ -450,19 +660,16 @@ def _plain(params: Any, ticket: _Ticket) -> Any:
     )
 
 
-def _brings(x: Exchange) -> bool:
+def _is_retry(x: Exchange) -> bool:
+    """Whether a request brings answers or a state: an earlier round went before it."""
     return x.params.input_responses is not None or x.params.request_state is not None
 
 
 def _binding(x: Exchange, server: str) -> bytes:
     """What a state is bound to: the server, the principal, the method and what was asked of it (`MRT-08`)."""
-    p = x.params
-    arguments = getattr(p, "arguments", None)
-    asked = _decode_json(arguments) if isinstance(arguments, Raw) else arguments
+    asked = replace(x.params, meta=t.NOTHING, input_responses=None, request_state=None)
     principal = x.caller.principal.key if x.caller.principal else None
-    return _encode_sorted(
-        [server, principal, x.method, getattr(p, "name", None) or getattr(p, "uri", None), asked]
-    )
+    return _encode_sorted([server, principal, x.method, _decode_json(msgspec.json.encode(asked))])
 
 
 def _json(raw: Raw) -> Any:

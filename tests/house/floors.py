@@ -28,7 +28,7 @@ FLOORS: dict[int, tuple[str, ...]] = {
     ),
     1: ("wire", "exchange"),
     2: ("protocol",),
-    3: ("input_required", "bell", "extension", "fetch", "skills", "lifespan"),
+    3: ("input_required", "eager", "bell", "extension", "fetch", "skills", "lifespan"),
     4: ("transport", "store"),
     5: ("server", "client", "auth"),
     6: ("tasks",),

@@ -53,6 +53,11 @@ if TYPE_CHECKING:
     from .sampling import FallbackModel
     from .skills import Skills
 
+
+def _always(x: Exchange) -> bool:
+    return True
+
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 K = TypeVar("K")
 
@@ -730,16 +735,27 @@ class Server:
         return explaining(handler)
 
     def _layered(self) -> Handler:
+        handler = self.suspended_calls.around(
+            stack(self.handlers.handle, *self._middleware),
+            could_ask=_always if self._middleware else self.handlers.could_ask,
+            check=self.handlers.check_known if self._middleware else self.visibility.check,
+        )
         concurrency, queue = self._limits
         if concurrency is None:
-            return stack(self.handlers.handle, *self._middleware)
+            return handler
         from .middleware import limited  # late: only for servers that are limited
 
-        return stack(
-            self.handlers.handle,
-            limited(concurrency, queue, f"The server {self.name}"),
-            *self._middleware,
-        )
+        # Outside of suspended calls: one that waits for a person leaves its place to others.
+        return limited(concurrency, queue, f"The server {self.name}")(handler)
+
+    def input_required(self, handler: Handler) -> Handler:
+        """Put the server's layer for questions around a handler of your own, which can then ask through `x.asker`.
+
+        All that goes through `Server.handle` and the server's transports has it already: middleware, extensions and features.
+        A retry that resumes a suspended call of this handler does not reach the handler: check before this layer whether
+        its caller may do what the call does.
+        """
+        return self.suspended_calls.around(handler)
 
     @property
     def handler(self) -> Handler:

@@ -16,9 +16,8 @@ from msgspec import Struct
 from .. import types as t
 from ..deprecation import deprecated, warn_deprecated
 from ..exchange import MUTE, Caller, Exchange, HttpRequest, Principal
-from ..input_required import missing_capability, required_capability
+from ..input_required import required_capability
 from ..types.lifecycle import LOGGING_LEVELS, LoggingLevel
-from ..wire.revisions import Era
 from .forms import form
 from .scopes import check
 from .session_state import SessionState, session_state
@@ -635,12 +634,3 @@ def _accepted(answer: t.InputResponse, message: str) -> t.ElicitResult:
     if answer.action == "cancel":
         raise t.Cancelled(f"The person dismissed the question: {message}")
     return answer
-
-
-def unanswerable(bad: t.Unanswerable, exchange: Exchange) -> t.McpError | None:
-    """How a question that the client cannot be asked ends the call: an error of its own in the stateless era, else as any ToolError."""
-    if exchange.caller.era is not Era.STATELESS or not bad.capability:
-        return None
-    name, _, mode = bad.capability.partition(".")
-    wanted: dict[str, Any] = {name: {mode: {}} if mode else {}}
-    return missing_capability(bad.capability, msgspec.convert(wanted, t.ClientCapabilities))

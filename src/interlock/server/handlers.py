@@ -15,16 +15,16 @@ from msgspec.structs import replace
 from .. import types as t
 from ..exchange import AnyResult, Caller, Exchange, Handler, RawResult
 from ..extension import Extension, ListenKeys, handlers_of
-from ..input_required import is_unwound
+from ..input_required import is_unwound, unanswerable
 from ..logs import limited
 from ..protocol.server import MOST_SUBSCRIPTIONS
 from ..protocol.sessions import SINCE
 from ..types.errors import InterlockError
-from ..wire.revisions import Era, error_code
+from ..wire.revisions import INPUT_REQUIRED_METHODS, Era, error_code
 from .calling import Calling
 from .changes import Listener
 from .content import prompt_result, resource_result
-from .context import RUNNING, RunningCall, unanswerable
+from .context import RUNNING, RunningCall
 from .features import Call, PromptFeature, ResourceFeature, TemplateFeature, ToolFeature
 from .listing import Catalogue
 from .mirrors import check_mirrors
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 log = limited("interlock.server")
 
 MOST_COMPLETIONS = 100
+AnyFeature = ToolFeature | ResourceFeature | TemplateFeature | PromptFeature
 _NOT_OURS = (asyncio.CancelledError, KeyboardInterrupt)
 """What ends a call or the program, and not a tool. SystemExit does not: a tool must not end the server for all others."""
 
@@ -98,6 +99,38 @@ class Handlers:
             self._calling.close()
             self._calling = None
 
+    # -- questions -----------------------------------------------------------------------------------
+
+    def could_ask(self, x: Exchange) -> bool:
+        """Whether carrying out an exchange could ask something: where the feature takes a Context, or belongs to an extension."""
+        if x.method == "tools/call":
+            tool = self._server.tools.get(x.params.name)
+            return tool is not None and tool.call.context is not None
+        if x.method in INPUT_REQUIRED_METHODS:
+            feature = self._feature(x)
+            call = feature.call if feature is not None else None
+            return call is not None and call.context is not None
+        return x.method not in self._by_method
+
+    def check_known(self, x: Exchange) -> None:
+        """Check whether the caller may use the feature that an exchange names, where this server has it; else its middleware may.
+
+        Raises McpError.
+        """
+        if self._feature(x) is not None:
+            self._visibility.check(x)
+
+    def _feature(self, x: Exchange) -> AnyFeature | None:
+        """The feature that an exchange names, whoever may see it."""
+        if x.method == "tools/call":
+            return self._server.tools.get(x.params.name)
+        if x.method == "prompts/get":
+            return self._server.prompts.get(x.params.name)
+        if x.method != "resources/read":
+            return None
+        found = self._visibility.behind(x.params.uri)
+        return found.feature if found is not None else None
+
     # -- tools ---------------------------------------------------------------------------------------
 
     async def call_tool(self, x: Exchange) -> AnyResult:
@@ -114,14 +147,7 @@ class Handlers:
                     t.INVALID_PARAMS, f"Invalid arguments for tool {p.name}: {bad}"
                 ) from None
             return _failed(f"Invalid arguments for tool {p.name}: {bad}")
-        if tool.call.context is None:
-            return await self._run_tool(tool, values, x)
-        try:
-            return await self._server.suspended_calls.carry(
-                x, lambda inner: self._run_tool(tool, dict(values), inner)
-            )
-        except t.Unanswerable as bad:  # a question written by hand
-            return _failed(str(bad))
+        return await self._run_tool(tool, values, x)
 
     async def _run_tool(self, tool: ToolFeature, values: dict[str, Any], x: Exchange) -> AnyResult:
         try:
@@ -191,22 +217,19 @@ class Handlers:
 
     # -- resources -------------------------------------------------------------------------------------
 
-    async def read_resource(self, x: Exchange, *, carried: bool = False) -> AnyResult:
-        """`resources/read`; within a call that is `carried` already, what the resource asks is asked by that call."""
+    async def read_resource(self, x: Exchange) -> AnyResult:
+        """`resources/read`."""
+        return self._by_hand(await self._read_resource(x), x)
+
+    async def _read_resource(self, x: Exchange) -> AnyResult:
         feature, values = self._visibility.resource(x)
         if isinstance(feature, TemplateFeature):
-            return await self._read(
-                feature,
-                feature.call,
-                feature.strings.read(values),
-                feature.listing.mime_type,
-                x,
-                carried,
-            )
+            strings = feature.strings.read(values)
+            return await self._read(feature, feature.call, strings, feature.listing.mime_type, x)
         if feature.content is not None:
             return _kept(t.ReadResourceResult(contents=[feature.content]), feature)
         assert feature.call is not None  # a resource is data or a function
-        return await self._read(feature, feature.call, {}, feature.listing.mime_type, x, carried)
+        return await self._read(feature, feature.call, {}, feature.listing.mime_type, x)
 
     async def read_for(self, uri: str, exchange: Exchange) -> t.ReadResourceResult:
         """Read a resource on behalf of an exchange that runs. Raises McpError."""
@@ -216,7 +239,7 @@ class Handlers:
             params=t.ReadResourceRequestParams(uri=uri),
             progress_token=None,  # the progress of the request is another's to tell
         )
-        result = await self.read_resource(x, carried=True)
+        result = await self._read_resource(x)
         if not isinstance(result, t.ReadResourceResult):
             raise t.McpError(
                 t.INTERNAL_ERROR,
@@ -231,20 +254,15 @@ class Handlers:
         values: dict[str, Any],
         mime_type: str | None,
         x: Exchange,
-        carried: bool,
     ) -> AnyResult:
-        async def run(inner: Exchange) -> AnyResult:
-            value = await self._guarded(
-                f"the resource {x.params.uri}", self._run(call, dict(values), inner), inner
-            )
-            if isinstance(value, t.InputRequiredResult):
-                return value
-            if value is None:
-                code = error_code("resource_not_found", x.caller.revision)
-                raise t.McpError(code, f"Resource not found: {x.params.uri}", {"uri": x.params.uri})
-            return _kept(resource_result(value, x.params.uri, mime_type), feature)
-
-        return await (run(x) if carried else self._carried(call, run, x))
+        uri = x.params.uri
+        value = await self._guarded(f"the resource {uri}", self._run(call, values, x), x)
+        if isinstance(value, t.InputRequiredResult):
+            return value
+        if value is None:
+            code = error_code("resource_not_found", x.caller.revision)
+            raise t.McpError(code, f"Resource not found: {uri}", {"uri": uri})
+        return _kept(resource_result(value, uri, mime_type), feature)
 
     # -- prompts and completion ----------------------------------------------------------------------------
 
@@ -253,34 +271,20 @@ class Handlers:
         p: t.GetPromptRequestParams = x.params
         prompt = self._visibility.prompt(x)
         values = prompt.strings.read(p.arguments or {})
-        call = prompt.call
+        value = await self._guarded(f"the prompt {p.name}", self._run(prompt.call, values, x), x)
+        if isinstance(value, t.InputRequiredResult):
+            return self._by_hand(value, x)
+        return prompt_result(value, prompt.listing.description)
 
-        async def run(inner: Exchange) -> AnyResult:
-            value = await self._guarded(
-                f"the prompt {p.name}", self._run(call, dict(values), inner), inner
+    def _by_hand(self, result: AnyResult, x: Exchange) -> AnyResult:
+        """A result that may be questions written by hand. Raises McpError where their author could not read the answers."""
+        if isinstance(result, t.InputRequiredResult) and not self.could_ask(x):
+            words = (
+                "%s asks for input, but takes no Context, by which alone it could read the answers"
             )
-            return (
-                value
-                if isinstance(value, t.InputRequiredResult)
-                else prompt_result(value, prompt.listing.description)
-            )
-
-        return await self._carried(call, run, x)
-
-    async def _carried(self, call: Call, run: Handler, x: Exchange) -> AnyResult:
-        if call.context is None:
-            result = await run(x)
-            if isinstance(result, t.InputRequiredResult):
-                log.error(
-                    "%s asks for input, but takes no Context, by which alone it could read the answers",
-                    x.method,
-                )
-                raise t.McpError(t.INTERNAL_ERROR, "Internal error")
-            return result
-        try:
-            return await self._server.suspended_calls.carry(x, run)
-        except t.Unanswerable as bad:  # a question written by hand
-            raise t.McpError(t.INVALID_REQUEST, str(bad)) from None
+            log.error(words, x.method)
+            raise t.McpError(t.INTERNAL_ERROR, "Internal error")
+        return result
 
     async def _guarded(self, what: str, running: Awaitable[Any], x: Exchange) -> Any:
         """Outside tools every error is a JSON-RPC error; what nobody foresaw is told to the log only."""

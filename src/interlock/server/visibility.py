@@ -242,7 +242,7 @@ class Visibility:
         """What stands behind the URI that a request names. Raises McpError."""
         self.require("resources", x)
         uri: str = x.params.uri
-        found = self._behind(uri)
+        found = self.behind(uri)
         if found is None or not self._shows_resource(found.feature, x.caller):
             raise t.McpError(
                 error_code("resource_not_found", x.caller.revision),
@@ -270,7 +270,7 @@ class Visibility:
         check(caller, feature.scopes)
         return None if isinstance(feature, ResourceFeature) else feature
 
-    def _behind(self, uri: str) -> Found | None:
+    def behind(self, uri: str) -> Found | None:
         """What is read for a URI. Whatever the caller sees: a feature that is hidden leaves its URIs to no other one."""
         resource = self._offers.resources.get(uri)
         if resource is not None:
@@ -342,7 +342,7 @@ class Visibility:
         resource = offers.resources.get(uri)
         if resource is not None:
             return self._shows_resource(resource, caller)
-        found = self._behind(uri)
+        found = self.behind(uri)
         if found is not None:
             return self._shows_resource(found.feature, caller)
         return any(
@@ -354,7 +354,7 @@ class Visibility:
         """Whether a caller may not hear of a resource."""
         if not self.is_restricted:
             return False
-        found = self._behind(uri)
+        found = self.behind(uri)
         if found is None:
             return False
         return lacks(caller, found.feature.scopes) or not self._shows_resource(
@@ -381,7 +381,7 @@ class Visibility:
         raise forbidden(NONE.union(*lacked.values()), caller)
 
     def _scopes_of(self, uri: str) -> frozenset[str]:
-        found = self._behind(uri)
+        found = self.behind(uri)
         return NONE if found is None else found.feature.scopes
 
     def concerns(self, caller: Caller) -> Callable[[Change], bool] | None:

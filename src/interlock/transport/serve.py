@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from functools import partial
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from .. import types as t
+from ..eager import start_task
 from ..exchange import (
     MUTE,
     PLAIN_TRANSPORT,
@@ -323,7 +323,7 @@ class Serving:
             ):
                 self.refuse(event)
             else:
-                task = _start(self.run(event), self._loop)
+                task = start_task(self.run(event), self._loop)
                 if not task.done():
                     self.running[event.id] = task
         elif type(event) is RequestCancelled:
@@ -351,7 +351,7 @@ class Serving:
             log.warning("%s is dropped: %d are running", event.method, self.most_calls)
             return
         exchange = Exchange(event.method, event.params, caller, transport=self._transport)
-        task = _start(self._run_notified(exchange), self._loop)
+        task = start_task(self._run_notified(exchange), self._loop)
         if not task.done():
             self.notified.add(task)
             task.add_done_callback(self.notified.discard)
@@ -414,23 +414,6 @@ class Serving:
         if not self._flush_is_due and not self._taking:
             self._flush_is_due = True
             self._loop.call_soon(self.flush)
-
-
-if sys.version_info >= (3, 12):
-
-    def _start(
-        work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop
-    ) -> asyncio.Task[None]:
-        """A task that begins at once: a call that never waits is answered in the turn of the loop in which it came."""
-        return asyncio.Task(work, loop=loop, eager_start=True)
-
-else:
-
-    def _start(
-        work: Coroutine[Any, Any, None], loop: asyncio.AbstractEventLoop
-    ) -> asyncio.Task[None]:
-        """A task that begins in the next turn of the loop."""
-        return loop.create_task(work)
 
 
 async def serve(
