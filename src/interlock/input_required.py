@@ -240,7 +240,7 @@ class _SuspendedCall:
             asker=self.run,
             drain=self._drain,
             transport=_CurrentTransport(self),
-            replayed=_is_retry(x),
+            replayed=x.params.request_state is not None,
         )
         self.task: asyncio.Future[AnyResult]
 
@@ -397,7 +397,7 @@ class SuspendedCalls:
         """A client that has declared nothing to be asked gets no questions: no task has to outlive its request."""
         asker = _Run(ticket, x.caller.capabilities)
         params = _plain(x.params, ticket)
-        inner = replace(x, asker=asker, params=params, replayed=_is_retry(x))
+        inner = replace(x, asker=asker, params=params, replayed=x.params.request_state is not None)
         return self._finished(await _answered(run, inner), x, asker)
 
     # -- suspended ------------------------------------------------------------------------------------
@@ -510,7 +510,7 @@ class SuspendedCalls:
         """Run it up to its first questions; whatever it does while it is unwound from them counts for nothing."""
         asking = _Run(ticket, x.caller.capabilities)
         params = _plain(x.params, ticket)
-        inner = replace(x, asker=asking, params=params, replayed=_is_retry(x))
+        inner = replace(x, asker=asking, params=params, replayed=x.params.request_state is not None)
         stirred = asyncio.Event()
         asking.on_question = stirred.set
         task = start_task(_answered(run, inner), asyncio.get_running_loop())
@@ -578,7 +578,7 @@ async def _ask_directly(x: Exchange, run: Handler) -> AnyResult:
     A state and answers that the peer itself put into its request are nothing of ours: the tool never sees them (`MRT-06`).
     """
     may_ask_by_hand = isinstance(x.params, t.InputResponseParams)
-    if may_ask_by_hand and _is_retry(x):
+    if may_ask_by_hand and _brings_answers(x):
         x = replace(x, params=replace(x.params, input_responses=None, request_state=None))
     result = await _answered(run, x)
     for _ in range(MOST_ROUNDS):
@@ -660,8 +660,7 @@ def _plain(params: Any, ticket: _Ticket) -> Any:
     )
 
 
-def _is_retry(x: Exchange) -> bool:
-    """Whether a request brings answers or a state: an earlier round went before it."""
+def _brings_answers(x: Exchange) -> bool:
     return x.params.input_responses is not None or x.params.request_state is not None
 
 

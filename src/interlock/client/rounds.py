@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from .. import types as t
 from ..exchange import AnyResult, Exchange, Handler, Middleware
 from ..wire.codec import encode
-from ..wire.revisions import INPUT_REQUIRED_METHODS, Era
+from ..wire.revisions import INPUT_REQUIRED_METHODS, METHODS, Era
 
 DEFAULT_MOST_ROUNDS = 32
 
@@ -38,7 +38,9 @@ def rounds(most: int = DEFAULT_MOST_ROUNDS, asking: Asking | None = None) -> Mid
 async def _go_on(
     x: Exchange, asked: t.InputRequiredResult, handler: Handler, most: int, asking: Asking
 ) -> AnyResult:
-    if x.method not in INPUT_REQUIRED_METHODS:
+    # An extension says itself which of its methods may be answered with questions: by their params.
+    may_ask = x.method in INPUT_REQUIRED_METHODS or x.method not in METHODS
+    if not may_ask or not isinstance(x.params, t.InputResponseParams):
         raise t.ProtocolError(
             f"The server answered {x.method} with questions, which it must not (`MRT-01`)."
         )

@@ -20,7 +20,7 @@ from ..logs import limited
 from ..protocol.server import MOST_SUBSCRIPTIONS
 from ..protocol.sessions import SINCE
 from ..types.errors import InterlockError
-from ..wire.revisions import INPUT_REQUIRED_METHODS, Era, error_code
+from ..wire.revisions import INPUT_REQUIRED_METHODS, METHODS, Era, error_code
 from .calling import Calling
 from .changes import Listener
 from .content import prompt_result, resource_result
@@ -110,7 +110,7 @@ class Handlers:
             feature = self._feature(x)
             call = feature.call if feature is not None else None
             return call is not None and call.context is not None
-        return x.method not in self._by_method
+        return x.method not in METHODS
 
     def check_known(self, x: Exchange) -> None:
         """Check whether the caller may use the feature that an exchange names, where this server has it; else its middleware may.
@@ -204,14 +204,18 @@ class Handlers:
         outer = RUNNING.set(running)
         try:
             if call.waits and call.context is None and call.gate is None and call.timeout is None:
-                return await call.function(**values)
-            calling = self._calling
-            if (
-                calling is None or calling.loop is not loop
-            ):  # a server may outlive its loop, from test to test
-                self.close()
-                calling = self._calling = Calling(self._server)
-            return await calling.run(call, values, running)
+                value = await call.function(**values)
+            else:
+                calling = self._calling
+                if (
+                    calling is None or calling.loop is not loop
+                ):  # a server may outlive its loop, from test to test
+                    self.close()
+                    calling = self._calling = Calling(self._server)
+                value = await calling.run(call, values, running)
+            if running.context is not None:
+                running.context.check_awaited()
+            return value
         finally:
             RUNNING.reset(outer)
 
