@@ -77,8 +77,8 @@ class Extension:
             `resultType`.
         listens: The type of the value of each key that it adds to the filter of
             `subscriptions/listen`.
-        requires: What it depends on: capabilities of the server or client that it is given to, as
-            "tools" or "resources.subscribe", and ids of other extensions.
+        requires: What it depends on: ids of other extensions, and capabilities such as "tools" or
+            "elicitation.url". Those of servers are required of servers, those of clients of clients.
         lifespan: An async context manager function of the server or client, entered before
             the first message and left after the last one.
         middleware: Put around every exchange of the server or client, the first one outermost.
@@ -170,6 +170,7 @@ class Extension:
         made.requires = (*self.requires, *further)
         made.lifespan = lifespan or self.lifespan
         made.middleware = (*self.middleware, *middleware)
+        _check(made)
         return made
 
     def settings_in(
@@ -192,6 +193,13 @@ def _check(extension: Extension) -> None:
             f"the extension {extension.id} names unknown revisions: {', '.join(unknown)}; "
             f"there are {', '.join(REVISIONS)}"
         )
+    for wanted in extension.requires:
+        known = any(_is_of(side, wanted) for side in (t.ServerCapabilities, t.ClientCapabilities))
+        if "/" not in wanted and not known:
+            raise ValueError(
+                f"the extension {extension.id} requires {wanted!r}, which is neither a capability "
+                "nor the id of an extension"
+            )
     for name, method in extension.methods.items():
         if not isinstance(method, Method):
             raise TypeError(
@@ -384,10 +392,15 @@ def unmet(
             if "/" in wanted:
                 if wanted not in ids:
                     return f"the extension {extension.id} requires the extension {wanted}, which is not given"
-            elif not _has(capabilities, wanted):
+            elif _is_of(type(capabilities), wanted) and not _has(capabilities, wanted):
                 side = "client" if isinstance(capabilities, t.ClientCapabilities) else "server"
                 return f"the extension {extension.id} requires {wanted}, which this {side} does not have"
     return ""
+
+
+def _is_of(side: type[Struct], path: str) -> bool:
+    """Whether a capability is one of servers, or one of clients."""
+    return path.split(".")[0] in {field.encode_name for field in msgspec.structs.fields(side)}
 
 
 def _has(capabilities: Any, path: str) -> bool:

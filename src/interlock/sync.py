@@ -163,8 +163,13 @@ class Client:
         self._run(_in_the_loop(client.roots_changed))
 
     def request(self, method: str, params: t.Params, **options: Any) -> t.Result:
-        """Send any request of the protocol and return its result."""
-        return self._run(self._open_client.request(method, params, **options))
+        """Send any request of the protocol or of an extension, and return its result."""
+        result: t.Result = self._run(self._open_client.request(method, params, **options))
+        return result
+
+    def notify(self, method: str, params: t.Params) -> None:
+        """Send a notification of an extension."""
+        self._run(self._open_client.notify(method, params))
 
     @contextmanager
     def watch(
@@ -173,9 +178,12 @@ class Client:
         tools: bool = False,
         prompts: bool = False,
         resources: bool | str | Sequence[str] = False,
+        filter: Mapping[str, Any] | None = None,
     ) -> Iterator[Iterator[Changed]]:
         """Listen to changes for as long as a block lasts; iterate over what it gives."""
-        watching = self._open_client.watch(tools=tools, prompts=prompts, resources=resources)
+        watching = self._open_client.watch(
+            tools=tools, prompts=prompts, resources=resources, filter=filter
+        )
         watch = self._run(watching.__aenter__())
         try:
             yield self._changes(watch)

@@ -330,6 +330,11 @@ def impossible() -> dict[str, tuple[dict[str, Any], type[Exception], str]]:
             ValueError,
             "must be an identifier",
         ),
+        "a requirement of nothing": (
+            {"requires": "toolz"},
+            ValueError,
+            "requires 'toolz', which is neither a capability nor the id of an extension",
+        ),
         "an unknown revision": (
             {"revisions": ["2020-01-01"]},
             ValueError,

@@ -26,7 +26,9 @@ from ..exchange import (
     silent,
     stack,
 )
+from ..extension import Extension, layers_of, lifespan_of
 from ..fetch import Authorizer
+from ..lifespan import Lifespan
 from ..logs import limited
 from ..meta_keys import check_keys
 from ..protocol.freshness import Book
@@ -41,6 +43,7 @@ from .answers import Answers, ElicitFunction, RootsGiven, SampleFunction
 from .backchannel import BackChannel, MayRepeat, lacks_back_channel
 from .caching import caching
 from .callbacks import Callbacks
+from .extensions import ClientExtensions
 from .outputs import Outputs
 from .rounds import DEFAULT_MOST_ROUNDS, Asking, rounds
 from .targets import Target, revision_in, transport_to
@@ -77,7 +80,9 @@ class Client:
         log_level: from which level on log messages are wanted (sent with each request, or once, as the era has it).
         timeout: seconds that a request may take unless it says otherwise; None for no bound.
         max_timeout: where it is given, progress begins `timeout` anew, and a request may take so many seconds in all.
-        middleware: put around every exchange, the first one outermost.
+        middleware: put around every exchange, the first one outermost. An extension in the list puts its own middleware in
+            that place; the middleware of the others comes after the list, in their order.
+        extensions: what the client can do beyond the core protocol; declared to the server.
         validate: whether structured results are checked against the output schemas that are known.
         cache: whether answers that the server allows to be kept are kept.
         max_rounds: how often one request may be answered with questions.
@@ -113,7 +118,8 @@ class Client:
         log_level: t.LoggingLevel | None = None,
         timeout: float | None = DEFAULT_TIMEOUT,
         max_timeout: float | None = None,
-        middleware: Sequence[Middleware] = (),
+        middleware: Sequence[Middleware | Extension] = (),
+        extensions: Sequence[Extension] = (),
         validate: bool = True,
         cache: bool = True,
         max_rounds: int = DEFAULT_MOST_ROUNDS,
@@ -142,6 +148,9 @@ class Client:
         self.info = t.Implementation(name=name, version=version, title=title)
         self.timeout, self.max_timeout, self.log_level = timeout, max_timeout, log_level
         self._answers = answers or Answers(elicit=elicit, sample=sample, roots=roots)
+        self._extensions = ClientExtensions(extensions, self._answers.capabilities)
+        self._lifespan = Lifespan(lifespan_of(self._extensions.all, self, None))
+        self._alive = False
         self._callbacks = Callbacks()
         self._transport: ClientTransport = transport_to(
             target,
@@ -175,11 +184,11 @@ class Client:
                 goes_back=bool(older_for_questions),
             )
         layers = [
-            *middleware,
+            *layers_of(middleware, self._extensions.all),
             rounds(max_rounds, self._asking),
             *([caching(self._book, clock)] if cache else []),
         ]  # so that retries are seen (`MRT-19`)
-        self._handler: Handler = stack(self._transport, *layers)
+        self._handler: Handler = stack(self._extensions.sending(self._transport), *layers)
 
     # -- opening and closing ------------------------------------------------------------------------------
 
@@ -196,15 +205,23 @@ class Client:
         await self.aclose()
 
     async def open(self) -> None:
-        """Reach the server and agree on a revision. Raises Unreachable, ProtocolError or McpError."""
+        """Reach the server and agree on a revision.
+
+        Raises:
+            ValueError: An extension lacks what it requires.
+            Unreachable, ProtocolError, McpError: The server cannot be reached or refuses.
+        """
         async with self._opening:
             if self._opened is None:
+                self._extensions.check_requirements()
+                await self._lifespan.enter()
+                self._alive = True
                 await self._open()
 
     async def _open(self) -> None:
         hello = Hello(
             info=self.info,
-            capabilities=self._answers.capabilities,
+            capabilities=self._extensions.capabilities,
             asker=self._answers,
             notify=self._hear,
             lost=self._lose,
@@ -213,12 +230,16 @@ class Client:
             probe_seconds=self._probe_timeout,
             open_seconds=min(self.timeout or MOST_OPEN_SECONDS, MOST_OPEN_SECONDS),
             list_limits=self._list_limits,
+            extensions=self._extensions.messages,
         )
         try:
             self._opened = await self._transport.open(hello)
             self._known = self._opened.revision
             self._caller = Caller(
-                self._opened.revision, self._answers.capabilities, self.info, self.log_level
+                self._opened.revision,
+                hello.capabilities_in(self._opened.revision),
+                self.info,
+                self.log_level,
             )
             if (
                 self.log_level is not None
@@ -243,6 +264,9 @@ class Client:
             question.cancel()  # between two rounds nothing is under way that the transport could end
         await self._transport.aclose()
         await self._callbacks.aclose()
+        if self._alive:
+            self._alive = False
+            await self._lifespan.leave()
 
     async def _reopen(self, revision: str) -> bool:
         """Open the server anew, under an older revision; whether that is spoken now."""
@@ -298,6 +322,11 @@ class Client:
     def server_capabilities(self) -> t.ServerCapabilities:
         """What the server offers."""
         return self._opened.capabilities if self._opened is not None else t.ServerCapabilities()
+
+    @property
+    def extensions(self) -> tuple[Extension, ...]:
+        """The extensions that this client was given."""
+        return self._extensions.all
 
     @property
     def instructions(self) -> str | None:
@@ -396,12 +425,31 @@ class Client:
         tools: bool = False,
         prompts: bool = False,
         resources: bool | str | Sequence[str] = False,
+        filter: Mapping[str, Any] | None = None,
     ) -> contextlib.AbstractAsyncContextManager[Watch]:
         """Listen to changes for as long as a block lasts: `async with client.watch(tools=True) as changes: async for ...`.
 
-        `resources` is True for the list, or the URIs to watch (2026-07-28, "Subscriptions"). Raises McpError, Unreachable, TimedOut.
+        `resources` is True for the list, or the URIs to watch (2026-07-28, "Subscriptions"). `filter` has further keys of
+        the filter, which extensions of this client add; their handlers hear what comes. Raises McpError, Unreachable, TimedOut.
         """
-        return watching(self, self._watches, tools=tools, prompts=prompts, resources=resources)
+        return watching(
+            self,
+            self._watches,
+            tools=tools,
+            prompts=prompts,
+            resources=resources,
+            filter=filter or {},
+        )
+
+    def filter_of(
+        self, core: t.SubscriptionFilter, more: Mapping[str, Any]
+    ) -> t.SubscriptionFilter:
+        """A listen filter with the keys of extensions. Raises ValueError, McpError."""
+        if not more:
+            return core
+        self._extensions.check_keys(list(more), self.server_capabilities)
+        fields = {field: getattr(core, field) for field in core.__struct_fields__}
+        return self._extensions.messages.filter(**fields, **more)
 
     # -- prompts and completion -----------------------------------------------------------------------------------
 
@@ -497,18 +545,51 @@ class Client:
         self,
         method: str,
         params: t.Params,
+        kind: type[R] = t.Result,  # type: ignore[assignment]  # without it any result will do
         *,
         timeout: Seconds = UNSET,
         max_timeout: Seconds = UNSET,
         on_progress: OnProgress | None = None,
-    ) -> t.Result:
-        """Send any request of the protocol, one page of a list for instance, and return its result."""
+        asker: Asker | None = None,
+    ) -> R:
+        """Send any request of the protocol or of this client's extensions, and return its result.
+
+        A request of an extension is sent only to a server that offers the extension.
+
+        Args:
+            method: The method.
+            params: Its params.
+            kind: The type that the result must have.
+            timeout: Seconds that it may take.
+            max_timeout: Seconds that it may take in all, where progress begins `timeout` anew.
+            on_progress: Hears how far it has come.
+            asker: Answers its questions in place of the client's own.
+
+        Raises:
+            ValueError: There is no such request.
+            McpError: The server answers with an error, or does not offer the extension (-32601).
+            ProtocolError: The result is of another type.
+            Unreachable: No answer can come.
+        """
         row = METHODS.get(method)
-        if row is None or row.result is None or row.sender is Side.SERVER:
+        if row is None:
+            self._extensions.check_request(method, params, self.caller, self.server_capabilities)
+        elif row.result is None or row.sender is Side.SERVER:
             raise ValueError(f"{method} is no request that a client sends")
         return await self._request(
-            method, params, t.Result, timeout, on_progress, max_timeout=max_timeout
+            method, params, kind, timeout, on_progress, asker, max_timeout=max_timeout
         )
+
+    async def notify(self, method: str, params: t.Params) -> None:
+        """Send a notification of an extension, through all middleware; nobody answers it.
+
+        Raises:
+            ValueError: No extension of this client has it.
+            McpError: The server does not offer the extension (-32601).
+        """
+        caller = self.caller
+        self._extensions.check_notification(method, params, caller, self.server_capabilities)
+        await self._handler(Exchange(method, params, caller))
 
     async def send(self, exchange: Exchange) -> AnyResult:
         """Carry an exchange through all middleware to the server: the client as a handler, for gateways and tests.
@@ -592,9 +673,10 @@ class Client:
             if callbacks is not None:
                 await callbacks.finished()
         if not isinstance(result, kind):
-            raise t.ProtocolError(
-                f"The server answered {method} with something else: {type(result).__name__}"
-            )
+            words = f"The server answered {method} with something else: {type(result).__name__}"
+            if isinstance(result, t.Result) and result.result_type is not None:
+                words += ", a result of an extension; client.request returns such results"
+            raise t.ProtocolError(words)
         return result
 
     def _wait(self, method: str, timeout: Seconds, max_timeout: Seconds) -> Wait | None:
@@ -659,7 +741,12 @@ class Client:
             return
         for watch in list(self._watches):
             watch.hear(method, params)
-        if self._on_notification is not None:
+        self.hear_unasked(method, params)
+
+    def hear_unasked(self, method: str, params: Any) -> None:
+        """Give a notification to the handler of its extension, else to `on_notification`."""
+        heard = self._extensions.hear(method, params, self._callbacks, lambda: self.caller)
+        if not heard and self._on_notification is not None:
             self._callbacks.call(self._on_notification, method, params)
 
 

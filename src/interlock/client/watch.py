@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct
@@ -87,6 +87,12 @@ class Watch:
             self._note(Changed(kind, getattr(params, "uri", None)))
             self._stirred.set()
 
+    def _told(self, method: str, params: Any) -> None:
+        """Take in a notification of the subscription; those of extensions have handlers of their own."""
+        self.hear(method, params)
+        if method not in METHODS:
+            self._client.hear_unasked(method, params)
+
     def _note(self, change: Changed) -> None:
         size = _CHANGE + len(change.uri or "")
         if change in self._pending:
@@ -161,7 +167,7 @@ class Watch:
         params = t.SubscriptionsListenRequestParams(notifications=self.wanted)
         try:
             await self._client.send(
-                Exchange("subscriptions/listen", params, self._client.caller, notify=self.hear)
+                Exchange("subscriptions/listen", params, self._client.caller, notify=self._told)
             )
         except Exception as bad:
             self._over = bad
@@ -208,6 +214,7 @@ async def watching(
     tools: bool,
     prompts: bool,
     resources: bool | str | Sequence[str],
+    filter: Mapping[str, Any],
 ) -> AsyncIterator[Watch]:
     """A subscription for as long as the block lasts."""
     wanted = t.SubscriptionFilter(
@@ -220,7 +227,8 @@ async def watching(
         if isinstance(resources, str)
         else list(resources),
     )
-    async with _watched(Watch(client, wanted, watches), watches) as watch:
+    whole = client.filter_of(wanted, filter)
+    async with _watched(Watch(client, whole, watches), watches) as watch:
         yield watch
 
 

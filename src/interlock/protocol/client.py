@@ -21,6 +21,7 @@ from .events import (
     RequestCancelled,
     ResponseReceived,
 )
+from .extensions import NO_EXTENSIONS
 
 VERSION_KEY, CAPABILITIES_KEY, INFO_KEY, LOG_LEVEL_KEY = (
     f"io.modelcontextprotocol/{key}"
@@ -60,6 +61,7 @@ class ClientConnection:
 
     def __init__(self, revision: str = NEWEST) -> None:
         self.revision = revision
+        self.extensions = NO_EXTENSIONS  # the messages of the client's extensions
         self._calls: Calls[_Call] = Calls()
         self._questions: dict[t.RequestId, str] = {}
         self._out: list[Frame] = []
@@ -196,11 +198,11 @@ class ClientConnection:
         ]
 
     def _receive_notification(self, method: str, raw: Raw) -> list[Any]:
-        row = METHODS.get(method)
-        if row is None or row.result is not None:
+        kind = self._notified_kind(method)
+        if kind is None:
             return []
         try:
-            params = decode(raw, row.params)
+            params = decode(raw, kind)
             subscription = decode(params.meta, t.NotificationMeta).subscription_id
         except Malformed:
             return []  # the sender would not hear of it anyway
@@ -219,6 +221,15 @@ class ClientConnection:
                 else []
             )
         return [NotificationReceived(method, params)]
+
+    def _notified_kind(self, method: str) -> type[Any] | None:
+        """The type of the params of a notification; None for what is none that is known."""
+        row = METHODS.get(method)
+        if row is None:
+            return self.extensions.notifications.get(method)
+        if row.result is not None:
+            return None
+        return self.extensions.params_of(method) or row.params
 
     def _receive_cancelled(self, params: t.CancelledNotificationParams) -> list[Any]:
         """The server takes a question back, or (stateless era) tears a subscription down (`LSN-11`, `CAN-04`)."""

@@ -8,13 +8,19 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 from urllib.parse import quote, quote_from_bytes
 
 from .. import types as t
 from ..exchange import Handler, Principal
-from ..protocol.events import CallId, RequestReceived, SessionListen
+from ..protocol.events import (
+    CallId,
+    NotificationReceived,
+    RequestReceived,
+    ServerEvent,
+    SessionListen,
+)
 from ..protocol.http import (
     EVENTS,
     Ending,
@@ -45,7 +51,7 @@ from .posts import Incoming, Sessions
 from .pulse import Pulse
 from .replies import HOLD, Pairs, Receive, Reply, Send, gone, send_body
 from .requests import HttpTransport
-from .serve import DEFAULT_MOST_CALLS, Serving
+from .serve import DEFAULT_MOST_CALLS, Serving, carry_out_notification
 from .twoends import TwoEndpoints
 
 _QUERY = "!$%&'()*+,-./:;=?@_~"  # what stays as it is in the query of a redirect
@@ -89,6 +95,7 @@ class HttpApp:
         self.ended: set[Serving] = (
             set()
         )  # those that were answered in place of their handlers, when the server was shut down
+        self._hearing = 0  # POSTs whose notification is being carried out
         self._draining = False
         self._grace = grace
         self._ending: asyncio.Task[None] | None = None  # because the server around us is
@@ -312,7 +319,8 @@ class HttpApp:
     def is_full(self) -> bool:
         """Whether as many requests run as may."""
         return (
-            len(self.pulse.errands) + len(self.running) + self.sessions.calls >= self.limits.calls
+            len(self.pulse.errands) + len(self.running) + self.sessions.calls + self._hearing
+            >= self.limits.calls
         )
 
     # -- one request -------------------------------------------------------------------------------------
@@ -357,7 +365,7 @@ class HttpApp:
             await self._answer(verdict, body, principal, headers, scope, receive, send)
             return
         if isinstance(verdict, Taken):
-            await send_body(send, 202, b"")
+            await self._take_notification(body, principal, scope, send)
             return
         x = Incoming(body, headers, principal, scope, receive, send)
         match verdict:
@@ -373,6 +381,36 @@ class HttpApp:
                 await self.sessions.listen(x, verdict)
             case Ending():
                 await self.sessions.end(x, verdict)
+
+    async def _take_notification(
+        self, body: bytes, principal: Principal | None, scope: Scope, send: Send
+    ) -> None:
+        """A notification of the stateless era; only extensions have any that a server acts on (`X-15`)."""
+        if self.identity.extensions.notifications:
+            connection = ServerConnection(self.identity, principal=principal, shared=False)
+            if not await self.hear(connection.receive(body), scope):
+                await self.refuse(send, busy(None))
+                return
+        await send_body(send, 202, b"")
+
+    async def hear(self, events: Iterable[ServerEvent], scope: Scope) -> bool:
+        """Carry out the notifications of extensions among some events, before they are acknowledged.
+
+        Returns:
+            False where the server is busy, and nothing was done.
+        """
+        heard = [event for event in events if isinstance(event, NotificationReceived)]
+        if heard and self.is_full:
+            return False
+        self._hearing += 1
+        try:
+            for event in heard:
+                if event.caller is not None:
+                    transport = HttpTransport(scope)
+                    await carry_out_notification(self.handler, event, event.caller, transport)
+        finally:
+            self._hearing -= 1
+        return True
 
     async def _answer(
         self,

@@ -39,6 +39,7 @@ from ..protocol.events import (
     RequestCancelled,
     ResponseReceived,
 )
+from ..protocol.extensions import NO_EXTENSIONS, ExtensionMessages
 from ..protocol.opening import (
     CannotRestart,
     Discover,
@@ -72,7 +73,7 @@ class Hello(Struct, kw_only=True):
     answer to `server/discover` where `initialize` can be tried after it (None: as `opening` has it),
     and `open_seconds` every other wait. `asker` answers the server's questions that belong to no
     request of ours, `notify` hears its notifications of that kind, and `lost` is called once where
-    no answer can come any more.
+    no answer can come any more. `extensions` are the messages of the client's extensions.
     """
 
     info: t.Implementation
@@ -85,6 +86,11 @@ class Hello(Struct, kw_only=True):
     probe_seconds: float | None = None
     open_seconds: float = 60.0
     list_limits: ListLimits = ListLimits()
+    extensions: ExtensionMessages = NO_EXTENSIONS
+
+    def capabilities_in(self, revision: str) -> t.ClientCapabilities:
+        """What the client declares under a revision, which need not have all of its extensions."""
+        return self.extensions.shown(self.capabilities, revision)
 
 
 class ClientTransport(Protocol):
@@ -117,7 +123,7 @@ class Conversation:
 
     def __init__(self, transmit: Callable[[list[Frame]], None]) -> None:
         self.connection = ClientConnection()
-        self.hello: Hello | None = None
+        self._hello: Hello | None = None
         self.broken: Exception | None = None  # set once no answer can come any more
         self.transmit = transmit
         self._loop = asyncio.get_running_loop()
@@ -130,6 +136,16 @@ class Conversation:
         self._still: contextlib.ExitStack | None = None  # ends what `unhurried` has begun
         # By identity: a caller is encoded once for many requests. The caller is kept, so that no id is used again.
         self._heads: dict[Any, tuple[Caller, bytes]] = {}
+
+    @property
+    def hello(self) -> Hello | None:
+        """What the client says of itself, once the conversation is being opened."""
+        return self._hello
+
+    @hello.setter
+    def hello(self, hello: Hello) -> None:
+        self._hello = hello
+        self.connection.extensions = hello.extensions
 
     # -- requests ------------------------------------------------------------------------------------
 
@@ -173,7 +189,7 @@ class Conversation:
             raise
         if x.method in LISTS or x.received is not None:
             return await self.read(x, raw)
-        return read_result(x.method, raw)
+        return self._read(x.method, raw)
 
     async def read(self, x: Exchange, raw: Raw) -> AnyResult:
         """Read a result; a large page of a list in pieces, and one that only passes not at all.
@@ -182,16 +198,21 @@ class Conversation:
             ProtocolError: It is no result of the method.
         """
         passed = passed_result(x.method, raw, x.caller.revision) if passes(x) else None
+        if passed is not None and x.method in self.connection.extensions.results:
+            passed = replace(passed, kind=self.connection.extensions.results[x.method])
         if x.method not in LISTS:
-            return passed or read_result(x.method, raw)
+            return passed or self._read(x.method, raw)
         page: AnyResult | None = None
         if len(raw) > LARGE:
             limits = self.hello.list_limits if self.hello is not None else ListLimits()
             page = await read_page(x.method, raw, limits)
-        page = page or read_result(x.method, raw)
+        page = page or self._read(x.method, raw)
         if passed is not None and isinstance(page, t.Result):
             return replace(passed, read=page)  # the client learns from lists
         return page
+
+    def _read(self, method: str, raw: Raw) -> AnyResult:
+        return read_result(method, raw, self.connection.extensions)
 
     def give_up(self, id: t.RequestId, reason: str) -> None:
         """Cancel a request."""
@@ -273,10 +294,12 @@ class Conversation:
             case SubscriptionReceived(id, method, params) if id in self._waiting:
                 self._tell(self._waiting[id].exchange.notify, method, params)
             case NotificationReceived(method, params) if self.hello is not None:
-                x = self._asked_by(call) if method == "notifications/message" else None
+                is_log = method == "notifications/message"
+                belongs = is_log or method in self.connection.extensions.notifications
+                x = self._asked_by(call) if belongs else None
                 if x is None or x.received is None:
                     self._tell(self.hello.notify, method, params)
-                elif _wants_log(x, params.level):
+                elif not is_log or _wants_log(x, params.level):
                     self._tell(x.notify, method, params)
             case QuestionReceived(id, request):
                 x = self._asked_by(call)
@@ -562,13 +585,14 @@ class OpeningSteps:
 
     async def _send(self, step: Discover | Initialize) -> Outcome:
         hello = self._hello
-        caller = Caller(step.revision, hello.capabilities, hello.info)
+        capabilities = hello.capabilities_in(step.revision)
+        caller = Caller(step.revision, capabilities, hello.info)
         if isinstance(step, Discover):
             x = Exchange("server/discover", t.DiscoverRequestParams(), caller)
         else:
             params = t.InitializeRequestParams(
                 protocol_version=step.revision,
-                capabilities=hello.capabilities,
+                capabilities=capabilities,
                 client_info=hello.info,
             )
             x = Exchange("initialize", params, caller)
@@ -618,6 +642,13 @@ def _head(caller: Caller) -> bytes:
     return encode_json(members)[1:-1]
 
 
+def signed(params: t.Params, caller: Caller) -> t.Params:
+    """The params of a notification that says who sends it, as every request of the stateless era does."""
+    own = b"" if params.meta is t.NOTHING else bytes(params.meta).strip()[1:-1].strip()
+    members = [part for part in (_head(caller), own) if part]
+    return replace(params, meta=Raw(b"{%b}" % b",".join(members))) if members else params
+
+
 def _trace(trace: TraceContext) -> bytes:
     """The members of `_meta` that say to which trace a request belongs (`OTL-01`)."""
     members = {
@@ -628,13 +659,20 @@ def _trace(trace: TraceContext) -> bytes:
     return encode_json({name: value for name, value in members.items() if value is not None})[1:-1]
 
 
-def read_result(method: str, raw: Raw) -> AnyResult:
-    """Read a result as its method has it, or as the questions that came in its place (`RPC-20`, `RPC-21`).
+def read_result(method: str, raw: Raw, extensions: ExtensionMessages = NO_EXTENSIONS) -> AnyResult:
+    """Read a result as its method has it, as an extension has it, or as the questions that came in its place.
 
-    Raises ProtocolError for a result that is neither.
+    (`RPC-20`, `RPC-21`, `RPC-22`)
+
+    Raises:
+        ProtocolError: It is none of these.
     """
     row = METHODS.get(method)
-    kind = row.result if row is not None and row.result is not None else t.EmptyResult
+    kind: type[t.Result] = t.EmptyResult
+    if row is None:
+        kind = extensions.results.get(method, kind)
+    elif row.result is not None:
+        kind = row.result
     trouble = ""
     try:
         result: t.Result = decode(raw, kind)
@@ -647,6 +685,10 @@ def read_result(method: str, raw: Raw) -> AnyResult:
         if result_type == "input_required":
             asking: t.InputRequiredResult = decode(raw, t.InputRequiredResult)
             return asking
+        claim = extensions.claimed.get((method, result_type or ""))
+        if claim is not None:
+            claimed: t.Result = decode(raw, claim[0])
+            return claimed
         trouble = trouble or f"its resultType is {result_type!r}"
     except Malformed as bad:
         trouble = str(bad)

@@ -19,6 +19,7 @@ from ..fetch import Authorizer, Fetch, Lost
 from ..logs import limited
 from ..protocol.opening import DEFAULT_PROBE_SECONDS, Opened, Refused
 from ..wire import jsonrpc
+from ..wire.codec import encode
 from ..wire.jsonrpc import Frame
 from ..wire.lines import DEFAULT_LIMIT
 from ..wire.revisions import Era, era
@@ -140,6 +141,7 @@ class Http:
         self._hello = hello
         conversation = Conversation(self._send_apart)
         conversation.hello = hello
+        self.letters.extensions = hello.extensions
         self._trips = Trips(
             self.url,
             self._fetch,
@@ -277,8 +279,15 @@ class Http:
         """Send a notification that belongs to no request."""
         if self._old is not None:
             self._old.tell(method, params)
-        elif self._trips is not None:
+            return
+        if self._trips is None:
+            return
+        connection = self._trips.conversation.connection
+        if method not in connection.extensions.notifications:
             self._trips.conversation.tell(method, params)
+        elif not self._closing:  # in the stateless era nothing else is sent apart
+            frame = jsonrpc.notification(method, encode(params, connection.revision))
+            self._spawn(self._post_quietly(frame, tries=1))
 
     async def _carry(self, x: Exchange) -> AnyResult:
         """Send a request; again where its session was gone, its headers were out of date, or it was lost and may be repeated."""
@@ -362,14 +371,14 @@ class Http:
             for frame in frames:
                 self._spawn(self._post_quietly(frame))
 
-    async def _post_quietly(self, frame: Frame) -> None:
-        """Post a message; again where it was lost, for none of them does harm when it comes twice."""
-        for tries in range(1, MOST_TRIES + 1):
+    async def _post_quietly(self, frame: Frame, tries: int = MOST_TRIES) -> None:
+        """Post a message; again where it was lost and would do no harm if it came twice (`tries`)."""
+        for tried in range(1, tries + 1):
             try:
                 await self.trips.post(frame, aside=True)
             except (t.Unreachable, t.ProtocolError) as bad:
-                if tries < MOST_TRIES and isinstance(bad, t.Unreachable) and bad.status is None:
-                    await self._sleep(backoff(tries))
+                if tried < tries and isinstance(bad, t.Unreachable) and bad.status is None:
+                    await self._sleep(backoff(tried))
                     continue
                 log.warning("a message did not reach the server: %s", bad)
             return
@@ -406,9 +415,10 @@ class Http:
         hello, trips = self._hello, self.trips
         assert hello is not None
         gone = trips.session
-        caller = Caller(self._revision, hello.capabilities, hello.info)
+        capabilities = hello.capabilities_in(self._revision)
+        caller = Caller(self._revision, capabilities, hello.info)
         params = t.InitializeRequestParams(
-            protocol_version=self._revision, capabilities=hello.capabilities, client_info=hello.info
+            protocol_version=self._revision, capabilities=capabilities, client_info=hello.info
         )
         try:
             async with asyncio.timeout(hello.open_seconds):

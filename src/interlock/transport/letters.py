@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from .. import types as t
 from ..exchange import Exchange
 from ..logs import limited
+from ..protocol.extensions import NO_EXTENSIONS
 from ..schema import SchemaError, header_parameters
 from ..wire.http import argument_value, encode_value
 from ..wire.jsonrpc import READ_ERRORS
@@ -25,7 +26,6 @@ Pairs = tuple[tuple[str, str], ...]
 BOTH, STREAM = "application/json, text/event-stream", "text/event-stream"
 _OURS = frozenset({"accept", "content-type", "last-event-id"})
 _SENDABLE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
-_NAMED = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 
 
 class Letterhead:
@@ -41,6 +41,7 @@ class Letterhead:
         self._mirrors: dict[
             str, dict[str, tuple[str, ...]]
         ] = {}  # by tool: the arguments that headers repeat
+        self.extensions = NO_EXTENSIONS  # of the client that sends the requests
         self._plain: dict[tuple[str, str], Pairs] = {}
 
     def post(self, x: Exchange, session: str | None) -> Pairs:
@@ -51,10 +52,10 @@ class Letterhead:
             head = self._plain[revision, method] = self._head(revision, method)
         if not supports(revision, "mirrored_headers"):
             return head if session is None else (*head, ("Mcp-Session-Id", session))
-        field = _NAMED.get(method)
-        if field is None:
+        named = self.extensions.mirror(method, x.params)
+        if named is None:
             return head
-        name = encode_value(getattr(x.params, field))
+        name = encode_value(named)
         mirrors = self._mirrors.get(x.params.name) if method == "tools/call" else None
         return (
             *head,

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from .. import types as t
 from ..exchange import NO_CAPABILITIES, Principal
-from ..protocol.events import ServerEvent
+from ..protocol.events import NotificationReceived, ServerEvent
 from ..protocol.http import EVENTS, SESSION, Ending, InSession, Listening, accepts, error, text
 from ..protocol.server import IN_BATCH, STILL_OPEN, ServerConnection
 from ..protocol.sessions import Session, SessionStore, StoreError, caller_of
@@ -27,7 +27,7 @@ from ..protocol.streams import Answer
 from ..wire import jsonrpc
 from ..wire.jsonrpc import Envelope, Frame, Malformed
 from ..wire.revisions import R2, supports
-from .bodies import asked
+from .bodies import asked, busy
 from .feeds import Feeds
 from .notes import Note, Notes
 from .replies import Receive, Reply, Send, gone, send_body
@@ -197,7 +197,8 @@ class Sessions:
         if not accepts(
             x.headers, EVENTS
         ):  # a question could not reach it, and its tool would wait for ever
-            caller = replace(caller, capabilities=NO_CAPABILITIES)
+            known = t.ClientCapabilities(extensions=caller.capabilities.extensions)
+            caller = replace(caller, capabilities=known)
         connection = ServerConnection(
             self.app.identity,
             principal=x.principal,
@@ -222,6 +223,12 @@ class Sessions:
         except Malformed as bad:
             await self.app.refuse(x.send, error(400, bad.code, str(bad), id=bad.id))
             return
+        told = [event for event in events if isinstance(event, NotificationReceived)]
+        if told:
+            if not await self.app.hear(told, x.scope):
+                await self.app.refuse(x.send, busy(None))
+                return
+            events = [event for event in events if event not in told]
         if not ids and not events:
             out = [frame for _, frame in connection.outgoing()]
             body = b",".join(out)
@@ -255,6 +262,8 @@ class Sessions:
                     envelope.method is UNSET or envelope.method == "notifications/cancelled"
                 ):
                     self.deliver(session.id, frame)
+                elif envelope.method in self.app.identity.extensions.notifications:
+                    events += connection.receive(frame)
                 continue
             if envelope.id is not None:
                 ids.append(envelope.id)

@@ -80,6 +80,16 @@ class ConnectionSession:
         return True
 
 
+async def carry_out_notification(
+    handler: Handler, event: NotificationReceived, caller: Caller, transport: ExchangeTransport
+) -> None:
+    """Run the handler of a notification of an extension; what goes wrong is told to the log only."""
+    try:
+        await handler(Exchange(event.method, event.params, caller, transport=transport))
+    except Exception:
+        log.exception("the handler of %s failed", event.method)
+
+
 class Serving:
     """One peer being served.
 
@@ -350,18 +360,11 @@ class Serving:
         if len(self.notified) >= self.most_calls:
             log.warning("%s is dropped: %d are running", event.method, self.most_calls)
             return
-        exchange = Exchange(event.method, event.params, caller, transport=self._transport)
-        task = start_task(self._run_notified(exchange), self._loop)
+        work = carry_out_notification(self.handler, event, caller, self._transport)
+        task = start_task(work, self._loop)
         if not task.done():
             self.notified.add(task)
             task.add_done_callback(self.notified.discard)
-
-    async def _run_notified(self, exchange: Exchange) -> None:
-        """Run the handler of a notification; there is nobody to tell what goes wrong."""
-        try:
-            await self.handler(exchange)
-        except Exception:
-            log.exception("the handler of %s failed", exchange.method)
 
     def _settle(self, event: ResponseReceived) -> None:
         waiting = self._waiting.pop(event.id, None)

@@ -1,0 +1,146 @@
+"""The extensions of a client: what it declares of them, which requests it may send, and who hears their notifications."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from .. import types as t
+from ..exchange import AnyResult, Caller, Exchange, Handler
+from ..extension import Extension, messages_of, unmet
+from ..transport.conversation import ClientTransport, signed
+from .callbacks import Callbacks
+
+
+class ClientExtensions:
+    """The extensions that one client was given.
+
+    Args:
+        extensions: In the order in which they were given.
+        declared: What the client declares besides them.
+
+    Raises:
+        ValueError: Two of them cannot be given together, or one is declared already.
+    """
+
+    def __init__(self, extensions: Sequence[Extension], declared: t.ClientCapabilities) -> None:
+        self.all = tuple(extensions)
+        self.messages = messages_of(self.all)
+        self.capabilities = declared
+        if self.all:
+            entries = dict(declared.extensions or {})
+            for extension in self.all:
+                if extension.id in entries:
+                    raise ValueError(
+                        f"the extension {extension.id} is declared by answers= already"
+                    )
+                entries[extension.id] = extension.settings
+            self.capabilities = replace(declared, extensions=entries)
+        self._notified = {
+            method: notified
+            for extension in self.all
+            for method, notified in extension.notified.items()
+        }
+
+    def check_requirements(self) -> None:
+        """Make sure that the extensions have what they require.
+
+        Raises:
+            ValueError: One of them lacks something; the message names both.
+        """
+        if self.all and (why := unmet(self.all, self.capabilities)):
+            raise ValueError(why)
+
+    def check_request(
+        self, method: str, params: t.Params, caller: Caller, server: t.ServerCapabilities
+    ) -> None:
+        """Make sure that a request of an extension can be sent.
+
+        Raises:
+            ValueError: No extension of this client has it.
+            TypeError: The params are not its params.
+            McpError: The server does not have the extension, or the revision has not (-32601).
+        """
+        kind = self.messages.requests.get(method)
+        if kind is None:
+            raise ValueError(
+                f"{method} is no request that a client sends; if an extension has it, give the "
+                "extension to the client: Client(..., extensions=[...])"
+            )
+        self._check(method, kind, params, caller, server)
+
+    def check_notification(
+        self, method: str, params: t.Params, caller: Caller, server: t.ServerCapabilities
+    ) -> None:
+        """Make sure that a notification of an extension can be sent. Raises as `check_request`."""
+        kind = self.messages.notifications.get(method)
+        if kind is None:
+            raise ValueError(
+                f"{method} is no notification of an extension that was given to this client"
+            )
+        self._check(method, kind, params, caller, server)
+
+    def check_keys(self, keys: Sequence[str], server: t.ServerCapabilities) -> None:
+        """Make sure that keys of the listen filter belong to extensions of both sides. Raises as `check_request`."""
+        for extension in self.all:
+            if any(key in extension.listens for key in keys):
+                _check_offered(extension.id, f"the filter {', '.join(extension.listens)}", server)
+        unknown = [key for key in keys if key not in self.messages.listens]
+        if unknown:
+            raise ValueError(
+                f"no extension of this client adds {', '.join(unknown)} to the listen filter"
+            )
+
+    def _check(
+        self,
+        method: str,
+        kind: type[t.Params],
+        params: t.Params,
+        caller: Caller,
+        server: t.ServerCapabilities,
+    ) -> None:
+        if not isinstance(params, kind):
+            raise TypeError(
+                f"the params of {method} are {kind.__name__}, not {type(params).__name__}"
+            )
+        owner = self.messages.owners[method]
+        if caller.revision not in self.messages.revisions[owner]:
+            raise t.McpError(
+                t.METHOD_NOT_FOUND,
+                f"The extension {owner} does not exist in {caller.revision}, which this server "
+                f"speaks; {method} was not sent.",
+            )
+        _check_offered(owner, method, server)
+
+    def sending(self, transport: ClientTransport) -> Handler:
+        """A transport that sends the notifications of extensions too, each as an exchange."""
+        if not self.messages.notifications:
+            return transport
+
+        async def handle(x: Exchange) -> AnyResult:
+            if x.method not in self.messages.notifications:
+                return await transport(x)
+            transport.tell(x.method, signed(x.params, x.caller))
+            return t.EmptyResult()
+
+        return handle
+
+    def hear(
+        self, method: str, params: Any, callbacks: Callbacks, caller: Callable[[], Caller]
+    ) -> bool:
+        """Call the handler of a notification of the server; False where there is none."""
+        notified = self._notified.get(method)
+        if notified is None:
+            return False
+        callbacks.call(lambda said: notified(Exchange(method, said, caller())), params)
+        return True
+
+
+def _check_offered(id: str, what: str, server: t.ServerCapabilities) -> None:
+    if id not in (server.extensions or {}):
+        raise t.McpError(
+            t.METHOD_NOT_FOUND,
+            f"The server does not offer the extension {id}; {what} was not sent.",
+        )
