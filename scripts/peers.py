@@ -125,6 +125,7 @@ NPM = {
     "npm-bridges": ("bridges", "peers-npm-bridges", OLDEST_NODE),
     "npm-playwright": ("playwright", "peers-npm-playwright", OLDEST_NODE),
     "npm-kubernetes": ("kubernetes", "peers-npm-kubernetes", OLDEST_NODE),
+    "npm-apps": ("apps", "peers-npm-apps", OLDEST_NODE),
     "axe": ("axe", "axe", OLDEST_NODE),
     "conformance": ("conformance", "conformance", OLDEST_NODE_OF_THE_SUITE),
     "oidc-provider": ("oidc_provider", "oidc-provider", OLDEST_NODE_OF_THE_SUITE),

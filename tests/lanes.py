@@ -10,7 +10,7 @@ import pytest
 from xdist.scheduler import LoadFileScheduling
 
 BROWSERS = ("tests/demo/test_holiday_in_a_browser.py", "tests/host/web/test_page_", "tests/auth/issuer/test_browser.py",
-            "tests/auth/test_login_in_a_browser.py")  # fmt: skip
+            "tests/auth/test_login_in_a_browser.py", "tests/interop/test_apps_by_peers.py")  # fmt: skip
 """How the names of the files begin whose tests need a browser."""
 
 FARM = "tests/interop/test_farm.py"
