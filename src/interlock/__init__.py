@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .server.content import assistant, user
     from .server.context import Context, Progress, get_context
     from .server.features import Feature
+    from .server.http_server import HttpServer
     from .server.media import Audio, File, Image
     from .server.output import ToolResult
     from .server.session_state import SessionState
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from .transport.http import Http
     from .transport.limits import Limits, Rate
     from .transport.public import NotAsked, PublicFetch
+    from .transport.routes import HttpResponse
     from .transport.sockets import Socket
     from .transport.stdio import Stdio
     from .transport.webserver import listening_socket
@@ -109,6 +111,7 @@ _ROOMS = {
     ".server.context": ("Context", "Progress", "get_context"),
     ".extension": ("Extension", "Method"),
     ".server.features": ("Feature",),
+    ".server.http_server": ("HttpServer",),
     ".server.media": ("Audio", "File", "Image"),
     ".server.output": ("ToolResult",),
     ".server.session_state": ("SessionState",),
@@ -121,6 +124,7 @@ _ROOMS = {
     ".transport.fetching": ("HttpFetch",),
     ".transport.http": ("Http",),
     ".transport.limits": ("Limits", "Rate"),
+    ".transport.routes": ("HttpResponse",),
     ".transport.public": ("NotAsked", "PublicFetch"),
     ".transport.sockets": ("Socket",),
     ".transport.stdio": ("Stdio",),
@@ -186,6 +190,8 @@ __all__ = [
     "Http",
     "HttpFetch",
     "HttpRequest",
+    "HttpResponse",
+    "HttpServer",
     "Icon",
     "Image",
     "ImageContent",

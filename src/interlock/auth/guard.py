@@ -251,6 +251,7 @@ class Guarded:
     def __init__(self, guard: Guard, app: ASGIApp) -> None:
         self.guard, self.app = guard, app
         self._paths: frozenset[str] = frozenset(getattr(app, "paths", ()))
+        self._knows: Callable[[str], bool] = getattr(app, "knows", lambda path: False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection: an HTTP request that may come in, or the lifespan."""
@@ -308,6 +309,7 @@ class Guarded:
         return (
             path == endpoint
             or path in self._paths
+            or self._knows(path)
             or path in self.guard.public
             or path.startswith((f"{endpoint}/", WELL_KNOWN))
         )

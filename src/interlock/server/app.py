@@ -6,7 +6,7 @@ import asyncio
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
 from .. import types as t
 from ..exchange import AnyResult, Caller, Exchange, Handler, Middleware, Principal, stack
@@ -49,7 +49,11 @@ from .workers import DEFAULT_THREADS
 
 if TYPE_CHECKING:
     from ..transport.asgi import HttpApp
+    from ..transport.authorized import ASGIApp
+    from ..transport.routes import Routes
     from .apps import App, Csp
+    from .http_server import HttpServer
+    from .options import AppOptions, HttpOptions, RunOptions
     from .sampling import FallbackModel
     from .skills import Skills
 
@@ -60,6 +64,7 @@ def _always(x: Exchange) -> bool:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 K = TypeVar("K")
+Asgi = TypeVar("Asgi", bound="ASGIApp")
 
 
 class Server:
@@ -808,27 +813,86 @@ class Server:
             tap=tap,
         )
 
-    def http_app(self, path: str = "/mcp", **options: Any) -> HttpApp:
+    def http_app(self, path: str = "/mcp", **options: Unpack[AppOptions]) -> HttpApp:
         """The server as one bare ASGI app, which can be mounted in Starlette, FastAPI and the like without lifespan wiring.
 
-        It serves both eras at `path` (or where it is mounted) and a health check at `/health`.
+        It serves both eras at `path` (or where it is mounted), a health check at `/health`, and the server's own routes.
 
-        Options:
-            hosts: names under which the server may be asked, besides loopback names and plain addresses; "*" for any.
-            origins: web pages that may use it, besides those of the same host; cors: those that a browser is told may read it too.
-            sessions: whether clients of the handshake era get a session; without, the server never asks or notifies them.
-            store: where sessions live: "memory:", "sqlite:///path", "redis://...", or a Store. Workers need a shared one.
-            stream: always answer sessions with an event stream, never with plain JSON.
-            retry_ms: after how many milliseconds clients should come back for a stream that broke.
-            legacy_sse: serve the transport of 2024-11-05 too, at `/sse` and `/messages`.
-            limits: a `Limits`: sizes, counts, times, the rate of requests; grace: seconds for calls that run when uvicorn around it ends.
-            guard: authorization in front of it: takes an ASGI app and gives one, like `interlock.auth.Guard`; without it nobody has scopes.
+        Args:
+            path: The path of the endpoint.
+            options: Those of AppOptions: `hosts`, `origins`, `cors`, `sessions`, `store`, `stream`, `retry_ms`, `legacy_sse`,
+                `limits`, `grace` and `guard`.
 
-        Raises ValueError, and StoreError where a package for the store is missing (2026-07-28, "Streamable HTTP").
+        Returns:
+            The ASGI app.
+
+        Raises:
+            ValueError: An option makes no sense, or a route is in the way of a path of the server.
+            StoreError: A package for the store is missing (2026-07-28, "Streamable HTTP").
         """
         from .web import http_app  # late: a server over stdio needs nothing of it
 
         return http_app(self, path, **options)
+
+    def route(
+        self, path: str, /, *, methods: Sequence[str] | None = None, guarded: bool = False
+    ) -> Callable[[Asgi], Asgi]:
+        """Serve an ASGI app beside the endpoint: `@server.route("/status")`, or `server.route("/pages/")(app)`.
+
+        No guard stands before a route unless `guarded` says so: anyone who reaches the server reaches it. The checks of the
+        endpoint against DNS rebinding, its rate and its most bytes of a body hold for it too.
+
+        Args:
+            path: The path. With a slash at its end it stands for all that lies beneath, and the app gets it as `root_path`.
+            methods: The HTTP methods that the app answers; all of them unless you say otherwise. GET brings HEAD with it.
+            guarded: Whether the guard of the endpoint stands before the app; the principal is then in the scope under
+                "interlock.principal".
+
+        Returns:
+            A decorator that gives the app back.
+
+        Raises:
+            ValueError: The path is taken, or is one of the server's own: the endpoint, `/health`, or what a guard answers.
+            RuntimeError: The server is an HTTP app already.
+        """
+        from ..transport.routes import Routes, made_route  # late: few servers have routes
+
+        def decorate(app: Asgi) -> Asgi:
+            if self._is_http_app:
+                raise RuntimeError(
+                    "add routes before the server serves HTTP: its app would not have this one"
+                )
+            if self._routes is None:
+                self._routes = Routes()
+            self._routes.add(made_route(path, app, methods, guarded=guarded))
+            return app
+
+        return decorate
+
+    def take_routes(self) -> Routes | None:
+        """The routes, for an HTTP app; there are no further ones from then on."""
+        self._is_http_app = True
+        return self._routes
+
+    _routes: Routes | None = None
+    _is_http_app = False
+
+    def serve_http(self, **options: Unpack[HttpOptions]) -> HttpServer:
+        """Serve HTTP in the event loop that runs, beside whatever else the program does.
+
+        `await server.serve_http(port=8000)` serves until the task is cancelled. `async with server.serve_http(port=0) as http:`
+        serves for the length of the block, within which `http.url` says where. Both need the extra `http`, end in good order
+        (running calls have `grace` seconds, 10 unless you say otherwise), and leave signals to the program.
+
+        Args:
+            options: Those of HttpOptions: `host`, `port`, `sock`, `path`, `proxies`, and those of `http_app`.
+
+        Returns:
+            An HttpServer, to be awaited or entered, once.
+        """
+        from .http_server import HttpServer  # late: only for servers that speak HTTP
+
+        return HttpServer(self, {**options})
 
     async def enter(self) -> None:
         """One more peer, or one more endpoint: with the first one the lifespan begins."""
@@ -859,7 +923,7 @@ class Server:
         await self.suspended_calls.aclose()
         self.handlers.close()
 
-    def run(self, transport: str = "stdio", **options: Any) -> None:
+    def run(self, transport: str = "stdio", **options: Unpack[RunOptions]) -> None:
         """Serve until the peer has gone, or until interrupted.
 
         `transport` is "stdio" (the default), "http" (with `host`, loopback unless told otherwise, `port` 8000, `workers` processes

@@ -55,26 +55,37 @@ def run(server: Server, transport: str, **options: Any) -> None:
             )
 
 
-def _http(server: Server, *, workers: int = 1, **options: Any) -> None:
+def _http(
+    server: Server,
+    *,
+    workers: int = 1,
+    on_ready: Callable[[Any], None] | None = None,
+    **options: Any,
+) -> None:
     from ..transport.webserver import lacking  # late: only for servers that speak HTTP
-    from .web import run_workers, serve_web  # late: as above
+    from .http_server import HttpServer  # late: as above
+    from .web import run_workers  # late: as above
 
     if workers < 1:
         raise ValueError(f"there is at least one worker, and cannot be {workers}")
     if words := lacking():
         raise SystemExit(words)  # one line, and no traceback: nothing is wrong with the program
 
-    def serve(work: Coroutine[Any, Any, None]) -> None:
+    async def work(http: HttpServer) -> None:
+        await http
+
+    def serve(options: dict[str, Any], told: Callable[[Any], None] | None) -> None:
+        http = HttpServer(server, options, on_ready=told, is_program=True)
         with (
             asyncio.Runner(loop_factory=_loop_factory()) as runner,
             contextlib.suppress(KeyboardInterrupt),
         ):
-            runner.run(_until_told(server, work))
+            runner.run(_until_told(server, work(http)))
 
     if workers > 1:
-        run_workers(server, workers, serve, options)
+        run_workers(workers, serve, options, on_ready)
     else:
-        serve(serve_web(server, **options))
+        serve(options, on_ready)
 
 
 def _close(runner: asyncio.Runner, *, must_end: bool) -> None:
@@ -155,7 +166,7 @@ async def _stdio(server: Server, *, limit: int) -> None:
     from ..transport.pipes import PipeChannel  # late: only for servers that are programs
     from ..transport.stdio import own_streams  # late: as above
 
-    _settle_memory()
+    settle_memory()
     async with own_streams(limit) as channel:
         if isinstance(channel, PipeChannel):
             channel.on_large = keep_freed_memory
@@ -167,7 +178,7 @@ async def _sockets(
 ) -> None:
     from ..transport.sockets import listen  # late: only for servers that listen
 
-    _settle_memory()
+    settle_memory()
 
     def talk(channel: Channel) -> Awaitable[None]:
         # The file of a Unix socket lets its owner in and nobody else; at a TCP port there may be anybody.
@@ -187,7 +198,7 @@ def keep_freed_memory() -> None:
         tune(_M_MMAP_THRESHOLD, 32 * 1024 * 1024)
 
 
-def _settle_memory() -> None:
+def settle_memory() -> None:
     """What exists now stays for good, so the collector need never look at it again: most of the tail latency of a server."""
     gc.collect()
     gc.freeze()

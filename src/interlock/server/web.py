@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import socket
 import tempfile
@@ -19,7 +18,7 @@ from ..transport.asgi import HttpApp
 from ..transport.authorized import Guarding, Learning
 from ..transport.limits import Limits
 from .changes import BoardBus, MemoryBus
-from .running import keep_freed_memory
+from .running import keep_freed_memory, settle_memory
 from .scopes import as_stranger, by_strangers
 
 if TYPE_CHECKING:
@@ -93,6 +92,7 @@ def http_app(
         calls_per_session=server.calls_per_peer,
         grace=grace,
         guard=guard,
+        routes=server.take_routes(),
     )
 
 
@@ -110,11 +110,13 @@ async def serve_web(
     on_ready: Callable[[Any], None] | None = None,
     hosts: str | Sequence[str] = (),
     proxies: str | Sequence[str] = (),
+    is_program: bool = False,
     **options: Any,
 ) -> None:
     """Serve in this process until cancelled; `options` as for `http_app`.
 
-    `proxies` are addresses or networks whose `X-Forwarded-For` is believed; without them nobody's is.
+    `proxies` are addresses or networks whose `X-Forwarded-For` is believed; without them nobody's is. `is_program` says that the
+    process does nothing else, and that its memory may be managed for the server.
     """
     from ..transport.webserver import (
         listening_socket,
@@ -124,8 +126,8 @@ async def serve_web(
     app = http_app(server, hosts=(*_several(hosts), *_own_name(host)), **options)
 
     def ready(address: Any) -> None:
-        gc.collect()
-        gc.freeze()  # what exists now stays for good, and the collector need never look at it again: most of the tail latency
+        if is_program:
+            settle_memory()
         if on_ready is not None:
             on_ready(address)
 
@@ -137,7 +139,7 @@ async def serve_web(
             grace=grace,
             proxies=_several(proxies),
             on_ready=ready,
-            on_large=cache(keep_freed_memory),
+            on_large=cache(keep_freed_memory) if is_program else bool,
         )
     finally:
         close = getattr(options.get("guard"), "aclose", None)
@@ -151,7 +153,10 @@ def _own_name(host: str) -> tuple[str, ...]:
 
 
 def run_workers(
-    server: Server, count: int, serve: Callable[[Any], None], options: dict[str, Any]
+    count: int,
+    serve: Callable[[dict[str, Any], Callable[[Any], None] | None], None],
+    options: dict[str, Any],
+    told: Callable[[Any], None] | None,
 ) -> None:
     """Serve with `count` processes. Without a store of its own they share an SQLite file that is gone at the end."""
     from ..transport.webserver import listening_socket  # late: as where it is served
@@ -168,11 +173,10 @@ def run_workers(
         folder = None
     host = options.pop("host", "127.0.0.1")
     sock = listening_socket(host, options.pop("port", 8000))
-    told = options.pop("on_ready", None)
     address = sock.getsockname()
 
     def work(ready: Callable[[], None]) -> None:
-        serve(serve_web(server, host=host, sock=sock, on_ready=lambda _: ready(), **options))
+        serve({**options, "host": host, "sock": sock}, lambda _: ready())
 
     try:
         on_ready = None if told is None else lambda: told(address)

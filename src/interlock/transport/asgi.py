@@ -51,6 +51,7 @@ from .posts import Incoming, Sessions
 from .pulse import Pulse
 from .replies import HOLD, Pairs, Receive, Reply, Send, gone, send_body
 from .requests import HttpTransport
+from .routes import Route, Routes, bounded
 from .serve import DEFAULT_MOST_CALLS, Serving, carry_out_notification
 from .twoends import TwoEndpoints
 
@@ -79,6 +80,7 @@ class HttpApp:
         calls_per_session: int = DEFAULT_MOST_CALLS,
         grace: float = 0.0,
         guard: Guarding | None = None,
+        routes: Routes | None = None,
     ) -> None:
         self.handler, self.identity, self.store, self.rules, self.limits = (
             handler,
@@ -110,12 +112,25 @@ class HttpApp:
         self._twoends = TwoEndpoints(self) if legacy_sse else None
         paths = (path, *(self._twoends.paths if self._twoends is not None else ()))
         self._redirects = dict(_slashed(known) for known in paths if known != "/")
+        self._routes = routes or Routes()
+        self._routes.check_free((*paths, self.health))
+        bare = [route.path for route in self._routes if route.guarded and guard is None]
+        if bare:
+            raise ValueError(
+                f"the routes {', '.join(bare)} want the guard of the endpoint, and there is none: give guard="
+            )
         self._guarded = guard(self._front()) if guard is not None else None
 
     def _front(self) -> Front:
         """What a guard stands before."""
         others = self._twoends.paths if self._twoends is not None else ()
-        return Front(self._let_in, self._serve_other, self.path, {self.health, *others})
+        return Front(
+            self._let_in,
+            self._serve_other,
+            self.path,
+            {self.health, *others},
+            knows=lambda path: self._routes.find(path) is not None,
+        )
 
     # -- ASGI ------------------------------------------------------------------------------------------
 
@@ -132,7 +147,7 @@ class HttpApp:
         if self.chronicle.is_on:
             send = self.chronicle.watching(scope, send)
         if self._guarded is not None and self._location(scope) is None:
-            await self._guarded(scope, receive, send)
+            await (self._let_in if self._is_open(scope) else self._guarded)(scope, receive, send)
         elif self._entered and scope["path"] == self.path and not scope.get("root_path"):
             try:
                 await self._serve(
@@ -142,6 +157,13 @@ class HttpApp:
                 await self._tell_trouble(send)
         else:
             await self._let_in(scope, receive, send)
+
+    def _is_open(self, scope: Scope) -> bool:
+        """Whether a request is for a route of the author before which no guard stands."""
+        if not self._routes:
+            return False
+        route = self._routes.find(self._beneath(scope))
+        return route is not None and not route.guarded
 
     async def _serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -178,6 +200,8 @@ class HttpApp:
             await self._tell_health(scope, send)
         elif self._twoends is not None and path in self._twoends.paths:
             await self._twoends.serve(path, scope, receive, send)
+        elif (route := self._routes.find(path)) is not None:
+            await self._serve_route(route, root, scope, receive, send)
         else:
             await send_body(
                 send,
@@ -185,6 +209,28 @@ class HttpApp:
                 b"Not found: the MCP endpoint of this server is %b\n" % self.path.encode(),
                 b"text/plain",
             )
+
+    async def _serve_route(
+        self, route: Route, root: str, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Serve a route of the author, within the bounds of the endpoint (`SEC-01`)."""
+        headers = dict(scope["headers"])
+        if await self._turned_away(headers, scope, send):
+            return
+        if route.methods is not None and scope["method"] not in route.methods:
+            allowed = ", ".join(sorted(route.methods)).encode()
+            await send_body(
+                send, 405, b"Method not allowed\n", b"text/plain", headers=((b"allow", allowed),)
+            )
+            return
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit() or len(length) > 18 or int(length) > self.limits.body:
+            words = f"Content too large: a body has at most {self.limits.body} bytes\n"
+            await send_body(send, 413, words.encode(), b"text/plain", headers=CLOSE)
+            return
+        if route.is_prefix:
+            scope = {**scope, "root_path": f"{root}{route.path[:-1]}"}
+        await route.app(scope, bounded(receive, self.limits.body), send)
 
     @staticmethod
     def _beneath(scope: Scope) -> str:
@@ -323,6 +369,20 @@ class HttpApp:
             >= self.limits.calls
         )
 
+    async def _turned_away(self, headers: dict[bytes, bytes], scope: Scope, send: Send) -> bool:
+        """Whether a request was refused for where it comes from, for when, or for its rate."""
+        if why := self.rules.stranger(headers.get(b"host"), headers.get(b"origin")):
+            await self.refuse(send, error(403, t.INVALID_REQUEST, f"Forbidden: {why}"))
+            return True
+        if self._draining and self.draining:
+            words, data = "The server is shutting down.", {"reason": "shutdown"}
+            await self.refuse(send, error(503, t.INTERNAL_ERROR, words, data, headers=CLOSE))
+            return True
+        if self.limits.rate is not None and (late := await self.late(scope)):
+            await self.refuse(send, late)
+            return True
+        return False
+
     # -- one request -------------------------------------------------------------------------------------
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -332,25 +392,7 @@ class HttpApp:
         twice = [] if len(headers) == len(pairs) else _doubled(pairs)
         if b"accept" in twice:  # a list on several lines is one list
             headers[b"accept"] = b", ".join(value for name, value in pairs if name == b"accept")
-        if why := self.rules.stranger(
-            headers.get(b"host"), headers.get(b"origin")
-        ):  # before a stranger's body is waited for
-            await self.refuse(send, error(403, t.INVALID_REQUEST, f"Forbidden: {why}"))
-            return
-        if self._draining and self.draining:
-            await self.refuse(
-                send,
-                error(
-                    503,
-                    t.INTERNAL_ERROR,
-                    "The server is shutting down.",
-                    {"reason": "shutdown"},
-                    headers=CLOSE,
-                ),
-            )
-            return
-        if self.limits.rate is not None and (late := await self.late(scope)):
-            await self.refuse(send, late)
+        if await self._turned_away(headers, scope, send):  # before a stranger's body is waited for
             return
         method = scope["method"]
         body = await self.read_body(headers, receive, send) if method == "POST" else b""

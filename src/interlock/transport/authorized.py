@@ -38,10 +38,19 @@ class Learning(Protocol):
 class Front:
     """The endpoint as its guard sees it: an ASGI app with a path, and all the `paths` that it knows."""
 
-    def __init__(self, app: ASGIApp, other: ASGIApp, path: str, others: Iterable[str] = ()) -> None:
-        """`app` serves HTTP requests, `other` all else."""
+    def __init__(
+        self,
+        app: ASGIApp,
+        other: ASGIApp,
+        path: str,
+        others: Iterable[str] = (),
+        *,
+        knows: Callable[[str], bool] = lambda path: False,
+    ) -> None:
+        """`app` serves HTTP requests, `other` all else; `knows` says which paths the app has besides the `others`."""
         self._app, self._other, self.path = app, other, path
         self.paths = frozenset({path, *others})
+        self.knows = knows
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection that the guard has let in."""

@@ -77,7 +77,11 @@ async def serve_http(
     except ImportError as bad:
         sock.close()
         raise ImportError(MISSING) from bad
-    await app.open()
+    try:
+        await app.open()
+    except BaseException:
+        sock.close()
+        raise
     limited("uvicorn.error")  # it warns of each request that is no HTTP
     protocol = guarded_protocol(app.limits.head, app.limits.head_seconds, on_large)
     config = uvicorn.Config(
