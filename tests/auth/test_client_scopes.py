@@ -78,7 +78,7 @@ async def test_a_step_up_that_does_not_help_is_not_tried_again() -> None:
 
 
 async def test_a_server_that_always_wants_something_else_is_not_followed_for_ever() -> None:
-    """AUS-07: at most three step-ups for one call."""
+    """AUS-07, CFQ-10: at most three step-ups for one call."""
     world = World()
     async with client(world, login(world)) as c:
         await call(c)

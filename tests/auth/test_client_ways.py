@@ -100,7 +100,7 @@ async def test_a_program_with_a_secret(count: int) -> None:
 
 
 async def test_a_program_with_a_key() -> None:
-    """CCR-02, CCR-03: a fresh assertion each time, for the authorization server, by the client, for about a minute."""
+    """CCR-02, CCR-03, X-10: a fresh assertion each time, for the authorization server, by the client, for about a minute."""
     world = Forms()
     async with client(
         world, ClientCredentials("robot", key=KEY, issuer=ISSUER, scopes="a b", **options(world))
@@ -110,6 +110,7 @@ async def test_a_program_with_a_key() -> None:
         assert await call(c) == "robot"
     seen = set()
     for form in world.forms:
+        assert form["grant_type"] == "client_credentials"
         assert (
             form["client_assertion_type"]
             == "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"

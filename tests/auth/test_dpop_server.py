@@ -126,7 +126,7 @@ def refusal(got: Got, error: str) -> str:
 async def test_bound_tokens(
     headers: list[tuple[str, str]], status: int, error: str | None, words: str
 ) -> None:
-    """DPP-04, DPP-05, DPP-10: what is said of a proof, and of the token beside it."""
+    """DPP-04, DPP-05, DPP-10, X-11: what is said of a proof, and of the token beside it."""
     inner = Inner()
     got = await ask(jwt_guard()(inner), headers=headers)
     assert got.status == status

@@ -226,7 +226,8 @@ def test_a_child_that_does_not_go_on_with_the_session() -> None:
 
 
 def test_subscriptions_outlive_a_child() -> None:
-    """They are opened again under their own id, acknowledged once only, and told of what may be different (`LSN-05`, `LSN-06`)."""
+    """They are opened again under their own id, acknowledged once only, and told of what may be different
+    (`LSN-05`, `LSN-06`, `STD-16`)."""
     bench = Bench().up()
     listen = {
         "id": 3,

@@ -50,7 +50,7 @@ LISTS: dict[str, tuple[Any, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("method", LISTS)
 async def test_an_answer_is_asked_for_again_when_it_is_old(method: str):
-    """Fresh for as long as it says, from receipt on; nobody asks before it is used (`CAC-07`, `CAC-08`, `HST-08`)."""
+    """Fresh for as long as it says, from receipt on; nobody asks before it is used (`CAC-07`, `CAC-08`, `CAC-13`, `HST-08`)."""
     call, empty = LISTS[method]
     clock = Clock()
     async with (

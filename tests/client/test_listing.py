@@ -324,7 +324,7 @@ UNUSABLE: dict[str, Any] = {
 
 @pytest.mark.parametrize("schema", UNUSABLE.values(), ids=UNUSABLE)
 async def test_schemas_that_cannot_be_used(schema: Any, caplog: pytest.LogCaptureFixture):
-    """It is said in the log, and the tool can be used all the same (`JSC-02`, `JSC-05`, `JSC-07`)."""
+    """It is said in the log, and the tool can be used all the same (`JSC-02`, `JSC-05`, `JSC-06`, `JSC-07`)."""
     async with (
         selling(*[text(structuredContent={"x": 1})] * 2, schema=schema) as peer,
         Client(peer.channel) as client,

@@ -217,7 +217,7 @@ async def test_a_server_in_memory_opened_again():
 
 
 async def test_a_child_opened_again(tmp_path: Path):
-    """A new process each time."""
+    """A new process each time (`STD-06`)."""
     path = script(tmp_path, GREETER + "greet()\nanswer(read()['id'], result={})\nread()")
     client, pids = Client(path, revision=R4), []
     for _ in range(2):

@@ -113,7 +113,7 @@ def test_one_client_without_a_session_cannot_cancel_the_call_of_another(site: Ma
 def test_a_client_that_does_not_read_is_told_less_and_the_answer_is_not_lost(
     site: MakeSite,
 ) -> None:
-    """What may be dropped is dropped once 8 MiB wait; the result comes, and memory stays bounded."""
+    """What may be dropped is dropped once 8 MiB wait; the result comes, and memory stays bounded (`PRG-05`, `LOG-09`)."""
     one = site()
     before = one.resident()
     with one.wire(small=True) as wire:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
-from interlock import Context, Server
+from interlock import Client, Context, Server
 from interlock.host.app import Host
+from interlock.host.config import Entry
 from interlock.host.events import Asked, ServerSaid
 from interlock.host.log import MemoryLog
 from interlock.host.loop.budget import Budget
@@ -141,8 +144,72 @@ async def test_what_an_extension_says_is_data() -> None:
         )
 
 
+async def test_no_icon_is_fetched() -> None:
+    """Neither a client nor a host connects to where an icon of a server lies, whatever its URI (`ICO-02`, `ICO-03`)."""
+    fetched: list[int] = []
+
+    async def noted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        fetched.append(1)
+        writer.close()
+
+    listening = await asyncio.start_server(noted, "127.0.0.1", 0)
+    place = f"127.0.0.1:{listening.sockets[0].getsockname()[1]}/x.svg"
+    icons = [Icon(src=f"{scheme}://{place}") for scheme in ("http", "https", "ws", "ftp")]
+    icons += [Icon(src="javascript:alert(1)"), Icon(src="file:///etc/passwd")]
+    server = Server("s", icons=icons)
+    server.tool(name="work", icons=icons)(lambda: "done")
+    server.prompt(name="ask", icons=icons)(lambda: "ask")
+    server.resource("a://b", icons=icons)(lambda: "b")
+    async with listening:
+        async with Client(server) as client:
+            listed = [
+                *await client.list_tools(),
+                *await client.list_prompts(),
+                *await client.list_resources(),
+            ]
+            assert [one.icons for one in listed] == [icons] * 3
+            await client.call_tool("work")
+        async with scene({"s": server}, call("s__work"), "ended", policy=ALLOW) as s:
+            assert (await s.host.session().say("go")).reason == "done"
+            assert all(place not in given(request) for request in s.model.requests)
+    assert fetched == []
+
+
+async def test_instructions_reach_the_model_as_words_of_their_server() -> None:
+    """Within the fence of the conversation, under the name of the server (`LIF-07`)."""
+    server = Server("s", instructions="Add before you multiply.")
+    server.tool(name="work")(lambda: "done")
+    async with scene({"s": server}, "ended", policy=ALLOW) as s:
+        await s.host.session().say("go")
+        system = s.model.requests[-1].system_prompt or ""
+    assert "Add before you multiply." in system
+    assert "instructions of s" in system
+
+
+async def test_a_server_outlives_the_conversations_that_use_it(tmp_path: Path) -> None:
+    """Two conversations share one process, which is still the same after both have ended (`RPC-27`, `RPC-26`)."""
+    program = tmp_path / "counting.py"
+    program.write_text(
+        "import os\n"
+        "from interlock import Server\n"
+        "server = Server('counting')\n"
+        "server.tool(name='who')(lambda: f'pid {os.getpid()}')\n"
+        "server.run()\n"
+    )
+    entry = Entry(id="s", command=(sys.executable, str(program)), trusted=True)
+    answers = [step for _ in range(3) for step in (call("s__who"), "ended")]
+    pids = set()
+    async with scene({"s": entry}, *answers, policy=ALLOW) as s:
+        for _ in range(3):
+            session = s.host.session()
+            assert (await session.say("go")).reason == "done"
+            pids.update(re.findall(r"pid (\d+)", last(s)))
+            await session.aclose()
+    assert len(pids) == 1
+
+
 def test_icons_of_servers_are_not_drawn() -> None:
-    """No icon of a server is fetched or drawn, so that none can tell on anybody or run anything (`ICO-01` to `ICO-04`)."""
+    """No icon of a server is fetched or drawn, so that none can tell on anybody or run anything (`ICO-01`, `ICO-02`, `ICO-03`, `ICO-04`)."""
     for module in STATIC.glob("*.js"):
         assert not re.search(r"\.icons\b", module.read_text(encoding="utf-8")), module
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -73,11 +74,25 @@ async def client(request: pytest.FixtureRequest, seen: Seen) -> AsyncIterator[Cl
 
 
 async def test_the_tools_are_those_of_the_suite_and_described(client: Client) -> None:
-    """Every fixture is there, with a description and in the same order each time (`TOL-01`, `TOL-20`)."""
+    """Every fixture is there, with a description and in the same order each time (`TOL-01`, `TOL-20`, `CFQ-13`)."""
     tools = await client.list_tools()
     assert {tool.name for tool in tools} == ANSWERS.keys() | OTHER_TOOLS
     assert all(tool.description for tool in tools)
+    assert {
+        "test_missing_capability",
+        "test_streaming_elicitation",
+        "test_logging_tool",
+        "test_trigger_tool_change",
+        "test_trigger_prompt_change",
+    } <= {tool.name for tool in tools}
     assert [tool.name for tool in await client.list_tools()] == [tool.name for tool in tools]
+
+
+async def test_names_and_descriptions_are_as_the_suite_wants_them(client: Client) -> None:
+    """1 to 64 characters of A-Z a-z 0-9 _ . / -, and a description for each (`CFQ-09`)."""
+    tools = await client.list_tools()
+    assert all(re.fullmatch(r"[A-Za-z0-9_./-]{1,64}", tool.name) for tool in tools)
+    assert all(tool.description for tool in tools)
 
 
 @pytest.mark.parametrize("tool", ANSWERS)

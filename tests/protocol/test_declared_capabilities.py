@@ -26,7 +26,7 @@ KNOWN: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("revision", KNOWN)
 def test_only_what_the_revision_knows_counts(revision: str) -> None:
-    """Without this a page to visit would be sent to a 2025-06-18 client as a form without fields (`LIF-12`, `LIF-16`)."""
+    """Without this a page to visit would be sent to a 2025-06-18 client as a form without fields (`LIF-11`, `LIF-12`, `LIF-16`)."""
     connection = greeted(revision, capabilities=EVERYTHING)
     caller = asked(connection, request(1, "tools/list")).caller
     assert caller.capabilities == t.ClientCapabilities(

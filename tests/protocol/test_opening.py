@@ -259,7 +259,7 @@ def test_each_turn_of_the_way_to_a_revision(
     revisions: tuple[str, ...], turns: list[tuple[Any, Any]], ending: Any
 ) -> None:
     """(`ERA-04`, `ERA-05`, `ERA-06`, `ERA-07`, `ERA-08`, `ERA-19`, `CFQ-05`, `STA-13`, `LIF-02`,
-    `LIF-05`, `LIF-22`)
+    `LIF-05`, `LIF-22`, `STA-09`)
     """
     if isinstance(ending, str):
         opened = play(opening(revisions), turns)

@@ -460,6 +460,39 @@ def test_what_is_no_message_is_refused_and_the_conversation_goes_on(
     assert asked(connection, LIST).method == "tools/list"
 
 
+WITH_IDS = {
+    # what is wrong with a request whose id can be read
+    "an unknown method": request("x", "tools/imagined"),
+    "params of a wrong shape": request("x", "tools/call", {"name": 5}),
+    "params that are no object": request("x", "tools/list", 5),
+    "another version of JSON-RPC": b'{"jsonrpc":"1.0","id":"x","method":"tools/list"}',
+    "a method that is no string": b'{"jsonrpc":"2.0","id":"x","method":5}',
+    "JSON that ends too soon": b'{"jsonrpc":"2.0","id":"x","method":"tools/list"',
+    "a resource that nobody has": request("x", "resources/subscribe", {"uri": 5}),
+}
+
+
+@pytest.mark.parametrize("revision", [R1, R2, R3])
+@pytest.mark.parametrize("frame", WITH_IDS.values(), ids=WITH_IDS)
+def test_an_error_that_answers_a_request_has_its_id(frame: bytes, revision: str) -> None:
+    """Their schemas demand one, and the request's id is there to be read in each of these (`RPC-08`)."""
+    connection = greeted(revision)
+    assert connection.receive(frame) == []
+    (reply,) = sent(connection)
+    assert reply["id"] == "x"
+    assert isinstance(reply["error"]["code"], int)
+
+
+@pytest.mark.parametrize("revision", [R1, R2, R3])
+def test_an_error_of_a_handler_has_the_id_of_its_request(revision: str) -> None:
+    """Whatever a handler fails with (`RPC-08`)."""
+    connection = greeted(revision)
+    event = asked(connection, LIST)
+    connection.fail(event.id, -32603, "no")
+    (reply,) = sent(connection)
+    assert reply["id"] == event.id
+
+
 def test_a_message_lost_before_it_could_be_read_is_refused_without_an_id() -> None:
     """Whose it was is not known (`RPC-09`)."""
     connection = greeted(R4)

@@ -140,3 +140,36 @@ def test_what_is_not_flat_is_refused(kind):
     """`ELI-06`: a form has primitive fields only, and the author hears of it when the question is made."""
     with pytest.raises(TypeError, match="form cannot ask"):
         form(kind)
+
+
+CODE = {"type": "string", "pattern": "^[0-9]{4}$"}
+PATTERNS = {
+    "a type": (Annotated[str, msgspec.Meta(pattern="^[0-9]{4}$")], "value"),
+    "a schema": ({"properties": {"code": CODE}, "required": ["code"]}, "code"),
+}
+
+
+@pytest.mark.parametrize("kind, name", PATTERNS.values(), ids=PATTERNS)
+def test_a_pattern_is_checked_and_not_sent(kind, name):
+    """`X-06`: strict clients refuse a form with `pattern`, which no schema of the protocol has; the answer has to match it."""
+    asked = form(kind)
+    assert asked.schema["properties"] == {name: {"type": "string"}}
+    assert "1234" in str(asked.read({name: "1234"}))
+    with pytest.raises(McpError, match="does not fit the form"):
+        asked.read({name: "12345"})
+
+
+def test_a_number_may_be_a_fraction():
+    """`JSC-10`, `ELI-09`: bounds, defaults and answers of a number, though a published schema wants integers."""
+    kind = Annotated[float, msgspec.Meta(ge=0.5, le=2.5)]
+    asked = form(kind)
+    assert asked.schema["properties"]["value"] == {
+        "type": "number",
+        "minimum": 0.5,
+        "maximum": 2.5,
+    }
+    assert asked.read({"value": 1.25}) == 1.25
+    by_hand = form({"properties": {"x": {"type": "number", "minimum": 0.5, "default": 0.75}}})
+    assert by_hand.read({"x": 1.5}) == {"x": 1.5}
+    with pytest.raises(McpError):
+        by_hand.read({"x": 0.25})

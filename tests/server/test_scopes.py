@@ -151,7 +151,7 @@ ALL = {
 
 @EACH
 async def test_lists_hold_what_a_caller_may_use(revision: str) -> None:
-    """Tools, resources, templates and prompts, for whoever has the scopes and for nobody else (`AUT-17`, `SEC-25`)."""
+    """Tools, resources, templates and prompts, for whoever has the scopes and for nobody else (`AUT-17`, `SEC-25`, `STA-15`)."""
     server = office()
     for principal, seen in (
         (who(), OPEN),
@@ -364,7 +364,7 @@ async def test_the_cursor_of_another_principal_shows_nothing_more() -> None:
 
 async def test_whose_a_list_is() -> None:
     """A list that depends on who asks is for nobody else to keep, not even the part that all may see; another list of the same server
-    is as public as ever."""
+    is as public as ever (`CAC-05`)."""
     server = shelf([None, None], page_size=5)
     server.add_prompt(lambda: "", name="prompt")
     for principal in (None, who(), who("a")):

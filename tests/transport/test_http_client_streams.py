@@ -270,7 +270,8 @@ def story(asked: Asked) -> list[tuple[str | None, bytes]]:
 @pytest.mark.parametrize("gracefully", [False, True], ids=["broken", "ended"])
 @pytest.mark.parametrize("revision", HANDSHAKES[1:])
 async def test_a_stream_that_breaks_at_any_byte(revision: str, gracefully: bool) -> None:
-    """From the first id on the rest is asked for by the last id that was whole; nothing is lost or heard twice (`HTL-18`, `HTL-19`, `HTL-34`)."""
+    """From the first id on the rest is asked for by the last id that was whole; nothing is lost or heard twice
+    (`HTL-18`, `HTL-19`, `HTL-34`, `CFQ-08`)."""
     waits = Waits()
     async with talking(revision, sleep=waits) as (server, client):
         whole = 0

@@ -57,7 +57,7 @@ STRANGE_HOSTS = [
 
 @pytest.mark.parametrize("host", OWN_HOSTS)
 def test_a_server_answers_by_its_own_names(shared: Site, host: str) -> None:
-    """Loopback names, plain addresses, and the names it was given; whatever their case and port (`SEC-01`)."""
+    """Loopback names, plain addresses, and the names it was given; whatever their case and port (`SEC-01`, `CFQ-11`)."""
     assert shared.ask(add(host=host)).status == 200
 
 

@@ -89,7 +89,8 @@ RUNGS: dict[str, tuple[Spoil, int, int]] = {
 
 @pytest.mark.parametrize("rung", RUNGS)
 async def test_the_order_of_refusals(web: Web, rung: str):
-    """With everything wrong from one rung on, the refusal is that rung's: plain JSON, its status, the request's id (`HTM-24`, `HDR-06`, `CFQ-01`, `CFQ-03`)."""
+    """With everything wrong from one rung on, the refusal is that rung's: plain JSON, its status, the request's id
+    (`HTM-24`, `HDR-06`, `CFQ-01`, `CFQ-03`, `STA-19`)."""
     x = call("ask_there", {"region": "here"}, id="seven", mcp_param_region="here")
     rungs = list(RUNGS)
     for later in reversed(rungs[rungs.index(rung) :]):

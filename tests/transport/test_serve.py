@@ -372,7 +372,7 @@ async def test_what_is_told_goes_out_before_the_answer_and_nothing_after() -> No
 
 
 async def test_a_peer_that_does_not_read_is_told_less() -> None:
-    """Progress and log are dropped while too much is queued; changes, and above all answers, are not."""
+    """Progress and log are dropped while too much is queued; changes, and above all answers, are not (`PRG-05`, `LOG-09`)."""
     out: list[bytes] = []
     queued = [0]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import resource
 import socket
@@ -14,9 +15,11 @@ from typing import Any
 
 import pytest
 
+from interlock import Server
 from interlock import types as t
 from interlock.transport.pipes import PipeChannel
 from interlock.transport.sockets import Address, Socket, connect, listen
+from tests.protocol.frames import notification, stamped
 
 from .ends import open_descriptors, received, turns
 from .programs import hello
@@ -173,3 +176,37 @@ async def test_where_nobody_listens_nobody_is_reached(tmp_path: Path) -> None:
         with pytest.raises(t.Unreachable):
             await connect(address)
         await transport.aclose()
+
+
+async def test_framing_and_cancelling_are_as_documented(tmp_path: Path) -> None:
+    """A message a line; a request is cancelled by a notification, and all of a connection by its end (`RPC-31`)."""
+    server = Server("slow")
+    begun: asyncio.Queue[str] = asyncio.Queue()
+    ended: asyncio.Queue[str] = asyncio.Queue()
+
+    @server.tool
+    async def wait(name: str) -> None:
+        begun.put_nowait(name)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.put_nowait(name)
+
+    def call_of(id: int, name: str) -> bytes:
+        return stamped(id, "tools/call", {"name": "wait", "arguments": {"name": name}}) + b"\n"
+
+    path = tmp_path / "socket"
+    async with listening(path, server.serve), asyncio.timeout(30):
+        reader, writer = await asyncio.open_unix_connection(path)
+        writer.write(call_of(1, "first") + call_of(2, "second"))
+        assert {await begun.get(), await begun.get()} == {"first", "second"}
+        writer.write(notification("notifications/cancelled", {"requestId": 1}) + b"\n")
+        assert await ended.get() == "first"
+        writer.write(stamped(3, "tools/list") + b"\n")
+        assert json.loads(await reader.readline())["id"] == 3
+        writer.close()
+        assert await ended.get() == "second"
+    page = Path(__file__).parents[2] / "docs/guide/transports.md"
+    section = page.read_text("utf-8").partition("## Unix sockets and TCP")[2].partition("\n## ")[0]
+    for subject in ("Setting up:", "Framing:", "Cancelling:"):
+        assert subject in section

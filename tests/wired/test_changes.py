@@ -120,7 +120,7 @@ async def test_acknowledgement_comes_first(cell: Cell):
 
 @since(R5)
 async def test_a_notice_makes_what_was_kept_stale(cell: Cell):
-    """What the client keeps is asked for anew once the server says that it has changed (`CAC-09`)."""
+    """What the client keeps is asked for anew once the server says that it has changed (`CAC-09`, `CAC-13`)."""
     start = len(cell.tape)
     await cell.client.read_resource("config://settings")
     async with cell.client.watch(resources=["config://settings"]) as changes, asyncio.timeout(10):

@@ -49,7 +49,8 @@ class Form:
                     "properties": {_WRAPPED: schema},
                     "required": [_WRAPPED],
                 }
-        self.schema = _flattened(schema, kind)
+        self._checks = _flattened(schema, kind)
+        self.schema = _without_patterns(self._checks)
 
     def read(self, content: t.JSONObject | None) -> Any:
         """The person's answer as a value of the type. Raises McpError (-32602) where it does not fit (`ELI-35`)."""
@@ -69,7 +70,7 @@ class Form:
     def _checked(self, data: t.JSONObject) -> t.JSONObject:
         from ..schema import compile  # late: most servers never need a validator for forms
 
-        violations = compile(self.schema).check(data)
+        violations = compile(self._checks).check(data)
         if violations:
             words = "; ".join(f"{v.path or '/'}: {v.message}" for v in violations)
             raise t.McpError(t.INVALID_PARAMS, f"The answer does not fit the form: {words}")
@@ -130,6 +131,15 @@ def _flattened(schema: t.JSONObject, kind: Any) -> t.JSONObject:
     if required := [name for name in schema.get("required", ()) if name in properties]:
         flat["required"] = required
     return flat
+
+
+def _without_patterns(schema: t.JSONObject) -> t.JSONObject:
+    """The schema as it is sent: no revision's `schema.ts` has `pattern` in a form, so that strict clients refuse it (`X-06`)."""
+    properties = {
+        name: {key: value for key, value in node.items() if key != "pattern"}
+        for name, node in schema["properties"].items()
+    }
+    return {**schema, "properties": properties}
 
 
 def _property(name: str, node: t.JSONObject, kind: Any) -> t.JSONObject:

@@ -38,10 +38,11 @@ def street() -> Street:
 
 
 async def test_a_token_for_calls_of_our_own(street: Street) -> None:
-    """Who calls us has a token upstream, which never leaves us, and is renewed before it ends (AUT-18, AU2-10)."""
+    """Who calls us has a token upstream, which never leaves us, and is renewed before it ends (AUT-18, AU2-10, ELI-31)."""
     tokens = await street.tokens()
     first = await street.proxy.upstream_token(principal(tokens))
     assert first in street.elsewhere.access
+    assert first not in str(tokens)  # what the client has is a token of ours
     assert await street.proxy.upstream_token(principal(tokens)) == first
     street.clock.now += 3600 - 59
     second = await street.proxy.upstream_token(principal(tokens))

@@ -325,7 +325,8 @@ async def test_a_call_that_is_cancelled(chromium: Any) -> None:
 
 
 async def test_what_is_no_message_is_dropped(chromium: Any) -> None:
-    """Junk gets no answer and does no harm; what nobody knows is refused; what is reserved never passes (`APP-13`, `APP-30`)."""
+    """Junk gets no answer and does no harm; what nobody knows is refused; what is reserved never passes
+    (`APP-13`, `APP-30`, `APP-31`)."""
     async with laboratory(chromium) as (_, page, frame):
         await page.evaluate(
             "window.passed = []; window.addEventListener('message', (event) => passed.push(event.data))"

@@ -269,7 +269,8 @@ async def test_one_page_holds_all_unless_small_pages_are_wanted(
 
 
 async def test_icons(server: Server) -> None:
-    """On the server, a tool, a prompt, a resource, a template and a link: of each theme and type, all of them held by data: URIs (`ICO-01`)."""
+    """On the server, a tool, a prompt, a resource, a template and a link: of each theme and type, all of them held by data: URIs
+    (`ICO-01`, `ICO-05`)."""
     async with Client(server) as client:
         info = client.server_info
         assert info is not None
