@@ -559,3 +559,66 @@ async def test_a_question_is_no_exception_for_middleware(suspend: bool) -> None:
     async with Client(server, elicit=person([])) as client:
         assert (await client.call_tool("asks")).text == "True True"
     assert seen == ([] if suspend else ["CancelledError"] * 2)
+
+
+@both_ways
+@pytest.mark.parametrize("middleware", [False, True])
+async def test_visibility_is_checked_on_a_retry_too(suspend: bool, middleware: bool) -> None:
+    """Hidden meanwhile, the tool is as unknown as for a first request; shown again, the call goes on."""
+    server, ran = house(suspend=suspend, middleware=[transparent] if middleware else [])
+    hidden: set[str] = set()
+
+    @server.visible(lambda caller: "all")
+    def sees(key: str, feature: Any) -> bool:
+        return feature.name not in hidden
+
+    first = await _call(server, "asks")
+    hidden.add("asks")
+    server.visibility_changed()
+    with pytest.raises(McpError, match="Unknown tool: asks"):
+        await _retry(server, "asks", first)
+    hidden.clear()
+    server.visibility_changed()
+    second = await _retry(server, "asks", first)
+    assert isinstance(await _retry(server, "asks", second), t.CallToolResult)
+    assert ran == (["asks"] if suspend else ["asks"] * 3)
+    await server.aclose()
+
+
+async def test_a_tool_that_only_middleware_knows_is_resumed() -> None:
+    """A gateway answers for names that the server does not have; the check leaves them to it."""
+
+    def gateway(handler: Handler) -> Handler:
+        async def handle(x: Exchange) -> AnyResult:
+            if x.method != "tools/call" or x.params.name != "behind":
+                return await handler(x)
+            answer = await x.asker.ask(form("Sure?"))
+            assert isinstance(answer, t.ElicitResult)
+            return t.CallToolResult(content=[t.TextContent(answer.action)])
+
+        return handle
+
+    server, _ = house(middleware=[gateway])
+    done = await _retry(server, "behind", await _call(server, "behind"))
+    assert isinstance(done, t.CallToolResult)
+    assert done.text == "accept"
+
+
+@both_ways
+async def test_a_failure_after_a_question_is_logged_once(
+    suspend: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However often the tool ran."""
+    server = Server("failing", suspend=suspend, middleware=[transparent], state_keys=[KEY])
+
+    @server.tool
+    async def fails(ctx: Context) -> str:
+        await ctx.confirm("Sure?")
+        await ctx.confirm("Really?")
+        raise ValueError("broken")
+
+    async with Client(server, elicit=person([])) as client:
+        assert (await client.call_tool("fails")).is_error
+    assert [record.levelname for record in caplog.records if record.name == "interlock.server"] == [
+        "ERROR"
+    ]
