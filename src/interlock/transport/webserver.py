@@ -126,10 +126,23 @@ async def serve_http(
         await _first_requests(server, min(_FIRST_REQUEST, grace))
         await app.drain(grace)
         await server.shutdown(sockets=[sock])
+    except asyncio.CancelledError:
+        _break_off(server)
+        raise
     finally:
         watching.cancel()
         await app.aclose()
         sock.close()
+
+
+def _break_off(server: uvicorn.Server) -> None:
+    """End at once: close every connection and cancel what runs for it."""
+    for listener in getattr(server, "servers", ()):
+        listener.close()
+    for connection in list(server.server_state.connections):
+        connection.transport.close()
+    for task in list(server.server_state.tasks):
+        task.cancel()
 
 
 def _let_in(sock: socket.socket) -> list[socket.socket]:
