@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         TraceContext,
         stack,
     )
-    from .extension import Extension, Method
+    from .extension import CoreCapability, Extension, Method
     from .fetch import Fetch, Lost, Request, Response
     from .protocol.opening import Refused
     from .server.app import Server
@@ -109,7 +109,7 @@ _ROOMS = {
     ".server.changes": ("Change", "ChangeBus"),
     ".server.content": ("assistant", "user"),
     ".server.context": ("Context", "Progress", "get_context"),
-    ".extension": ("Extension", "Method"),
+    ".extension": ("CoreCapability", "Extension", "Method"),
     ".server.features": ("Feature",),
     ".server.http_server": ("HttpServer",),
     ".server.media": ("Audio", "File", "Image"),
@@ -174,6 +174,7 @@ __all__ = [
     "Client",
     "ClientTransport",
     "Context",
+    "CoreCapability",
     "Csp",
     "Declined",
     "Duplex",

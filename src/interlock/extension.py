@@ -28,7 +28,7 @@ from .exchange import AnyResult, Caller, Exchange, Handler, Middleware, RawResul
 from .logs import limited
 from .meta_keys import LABEL, NAME
 from .protocol.extensions import MIRRORED_NAMES, NO_EXTENSIONS, ExtensionMessages
-from .wire.revisions import METHODS, REVISIONS, error_code
+from .wire.revisions import HANDSHAKE_REVISIONS, METHODS, REVISIONS, error_code
 
 log = limited("interlock.extension")
 
@@ -64,6 +64,18 @@ class Method(Struct, frozen=True):
     open_to_all: bool = False
 
 
+class CoreCapability(Struct, frozen=True):
+    """How an extension is declared under a revision that has its feature in the core protocol.
+
+    Attributes:
+        name: The capability, such as "tasks" in 2025-11-25.
+        settings: What is declared there in place of the settings of the extension.
+    """
+
+    name: str
+    settings: t.JSONObject = {}
+
+
 class Extension:
     """An extension of the protocol, off until it is given to a server or a client (`EXT-05`).
 
@@ -83,6 +95,8 @@ class Extension:
             the first message and left after the last one.
         middleware: Put around every exchange of the server or client, the first one outermost.
         revisions: Those that have the extension.
+        core: The revisions of the handshake era in which its feature is a capability of the core
+            protocol. There it is declared as that capability, and read as the extension.
 
     Raises:
         ValueError: The id is not well formed, or a message cannot be the extension's own.
@@ -102,6 +116,7 @@ class Extension:
         lifespan: Lifespan | None = None,
         middleware: Sequence[Middleware] = (),
         revisions: Collection[str] = REVISIONS,
+        core: Mapping[str, CoreCapability] | None = None,
     ) -> None:
         if not _ID.fullmatch(id):
             raise ValueError(
@@ -116,7 +131,8 @@ class Extension:
         self.requires = (requires,) if isinstance(requires, str) else tuple(requires)
         self.lifespan = lifespan
         self.middleware = tuple(middleware)
-        self.revisions = frozenset(revisions)
+        self.core = dict(core or {})
+        self.revisions = frozenset(revisions) | self.core.keys()
         self.notified: Mapping[str, Notified] = {}
         self.listening: Mapping[str, Listening] = {}
         _check(self)
@@ -131,6 +147,7 @@ class Extension:
         notifications: Mapping[str, Notified] | None = None,
         listens: Mapping[str, Listening] | None = None,
         settings: Mapping[str, Any] | None = None,
+        core: Mapping[str, CoreCapability] | None = None,
         requires: str | Sequence[str] = (),
         lifespan: Lifespan | None = None,
         middleware: Sequence[Middleware] = (),
@@ -142,6 +159,7 @@ class Extension:
             notifications: What takes each notification, on either side.
             listens: What serves each key of the listen filter, on a server.
             settings: What this side advertises, in place of the declared settings.
+            core: What this side declares where the feature is in the core, by revision.
             requires: Further dependencies.
             lifespan: In place of the declared one.
             middleware: After the declared middleware.
@@ -166,6 +184,7 @@ class Extension:
         made.notified = {**self.notified, **(notifications or {})}
         made.listening = {**self.listening, **(listens or {})}
         made.settings = self.settings if settings is None else dict(settings)
+        made.core = {**self.core, **(core or {})}
         further = (requires,) if isinstance(requires, str) else tuple(requires)
         made.requires = (*self.requires, *further)
         made.lifespan = lifespan or self.lifespan
@@ -193,6 +212,18 @@ def _check(extension: Extension) -> None:
             f"the extension {extension.id} names unknown revisions: {', '.join(unknown)}; "
             f"there are {', '.join(REVISIONS)}"
         )
+    for revision, capability in extension.core.items():
+        if revision not in HANDSHAKE_REVISIONS:
+            raise ValueError(
+                f"the extension {extension.id} has a core capability in {revision}; only "
+                f"{', '.join(HANDSHAKE_REVISIONS)} can have one"
+            )
+        sides = (t.ServerCapabilities, t.ClientCapabilities)
+        taken = any(_is_of(side, capability.name) for side in sides)
+        if taken or not capability.name.isidentifier():
+            raise ValueError(
+                f"the extension {extension.id} cannot be the capability {capability.name!r}"
+            )
     for wanted in extension.requires:
         known = any(_is_of(side, wanted) for side in (t.ServerCapabilities, t.ClientCapabilities))
         if "/" not in wanted and not known:
@@ -287,6 +318,7 @@ def messages_of(extensions: Iterable[Extension]) -> ExtensionMessages:
     keys: dict[str, Any] = {}
     revisions: dict[str, frozenset[str]] = {}
     owners: dict[str, str] = {}
+    core: dict[str, dict[str, tuple[str, t.JSONObject]]] = {}
     key_owners = {
         field.encode_name: "the core protocol"
         for field in msgspec.structs.fields(t.SubscriptionFilter)
@@ -295,6 +327,12 @@ def messages_of(extensions: Iterable[Extension]) -> ExtensionMessages:
         if extension.id in revisions:
             raise ValueError(f"the extension {extension.id} is given twice")
         revisions[extension.id] = extension.revisions
+        for revision, capability in extension.core.items():
+            capabilities = core.setdefault(revision, {})
+            if capability.name in capabilities:
+                owner = capabilities[capability.name][0]
+                raise _taken(extension, "capability", capability.name, owner)
+            capabilities[capability.name] = (extension.id, capability.settings)
         for name, method in extension.methods.items():
             _claim(extension, "method", name, owners)
             requests[name] = method.params
@@ -329,6 +367,7 @@ def messages_of(extensions: Iterable[Extension]) -> ExtensionMessages:
         listens=frozenset(keys),
         owners=owners,
         revisions=revisions,
+        core=core,
     )
 
 

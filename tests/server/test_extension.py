@@ -7,11 +7,13 @@ import contextlib
 import re
 from typing import Any
 
+import msgspec
 import pytest
 
-from interlock import Client, Extension, McpError, Method, Server
+from interlock import Client, CoreCapability, Extension, McpError, Method, Server
 from interlock import types as t
 from interlock.exchange import AnyResult, Caller, Exchange, Handler
+from interlock.testing import Tape
 from interlock.wire.revisions import NEWEST
 from tests.server.by_hand import R4, text
 from tests.server.wire import Peer
@@ -330,6 +332,16 @@ def impossible() -> dict[str, tuple[dict[str, Any], type[Exception], str]]:
             ValueError,
             "must be an identifier",
         ),
+        "a core capability of the newest revision": (
+            {"core": {NEWEST: CoreCapability("greetings")}},
+            ValueError,
+            "has a core capability in 2026-07-28; only 2024-11-05",
+        ),
+        "a core capability that is another's": (
+            {"core": {R4: CoreCapability("tools")}},
+            ValueError,
+            "cannot be the capability 'tools'",
+        ),
         "a requirement of nothing": (
             {"requires": "toolz"},
             ValueError,
@@ -632,3 +644,46 @@ async def test_notifications_of_the_server_go_only_to_clients_that_have_declared
     assert "result" in await other.ask("tools/list")
     assert other.heard == []
     await other.aclose()
+
+
+async def test_where_a_feature_is_in_the_core_it_is_declared_as_a_capability():
+    """Both sides say so in `initialize`, and each sees the other's capability as the extension."""
+    seen: list[Any] = []
+
+    async def get(x: Exchange) -> AnyResult:
+        seen.append(x.caller.capabilities.extensions)
+        return GreetResult(greeting="there")
+
+    declared = Extension(
+        "com.example/greet",
+        settings={"newest": True},
+        methods={"greet/now": Method(GreetParams, GreetResult)},
+        revisions=["2026-07-28"],
+        core={R4: CoreCapability("greetings", {"requests": {}})},
+    )
+    server = Server("extended", extensions=[declared.with_handlers({"greet/now": get})])
+    tape = Tape()
+    mine = declared.with_handlers(core={R4: CoreCapability("greetings", {"polite": True})})
+    for revision, settings, theirs in (
+        (R4, {"polite": True}, {"requests": {}}),
+        ("2026-07-28", {"newest": True}, {"newest": True}),
+    ):
+        transport = server.transport(tap=tape.hear)
+        async with Client(
+            transport, revision=revision, extensions=[mine], elicit=lambda params: True
+        ) as client:
+            assert (
+                await client.request("greet/now", GreetParams(name="Ada"), GreetResult)
+            ).greeting == "there"
+            assert seen.pop() == {"com.example/greet": settings}
+            assert client.server_capabilities.extensions == {"com.example/greet": theirs}
+    asked, answered = (msgspec.json.decode(entry.frame) for entry in list(tape)[:2])
+    capabilities = asked["params"]["capabilities"]
+    assert capabilities == {"elicitation": {"form": {}, "url": {}}, "greetings": {"polite": True}}
+    assert answered["result"]["capabilities"] == {"logging": {}, "greetings": {"requests": {}}}
+    older = await Peer.of(server, "2025-06-18", capabilities={"greetings": {}})
+    assert (await older.ask("greet/now", {"name": "Ada"}))["error"]["code"] == t.METHOD_NOT_FOUND
+    await older.aclose()
+    truthful = await Peer.of(server, R4, capabilities={"greetings": True, "sampling": True})
+    assert "result" in await truthful.ask("greet/now", {"name": "Ada"})
+    await truthful.aclose()

@@ -233,7 +233,11 @@ class Client:
             extensions=self._extensions.messages,
         )
         try:
-            self._opened = await self._transport.open(hello)
+            opened = await self._transport.open(hello)
+            declared = self._extensions.messages.heard(
+                opened.capabilities, opened.capabilities, opened.revision
+            )
+            self._opened = msgspec.structs.replace(opened, capabilities=declared)
             self._known = self._opened.revision
             self._caller = Caller(
                 self._opened.revision,

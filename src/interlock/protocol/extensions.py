@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from .. import types as t
 from ..exchange import Caller
+from ..wire.codec import decode, encode
 
 Capabilities = TypeVar("Capabilities", t.ClientCapabilities, t.ServerCapabilities)
 
@@ -36,6 +37,8 @@ class ExtensionMessages(Struct, frozen=True, kw_only=True):
         listens: These keys.
         owners: The id of the extension that a request or notification belongs to.
         revisions: The revisions in which each extension, by its id, exists.
+        core: The capabilities that are declared in place of extensions, by revision and name, each
+            with the id of its extension and its settings.
     """
 
     requests: Mapping[str, type[t.Params]] = {}
@@ -47,6 +50,7 @@ class ExtensionMessages(Struct, frozen=True, kw_only=True):
     listens: frozenset[str] = frozenset()
     owners: Mapping[str, str] = {}
     revisions: Mapping[str, frozenset[str]] = {}
+    core: Mapping[str, Mapping[str, tuple[str, t.JSONObject]]] = {}
 
     def asks(self, revision: str, method: str) -> bool:
         """Whether a request of an extension exists in a revision."""
@@ -61,25 +65,82 @@ class ExtensionMessages(Struct, frozen=True, kw_only=True):
         return owner in declared and caller.revision in self.revisions[owner]
 
     def shown(self, capabilities: Capabilities, revision: str) -> Capabilities:
-        """Capabilities without the extensions that a revision does not have."""
+        """Capabilities as they are declared under a revision.
+
+        Extensions that it does not have are left out, and those whose feature it has in the core are
+        capabilities of the core.
+        """
         offered = capabilities.extensions
         if not offered:
             return capabilities
+        core = self.core.get(revision, {})
+        in_core = {id for id, _ in core.values()}
         kept = {
             id: settings
             for id, settings in offered.items()
-            if revision in self.revisions.get(id, (revision,))
+            if id not in in_core and revision in self.revisions.get(id, (revision,))
         }
-        return replace(capabilities, extensions=kept or None)
+        if in_core.isdisjoint(offered):
+            return replace(capabilities, extensions=kept or None)
+        named = {name: settings for name, (id, settings) in core.items() if id in offered}
+        kind = self._with_core(type(capabilities))
+        cut: Capabilities = decode(encode(capabilities, revision), kind)
+        return replace(cut, extensions=kept or None, **named)
+
+    def heard(self, declared: Capabilities, given: Struct, revision: str) -> Capabilities:
+        """What a peer has declared under a revision, with the extensions that it has in the core.
+
+        Args:
+            declared: Its capabilities as the newest revision has them.
+            given: Its capabilities as they came, read as `kind_of` says.
+            revision: The revision.
+        """
+        entries = dict(declared.extensions or {})
+        for name, (id, _) in self.core.get(revision, {}).items():
+            settings = getattr(given, name, None)
+            if isinstance(settings, dict) or settings is True:
+                entries[id] = {} if settings is True else settings
+        if entries == (declared.extensions or {}):
+            return declared
+        return replace(declared, extensions=entries)
+
+    def result_of(self, method: str) -> type[t.Result] | None:
+        """The type of the result of a core method where extensions have changed it, else None."""
+        if method != "initialize" or not self.core:
+            return None
+        kind = self._with_core(t.ServerCapabilities)
+        return _changed(t.InitializeResult, "capabilities", kind)
+
+    def _with_core(self, kind: type[Any]) -> type[Any]:
+        """The type of capabilities with those of the core that extensions stand for."""
+        names = tuple(sorted({name for named in self.core.values() for name in named}))
+        if not issubclass(kind, t.ServerCapabilities):
+            kind = t.ClientCapabilities
+        known = _WITH_CORE.get((kind, names))
+        if known is None:
+            known = _WITH_CORE[kind, names] = msgspec.defstruct(
+                kind.__name__,
+                [(name, Any, msgspec.field(default=None, name=name)) for name in names],
+                bases=(kind,),
+                frozen=True,
+                kw_only=True,
+                omit_defaults=True,
+                module=__name__,
+            )
+        return known
 
     def params_of(self, method: str) -> type[Any] | None:
         """The type of the params of a core method where extensions have changed it, else None."""
+        if method == "initialize" and self.core:
+            kind = self._with_core(t.ClientCapabilities)
+            return _changed(t.InitializeRequestParams, "capabilities", kind)
         if self.filter is t.SubscriptionFilter:
             return None
         if method == "subscriptions/listen":
-            return _with_filter(t.SubscriptionsListenRequestParams, self.filter)
+            return _changed(t.SubscriptionsListenRequestParams, "notifications", self.filter)
         if method == "notifications/subscriptions/acknowledged":
-            return _with_filter(t.SubscriptionsAcknowledgedNotificationParams, self.filter)
+            said = t.SubscriptionsAcknowledgedNotificationParams
+            return _changed(said, "notifications", self.filter)
         return None
 
     def mirror(self, method: str, params: Any) -> str | None:
@@ -94,16 +155,17 @@ class ExtensionMessages(Struct, frozen=True, kw_only=True):
 NO_EXTENSIONS = ExtensionMessages()
 
 
-_FILTERED: dict[tuple[type[Any], type[Any]], type[Any]] = {}
+_WITH_CORE: dict[tuple[type[Any], tuple[str, ...]], type[Any]] = {}
+_CHANGED: dict[tuple[type[Any], type[Any]], type[Any]] = {}
 
 
-def _with_filter(kind: type[Any], filter: type[t.SubscriptionFilter]) -> type[Any]:
-    """A type of params whose filter has the keys of extensions."""
-    known = _FILTERED.get((kind, filter))
+def _changed(kind: type[Any], name: str, inner: type[Any]) -> type[Any]:
+    """A type of params or results of which one field is of another type."""
+    known = _CHANGED.get((kind, inner))
     if known is None:
-        known = _FILTERED[kind, filter] = msgspec.defstruct(
+        known = _CHANGED[kind, inner] = msgspec.defstruct(
             kind.__name__,
-            [("notifications", filter)],
+            [(name, inner)],
             bases=(kind,),
             frozen=True,
             kw_only=True,

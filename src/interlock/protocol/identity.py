@@ -72,9 +72,10 @@ class Identity:
         """Have these messages of extensions from now on; before the server runs."""
         self.extensions = extensions
         self.requests: dict[str, type[Any]] = {**_core_requests(), **extensions.requests}
-        if (listening := extensions.params_of("subscriptions/listen")) is not None:
-            self.requests["subscriptions/listen"] = listening
-        plain = not extensions.requests and not extensions.listens
+        for method in ("initialize", "subscriptions/listen"):
+            if (changed := extensions.params_of(method)) is not None:
+                self.requests[method] = changed
+        plain = not (extensions.requests or extensions.listens or extensions.core)
         self.read_request = _core_reader() if plain else request_reader(self.requests)
 
     def seen_by(self, change: Callable[[Caller], Caller]) -> Identity:

@@ -520,6 +520,7 @@ class ServerConnection:
         declared = decode(
             encode(hello.capabilities, revision), t.ClientCapabilities
         )  # what the revision lacks cannot be asked (`LIF-12`)
+        declared = self.identity.extensions.heard(declared, hello.capabilities, revision)
         caller = Caller(revision, declared, hello.client_info, "info", self.principal, self.session)
         try:
             offered = self.identity.offered(caller, tells=self._tells)

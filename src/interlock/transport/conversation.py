@@ -672,7 +672,7 @@ def read_result(method: str, raw: Raw, extensions: ExtensionMessages = NO_EXTENS
     if row is None:
         kind = extensions.results.get(method, kind)
     elif row.result is not None:
-        kind = row.result
+        kind = extensions.result_of(method) or row.result
     trouble = ""
     try:
         result: t.Result = decode(raw, kind)

@@ -77,12 +77,15 @@ def _repair_capabilities(data: Any, kind: Any) -> bool:
     Returns:
         Whether there was one.
     """
-    if kind not in _HOLD_CAPABILITIES or not isinstance(data, dict):
+    holds = isinstance(kind, type) and issubclass(kind, _HOLD_CAPABILITIES)
+    if not holds or not isinstance(data, dict):
         return False
     found = False
     for f in msgspec.structs.fields(kind):
         for declared in get_args(f.type) or (f.type,):
-            if declared in (t.ClientCapabilities, t.ServerCapabilities):
+            if _is_struct(declared) and issubclass(
+                declared, t.ClientCapabilities | t.ServerCapabilities
+            ):
                 found |= _objects_for_truth(data.get(f.encode_name), declared)
     return found
 
