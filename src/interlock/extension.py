@@ -28,7 +28,7 @@ from .exchange import AnyResult, Caller, Exchange, Handler, Middleware, RawResul
 from .logs import limited
 from .meta_keys import LABEL, NAME
 from .protocol.extensions import MIRRORED_NAMES, NO_EXTENSIONS, ExtensionMessages
-from .wire.revisions import HANDSHAKE_REVISIONS, METHODS, REVISIONS, error_code
+from .wire.revisions import HANDSHAKE_REVISIONS, METHODS, REVISIONS, Era, era, error_code
 
 log = limited("interlock.extension")
 
@@ -213,7 +213,7 @@ def _check(extension: Extension) -> None:
             f"there are {', '.join(REVISIONS)}"
         )
     for revision, capability in extension.core.items():
-        if revision not in HANDSHAKE_REVISIONS:
+        if era(revision) is not Era.HANDSHAKE:
             raise ValueError(
                 f"the extension {extension.id} has a core capability in {revision}; only "
                 f"{', '.join(HANDSHAKE_REVISIONS)} can have one"
