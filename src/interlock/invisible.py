@@ -16,6 +16,7 @@ _LINE_ENDS = re.compile("\r\n|[\r\x85\u2028\u2029]")
 _PLAIN = re.compile(
     "[\t\n -~]*"
 )  # most texts; what is not pure ASCII is looked at letter by letter
+_PRINTABLE = re.compile("[ -~]*")
 
 _FOREIGN = re.compile("[^\t\n -~]+")
 # Printable, and yet not seen.
@@ -49,11 +50,29 @@ def visible(text: str) -> str:
     shown: list[str] = []
     for place, letter in enumerate(text):
         shown.append(
-            f"⟨U+{ord(letter):04X}⟩"
+            _written_out(letter)
             if _hidden(letter) and not _at_home(letter, shown, text[place + 1 : place + 2])
             else letter
         )
     return "".join(shown)
+
+
+def visible_line(text: str) -> str:
+    """The text for people in one line, where nothing can pass for something else. Total and idempotent.
+
+    For commands, addresses and names that a person approves: line ends, tabs, every blank but the space and all that is
+    not printable is written out, also where it belongs to the spelling.
+    """
+    if _PRINTABLE.fullmatch(text):
+        return text
+    return "".join(
+        letter if letter.isprintable() and not _hidden(letter) else _written_out(letter)
+        for letter in text
+    )
+
+
+def _written_out(letter: str) -> str:
+    return f"⟨U+{ord(letter):04X}⟩"
 
 
 def clean(text: str) -> str:

@@ -158,7 +158,7 @@ async def test_our_issuer_gives_no_word_for_people_at_other_issuers(audience: st
 
 @pytest.mark.parametrize("culprit", get_args(Culprit))
 def test_every_failure_says_what_to_do(culprit: Culprit) -> None:
-    """At which step, which document, what was expected, what to do: where nobody thought of advice, it is who has to mend it."""
+    """At which step, which document, what was expected, what to do: where nobody thought of advice, it is who has to repair it."""
     bad = Unauthorized(
         "discovery",
         "it is empty",

@@ -116,7 +116,7 @@ async def test_tokens_that_are_withdrawn_again_and_again_cost_no_log_in() -> Non
 
 @pytest.mark.parametrize("count", [1, MANY])
 async def test_a_server_that_takes_no_token_ends_in_words(count: int) -> None:
-    """A refresh, a log-in, and then an error that says who has to mend it; nobody is asked again and again."""
+    """A refresh, a log-in, and then an error that says who has to repair it; nobody is asked again and again."""
     world = World()
     person = Person(world)
     async with client(world, login(world, person)) as c:

@@ -266,7 +266,7 @@ FAULTS: dict[str, tuple[Callable[[World], None], str, str]] = {
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_every_fault_is_found_and_is_somebodys(name: str) -> None:
-    """What is wrong, what was expected, and who has to mend it (`AU3-01` to `AU3-15`, `AUF-02`, `AUR-04`, `AUT-06`, `SEC-13`)."""
+    """What is wrong, what was expected, and who has to repair it (`AU3-01` to `AU3-15`, `AUF-02`, `AUR-04`, `AUT-06`, `SEC-13`)."""
     make, culprit, words = FAULTS[name]
     world = World()
     make(world)
@@ -311,7 +311,7 @@ def test_what_could_be_better_keeps_nobody_out(name: str) -> None:
 
 
 def test_one_fault_does_not_hide_the_next() -> None:
-    """Whoever mends them sees all of them at once."""
+    """Whoever repairs them sees all of them at once."""
     world = World()
     world.resource["resource"] = "https://other.example/mcp"
     world.authority.update(

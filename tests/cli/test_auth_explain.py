@@ -201,14 +201,14 @@ FAULTS: dict[str, tuple[Callable[[Identity], object], str, str]] = {
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_every_fault(interlock: Command, site: Identity, name: str) -> None:
-    """Exit code 1; what, what instead, and who has to mend it, for people and for machines (`AU3-07`, `AU3-13`, `AU3-14`, `SEC-13`)."""
+    """Exit code 1; what, what instead, and who has to repair it, for people and for machines (`AU3-07`, `AU3-13`, `AU3-14`, `SEC-13`)."""
     make, culprit, words = FAULTS[name]
     make(site)
     shown = interlock("auth", "explain", site.url)
     assert (shown.exit_code, shown.stderr) == (1, "")
     assert words in shown.stdout
     assert "   wrong   " in shown.stdout
-    assert "           to mend    by " in shown.stdout
+    assert "           to repair  by " in shown.stdout
     data = json.loads(interlock("auth", "explain", site.url, "--json").stdout)
     wrong = [finding for finding in data["findings"] if finding["level"] == "wrong"]
     assert data["wrong"] == len(wrong) > 0
@@ -218,7 +218,7 @@ def test_every_fault(interlock: Command, site: Identity, name: str) -> None:
 
 
 def test_it_goes_on_past_the_first_fault(interlock: Command, site: Identity) -> None:
-    """All that is wrong is said at once, and in the end once more, by who has to mend it."""
+    """All that is wrong is said at once, and in the end once more, by who has to repair it."""
     resource(resource="https://other.example/mcp")(site)
     authority(
         issuer="https://third.example",

@@ -10,6 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from interlock.host.suspicions import clean, of_text, visible
+from interlock.invisible import visible_line
 
 # Text as attackers write it: mostly of what is special here.
 ODD = st.text(
@@ -64,6 +65,33 @@ def test_both_are_total_and_idempotent(text: str) -> None:
 def test_ordinary_text_stays(text: str) -> None:
     """HST-03: nothing is taken from texts in which everything can be seen."""
     assert clean(text) == text == visible(text)
+
+
+@given(ODD)
+def test_a_line_stays_one_line(text: str) -> None:
+    """Any text is one printable line, and doing it twice changes nothing."""
+    line = visible_line(text)
+    assert visible_line(line) == line
+    assert line.isprintable()
+
+
+@pytest.mark.parametrize(
+    "text, line",
+    [
+        ("npx -y server", "npx -y server"),
+        ("a\nrm -rf /", "a⟨U+000A⟩rm -rf /"),
+        ("a\r\nb\tc", "a⟨U+000D⟩⟨U+000A⟩b⟨U+0009⟩c"),
+        ("a\u00a0b\u2003c\u3000d", "a⟨U+00A0⟩b⟨U+2003⟩c⟨U+3000⟩d"),
+        ("a\u2028b\x85c", "a⟨U+2028⟩b⟨U+0085⟩c"),
+        ("x\u202ey\u200bz", "x⟨U+202E⟩y⟨U+200B⟩z"),
+        ("hangul \u3164 filler", "hangul ⟨U+3164⟩ filler"),
+        ("👨\u200d👩", "👨⟨U+200D⟩👩"),
+        ("Größe 東京 ❤", "Größe 東京 ❤"),
+    ],
+)
+def test_what_a_line_writes_out(text: str, line: str) -> None:
+    """What could end the line or pass for something else (`SEC-17`), also where it belongs to the spelling."""
+    assert visible_line(text) == line
 
 
 @pytest.mark.parametrize("text", SPELT)

@@ -99,7 +99,7 @@ def test_what_is_wrong_first_is_what_is_said(rung: str) -> None:
 
 
 def test_the_words_say_which_key_and_which_header() -> None:
-    """Who is refused can tell from the message what to mend (`HDR-06`)."""
+    """Who is refused can tell from the message what to repair (`HDR-06`)."""
     words = {}
     for rung, (spoil, _, _) in LADDER.items():
         x = modern()

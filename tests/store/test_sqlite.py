@@ -58,7 +58,7 @@ STRANGE = {
 
 @pytest.mark.parametrize("kind", STRANGE)
 async def test_other_files_are_refused_and_left_alone(kind: str, tmp_path):
-    """Words that say what is wrong, and the store can be opened once that is mended."""
+    """Words that say what is wrong, and the store can be opened once that is repaired."""
     make, words = STRANGE[kind]
     path = tmp_path / "store.db"
     make(path)

@@ -168,7 +168,7 @@ async def test_a_list_of_what_the_token_allows(web: Web) -> None:
         assert ("docs://secret" in uris) == ("read" in scopes)
 
 
-async def test_a_refusal_that_no_scope_would_mend(web: Web) -> None:
+async def test_a_refusal_that_no_scope_would_repair(web: Web) -> None:
     """403 without a challenge: whoever came back with another token would hear the same."""
     reply = await web.ask(as_(call("never"), "ada"))
     assert (reply.status, reply.code, reply.json["error"]["message"]) == (

@@ -21,7 +21,10 @@ def vaulted() -> Iterator[None]:
         yield
     except StoreError as bad:
         raise Unauthorized(
-            "vault", str(bad), advice="Mend the vault, or give another as vault=.", culprit="client"
+            "vault",
+            str(bad),
+            advice="Repair the vault, or give another as vault=.",
+            culprit="client",
         ) from bad
 
 

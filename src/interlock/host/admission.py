@@ -5,9 +5,10 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from interlock.addresses import is_here
+from interlock.invisible import visible_line
 
 from . import suspicions
-from .config.entries import Entry, visible
+from .config.entries import Entry
 from .questions import StartQuestion, Warned
 from .redaction import is_secretive
 
@@ -68,7 +69,7 @@ def _in_the_open(entry: Entry) -> list[Warned]:
     if not secret:
         return []
     words = "Secrets are sent over plain http: everybody on the way can read them. Use https."
-    return [Warned(kind="plain", words=words, where=visible(", ".join(secret)))]
+    return [Warned(kind="plain", words=words, where=visible_line(", ".join(secret)))]
 
 
 def _was_filled_in(entry: Entry, place: str, value: str) -> bool:

@@ -98,7 +98,7 @@ def hints_of(
             hints.update(_read(plain, {name: annotation}, near, far))
         except (
             Exception
-        ) as bad:  # the text of an annotation may raise anything, and is the author's to mend
+        ) as bad:  # the text of an annotation may raise anything, and is the author's to repair
             hints[name] = Unresolved(
                 getattr(annotation, "__forward_arg__", None) or str(annotation),
                 str(bad) or type(bad).__name__,

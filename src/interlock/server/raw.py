@@ -12,7 +12,7 @@ from .. import types as t
 from ..schema import SchemaError, compile
 from .hints import hints_of, signature_with_text
 from .lenient import coerced
-from .signature import MOST_MENDED, ArgumentsError, is_context
+from .signature import MOST_COERCED, ArgumentsError, is_context
 
 
 class RawSignature:
@@ -63,7 +63,7 @@ class RawSignature:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             raise ArgumentsError("the arguments are not valid JSON") from None
         violations = self._validator.check(arguments)
-        if violations and self.lenient and len(bytes(raw)) <= MOST_MENDED:
+        if violations and self.lenient and len(bytes(raw)) <= MOST_COERCED:
             meant = coerced(arguments, self.schema, self.schema)
             if meant != arguments:
                 arguments = meant

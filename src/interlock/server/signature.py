@@ -30,7 +30,7 @@ _MOST_PROBLEMS = (
     20  # to tell at once: a model needs no more, and arguments may be made to have thousands
 )
 _LONGEST_PROBLEM = 1000  # characters
-MOST_MENDED = (
+MOST_COERCED = (
     256 * 1024
 )  # bytes of arguments; to look at more of them again and again would hold up everybody else for seconds
 
@@ -105,7 +105,7 @@ class Signature:
                 return values
             return self._finished(values, raw)
         except _ERRORS as bad:
-            if len(bytes(raw)) > MOST_MENDED:
+            if len(bytes(raw)) > MOST_COERCED:
                 raise ArgumentsError(
                     f"$: the arguments do not fit: {str(bad)[:_LONGEST_PROBLEM]}"
                 ) from None

@@ -142,7 +142,7 @@ def test_where_a_servers_metadata_is_found(
 def test_what_a_server_says_that_cannot_be_relied_on(
     challenge: Challenge | None, answers: dict[str, Any], words: str, culprit: str
 ):
-    """`AU3-07`, `SEC-13`, `SEC-20`: the step, the document, what was expected, and who has to mend it."""
+    """`AU3-07`, `SEC-13`, `SEC-20`: the step, the document, what was expected, and who has to repair it."""
     player = Player({METADATA: metadata(), **answers})
     with pytest.raises(Unauthorized) as refused:
         player.play(find_site(SERVER, challenge))

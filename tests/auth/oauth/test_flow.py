@@ -169,7 +169,7 @@ FAILURES: list[Any] = [(400, {"error": "invalid_grant", "error_description": "no
 )
 @pytest.mark.parametrize("failure", range(len(FAILURES)))
 def test_a_failure_says_where_and_shows_nothing_secret(way: str, place: str, failure: int):
-    """At each place and for each way: the step, the document, who has to mend it; and no token, code, secret or assertion."""
+    """At each place and for each way: the step, the document, who has to repair it; and no token, code, secret or assertion."""
     player = Player(everything(**{place: FAILURES[failure]}), key=False)
     try:
         player.log_in(ways()[way])
@@ -329,7 +329,7 @@ def test_whether_a_company_may_vouch(profiles: list[str] | None, begun: bool):
             "gave urn:ietf:params:oauth:token-type:access_token",
         ),
         ((400, {"error": "invalid_target"}), "invalid_target"),
-        ((401, {"error": "invalid_client"}), "mend its credentials"),
+        ((401, {"error": "invalid_client"}), "correct its credentials"),
     ],
 )
 def test_an_identity_provider_that_does_not_vouch(answer: Any, words: str):

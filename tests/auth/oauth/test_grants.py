@@ -405,7 +405,7 @@ def test_a_line_that_breaks_while_a_code_is_waited_for():
         ([(400, {"error": "expired_token"})], TOLD, "log in again", "expired_token"),
         ([(400, {"error": "access_denied"})], TOLD, "refused (access_denied)", "access_denied"),
         ([t.Unreachable("Cut.")], TOLD, "not entered in time", "expired_token"),
-        ([], (400, {"error": "invalid_client"}), "mend its credentials", "invalid_client"),
+        ([], (400, {"error": "invalid_client"}), "correct its credentials", "invalid_client"),
         (
             [],
             (200, {"error": "device_flow_disabled"}),

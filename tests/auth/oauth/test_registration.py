@@ -388,9 +388,9 @@ def test_a_client_that_was_forgotten_there_is_forgotten_here(error: str):
 
 
 def test_a_client_that_was_given_is_not_forgotten():
-    """What the user gave is theirs to mend."""
+    """What the user gave is theirs to repair."""
     player = Player(world(token=(401, {"error": "invalid_client"})), kept={ISSUER: KEPT})
-    with pytest.raises(Unauthorized, match="mend its credentials"):
+    with pytest.raises(Unauthorized, match="correct its credentials"):
         player.log_in(a_log_in(given=GIVEN))
     assert player.kept == {ISSUER: KEPT}
 

@@ -42,7 +42,7 @@ def read(one: dict[str, Any], env: dict[str, str] | None = None, **more: Any) ->
         ({"command": "${HOME}/bin/x", "args": ["${HOME}", "${NONE:-usual}"]}, "/h/bin/x /h usual"),
         ({"command": "${PLAIN}"}, "plain-value"),
         ({"command": "run", "args": ["${PLAIN}"]}, f"run '{DOTS}'"),
-        ({"command": "a\nrm -rf /", "args": ["\x1b[2K", "\u202e", "\u200b", "x\ty"]}, r"'a\nrm -rf /' '\x1b[2K' '\u202e' '\u200b' 'x\ty'"),
+        ({"command": "a\nrm -rf /", "args": ["\x1b[2K", "\u202e", "\u200b", "x\ty"]}, "'a⟨U+000A⟩rm -rf /' '⟨U+001B⟩[2K' '⟨U+202E⟩' '⟨U+200B⟩' 'x⟨U+0009⟩y'"),
         ({"command": "x", "args": ["y" * 5000]}, "x " + "y" * 5000),
         ({"url": "https://h.example/mcp?key=${TOKEN}&a=b"}, f"https://h.example/mcp?key={DOTS}&a=b"),
         ({"url": "https://${PLAIN}:8443/mcp"}, "https://plain-value:8443/mcp"),

@@ -1,4 +1,4 @@
-"""The authorization of a server looked at step by step, without logging in: what is there, what is wrong, and who has to mend it."""
+"""The authorization of a server looked at step by step, without logging in: what is there, what is wrong, and who has to repair it."""
 
 from __future__ import annotations
 

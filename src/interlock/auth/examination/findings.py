@@ -1,4 +1,4 @@
-"""What an examination finds: lines, each good, worth a remark, or wrong, and for what is wrong what was expected and who has to mend it."""
+"""What an examination finds: lines, each good, worth a remark, or wrong; where it is wrong, what was expected and who has to repair it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Finding(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One thing that was found out, in the part of the examination that `part` heads; `document` is where.
 
     `level`: "ok" is as it should be, "info" neither good nor bad, "remark" could be better and keeps nobody out, "wrong" does, or is
-    not safe. For the last two `expected` says what should have been there, `culprit` who has to mend it, `advice` how.
+    not safe. For the last two `expected` says what should have been there, `culprit` who has to repair it, `advice` how.
     """
 
     part: str

@@ -101,7 +101,7 @@ def _checked(got: Got, server: str, place: str) -> Procedure[ProtectedResource]:
     if not identifies(protected.resource, server):
         raise Unauthorized(
             _STEP, f"the document is about {protected.resource!r}", document=place, expected=f"a `resource` that is {canonical(server)}",
-            advice="A token for another server must not be sent here. Whoever runs the server has to mend it, or the address is wrong.",
+            advice="A token for another server must not be sent here. Whoever runs the server has to repair it, or the address is wrong.",
         )  # fmt: skip
     if not protected.authorization_servers:
         raise Unauthorized(

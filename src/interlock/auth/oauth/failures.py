@@ -1,4 +1,4 @@
-"""What can go wrong in authorization, always with the step, the document, what was expected and who has to mend it."""
+"""What can go wrong in authorization, always with the step, the document, what was expected and who has to repair it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _LONGEST = 4096  # characters of what is said
 Culprit = Literal["server", "authorization server", "client", "person", "network"]
 
 # What is said where no better advice is given; the dictionary has an entry for each culprit.
-_MEND: dict[Culprit, str] = {
-    "server": "Whoever runs the server has to mend it.",
-    "authorization server": "Whoever runs the authorization server has to mend it.",
+_REPAIR: dict[Culprit, str] = {
+    "server": "Whoever runs the server has to repair it.",
+    "authorization server": "Whoever runs the authorization server has to repair it.",
     "client": "Look at how this client was set up.",
     "person": "Log in again.",
     "network": "Try again; if it stays so, look at what is between here and there.",
@@ -49,7 +49,7 @@ class Unauthorized(t.Unreachable):
         at = f" at {document}" if document else ""
         words = [f"Authorization failed ({step}{at}): {what.rstrip('.')}."]
         words += [f"Expected: {expected.rstrip('.')}."] if expected else []
-        words += [advice or _MEND[culprit]]
+        words += [advice or _REPAIR[culprit]]
         super().__init__(plain(" ".join(words)), status=status)
         self.step, self.what, self.document, self.expected, self.advice = (
             step,

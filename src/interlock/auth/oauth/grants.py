@@ -208,7 +208,7 @@ def refused(got: Got, endpoint: str, step: str) -> Unauthorized:
 _REASONS: dict[str, tuple[Any, str]] = {
     "invalid_client": (
         "client",
-        "It does not know this client, or its secret is wrong: register it anew, or mend its credentials.",
+        "It does not know this client, or its secret is wrong: register it anew, or correct its credentials.",
     ),
     "unauthorized_client": (
         "client",

@@ -1,4 +1,4 @@
-"""`interlock auth explain`: a server's authorization step by step, what is wrong with it, and who has to mend it."""
+"""`interlock auth explain`: a server's authorization step by step, what is wrong with it, and who has to repair it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def explain(
 ) -> None:
     """Go through all that a log-in to the server at URL would go through, without logging in, and say what is wrong.
 
-    Every line is ok, a remark (it could be better, and keeps nobody out) or wrong; then it says what was expected and who has to mend
+    Every line is ok, a remark (it could be better, and keeps nobody out) or wrong; then it says what was expected and who has to repair
     it. A fault does not end it, where there is more to be seen. Nothing is registered, asked for or kept.
 
     The exit code is 0 where nothing is wrong, 1 where something is.
@@ -128,7 +128,7 @@ class Page:
         if finding.expected:
             self._detail("expected", finding.expected)
         if finding.culprit is not None and finding.level == "wrong":
-            self._detail("to mend", f"by {WHO[finding.culprit]}")
+            self._detail("to repair", f"by {WHO[finding.culprit]}")
         if finding.advice:
             self._detail("", finding.advice)
 

@@ -17,7 +17,7 @@ COMMANDS: Final[dict[str, Row]] = {
     "explain": Row(
         ".auth.explain",
         "explain",
-        "Say what is wrong with a server's authorization, and who has to mend it.",
+        "Say what is wrong with a server's authorization, and who has to repair it.",
         _CLIENT,
     ),
     "serve": Row(".auth.serving", "serve", "Run a small authorization server.", _ISSUER),

@@ -204,7 +204,7 @@ class _Kept:
         return request if self._server is None else await self._server.sign(request)
 
     async def heed(self, request: Request, response: Response, tries: int) -> bool:
-        """See Authorized; what only a person could mend is said in words that name the command for it."""
+        """See Authorized; what only a person could repair is said in words that name the command for it."""
         if response.status == 401 and self._server is None:
             raise t.Unreachable(
                 f"The server wants to know who asks. Log in with `{login_words(self._url, self._account)}`, or give a token with --header.",

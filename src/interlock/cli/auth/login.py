@@ -239,7 +239,7 @@ async def _challenge(url: str, roads: Roads) -> Challenge | None:
             "the server answers 403 to who shows no token",
             document=url,
             expected="401, which asks for a log-in",
-            advice="Whoever runs the server has to mend it.",
+            advice="Whoever runs the server has to repair it.",
             status=403,
         )
     leads = answer.got.headers.get("location")

@@ -10,6 +10,8 @@ from typing import Any, Literal
 
 from msgspec import Struct, structs
 
+from interlock.invisible import visible_line
+
 from ..redaction import DOTS, shown_arguments, shown_value, without_keys
 
 # Variables that decide what code runs or who is reached, whatever the command is: their values are shown to who approves it.
@@ -108,20 +110,20 @@ class Entry(Struct, frozen=True, kw_only=True):
     def shown(self) -> str:
         """The whole command, quoted as for a shell, or the whole URL, for a person to approve; secrets are dots.
 
-        Nothing is shortened, and signs that cannot be seen are written as escapes (SEC-17).
+        Nothing is shortened, and characters that cannot be seen are written out (SEC-17).
         """
-        return visible(shlex.join(self._open_command) if self.command else self._open_url)
+        return visible_line(shlex.join(self._open_command) if self.command else self._open_url)
 
     @property
     def shown_cwd(self) -> str:
         """The folder that it is started in, as `shown` has the command; empty where it is that of the host."""
-        return "" if self.cwd is None else visible(self._open("cwd", self.cwd))
+        return "" if self.cwd is None else visible_line(self._open("cwd", self.cwd))
 
     @property
     def shown_env(self) -> tuple[str, ...]:
         """The variables that the program gets, as NAME=dots; with their values where those decide what code runs, as PATH does."""
         return tuple(
-            visible(f"{name}={self._steering.get(name, DOTS)}") for name in sorted(self.env)
+            visible_line(f"{name}={self._steering.get(name, DOTS)}") for name in sorted(self.env)
         )
 
     @property
@@ -279,14 +281,6 @@ def changes(old: Config, new: Config) -> Changes:
         reached_anew=frozenset(
             entry.id for entry in changed if _reach(before[entry.id]) != _reach(entry)
         ),
-    )
-
-
-def visible(text: str) -> str:
-    """A text with escapes in the place of signs that cannot be seen, or that change what is seen: controls, directions, odd blanks."""
-    return "".join(
-        sign if sign.isprintable() else sign.encode("unicode_escape").decode("ascii")
-        for sign in text
     )
 
 

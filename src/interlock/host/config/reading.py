@@ -8,9 +8,11 @@ from typing import Any, Final
 
 from msgspec import structs
 
+from interlock.invisible import visible_line
+
 from .documents import Members, Unreadable, find_syntax, read_document
 from .drafts import Aside, Bad, Draft, Fields, ReadFile, check_id, finish, has_no_sense
-from .entries import Config, Entry, Input, Problem, visible
+from .entries import Config, Entry, Input, Problem
 from .formats import FORMATS, Format, formats_of, sections_of
 from .variables import Scope, Unfilled, referred_inputs
 
@@ -161,10 +163,11 @@ class _Reading:
 
     def _problem(self, id: str, words: str, *, note: bool = False) -> None:
         name = id if len(id) <= 200 else f"{id[:40]}..."
-        name = name if name.isprintable() else ascii(name)
-        where = ": ".join(filter(None, (self.source, name)))
+        where = ": ".join(filter(None, (self.source, visible_line(name))))
         self.problems.append(
-            Problem(where=where, words=visible(words), id=id, level="note" if note else "error")
+            Problem(
+                where=where, words=visible_line(words), id=id, level="note" if note else "error"
+            )
         )
 
 

@@ -92,7 +92,7 @@ class OpenAI(Provider):
 
         return Asked(f"{self.url}/chat/completions", body, reader, notes)
 
-    def _mend(self, asked: Asked, found: Trouble) -> bool:
+    def _repair(self, asked: Asked, found: Trouble) -> bool:
         """Leave out what this model says that it does not take; reasoning models take no temperature, for one."""
         if (
             not found.codes & {"unsupported_parameter", "unsupported_value"}

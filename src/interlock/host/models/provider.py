@@ -173,7 +173,7 @@ class Provider(ABC):
                         begun = True
                         yield self._judged(request, piece) if isinstance(piece, Said) else piece
                 return
-            except _Mended:
+            except _Repaired:
                 continue
             except ModelFailure as bad:
                 pause = (
@@ -208,7 +208,7 @@ class Provider(ABC):
         """What identifies us to the provider."""
         return {"authorization": f"Bearer {self._key.value}"} if self._key.value else {}
 
-    def _mend(self, asked: Asked, found: Trouble) -> bool:
+    def _repair(self, asked: Asked, found: Trouble) -> bool:
         """Change a request that was not understood; True where it is worth to be sent again."""
         return False
 
@@ -260,8 +260,8 @@ class Provider(ABC):
                 failure, found = of_body(
                     self.who, response.status, response.headers, await self._error_body(response)
                 )
-                if failure.kind == "bad_request" and self._mend(asked, found):
-                    raise _Mended
+                if failure.kind == "bad_request" and self._repair(asked, found):
+                    raise _Repaired
                 raise failure
             reader = asked.reader()
             if (
@@ -404,7 +404,7 @@ class Provider(ABC):
         return said
 
 
-class _Mended(Exception):
+class _Repaired(Exception):
     """The request was changed and is worth to be sent again."""
 
 

@@ -36,7 +36,7 @@ _STATUSES = {
     410: "The page is gone for good.",
     429: "It was asked too often. Wait before you try again.",
     451: "It may not be shown for legal reasons.",
-    503: "It is overloaded or being mended. Try later.",
+    503: "It is overloaded or being repaired. Try later.",
 }
 
 
