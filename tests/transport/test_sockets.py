@@ -18,7 +18,7 @@ import pytest
 from interlock import Server
 from interlock import types as t
 from interlock.transport.pipes import PipeChannel
-from interlock.transport.sockets import Address, Socket, connect, listen
+from interlock.transport.sockets import Address, Socket, _listening, connect, listen
 from tests.protocol.frames import notification, stamped
 
 from .ends import open_descriptors, received, turns
@@ -210,3 +210,40 @@ async def test_framing_and_cancelling_are_as_documented(tmp_path: Path) -> None:
     section = page.read_text("utf-8").partition("## Unix sockets and TCP")[2].partition("\n## ")[0]
     for subject in ("Setting up:", "Framing:", "Cancelling:"):
         assert subject in section
+
+
+async def test_every_address_of_a_name_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name like localhost has several addresses, and a server may listen at the last of them only."""
+    loop = asyncio.get_running_loop()
+    looked_up = loop.getaddrinfo
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        nobody = other.getsockname()[1]  # closed again: nobody listens there
+    async with listening(("127.0.0.1", 0)) as address:
+        assert isinstance(address, tuple)
+
+        async def both(host: str, port: int, **options: Any) -> Any:
+            first = await looked_up("127.0.0.1", nobody, **options)
+            return [*first, *await looked_up("127.0.0.1", port, **options)]
+
+        monkeypatch.setattr(loop, "getaddrinfo", both)
+        before = open_descriptors()
+        assert await said_back(("localhost", address[1])) == [b"hello"]
+        monkeypatch.setattr(loop, "getaddrinfo", looked_up)
+    assert open_descriptors() <= before
+
+
+async def test_a_server_too_busy_to_accept_is_not_taken_for_dead(tmp_path: Path) -> None:
+    """Its socket stays its own, and a second server hears at once that the address is in use."""
+    path = tmp_path / "s"
+    with contextlib.ExitStack() as open_ones:
+        busy = open_ones.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        busy.bind(os.fspath(path))
+        busy.listen(0)
+        with contextlib.suppress(BlockingIOError):
+            for _ in range(1000):  # until nobody more may wait
+                peer = open_ones.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+                peer.setblocking(False)
+                peer.connect(os.fspath(path))
+        with pytest.raises(OSError, match="in use"):
+            await asyncio.to_thread(_listening, path)
+        assert path.exists()

@@ -20,7 +20,7 @@ from .duplex import Duplex
 from .eventstream import Sleep, is_events
 from .heads import without_secrets
 from .letters import Letterhead
-from .recovery import Recovery
+from .recovery import ReconnectingDuplex
 from .refusals import refusal, resolve, shown
 from .repeats import Repeats
 
@@ -220,9 +220,8 @@ class LegacySse:
         self._url, self._send, self._letters = url, send, letters
         self._limit, self._tap = limit, tap
         self._seconds = 0.0
-        self._duplex: Duplex | None = None
-        self._is_open = False
-        self._recovery = Recovery(self, repeats, most_restarts=None, sleep=sleep)
+        self._was_opened = False
+        self._line = ReconnectingDuplex(self._dial, repeats, sleep=sleep)
 
     async def open(self, hello: Hello, seconds: float) -> Opened:
         """Open the stream and shake hands.
@@ -237,64 +236,33 @@ class LegacySse:
             Refused, McpError: The server does not agree.
         """
         self._seconds = seconds
-        try:
-            channel = await self._stream()
-        except (t.Unreachable, t.ProtocolError) as bad:
-            raise NoLegacySse(bad) from bad
-        opened = await self._greet(channel, hello)
+        opened = await self._line.open(hello)
         self._seconds = hello.open_seconds
-        self._recovery.opened(hello, opened)
         return opened
 
     async def __call__(self, exchange: Exchange) -> AnyResult:
         """Carry one exchange to the server and back."""
-        return await self._recovery.carry(exchange)
-
-    @property
-    def is_broken(self) -> bool:
-        """Whether no answer can come any more, though it was not closed; see `Recovery`."""
-        return self._is_open and (self._duplex is None or self._duplex.is_broken)
-
-    async def connect(self, hello: Hello) -> Opened:
-        """Open a stream in place of the one that broke, and shake hands; see `Recovery`."""
-        await self._disconnect()
-        return await self._greet(await self._stream(), hello)
-
-    async def exchange(self, exchange: Exchange) -> AnyResult:
-        """Carry one exchange over the stream that is there; see `Recovery`."""
-        if self._duplex is None:
-            raise t.Unreachable("The client is closed, or was not opened.")
-        return await self._duplex(exchange)
+        return await self._line(exchange)
 
     def tell(self, method: str, params: Any) -> None:
         """Send a notification that belongs to no request."""
-        if self._duplex is not None:
-            self._duplex.tell(method, params)
+        self._line.tell(method, params)
 
     async def aclose(self) -> None:
         """Close the stream; what waits is told."""
-        self._is_open = False
-        await self._recovery.aclose()
-        await self._disconnect()
+        await self._line.aclose()
 
-    async def _stream(self) -> TwoEnds:
+    async def _dial(self) -> Duplex:
         channel = TwoEnds(
             self._url, self._send, self._letters, limit=self._limit, seconds=self._seconds
         )
-        await channel.open()
-        return channel
-
-    async def _greet(self, channel: TwoEnds, hello: Hello) -> Opened:
-        self._is_open = True
-        self._duplex = duplex = Duplex(channel, tap=self._tap)
-        channel.unhurried = duplex.unhurried
         try:
-            return await duplex.open(hello)
-        except BaseException:
-            await self._disconnect()
-            raise
-
-    async def _disconnect(self) -> None:
-        duplex, self._duplex = self._duplex, None
-        if duplex is not None:
-            await duplex.aclose()
+            await channel.open()
+        except (t.Unreachable, t.ProtocolError) as bad:
+            if self._was_opened:
+                raise
+            raise NoLegacySse(bad) from bad
+        self._was_opened = True
+        duplex = Duplex(channel, tap=self._tap)
+        channel.unhurried = duplex.unhurried
+        return duplex

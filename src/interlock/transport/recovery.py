@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import deque
-from typing import Protocol
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
 
 from msgspec.structs import replace
 
@@ -19,6 +20,7 @@ from ..exchange import AnyResult, Exchange
 from ..logs import limited
 from ..protocol.opening import Opened, Refused
 from .conversation import Hello
+from .duplex import Duplex
 from .eventstream import Sleep, backoff
 from .repeats import MOST_TRIES, Repeats
 
@@ -173,3 +175,78 @@ class Recovery:
             self._subscribed[x.params.uri] = x
         elif x.method == "resources/unsubscribe":
             self._subscribed.pop(x.params.uri, None)
+
+
+class ReconnectingDuplex:
+    """A conversation over one channel at a time: when it has broken, the next exchange gets another.
+
+    For transports that have nothing to end but the channel. Their own part is `dial`.
+
+    Args:
+        dial: Connects, and returns what carries the conversation. Raises Unreachable.
+        repeats: Which requests may be sent again.
+        reconnect: Whether it is connected again at all.
+        sleep: Waits so many seconds.
+    """
+
+    def __init__(
+        self,
+        dial: Callable[[], Awaitable[Duplex]],
+        repeats: Repeats,
+        *,
+        reconnect: bool = True,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self._dial = dial
+        self._duplex: Duplex | None = None
+        self._is_open = False
+        most_restarts = None if reconnect else 0
+        self._recovery = Recovery(self, repeats, most_restarts=most_restarts, sleep=sleep)
+
+    async def open(self, hello: Hello) -> Opened:
+        """Connect for the first time and agree on a revision. Raises what `dial` raises."""
+        opened = await self.connect(hello)
+        self._recovery.opened(hello, opened)
+        return opened
+
+    async def __call__(self, exchange: Exchange) -> AnyResult:
+        """Carry one exchange to the server and back."""
+        return await self._recovery.carry(exchange)
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether no answer can come any more, though it was not closed."""
+        return self._is_open and (self._duplex is None or self._duplex.is_broken)
+
+    async def connect(self, hello: Hello) -> Opened:
+        """Connect anew and agree on a revision."""
+        await self._disconnect()
+        self._is_open = True
+        self._duplex = duplex = await self._dial()
+        try:
+            return await duplex.open(hello)
+        except BaseException:
+            await self._disconnect()
+            raise
+
+    async def exchange(self, exchange: Exchange) -> AnyResult:
+        """Carry one exchange over the connection that is there."""
+        if self._duplex is None:
+            raise t.Unreachable("The client is closed, or was not opened.")
+        return await self._duplex(exchange)
+
+    def tell(self, method: str, params: Any) -> None:
+        """Send a notification that belongs to no request."""
+        if self._duplex is not None:
+            self._duplex.tell(method, params)
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        self._is_open = False
+        await self._recovery.aclose()
+        await self._disconnect()
+
+    async def _disconnect(self) -> None:
+        duplex, self._duplex = self._duplex, None
+        if duplex is not None:
+            await duplex.aclose()

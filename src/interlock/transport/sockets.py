@@ -24,7 +24,7 @@ from .channel import Tap
 from .conversation import Hello
 from .duplex import Duplex
 from .pipes import PipeChannel
-from .recovery import Recovery
+from .recovery import ReconnectingDuplex
 from .repeats import Repeats
 
 log = limited("interlock.server")
@@ -38,22 +38,29 @@ async def connect(address: Address, *, limit: int = DEFAULT_LIMIT) -> PipeChanne
     """A channel to whoever listens at an address. Raises Unreachable."""
     loop = asyncio.get_running_loop()
     try:
-        target: Any = os.fspath(address) if not isinstance(address, tuple) else None
-        if isinstance(address, tuple):
-            found = await loop.getaddrinfo(*address, type=socket.SOCK_STREAM)
-            family, kind, protocol, _, target = found[0]
-            sock = socket.socket(family, kind, protocol)
-        else:
-            sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        sock.setblocking(False)
-        try:
-            await loop.sock_connect(sock, target)
-        except BaseException:
-            sock.close()
-            raise
+        if not isinstance(address, tuple):
+            return _channel(await _reach(socket.AF_UNIX, os.fspath(address)), limit)
+        found = await loop.getaddrinfo(*address, type=socket.SOCK_STREAM)
+        # A name may have several addresses, as localhost has ::1 and 127.0.0.1; a server may
+        # listen at any of them.
+        for family, _, _, _, target in found[:-1]:
+            with contextlib.suppress(OSError):
+                return _channel(await _reach(family, target), limit)
+        family, _, _, _, target = found[-1]
+        return _channel(await _reach(family, target), limit)
     except OSError as bad:
         raise t.Unreachable(f"Nobody answers at {_words(address)}: {bad.strerror or bad}") from bad
-    return _channel(sock, limit)
+
+
+async def _reach(family: int, target: Any) -> socket.socket:
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock.setblocking(False)
+    try:
+        await asyncio.get_running_loop().sock_connect(sock, target)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
 
 
 class Socket:
@@ -72,59 +79,29 @@ class Socket:
         tap: Tap | None = None,
         reconnect: bool = True,
     ) -> None:
-        self.address, self._limit, self._tap = address, limit, tap
-        self._duplex: Duplex | None = None
-        self._is_open = False
-        self._recovery = Recovery(self, Repeats(), most_restarts=None if reconnect else 0)
+        self.address = address
+        self._limit = limit
+        self._tap = tap
+        self._line = ReconnectingDuplex(self._dial, Repeats(), reconnect=reconnect)
 
     async def open(self, hello: Hello) -> Opened:
         """Connect and agree on a revision. Raises Unreachable."""
-        opened = await self.connect(hello)
-        self._recovery.opened(hello, opened)
-        return opened
+        return await self._line.open(hello)
 
     async def __call__(self, exchange: Exchange) -> AnyResult:
         """Carry one exchange to the server and back."""
-        return await self._recovery.carry(exchange)
-
-    @property
-    def is_broken(self) -> bool:
-        """Whether no answer can come any more, though it was not closed; see `Recovery`."""
-        return self._is_open and (self._duplex is None or self._duplex.is_broken)
-
-    async def connect(self, hello: Hello) -> Opened:
-        """Connect anew and agree on a revision; see `Recovery`."""
-        await self._disconnect()
-        self._is_open = True
-        duplex = Duplex(await connect(self.address, limit=self._limit), tap=self._tap)
-        self._duplex = duplex
-        try:
-            return await duplex.open(hello)
-        except BaseException:
-            await self._disconnect()
-            raise
-
-    async def exchange(self, exchange: Exchange) -> AnyResult:
-        """Carry one exchange over the connection that is there; see `Recovery`."""
-        if self._duplex is None:
-            raise t.Unreachable("The connection was not opened.")
-        return await self._duplex(exchange)
+        return await self._line(exchange)
 
     def tell(self, method: str, params: Any) -> None:
         """Send a notification that belongs to no request."""
-        if self._duplex is not None:
-            self._duplex.tell(method, params)
+        self._line.tell(method, params)
 
     async def aclose(self) -> None:
         """Close the connection."""
-        self._is_open = False
-        await self._recovery.aclose()
-        await self._disconnect()
+        await self._line.aclose()
 
-    async def _disconnect(self) -> None:
-        duplex, self._duplex = self._duplex, None
-        if duplex is not None:
-            await duplex.aclose()
+    async def _dial(self) -> Duplex:
+        return Duplex(await connect(self.address, limit=self._limit), tap=self._tap)
 
 
 async def listen(
@@ -201,6 +178,7 @@ def _clear(path: str) -> None:
     with contextlib.suppress(OSError):
         if stat.S_ISSOCK(os.stat(path).st_mode):
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as knock:
+                knock.setblocking(False)  # a server that is too busy to accept is no dead one
                 try:
                     knock.connect(path)
                 except ConnectionRefusedError:
