@@ -144,7 +144,7 @@ async def test_a_program_steps_up_or_is_told() -> None:
 
 
 async def test_a_workload(tmp_path: Path) -> None:
-    """WIF-01, WIF-02: the platform's JWT as it is, read anew each time, the resource, and no client id where there is none."""
+    """WIF-01: the platform's JWT as it is, read anew each time, the resource, and no client id where there is none."""
     world = Forms()
     file = tmp_path / "token"
     file.write_text("one.two.three\n")

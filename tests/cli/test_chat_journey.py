@@ -193,7 +193,7 @@ def test_a_chat_of_ones_own(home: Path, everyday: Path) -> None:
 
 
 def test_who_closes_the_window_leaves_no_process(home: Path, everyday: Path) -> None:
-    """`STD-11`: without a terminal there is no chat, and no server of it."""
+    """Without a terminal there is no chat, and no server of it."""
     with chatting(home, everyday) as chat:
         chat.answer(r"y start it", "y")
         chat.see(r"everyday up")

@@ -504,7 +504,7 @@ def test_a_message_lost_before_it_could_be_read_is_refused_without_an_id() -> No
 
 
 def test_extensions_add_methods_to_both_eras() -> None:
-    """With params of their own type, or any (`RPC-29`)."""
+    """With params of their own type, or any (`EXT-05`)."""
     server = identity(methods={"house/clean": t.CallToolRequestParams})
     for connection, frame in (
         (greeted(R1, server), request(1, "house/clean", {"name": "attic"})),

@@ -265,7 +265,7 @@ async def test_a_server_of_some_revisions(wanted: str, agreed: str):
 
 
 async def test_discovery():
-    """Versions newest first, and the hints of the lists (`STA-10`, `CAC-01`)."""
+    """Versions newest first, and the hints of the lists (`STA-08`, `STA-10`, `CAC-01`)."""
     server = Server("discovered", list_ttl_ms=1000, instructions="Ask nicely.")
     result = await server.handle(exchange("server/discover", t.DiscoverRequestParams()))
     assert isinstance(result, t.DiscoverResult)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from enum import Enum
 from typing import Annotated, Literal, NamedTuple, TypedDict
@@ -173,3 +174,25 @@ def test_a_number_may_be_a_fraction():
     assert by_hand.read({"x": 1.5}) == {"x": 1.5}
     with pytest.raises(McpError):
         by_hand.read({"x": 0.25})
+
+
+FIELDS = {
+    "password": True,
+    "new_password": True,
+    "apiKey": True,
+    "credit-card": True,
+    "client_secret": True,
+    "passwords_changed": False,
+    "keyboard": False,
+    "token_count": False,
+    "secretary": False,
+}
+
+
+@pytest.mark.parametrize("name, told", FIELDS.items())
+def test_an_author_whose_form_asks_for_a_secret_is_told(name, told, caplog):
+    """`ELI-15`, `ELI-16`: it belongs on a page, to which a question in URL mode leads."""
+    with caplog.at_level(logging.WARNING, "interlock.server"):
+        form({"properties": {name: {"type": "string"}}})
+    assert ("must not ask for secrets" in caplog.text) is told
+    assert ("ctx.elicit_url" in caplog.text) is told

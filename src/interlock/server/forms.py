@@ -11,6 +11,7 @@ from msgspec import defstruct
 from msgspec.structs import asdict
 
 from .. import types as t
+from ..logs import limited
 from ..wire.jsonrpc import READ_ERRORS
 from .customs import Foreign, Misfit
 from .drawing import Sheet
@@ -18,6 +19,22 @@ from .guises import Guise, guise_of
 
 _PRIMITIVES = frozenset({"string", "number", "integer", "boolean"})
 _WRAPPED = "value"
+_SECRETS = (
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "apikey",
+    "accesstoken",
+    "refreshtoken",
+    "privatekey",
+    "creditcard",
+    "cardnumber",
+    "cvv",
+    "cvc",
+)
+"""How the names of fields end that ask for a secret, without signs between their words."""
+log = limited("interlock.server")
 
 
 class Form:
@@ -50,6 +67,12 @@ class Form:
                     "required": [_WRAPPED],
                 }
         self._checks = _flattened(schema, kind)
+        for name in self._checks["properties"]:
+            if _asks_for_a_secret(name):
+                log.warning(
+                    "a form must not ask for secrets such as %r: send the person to a page, with ctx.elicit_url",
+                    name,
+                )
         self.schema = _without_patterns(self._checks)
 
     def read(self, content: t.JSONObject | None) -> Any:
@@ -75,6 +98,12 @@ class Form:
             words = "; ".join(f"{v.path or '/'}: {v.message}" for v in violations)
             raise t.McpError(t.INVALID_PARAMS, f"The answer does not fit the form: {words}")
         return data
+
+
+def _asks_for_a_secret(name: str) -> bool:
+    """Whether the name of a field says that its value is a secret (`ELI-15`, `ELI-16`)."""
+    letters = "".join(character for character in name.lower() if character.isalnum())
+    return letters.endswith(_SECRETS)
 
 
 def _by_name(kind: Any) -> Any:

@@ -361,7 +361,7 @@ def test_an_identity_provider_is_asked_over_https(place: str):
 
 @pytest.mark.parametrize("client_id", ["", "known"])
 def test_a_platform_vouches_for_its_workload(client_id: str):
-    """`WIF-01`, `WIF-02`: its JWT as it is, the server as the resource, and nothing registered."""
+    """`WIF-01`: its JWT as it is, the server as the resource, and nothing registered."""
     player = Player(world(), key=True)
     grant = player.log_in(
         Workload(assertion=lambda: "secret-workload", client_id=client_id), wanted=["a"]
