@@ -20,12 +20,22 @@ MEMBERS = (
 """The members of a result, without `_meta`."""
 
 
+LIST = (
+    rb'{"later":1.0,"tools":[{"later":1e3,"inputSchema":{"type":"object"},"name":"odd"}],'
+    rb'"ttlMs":60000,"cacheScope":"public"}'
+)
+"""A list of tools that may be kept for a minute."""
+
+
 def odd_server(revision: str, frames: list[bytes] | None = None) -> Server:
     """Answers every call of a tool with MEMBERS; a tool called `last` gives the message that came before."""
     seen: list[bytes] = frames if frames is not None else []
 
     def odd(handler: Handler) -> Handler:
         async def handle(x: Exchange) -> AnyResult:
+            if x.method == "tools/list":
+                seen.append(b"list")
+                return RawResult(LIST)
             if x.method != "tools/call":
                 return await handler(x)
             frame = x.received.frame if x.received is not None else None

@@ -7,6 +7,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec import Raw
@@ -28,7 +29,7 @@ from interlock.transport.webserver import listening_socket, serve_http
 from interlock.types import CallToolRequestParams
 from interlock.wire.revisions import NEWEST, REVISIONS
 
-from .odd import ARGUMENTS, MEMBERS, odd_server
+from .odd import ARGUMENTS, LIST, MEMBERS, odd_server
 
 TOP = Path(__file__).parents[2]
 SECONDS = 60  # after which a way hangs
@@ -68,7 +69,7 @@ def gateway(back: Client, seen: list[AnyResult], revision: str) -> Server:
 
     def forward(handler: Handler) -> Handler:
         async def handle(x: Exchange) -> AnyResult:
-            if x.method != "tools/call":
+            if x.method not in ("tools/call", "tools/list"):
                 return await handler(x)
             result = await back.send(x)
             seen.append(result)
@@ -169,3 +170,62 @@ async def test_a_result_of_the_server_behind_that_is_no_object_is_an_error() -> 
     ):
         with pytest.raises(McpError, match="Internal error"):
             await client.call_tool("odd")
+
+
+@pytest.mark.parametrize("transport", ["memory", "http"])
+@pytest.mark.parametrize("revision", REVISIONS)
+async def test_a_list_passes_byte_for_byte_though_the_client_reads_it(
+    revision: str, transport: str
+) -> None:
+    """Also from its cache; and whoever asks that client itself gets the list read (`CAC-02`)."""
+    seen: list[AnyResult] = []
+    frames: list[bytes] = []
+    calls: list[bytes] = []
+    async with (
+        asyncio.timeout(SECONDS),
+        reached(odd_server(revision, calls), transport) as way_back,
+        Client(way_back) as back,
+        reached(gateway(back, seen, revision), transport, frames) as way,
+        Client(way, cache=False) as client,
+    ):
+        for _ in range(2):
+            assert [tool.name for tool in await client.list_tools()] == ["odd"]
+            assert LIST[1:-1] in frames[-1]
+        assert calls == [b"list"]
+        assert [tool.name for tool in await back.list_tools()] == ["odd"]
+        assert calls == [b"list"]
+    assert all(isinstance(result, RawResult) for result in seen)
+
+
+async def test_a_list_that_the_client_has_read_for_itself_is_asked_for_anew() -> None:
+    """What was read has lost what its revision does not know."""
+    frames: list[bytes] = []
+    calls: list[bytes] = []
+    async with Client(odd_server(NEWEST, calls)) as back:
+        await back.list_tools()
+        way = gateway(back, [], NEWEST).transport(tap=taken(frames))
+        async with Client(way) as client:
+            await client.list_tools()
+    assert LIST[1:-1] in frames[-1]
+    assert calls == [b"list", b"list"]
+
+
+async def test_middleware_of_a_server_can_read_its_own_lists() -> None:
+    """They are kept as bytes."""
+    seen: list[Any] = []
+
+    def looking(handler: Handler) -> Handler:
+        async def handle(x: Exchange) -> AnyResult:
+            result = await handler(x)
+            if isinstance(result, RawResult):
+                seen.append(result.decode())
+            return result
+
+        return handle
+
+    server = Server("lists", middleware=[looking])
+    server.add_tool(lambda: "", name="one")
+    async with Client(server) as client:
+        await client.list_tools()
+    (page,) = seen
+    assert [tool.name for tool in page.tools] == ["one"]

@@ -48,7 +48,7 @@ from .outputs import Outputs
 from .rounds import DEFAULT_MOST_ROUNDS, Asking, rounds
 from .targets import Target, revision_in, transport_to
 from .waiting import Wait
-from .watch import Watch, listening, watching
+from .watch import Watch, listening, watching, without_place
 
 log = limited("interlock.client")
 R = TypeVar("R", bound=t.Result)
@@ -618,10 +618,10 @@ class Client:
                     caller, trace=theirs.trace, log_level=theirs.log_level
                 )
             exchange = msgspec.structs.replace(exchange, caller=caller)
-        if exchange.method == "subscriptions/listen" and not speaks(
-            caller.revision, exchange.method
-        ):
-            return await listening(self, self._watches, exchange)
+        if exchange.method == "subscriptions/listen":
+            exchange = without_place(exchange)
+            if not speaks(caller.revision, exchange.method):
+                return await listening(self, self._watches, exchange)
         result = await self._handler(exchange)
         return without_protocol_keys(result) if isinstance(result, t.Result) else result
 

@@ -7,11 +7,15 @@ import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from msgspec import Struct
+from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from .. import types as t
 from ..exchange import AnyResult, Exchange
 from ..logs import limited
+from ..protocol.sessions import SINCE
+from ..wire.codec import decode
+from ..wire.jsonrpc import encode_json
 from ..wire.revisions import METHODS, Era
 
 if TYPE_CHECKING:
@@ -242,6 +246,17 @@ async def _watched(watch: Watch, watches: set[Watch]) -> AsyncIterator[Watch]:
     finally:
         watches.discard(watch)
         await watch.close()
+
+
+def without_place(x: Exchange) -> Exchange:
+    """A forwarded `subscriptions/listen` without the place on the forwarder's own board of changes that it goes on from."""
+    if x.params.meta is t.NOTHING:
+        return x
+    members = decode(x.params.meta, dict[str, Raw])
+    if members.pop(SINCE, None) is None:
+        return x
+    meta = Raw(encode_json(members)) if members else t.NOTHING
+    return replace(x, params=replace(x.params, meta=meta))
 
 
 async def listening(client: Client, watches: set[Watch], x: Exchange) -> AnyResult:

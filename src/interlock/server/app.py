@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack, overload
 
+from msgspec.structs import replace
+
 from .. import types as t
 from ..exchange import AnyResult, Caller, Exchange, Handler, Middleware, Principal, stack
 from ..extension import (
@@ -65,6 +67,12 @@ def _always(x: Exchange) -> bool:
 Function = TypeVar("Function", bound=Callable[..., Any])
 K = TypeVar("K")
 Asgi = TypeVar("Asgi", bound="ASGIApp")
+Capability = TypeVar("Capability")
+
+
+def _either(own: Capability | None, other: Capability | None) -> Capability | None:
+    """A capability of the server's own features, or else that of its middleware."""
+    return other if own is None else own
 
 
 class Server:
@@ -97,6 +105,8 @@ class Server:
         bus: carries change notices; one of this process unless it is told otherwise.
         lenient: whether tools read arguments that come as strings ("5" for 5, "true" for true, "[1]" for [1]) as what their
             schema has in that place; a tool may say otherwise.
+        capabilities: what middleware offers besides the server's own features, as that of a gateway does; a function that is
+            called each time a client asks. Extensions in it do not count.
     """
 
     def __init__(
@@ -128,6 +138,7 @@ class Server:
         prefer_fallback_model: bool = False,
         bus: ChangeBus | None = None,
         lenient: bool = True,
+        capabilities: Callable[[], t.ServerCapabilities] | None = None,
     ) -> None:
         revisions = (revisions,) if isinstance(revisions, str) else revisions
         unknown = [r for r in revisions if r not in REVISIONS]
@@ -159,6 +170,7 @@ class Server:
         self.fallback_model = fallback_model
         self.prefer_fallback_model = prefer_fallback_model
         self.session_state_bytes = session_state_bytes
+        self._capabilities_besides = capabilities
         self.extensions = tuple(extensions)
         self.tools: Shelf[ToolFeature] = Shelf("tool", lambda name: self._changed("tools", name))
         self.resources: Shelf[ResourceFeature] = Shelf(
@@ -215,7 +227,7 @@ class Server:
         """
         offered = self.visibility.offered(caller)
         listed = t.ListChangedCapability(list_changed=True)
-        return t.ServerCapabilities(
+        own = t.ServerCapabilities(
             logging={},
             completions={} if "completions" in offered else None,
             prompts=listed if "prompts" in offered else None,
@@ -224,6 +236,16 @@ class Server:
             else None,
             tools=listed if "tools" in offered else None,
             extensions=self._declared_extensions() or None,
+        )
+        if self._capabilities_besides is None:
+            return own
+        besides = self._capabilities_besides()
+        return replace(
+            own,
+            completions=_either(own.completions, besides.completions),
+            prompts=_either(own.prompts, besides.prompts),
+            resources=_either(own.resources, besides.resources),
+            tools=_either(own.tools, besides.tools),
         )
 
     def _declared_extensions(self) -> t.JSONObject:

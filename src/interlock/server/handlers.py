@@ -333,7 +333,8 @@ class Handlers:
 
     async def _list(self, what: str, x: Exchange) -> AnyResult:
         self._visibility.require("resources" if what == "resource_templates" else what, x)
-        return RawResult(self.page(what, x.params.cursor, x.caller))
+        kind: Any = METHODS[x.method].result
+        return RawResult(self.page(what, x.params.cursor, x.caller), kind=kind)
 
     async def discover(self, x: Exchange) -> AnyResult:
         """`server/discover`."""

@@ -48,6 +48,7 @@ class Feed:
         "_since",
         "_task",
         "_term",
+        "_unheard",
         "announced",
         "heard",
         "reply",
@@ -68,6 +69,7 @@ class Feed:
         self._task: asyncio.Task[None] | None = None
         self._term = Term(principal, self.end)
         self._primed = False
+        self._unheard: set[str] = set()  # subscribed to since the session was listened for last
         self.announced = (
             False  # the other workers know of this stream, and what they say of theirs is later
         )
@@ -77,9 +79,10 @@ class Feed:
 
     def start(self, session: Session) -> None:
         """Listen to what the session wants now."""
-        self.session = session
         if self._task is not None:
             self._task.cancel()
+            self._unheard |= set(session.subscriptions) - set(self.session.subscriptions)
+        self.session = session
         self._task = asyncio.get_running_loop().create_task(self._listen(session))
 
     def end(self) -> None:
@@ -125,6 +128,12 @@ class Feed:
         meta: dict[str, Any] = msgspec.json.decode(params.meta)
         position = str(meta.get(POSITION, ""))
         if method == "notifications/subscriptions/acknowledged":
+            unheard, self._unheard = self._unheard, set()
+            if not position:
+                # A gateway's: it has no places to go on from, so what was missed is not known.
+                for uri in unheard.intersection(params.notifications.resource_subscriptions or ()):
+                    changed = t.ResourceUpdatedNotificationParams(uri=uri)
+                    self._notify("notifications/resources/updated", changed)
             if not self._primed and position:
                 self._primed = True
                 self._since = (

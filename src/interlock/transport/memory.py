@@ -154,10 +154,12 @@ class Memory:
     def _to_client(self, out: list[tuple[Route, Frame]]) -> None:
         if self._conversation is None:
             return
-        for _, frame in out:
+        for route, frame in out:
             if self._tap is not None:
                 self._tap("server", frame)
-            self._conversation.receive(frame)
+            # The server's routes are the ids of our requests, or objects of its own.
+            call = route if isinstance(route, int | str) else None
+            self._conversation.receive(frame, call=call)
 
     def _to_server(self, out: list[Frame]) -> None:
         if self._serving is None:
