@@ -131,6 +131,7 @@ def test_its_face_is_that_of_the_other_client():
         "open",
         "outdate",
         "send",
+        "list_limits",
     }
     for name in (
         "call_tool",
@@ -456,3 +457,20 @@ def test_tasks_that_are_left_are_ended():
         client.call_tool("book")
     assert ended == ["tidy"]
     assert tasks[0].cancelled()
+
+
+def test_skills():
+    """They are listed, got, read and refreshed without await (SKL-43)."""
+    server = Server("shop")
+    text = "---\nname: refunds\ndescription: Refunds.\n---\n"
+    server.add_skill("refunds", {"SKILL.md": text, "a/x.bin": b"\xff"})
+    with Client(server) as client:
+        [skill] = client.list_skills()
+        assert (skill.uri, skill.name) == ("skill://refunds/SKILL.md", "refunds")
+        assert skill.files == ["SKILL.md", "a/x.bin"]
+        assert client.skill(skill.uri).refresh().read() == text
+        assert skill.read_bytes("a/x.bin") == b"\xff"
+        assert skill.directory("a") == ["x.bin"]
+        assert [child.uri for child in client.read_directory("skill://refunds/a")] == [
+            "skill://refunds/a/x.bin"
+        ]

@@ -10,6 +10,7 @@ from .lazily import lazily
 if TYPE_CHECKING:
     from .client.answers import Answers
     from .client.app import Client
+    from .client.skills import Skill
     from .client.targets import Target
     from .client.watch import Changed, Watch
     from .exchange import (
@@ -86,6 +87,7 @@ __version__ = version.VERSION  # of this package
 _ROOMS = {
     ".client.answers": ("Answers",),
     ".client.app": ("Client",),
+    ".client.skills": ("Skill",),
     ".client.targets": ("Target",),
     ".client.watch": ("Changed", "Watch"),
     ".exchange": (
@@ -219,6 +221,7 @@ __all__ = [
     "Server",
     "SessionState",
     "SessionStorage",
+    "Skill",
     "SkillError",
     "Socket",
     "Stdio",

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from . import types as t
 from .client.app import Client as AsyncClient
+from .client.skills import Skill as AsyncSkill
 from .client.targets import Target
 from .client.watch import Changed, Watch
 
@@ -135,6 +136,18 @@ class Client:
         """Read what stands behind a URI."""
         return self._run(self._open_client.read_resource(uri, **options))
 
+    def list_skills(self) -> list[Skill]:
+        """All skills that the server lists."""
+        return [Skill(self, skill) for skill in self._run(self._open_client.list_skills())]
+
+    def skill(self, uri: str) -> Skill:
+        """One skill by the URI of its `SKILL.md`."""
+        return Skill(self, self._run(self._open_client.skill(uri)))
+
+    def read_directory(self, uri: str) -> list[t.Resource]:
+        """The direct children of a directory resource."""
+        return self._run(self._open_client.read_directory(uri))
+
     def list_prompts(self, **options: Any) -> list[t.Prompt]:
         """All prompts."""
         return self._run(self._open_client.list_prompts(**options))
@@ -197,6 +210,45 @@ class Client:
                 yield self._run(_next(watch))
             except StopAsyncIteration:
                 return
+
+
+class Skill:
+    """A skill, as `interlock.Skill` is; what it reads, it reads without await."""
+
+    def __init__(self, client: Client, skill: AsyncSkill) -> None:
+        self._client = client
+        self.skill = skill
+
+    @property
+    def uri(self) -> str:
+        """The URI of its `SKILL.md`."""
+        return self.skill.uri
+
+    @property
+    def name(self) -> str:
+        """A label, which other skills may share."""
+        return self.skill.name
+
+    @property
+    def files(self) -> list[str]:
+        """The paths of its files; empty where it is dynamic."""
+        return self.skill.files
+
+    def read(self, path: str = "SKILL.md") -> str:
+        """Read a text file, and verify it."""
+        return self._client._run(self.skill.read(path))
+
+    def read_bytes(self, path: str = "SKILL.md") -> bytes:
+        """Read any file, and verify it."""
+        return self._client._run(self.skill.read_bytes(path))
+
+    def directory(self, path: str = "") -> list[str]:
+        """The names in a folder of it."""
+        return self._client._run(self.skill.directory(path))
+
+    def refresh(self) -> Skill:
+        """The skill as its server describes it now."""
+        return Skill(self._client, self._client._run(self.skill.refresh()))
 
 
 class _Loop:

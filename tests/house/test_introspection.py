@@ -27,6 +27,8 @@ UNRESOLVED = {
     "Client": "a Watch and its Client hold each other",
     "Issuer": "an Upstream and its Issuer hold each other",
     "Skills": "few servers have skills",
+    "Skill": "few clients use skills",
+    "SkillListing": "few clients use skills",
     "FallbackModel": "few servers ask models",
     "HttpServer": "the HTTP server is only loaded by servers on the web",
     "AppOptions": "the HTTP endpoint is only loaded by servers on the web",

@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -49,6 +49,9 @@ from .rounds import DEFAULT_MOST_ROUNDS, Asking, rounds
 from .targets import Target, revision_in, transport_to
 from .waiting import Wait
 from .watch import Watch, listening, watching, without_place
+
+if TYPE_CHECKING:
+    from .skills import Skill, SkillListing
 
 log = limited("interlock.client")
 R = TypeVar("R", bound=t.Result)
@@ -454,6 +457,51 @@ class Client:
         self._extensions.check_keys(list(more), self.server_capabilities)
         fields = {field: getattr(core, field) for field in core.__struct_fields__}
         return self._extensions.messages.filter(**fields, **more)
+
+    # -- skills -------------------------------------------------------------------------------------
+
+    @property
+    def list_limits(self) -> ListLimits:
+        """How much a list may hold over all its pages."""
+        return self._list_limits
+
+    async def list_skills(self) -> SkillListing:
+        """All skills that the server lists (2026-07-28, extension `io.modelcontextprotocol/skills`).
+
+        No file is fetched. Entries that break a rule are left out; `refused` of the list has them.
+
+        Raises:
+            McpError: The server does not offer skills (-32601), or answers with an error.
+            Unreachable: No answer can come.
+        """
+        from .skills import list_skills  # late: few clients use skills
+
+        return await list_skills(self)
+
+    async def skill(self, uri: str) -> Skill:
+        """One skill by the URI of its `SKILL.md`, whether the server lists it or not.
+
+        No file is fetched.
+
+        Raises:
+            SkillError: Its entry breaks a rule of the extension.
+            McpError: The server has no such skill (-32602), or does not offer skills (-32601).
+            Unreachable: No answer can come.
+        """
+        from .skills import get_skill  # late: few clients use skills
+
+        return await get_skill(self, uri)
+
+    async def read_directory(self, uri: str) -> list[t.Resource]:
+        """The direct children of a directory resource; folders have the MIME type `inode/directory`.
+
+        Raises:
+            McpError: There is no such directory (-32602), or the server cannot list them (-32601).
+            Unreachable: No answer can come.
+        """
+        from .skills import read_directory  # late: few clients use skills
+
+        return await read_directory(self, uri)
 
     # -- prompts and completion -----------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from .. import types as t
 from ..exchange import AnyResult, Caller, Exchange, Handler
 from ..extension import Extension, messages_of, unmet
+from ..skills.messages import SKILLS
 from ..transport.conversation import ClientTransport, signed
 from .callbacks import Callbacks
 
@@ -27,7 +28,7 @@ class ClientExtensions:
 
     def __init__(self, extensions: Sequence[Extension], declared: t.ClientCapabilities) -> None:
         self.all = tuple(extensions)
-        self.messages = messages_of(self.all)
+        self.messages = messages_of(_with_skills(self.all))
         self.capabilities = declared
         if self.all:
             entries = dict(declared.extensions or {})
@@ -136,6 +137,15 @@ class ClientExtensions:
             return False
         callbacks.call(lambda said: notified(Exchange(method, said, caller())), params)
         return True
+
+
+def _with_skills(extensions: tuple[Extension, ...]) -> tuple[Extension, ...]:
+    """The extensions of a client and that of skills, whose messages every client can read.
+
+    A client has nothing to declare of skills. It uses them at the servers that declare them.
+    """
+    given = any(extension.id == SKILLS.id for extension in extensions)
+    return extensions if given else (*extensions, SKILLS)
 
 
 def _check_offered(id: str, what: str, server: t.ServerCapabilities) -> None:

@@ -15,20 +15,17 @@ from msgspec import Struct
 from .. import types as t
 from ..exchange import AnyResult, Caller, Exchange, RawResult
 from ..extension import Extension
-from ..skills.declaration import SKILLS
 from ..skills.entries import (
     DYNAMIC,
-    DirectoryResult,
-    GetSkillResult,
     SkillEntry,
     SkillResource,
-    SkillsResult,
     check_frontmatter,
     check_size,
     digest_of,
     verify_frontmatter,
 )
-from ..skills.frontmatter import read as read_frontmatter
+from ..skills.frontmatter import read_frontmatter
+from ..skills.messages import SKILLS, DirectoryResult, GetSkillResult, ListSkillsResult
 from ..skills.names import SKILL_MD, check_segment, uri_at, uri_of
 from ..types.errors import SkillError
 from .content import contents
@@ -92,7 +89,7 @@ class Skills:
         )
         self._tree: dict[str, dict[str, _Child]] | None = None
         most = min(server.page_size, MOST_SKILLS_A_PAGE)
-        server.handlers.offer_list(_LIST, self.shelf, SkillsResult, most)
+        server.handlers.offer_list(_LIST, self.shelf, ListSkillsResult, most)
 
     def extension(self) -> Extension:
         """The extension that serves them."""

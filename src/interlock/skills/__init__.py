@@ -4,46 +4,88 @@ Nothing here sends or opens anything: servers make entries with these types, cli
 with these functions what a server sent.
 """
 
-from .declaration import SKILLS
-from .entries import (
-    DYNAMIC,
-    EXTENSION,
-    MOST_BYTES,
-    MOST_FILES,
-    DirectoryParams,
-    DirectoryResult,
-    GetSkillParams,
-    GetSkillResult,
-    ListSkillsParams,
-    ListSkillsResult,
-    SkillEntry,
-    SkillResource,
-    SkillsResult,
-    digest_of,
-    entry_of,
-    fingerprint,
-    verify,
-    verify_frontmatter,
-)
-from .frontmatter import read as read_frontmatter
-from .names import SKILL_MD, check_name, path_in, resolve, root_of, uri_of
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..lazily import lazily
+
+if TYPE_CHECKING:
+    from .entries import (
+        DYNAMIC,
+        MOST_BYTES,
+        MOST_FILES,
+        SkillEntry,
+        SkillResource,
+        digest_of,
+        entry_of,
+        fingerprint,
+        verify,
+        verify_frontmatter,
+    )
+    from .frontmatter import read_frontmatter
+    from .messages import (
+        EXTENSION,
+        SKILLS,
+        DirectoryParams,
+        DirectoryResult,
+        GetSkillParams,
+        GetSkillResult,
+        ListSkillsParams,
+        ListSkillsResult,
+    )
+    from .names import SKILL_MD, check_name, path_in, resolve, root_of, uri_of
+
+_ROOMS = {
+    ".messages": (
+        "EXTENSION",
+        "SKILLS",
+        "DirectoryParams",
+        "DirectoryResult",
+        "GetSkillParams",
+        "GetSkillResult",
+        "ListSkillsParams",
+        "ListSkillsResult",
+    ),
+    ".entries": (
+        "DYNAMIC",
+        "MOST_BYTES",
+        "MOST_FILES",
+        "SkillEntry",
+        "SkillResource",
+        "digest_of",
+        "entry_of",
+        "fingerprint",
+        "verify",
+        "verify_frontmatter",
+    ),
+    ".frontmatter": ("read_frontmatter",),
+    ".names": (
+        "SKILL_MD",
+        "check_name",
+        "path_in",
+        "resolve",
+        "root_of",
+        "uri_of",
+    ),
+}
+__getattr__, __dir__ = lazily(__name__, _ROOMS)
 
 __all__ = [
     "DYNAMIC",
-    "EXTENSION",
-    "MOST_BYTES",
-    "MOST_FILES",
-    "SKILLS",
-    "SKILL_MD",
     "DirectoryParams",
     "DirectoryResult",
+    "EXTENSION",
     "GetSkillParams",
     "GetSkillResult",
     "ListSkillsParams",
     "ListSkillsResult",
+    "MOST_BYTES",
+    "MOST_FILES",
+    "SKILLS",
+    "SKILL_MD",
     "SkillEntry",
     "SkillResource",
-    "SkillsResult",
     "check_name",
     "digest_of",
     "entry_of",

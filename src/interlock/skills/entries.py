@@ -8,15 +8,11 @@ from hashlib import sha256
 from typing import Any, Literal
 
 import msgspec
-from msgspec import Struct
 
 from .. import types as t
 from ..types.errors import SkillError
-from .frontmatter import read, same
+from .frontmatter import read_frontmatter, same
 from .names import check_name, path_in, root_of, segments_of, uri_of
-
-EXTENSION = "io.modelcontextprotocol/skills"
-"""The id of the extension."""
 
 DYNAMIC: Literal["dynamic"] = "dynamic"
 """What stands in place of the files of a skill whose content is generated."""
@@ -83,53 +79,6 @@ class SkillEntry(t.WireType, frozen=True, kw_only=True):
     def size(self) -> int:
         """How many bytes all files have together."""
         return sum(file.size for file in self.listed)
-
-
-class ListSkillsParams(t.PaginatedParams, frozen=True, kw_only=True):
-    """Params of `skills/list`."""
-
-
-class SkillsResult(t.PaginatedResult, frozen=True, kw_only=True):
-    """One page of entries, as a server writes it."""
-
-    skills: list[SkillEntry]
-
-
-class ListSkillsResult(t.PaginatedResult, frozen=True, kw_only=True):
-    """One page of entries as a client reads it: unchecked, so that one bad entry does not hide the others."""
-
-    skills: list[Any]
-
-
-class GetSkillParams(t.Params, frozen=True, kw_only=True):
-    """Params of `skills/get`."""
-
-    uri: str
-
-
-class GetSkillResult(t.CacheableResult, frozen=True, kw_only=True):
-    """The entry for one skill; unchecked where a client reads it."""
-
-    skill: Any
-
-
-class DirectoryParams(t.PaginatedParams, frozen=True, kw_only=True):
-    """Params of `resources/directory/read`."""
-
-    uri: str
-
-
-class DirectoryResult(t.PaginatedResult, frozen=True, kw_only=True):
-    """The direct children of a directory."""
-
-    resources: list[t.Resource]
-
-
-class Problem(Struct, frozen=True):
-    """An entry that cannot be used, and why."""
-
-    uri: str
-    why: str
 
 
 def digest_of(data: bytes) -> str:
@@ -271,7 +220,7 @@ def verify_frontmatter(entry: SkillEntry, text: str) -> None:
         SkillError: They differ, or the text's cannot be read. The skill must not be loaded.
     """
     try:
-        found = read(text)
+        found = read_frontmatter(text)
     except SkillError as bad:
         raise SkillError(f"{entry.uri}: {bad}", uri=entry.uri) from None
     fields = [*entry.frontmatter, *(field for field in found if field not in entry.frontmatter)]

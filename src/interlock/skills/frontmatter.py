@@ -63,7 +63,7 @@ def split(text: str) -> tuple[str, str]:
     raise SkillError("The frontmatter of SKILL.md does not end: a second line of --- is missing.")
 
 
-def read(text: str) -> dict[str, Any]:
+def read_frontmatter(text: str) -> dict[str, Any]:
     """Read the frontmatter of a `SKILL.md` as a JSON object.
 
     Args:
