@@ -60,6 +60,7 @@ from .questions import AnyQuestion, NotAnswered, Person
 from .redaction import Redactor
 from .register import Register
 from .session import Session
+from .skills.acting import Skills
 from .toolbox import Toolbox
 
 log = logging.getLogger("interlock.host")
@@ -156,6 +157,7 @@ class Host:
             admit=self._admit,
             **{"target": lambda entry: targets.get(entry.id), **hub},
         )
+        self.skills = Skills(self.hub, self.pins, self.desk, self.tell)
         self.calls = Calls(
             self.hub,
             self.toolbox,
@@ -167,6 +169,7 @@ class Host:
             self.answering.of,
             self._unlogged,
             self.register.warnings_of,
+            self.skills,
         )
 
     # -- beginning and ending -----------------------------------------------------------------------------------

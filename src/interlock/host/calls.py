@@ -35,9 +35,10 @@ from .events import (
     RuleRemembered,
 )
 from .hub import Hub, Link
-from .loop.builtin import RESOURCE_TOOL
+from .loop.builtin import OF_SERVERS, RESOURCE_TOOL
 from .policy import Choice, Policy, Rule, Verdict, rule_for
 from .questions import CallQuestion, Decision, NotAnswered, ResultQuestion, Warned
+from .skills.acting import Skills
 from .toolbox import Item, Toolbox, Unknown
 
 MOST_PROBLEMS = 5
@@ -94,6 +95,7 @@ class Calls:
         answers: Callable[[str, Wanted], Answers],
         unlogged: Callable[[], Awaitable[str]],
         scanned: Callable[[Item], Sequence[Warned]],
+        skills: Skills,
     ) -> None:
         self._hub, self._toolbox, self._policy, self._desk, self._tell = (
             hub,
@@ -104,6 +106,7 @@ class Calls:
         )
         self._remembered, self.running, self._answers = remembered, running, answers
         self._unlogged = unlogged  # why nothing may be called, as the log cannot be written
+        self._skills = skills
         self._scanned = scanned  # what the threat scan of the whole server says of a tool
         # Not the loop's time: uvloop keeps that for a whole turn, so that calls which are answered in
         # one turn would all have taken as long as the longest.
@@ -118,8 +121,19 @@ class Calls:
         """Read a resource for a model, which is a call like any other: judged, asked about, and looked at."""
         return await self._carried(wanted, self._fetch)
 
+    async def load_skill(self, wanted: Wanted) -> Outcome:
+        """Load a skill for a model: the person is asked unless it is approved as it is."""
+        return await self._carried(wanted, self._of_skill(self._skills.load), self._admitted_skill)
+
+    async def read_skill(self, wanted: Wanted) -> Outcome:
+        """Read a file of a skill that is loaded, at the skill's own server."""
+        return await self._carried(wanted, self._of_skill(self._skills.read), self._admitted_file)
+
     async def _carried(
-        self, wanted: Wanted, do: Callable[[Wanted, dict[str, Any]], Awaitable[Outcome]]
+        self,
+        wanted: Wanted,
+        do: Callable[[Wanted, dict[str, Any]], Awaitable[Outcome]],
+        admit: Callable[[Wanted], Awaitable[tuple[dict[str, Any], str]]] | None = None,
     ) -> Outcome:
         item = wanted.item
         self._tell(
@@ -130,7 +144,7 @@ class Calls:
         )  # fmt: skip
         began: float | None = None
         try:
-            arguments, words = await self._admitted(wanted)
+            arguments, words = await (admit or self._admitted)(wanted)
             if words:
                 return Outcome(None, words)
             if words := await self._unlogged():
@@ -162,7 +176,7 @@ class Calls:
             )
         link = self._hub.links.get(item.server)
         trusted = link is not None and link.entry.trusted
-        verdict = self._policy.judge(item.server, item.tool, arguments, trusted, wanted.session)
+        verdict = self._judged(wanted, arguments, trusted)
         if verdict.decision == "deny":
             return arguments, self._refused(wanted, "rule", verdict.why)
         if verdict.decision == "allow":
@@ -174,6 +188,68 @@ class Calls:
             return arguments, ""
         return await self._asked(wanted, verdict, trusted)
 
+    def _judged(self, wanted: Wanted, arguments: Mapping[str, Any], trusted: bool) -> Verdict:
+        """What the rules say of a call. What a skill may have led to is asked about all the same."""
+        item = wanted.item
+        verdict = self._policy.judge(item.server, item.tool, arguments, trusted, wanted.session)
+        if verdict.decision != "allow":
+            return verdict
+        hints = item.tool.annotations
+        is_own = item.name in OF_SERVERS
+        reads_only = (trusted or is_own) and hints is not None and bool(hints.read_only_hint)
+        why = self._skills.why_asked(wanted, reads_only)
+        if not why:
+            return verdict
+        return Verdict(decision="ask", why=suspicions.visible(why), review=verdict.review)
+
+    async def _admitted_skill(self, wanted: Wanted) -> tuple[dict[str, Any], str]:
+        """As `_admitted`, for a skill: its approval is of its content, not of the call."""
+        arguments, words = await self._admitted_file(wanted, decided=False)
+        if words:
+            return arguments, words
+        words, by = await self._skills.admit(wanted)
+        if words:
+            return arguments, self._refused(wanted, by, words)
+        self._tell(CallDecided(session=wanted.session, call=wanted.call, allow=True, by=by))
+        return arguments, ""
+
+    async def _admitted_file(
+        self, wanted: Wanted, *, decided: bool = True
+    ) -> tuple[dict[str, Any], str]:
+        """As `_admitted`, for a file of a skill: it was approved with the skill, and rules can deny it."""
+        item, arguments = wanted.item, wanted.arguments
+        if problems := _problems(item.tool, arguments):
+            return arguments, self._refused(
+                wanted, "host", f"The arguments do not fit the tool: {problems}"
+            )
+        link = self._hub.links.get(item.server)
+        trusted = link is not None and link.entry.trusted
+        verdict = self._policy.judge(item.server, item.tool, arguments, trusted, wanted.session)
+        if verdict.decision == "deny":
+            return arguments, self._refused(wanted, "rule", verdict.why)
+        if decided:
+            self._tell(
+                CallDecided(
+                    session=wanted.session,
+                    call=wanted.call,
+                    allow=True,
+                    by="pin",
+                    why="only files of a skill that you approved are read",
+                )
+            )
+        return arguments, ""
+
+    def _of_skill(
+        self, do: Callable[[Wanted], Awaitable[CallToolResult]]
+    ) -> Callable[[Wanted, dict[str, Any]], Awaitable[Outcome]]:
+        async def done(wanted: Wanted, arguments: dict[str, Any]) -> Outcome:
+            try:
+                return Outcome(await do(wanted))
+            except InterlockError as bad:
+                return Outcome(None, "The skill cannot be used.", str(bad))
+
+        return done
+
     def _flags(self, item: Item) -> tuple[Warned, ...]:
         """What the threat scan says of a tool: by itself, and beside the tools of other servers."""
         found = (*suspicions.of_tool(item.tool), *self._scanned(item))
@@ -181,7 +257,7 @@ class Calls:
 
     def _moved(self, item: Item) -> str:
         """Why this tool may not be called, or is not any more what was chosen; "" where it is."""
-        if item.tool is RESOURCE_TOOL:
+        if item.name in OF_SERVERS:
             return ""
         link = self._hub.links.get(item.server)
         if link is None:
@@ -278,13 +354,7 @@ class Calls:
                 waiting.gone = gone
                 self._desk.withdraw(question, NotAnswered(words=gone))
                 continue
-            verdict = self._policy.judge(
-                item.server,
-                item.tool,
-                waiting.arguments,
-                waiting.trusted,
-                waiting.wanted.session,
-            )
+            verdict = self._judged(waiting.wanted, waiting.arguments, waiting.trusted)
             allowed = verdict.decision == "allow"
             if allowed and _problems(item.tool, waiting.arguments):
                 continue  # they were edited, and the person is asked for others

@@ -14,8 +14,11 @@ from .loop.fence import Fence
 from .loop.turn import Offer
 from .models.seam import Facts
 from .register import Register
+from .skills.acting import Skills
 from .toolbox import Item, Toolbox
 
+MOST_SKILLS = 100  # of one server that a model is told of
+MOST_ABOUT_A_SKILL = 300  # characters of one
 MOST_INSTRUCTIONS = 4_000  # characters of one server's
 _WORDS, _VALUES = (
     ("title", "description", "$comment"),
@@ -34,14 +37,18 @@ class Offering:
     """Makes the offer for one conversation. Once tools have to be searched for it stays so, that the list is the same in each step."""
 
     def __init__(
-        self, toolbox: Toolbox, register: Register, fence: Fence, discovery: float
+        self,
+        toolbox: Toolbox,
+        register: Register,
+        skills: Skills,
+        fence: Fence,
+        discovery: float,
     ) -> None:
-        self._toolbox, self._register, self._fence, self._discovery = (
-            toolbox,
-            register,
-            fence,
-            discovery,
-        )
+        self._toolbox = toolbox
+        self._register = register
+        self._skills = skills
+        self._fence = fence
+        self._discovery = discovery
         self._version = -1
         self._tools: tuple[Tool, ...] = ()
         self._size = 0
@@ -58,7 +65,9 @@ class Offering:
             )
             self._size = tokens.of_tools(self._tools)
         self._searching = self._searching or self._size > self._discovery * facts.context
-        own = (builtin.RESULT_TOOL, builtin.RESOURCE_TOOL)
+        own: tuple[Tool, ...] = (builtin.RESULT_TOOL, builtin.RESOURCE_TOOL)
+        if self._skills.offered:
+            own = (*own, builtin.LOAD_SKILL_TOOL, builtin.READ_SKILL_TOOL)
         if self._searching:
             return Offer(self._system(), (builtin.FIND_TOOL, builtin.USE_TOOL, *own))
         return Offer(self._system(), (*self._tools, *own))
@@ -80,7 +89,26 @@ class Offering:
                         suspicions.clean(text)[:MOST_INSTRUCTIONS], f"instructions of {server}"
                     )
                 )
+        parts += self._listed_skills()
         return "\n\n".join(parts)
+
+    def _listed_skills(self) -> list[str]:
+        """What skills there are, from their entries alone, each server's in a fence of its own."""
+        lines: dict[str, list[str]] = {}
+        for server, entry in self._skills.listed():
+            words = suspicions.clean(f"{entry.name}: {entry.description}")[:MOST_ABOUT_A_SKILL]
+            lines.setdefault(server, []).append(f"{suspicions.clean(entry.uri)} - {words}")
+        listed = []
+        for server, each in lines.items():
+            more = len(each) - MOST_SKILLS
+            shown = each[:MOST_SKILLS] + ([f"... and {more} more"] if more > 0 else [])
+            listed.append(
+                self._fence.around(
+                    "\n".join(shown),
+                    f"skills of {server}, to be loaded with {builtin.LOAD_SKILL}",
+                )
+            )
+        return listed
 
 
 def _for_model(item: Item) -> Tool:

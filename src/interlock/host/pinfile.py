@@ -127,9 +127,15 @@ def _trouble(entry: Any) -> str:
     if (
         not isinstance(entry, dict)
         or not isinstance(entry.get("command", ""), str)
-        or entry.keys() - {"command", "features"}
+        or entry.keys() - {"command", "features", "skills"}
     ):
         return "is not as it was written"
+    skills = entry.get("skills", {})
+    if not isinstance(skills, dict):
+        return "is not as it was written"
+    for uri, pinned in skills.items():
+        if not _is_pinned(pinned):
+            return f"has a digest at skill {uri!r} that does not belong to what stands there"
     features = entry.get("features")
     if features is None:
         return ""
@@ -141,10 +147,15 @@ def _trouble(entry: Any) -> str:
         return "is not as it was written"
     for kind, kept in features.items():
         for name, pinned in kept.items():
-            if (
-                not isinstance(pinned, dict)
-                or pinned.keys() != {"digest", "form"}
-                or pinned["digest"] != digest_of_form(pinned["form"])
-            ):
+            if not _is_pinned(pinned):
                 return f"has a digest at {kind} {name!r} that does not belong to what stands there"
     return ""
+
+
+def _is_pinned(pinned: Any) -> bool:
+    """Whether a form stands beside its own digest."""
+    return (
+        isinstance(pinned, dict)
+        and pinned.keys() == {"digest", "form"}
+        and bool(pinned["digest"] == digest_of_form(pinned["form"]))
+    )

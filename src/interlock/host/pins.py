@@ -152,6 +152,32 @@ class Pins:
 
         self._file.edit(change)
 
+    def approved_skill(self, server: str, uri: str) -> Any:
+        """The form in which a skill was approved: its frontmatter, and every file with its digest.
+
+        Returns:
+            The form, or None for a skill that was never approved.
+
+        Raises:
+            BadPins: The file cannot be read.
+        """
+        pinned = self._server(server).get("skills", {}).get(uri)
+        return None if pinned is None else pinned["form"]
+
+    def approve_skill(self, server: str, uri: str, form: Mapping[str, Any]) -> None:
+        """Let a skill of a server be loaded as it is now, in place of what was approved before.
+
+        Raises:
+            BadPins: The file cannot be read, or not be written.
+        """
+        pinned = {"digest": digest_of_form(form), "form": form}
+
+        def change(pins: dict[str, Any]) -> None:
+            entry = pins["servers"].setdefault(server, {})
+            entry.setdefault("skills", {})[uri] = pinned
+
+        self._file.edit(change)
+
     def _server(self, server: str) -> Mapping[str, Any]:
         found: Mapping[str, Any] = self._file.read()["servers"].get(server, {})
         return found

@@ -55,13 +55,13 @@ class FeatureChange(Struct, frozen=True, kw_only=True, rename="camel"):
 
     Attributes:
         kind: What it is.
-        name: Its name; empty for the instructions.
+        name: Its name; empty for the instructions, the URI for a skill.
         was: Its JSON as it was approved, lines of text; empty for a feature that is new.
         now: Its JSON as it is now; empty for one that has gone.
         warnings: What the threat scan says of it as it is now.
     """
 
-    kind: Literal["tool", "prompt", "instructions"]
+    kind: Literal["tool", "prompt", "instructions", "skill"]
     name: str
     was: str
     now: str
@@ -72,6 +72,8 @@ class PinQuestion(Question, frozen=True, kw_only=True, tag="pin"):
     """Features of a server are not what was approved: all of them in one question, the flagged ones first.
 
     The answer approves all, none, or some (`Decision.only`). What is not approved stays blocked.
+    A skill is asked about by itself, each time a conversation wants to load it and it is not
+    approved as it is; `session` and `call` say which one.
     """
 
     changes: tuple[FeatureChange, ...] = ()

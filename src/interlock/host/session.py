@@ -66,7 +66,10 @@ class Session:
         self._fence, self._shelf = Fence(_mark(id)), Shelf(budget.page, budget.shelf)
         self._rendering = Rendering(budget, self._fence, self._shelf, suspicions.clean)
         self._trimming = Trimming(budget.keep)
-        self._offering = Offering(host.toolbox, host.register, self._fence, host.discovery)
+        self._offering = Offering(
+            host.toolbox, host.register, host.skills, self._fence, host.discovery
+        )
+        host.skills.resumed(id, self.messages)
         self._calls = calls  # so far, also in an earlier run: each has an id of its own
         self._results: list[ToolResultContent | None] = []
         self._shown_by_apps: dict[tuple[str, str], CallToolResult] = {}
@@ -347,10 +350,8 @@ class Session:
                 return self._rendering.refusal(use.id, "`arguments` must be an object.")
         self._calls += 1
         call = f"{self.id}.{self._calls}"
-        if name == builtin.READ_RESOURCE:
-            item = Item(
-                name=name, server=str(arguments.get("server", "")), tool=builtin.RESOURCE_TOOL
-            )
+        if name in builtin.OF_SERVERS:
+            item = Item(name=name, server=str(arguments.get("server", "")), tool=_OWN[name])
             return Wanted(call=call, session=self.id, item=item, arguments=arguments)
         try:
             item = self._host.toolbox.find(name)
@@ -368,6 +369,13 @@ class Session:
             uri = str(wanted.arguments.get("uri", ""))
             origin = f"resource {uri} of {item.server}"
             outcome = await self._host.calls.read(wanted)
+        elif item.name == builtin.LOAD_SKILL:
+            origin = f"skill {wanted.arguments.get('uri', '')} of the server {item.server}"
+            outcome = await self._host.calls.load_skill(wanted)
+        elif item.name == builtin.READ_SKILL:
+            path, uri = wanted.arguments.get("path", ""), wanted.arguments.get("uri", "")
+            origin = f"{path} of the skill {uri} of the server {item.server}"
+            outcome = await self._host.calls.read_skill(wanted)
         else:
             origin = f"result of {item.tool.name} of {item.server}"
             outcome = await self._host.calls.call(wanted)
@@ -429,6 +437,11 @@ class Session:
 
 
 _HERE = lanes.Call("interlock", True)
+_OWN = {
+    builtin.READ_RESOURCE: builtin.RESOURCE_TOOL,
+    builtin.LOAD_SKILL: builtin.LOAD_SKILL_TOOL,
+    builtin.READ_SKILL: builtin.READ_SKILL_TOOL,
+}
 
 
 def _reads(item: Item) -> bool:

@@ -301,7 +301,7 @@ class Life:
                         listening.set_result(None)
                     async for change in changes:
                         self.lists.outdated(
-                            ["resources", "templates"]
+                            ["resources", "templates", "skills"]
                             if change.kind == "resources"
                             else [change.kind]
                         )

@@ -17,9 +17,11 @@ from interlock import (
     InterlockError,
     McpError,
     ProtocolError,
+    Skill,
     TimedOut,
     Unreachable,
 )
+from interlock.skills import EXTENSION, SkillEntry
 from interlock.types import (
     Completion,
     GetPromptResult,
@@ -138,6 +140,18 @@ class Link:
         return self._life.lists.templates if self._life is not None and self.state == "up" else []
 
     @property
+    def skills(self) -> list[Skill]:
+        """The skills that it lists. It may have more, which `skill` finds by their URIs."""
+        return self._life.lists.skills if self._life is not None and self.state == "up" else []
+
+    @property
+    def offers_skills(self) -> bool:
+        """Whether it is up and declares the skills extension."""
+        if self._life is None or self.state != "up":
+            return False
+        return EXTENSION in (self._life.client.server_capabilities.extensions or {})
+
+    @property
     def instructions(self) -> str | None:
         """Its hint on how to use it, which is not to be trusted; None while it is not up."""
         return self._life.client.instructions if self._life is not None else None
@@ -201,6 +215,18 @@ class Link:
         return await self._ask_harmless(
             lambda client: client.read_resource(uri, timeout=seconds, asker=asker)
         )
+
+    async def skill(self, uri: str) -> Skill:
+        """A skill as the server describes it now. Raises what `call` raises, and SkillError."""
+        return await self._ask(lambda client: client.skill(uri))
+
+    async def read_skill(self, entry: SkillEntry, path: str) -> bytes:
+        """A file of a skill, compared with the entry that is given. Raises what `skill` raises."""
+        return await self._ask_harmless(lambda client: Skill(client, entry).read_bytes(path))
+
+    async def list_skill(self, entry: SkillEntry, path: str) -> list[str]:
+        """The names in a folder of a skill. Raises what `skill` raises."""
+        return await self._ask_harmless(lambda client: Skill(client, entry).directory(path))
 
     async def get_prompt(
         self,

@@ -9,7 +9,17 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from interlock import AnyResult, Client, Exchange, Handler, McpError, Middleware, ProtocolError
+from interlock import (
+    AnyResult,
+    Client,
+    Exchange,
+    Handler,
+    McpError,
+    Middleware,
+    ProtocolError,
+    Skill,
+)
+from interlock.skills import EXTENSION
 from interlock.types import (
     METHOD_NOT_FOUND,
     ListChangedNotificationParams,
@@ -36,6 +46,7 @@ class _Kind(Struct, frozen=True):
     field: str
     notice: str
     fetch: Callable[[Client], Any]
+    extension: str = ""  # whose list it is, where an extension speaks for it
 
 
 KINDS: Final = {
@@ -54,8 +65,12 @@ KINDS: Final = {
         "resources", "resource templates", "resources/templates/list", "resource_templates", "notifications/resources/list_changed",
         lambda client: client.list_resource_templates(timeout=None),
     ),
+    "skills": _Kind(
+        "resources", "skills", "skills/list", "skills", "notifications/resources/list_changed", lambda client: client.list_skills(),
+        extension=EXTENSION,
+    ),
 }  # fmt: skip
-"""By the name of the list. `resources` and `templates` change together."""
+"""By the name of the list. `resources`, `templates` and `skills` change together."""
 
 
 def bounded(most: int) -> Middleware:
@@ -98,6 +113,7 @@ class Lists:
         self.prompts: list[Prompt] = []
         self.resources: list[Resource] = []
         self.templates: list[ResourceTemplate] = []
+        self.skills: list[Skill] = []
         self._client, self._changed, self._complain = client, changed, complain
         self._redactor = redactor
         self._seconds = seconds
@@ -126,7 +142,10 @@ class Lists:
     def _offered(self) -> set[str]:
         offers: ServerCapabilities = self._client.server_capabilities
         return {
-            name for name, kind in KINDS.items() if getattr(offers, kind.capability) is not None
+            name
+            for name, kind in KINDS.items()
+            if getattr(offers, kind.capability) is not None
+            and (not kind.extension or kind.extension in (offers.extensions or {}))
         }
 
     async def _refetch(self, name: str) -> None:
@@ -160,7 +179,9 @@ class Lists:
 
     def _bearable(self, kind: _Kind, items: list[Any]) -> list[Any]:
         """The list without what is nested so deeply that nobody could go through it."""
-        kept = [item for item in items if not too_deep(item)]
+        for refused in getattr(items, "refused", ()):
+            self._complain(f"One of its {kind.words} cannot be used: {refused}")
+        kept = [item for item in items if not too_deep(getattr(item, "entry", item))]
         if len(kept) < len(items):
             self._complain(
                 f"{len(items) - len(kept)} of its {kind.words} are left out: they are nested too deeply."

@@ -32,7 +32,7 @@ from .paper import in_line, seen
 from .results import Media, blocks, whole, yaml_lines
 
 _COUNTED = {"is new": "new", "has changed since it was approved": "changed", "is gone": "gone"}
-_KINDS = {"tool": "tool", "prompt": "prompt", "instructions": "instructions"}
+_KINDS = {"tool": "tool", "prompt": "prompt", "instructions": "instructions", "skill": "skill"}
 
 
 def sheet(question: AnyQuestion, media: Media, width: int) -> list[Any]:

@@ -66,7 +66,12 @@ function Beside({ lines }) {
     <td class=${cls("no", left?.sign === "-" && "went")}>${left?.old || ""}</td><td class=${cls("text", left?.sign === "-" && "went")}>${left ? visible(left.text) : ""}</td><td class=${cls("no", right?.sign === "+" && "came")}>${right?.fresh || ""}</td><td class=${cls("text", right?.sign === "+" && "came")}>${right ? visible(right.text) : ""}</td></tr>`)}</tbody></table>`;
 }
 
-const KINDS = { tool: "The tool", prompt: "The prompt", instructions: "What the server tells the model" };
+const KINDS = {
+  tool: "The tool",
+  prompt: "The prompt",
+  instructions: "What the server tells the model",
+  skill: "The skill",
+};
 
 /** @param {{was: string, now: string}} change */
 function howOf({ was, now }) {
