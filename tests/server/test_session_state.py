@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from interlock import Client, Context, NoSession, Server, SessionState, ToolError
 from interlock.protocol.server import ServerConnection
+from interlock.server.awaiting import Started
 from interlock.transport.serve import ConnectionSession
 from interlock.wire.revisions import HANDSHAKE_REVISIONS, NEWEST, R1, R2, R4
 from tests.server.by_hand import call, text
@@ -54,6 +55,11 @@ class Kept:
         return True
 
 
+def state_in(storage: Kept, most: int) -> SessionState:
+    """The state in a storage."""
+    return SessionState(storage, most, Started())
+
+
 @given(STEPS)
 def test_it_is_a_dictionary(steps: list[tuple[str, str, Any]]):
     """Whatever is done to it, each key has what a dictionary would have."""
@@ -62,7 +68,7 @@ def test_it_is_a_dictionary(steps: list[tuple[str, str, Any]]):
         model: dict[str, Any] = {}
         storage = Kept()
         for what, key, value in steps:
-            state = SessionState(storage, 1_000_000)
+            state = state_in(storage, 1_000_000)
             if what == "set":
                 await state.set(key, value)
                 model[key] = value
@@ -81,7 +87,7 @@ def test_it_is_a_dictionary(steps: list[tuple[str, str, Any]]):
 
 async def test_what_is_read_is_a_copy():
     """Changing what was read or written changes nothing that is kept."""
-    state = SessionState(Kept(), 1000)
+    state = state_in(Kept(), 1000)
     cart = ["tea"]
     await state.set("cart", cart)
     cart.append("milk")
@@ -98,7 +104,7 @@ async def test_a_change_between_is_not_lost():
         seen.append(n)
         return n + 1
 
-    state = SessionState(storage, 1000)
+    state = state_in(storage, 1000)
     assert await state.update("n", add, 0) == 8
     assert seen == [0, 5, 7]
     assert await state.get("other") == 1
@@ -106,7 +112,7 @@ async def test_a_change_between_is_not_lost():
 
 async def test_bounds_in_bytes():
     """What does not fit is refused and leaves the rest as it was; what is too large by now can still shrink."""
-    state = SessionState(Kept(), 20)
+    state = state_in(Kept(), 20)
     await state.set("a", "x" * 12)  # {"a":"xxxxxxxxxxxx"} has 20 bytes
     with pytest.raises(ToolError, match="no room for 'a' .* 21 bytes, and may have 20"):
         await state.set("a", "x" * 13)
@@ -116,13 +122,13 @@ async def test_bounds_in_bytes():
     assert await state.get("b") is None
     storage = Kept()
     storage.state = b'{"a":"%b","b":1}' % (b"x" * 50)
-    await SessionState(storage, 20).delete("b")
+    await state_in(storage, 20).delete("b")
     assert storage.state == b'{"a":"%b"}' % (b"x" * 50)
 
 
 async def test_only_json():
     """What cannot be written as JSON is refused, and changes nothing."""
-    state = SessionState(Kept(), 1000)
+    state = state_in(Kept(), 1000)
     with pytest.raises(TypeError):
         await state.set("a", object())
     assert await state.get("a") is None
@@ -132,7 +138,7 @@ async def test_a_session_that_has_ended():
     """It takes and gives nothing any more."""
     storage = Kept()
     storage.state = None
-    for doing in (SessionState(storage, 9).get("a"), SessionState(storage, 9).set("a", 1)):
+    for doing in (state_in(storage, 9).get("a"), state_in(storage, 9).set("a", 1)):
         with pytest.raises(NoSession, match="has ended"):
             await doing
 
@@ -265,6 +271,22 @@ async def test_by_hand():
 
     assert await text(server, "careful", revision=R4) == "nothing kept"
     assert (await call(counting(), "count")).is_error
+
+
+@pytest.mark.parametrize("revision", [R2, R4])
+async def test_a_write_that_is_not_awaited(revision: str):
+    """The call fails and names the method: the value only looks kept."""
+    server = Server("forgetful")
+
+    @server.tool
+    async def forget(ctx: Context) -> str:
+        ctx.session_state.set("x", 1)  # type: ignore[unused-coroutine]  # it is forgotten on purpose
+        return "kept"
+
+    async with Client(server, revision=revision) as client:
+        result = await client.call_tool("forget")
+    assert result.is_error
+    assert "`await ctx.session_state.set(...)`" in result.text
 
 
 def test_the_bound_is_a_number():

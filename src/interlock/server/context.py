@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
-import functools
 import inspect
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import ContextVar
 from typing import (
     TYPE_CHECKING,
     Any,
     Generic,
     Literal,
-    ParamSpec,
     TypeVar,
     overload,
 )
@@ -27,6 +25,7 @@ from ..deprecation import deprecated, warn_deprecated
 from ..exchange import MUTE, Caller, Exchange, HttpRequest, Principal
 from ..input_required import required_capability
 from ..types.lifecycle import LOGGING_LEVELS, LoggingLevel
+from .awaiting import Started, to_be_awaited
 from .forms import form
 from .scopes import check
 from .session_state import SessionState, session_state
@@ -42,7 +41,6 @@ if TYPE_CHECKING:
 else:
     State = TypeVar("State")  # Python knows defaults of type variables from 3.13 on only
 T = TypeVar("T")
-P = ParamSpec("P")
 _HANDED_OVER_AT_ONCE = 256  # notifications of a thread, until it waits for the loop to take them
 _PATIENCE = 10.0  # seconds that it waits
 _INCLUDE_CONTEXT = (
@@ -108,26 +106,13 @@ class Progress(msgspec.Struct, frozen=True):
     message: str | None = None
 
 
-def _to_be_awaited(
-    method: Callable[P, Coroutine[Any, Any, T]],
-) -> Callable[P, Coroutine[Any, Any, T]]:
-    """Have the context find calls of a method that are never awaited: a question that looks asked, and is not."""
-
-    @functools.wraps(method)
-    def start(*args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
-        context: Any = args[0]
-        coroutine = method(*args, **kwargs)
-        context._started = [*context._not_awaited(), (method.__name__, coroutine)]
-        return coroutine
-
-    return start
-
-
 class Context(Generic[State]):
     """One call while it runs. Ask for it with a parameter annotated `Context`, or `Context[State]` for the lifespan's state.
 
     The methods that wait are coroutines; a plain function, which runs in a thread, waits with `ctx.wait(...)`.
     """
+
+    _path = "ctx"
 
     def __init__(self, exchange: Exchange, server: Server, loop: asyncio.AbstractEventLoop) -> None:
         self._exchange, self._loop = exchange, loop
@@ -138,7 +123,7 @@ class Context(Generic[State]):
         self._waits: list[asyncio.Task[Any]] = []
         self._is_declared = True
         self._sampler: Sampler | None = None
-        self._started: list[tuple[str, Coroutine[Any, Any, Any]]] = []
+        self._started = Started()
         self.server = server
         self.cancelled = (
             False  # for plain functions to look at: nobody waits for the answer any more
@@ -192,7 +177,8 @@ class Context(Generic[State]):
         Raises:
             NoSession: The call belongs to no session, as every call of 2026-07-28.
         """
-        return session_state(self._exchange, self.server.session_state_bytes)
+        most = self.server.session_state_bytes
+        return session_state(self._exchange, most, self._started)
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -270,7 +256,7 @@ class Context(Generic[State]):
         key: str | None = None,
     ) -> Any: ...
 
-    @_to_be_awaited
+    @to_be_awaited
     async def elicit(self, message: str, kind: Any, *, key: str | None = None) -> Any:
         """Ask the person to fill in a form for `kind` (see Form), and return a value of that type.
 
@@ -287,7 +273,7 @@ class Context(Generic[State]):
         )
         return asked.read(_accepted(answer, message).content)
 
-    @_to_be_awaited
+    @to_be_awaited
     async def elicit_url(
         self, message: str, url: str, *, elicitation_id: str | None = None, key: str | None = None
     ) -> None:
@@ -308,7 +294,7 @@ class Context(Generic[State]):
         params = t.ElicitationCompleteNotificationParams(elicitation_id=elicitation_id)
         self._notify("notifications/elicitation/complete", params)
 
-    @_to_be_awaited
+    @to_be_awaited
     async def confirm(self, message: str, *, key: str | None = None) -> bool:
         """Ask the person for a yes; True only where the form was accepted with it.
 
@@ -405,7 +391,7 @@ class Context(Generic[State]):
         "Sampling is deprecated since 2026-07-28 (SEP-2577) and may be removed from revisions of 2027-07-28"
         " and later: call the API of a model provider."
     )
-    @_to_be_awaited
+    @to_be_awaited
     async def sample(
         self,
         messages: str | Sequence[str | t.SamplingMessage],
@@ -516,7 +502,7 @@ class Context(Generic[State]):
         "Roots are deprecated since 2026-07-28 (SEP-2577) and may be removed from revisions of 2027-07-28"
         " and later: take folders as arguments of a tool, or from the configuration of the server."
     )
-    @_to_be_awaited
+    @to_be_awaited
     async def roots(self, *, key: str | None = None) -> list[t.Root]:
         """The folders that the client lets the server work in (2026-07-28, "Roots"). Raises Unanswerable where it has none to name."""
         answer = await self._ask(t.ListRootsRequest(t.ListRootsRequestParams()), key)
@@ -526,7 +512,7 @@ class Context(Generic[State]):
             )
         return answer.roots
 
-    @_to_be_awaited
+    @to_be_awaited
     async def once(self, name: str, do: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         """Do what must not happen twice, though a tool that asks may run again from the top; return its result.
 
@@ -539,7 +525,7 @@ class Context(Generic[State]):
 
         return await self._exchange.asker.once(name, now)
 
-    @_to_be_awaited
+    @to_be_awaited
     async def read_resource(self, uri: str) -> list[t.ResourceContents]:
         """Read a resource of this server, as a client would. Raises McpError where there is none."""
         result = await self.server.handlers.read_for(uri, self._exchange)
@@ -577,23 +563,16 @@ class Context(Generic[State]):
 
     def check_awaited(self) -> None:
         """Raise ToolError where the function, which has returned, did not await a question or another method that waits."""
-        forgotten = self._not_awaited()
+        forgotten = self._started.not_awaited()
         if not forgotten:
             return
         for _, coroutine in forgotten:
             coroutine.close()
         name, _ = forgotten[0]
         raise t.ToolError(
-            f"ctx.{name}(...) was called but not awaited, so nothing came of it. Await it:"
-            f" `await ctx.{name}(...)`, or `ctx.wait(ctx.{name}(...))` in a plain function."
+            f"{name}(...) was called but not awaited, so nothing came of it. Await it:"
+            f" `await {name}(...)`, or `ctx.wait({name}(...))` in a plain function."
         )
-
-    def _not_awaited(self) -> list[tuple[str, Coroutine[Any, Any, Any]]]:
-        return [
-            (name, coroutine)
-            for name, coroutine in self._started
-            if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED
-        ]
 
     def abandon(self) -> None:
         """Nobody waits for the answer any more: the thread of a plain function is woken from what it waits for."""

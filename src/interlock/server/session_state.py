@@ -11,6 +11,7 @@ from msgspec import Raw
 from .. import types as t
 from ..exchange import Exchange, SessionStorage
 from ..wire.revisions import Era
+from .awaiting import Started, to_be_awaited
 
 DEFAULT_STATE_BYTES = 64 * 1024
 _MOST_TRIES = 100  # where other calls change the same state at the same time
@@ -29,10 +30,14 @@ class SessionState:
     the one before.
     """
 
-    def __init__(self, storage: SessionStorage, most: int) -> None:
+    _path = "ctx.session_state"
+
+    def __init__(self, storage: SessionStorage, most: int, started: Started) -> None:
         self._storage = storage
         self._most = most
+        self._started = started
 
+    @to_be_awaited
     async def get(self, key: str, default: Any = None) -> Any:
         """Read a value.
 
@@ -46,6 +51,7 @@ class SessionState:
         raw = _values(await self._load()).get(key)
         return default if raw is None else _decode(raw)
 
+    @to_be_awaited
     async def set(self, key: str, value: Any) -> None:
         """Keep a value.
 
@@ -61,6 +67,7 @@ class SessionState:
         encoded = Raw(_encode(value))
         await self._change(key, lambda _: encoded)
 
+    @to_be_awaited
     async def delete(self, key: str) -> None:
         """Remove a value; nothing happens where there is none.
 
@@ -72,6 +79,7 @@ class SessionState:
         """
         await self._change(key, lambda _: _ABSENT)
 
+    @to_be_awaited
     async def update(self, key: str, change: Callable[[Any], Any], default: Any = None) -> Any:
         """Replace a value by one made from it, and let no other call come between.
 
@@ -125,14 +133,14 @@ def _values(state: bytes) -> dict[str, Raw]:
     return _read(state) if state else {}
 
 
-def session_state(x: Exchange, most: int) -> SessionState:
+def session_state(x: Exchange, most: int, started: Started) -> SessionState:
     """The state of the session that an exchange belongs to, of at most `most` bytes.
 
     Raises:
         NoSession: It belongs to none.
     """
     if x.session is not None:
-        return SessionState(x.session, most)
+        return SessionState(x.session, most, started)
     lacking = (
         f"MCP {x.caller.revision} has no sessions"
         if x.caller.era is Era.STATELESS

@@ -1,0 +1,45 @@
+"""Coroutines that an author forgot to await: a question that looks asked, a value that looks kept."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Coroutine
+from typing import Any, ParamSpec, TypeVar
+
+T = TypeVar("T")
+P = ParamSpec("P")
+
+
+class Started:
+    """The coroutines that one call has made, by the names of their methods."""
+
+    def __init__(self) -> None:
+        self._made: list[tuple[str, Coroutine[Any, Any, Any]]] = []
+
+    def add(self, name: str, coroutine: Coroutine[Any, Any, Any]) -> None:
+        """Note a coroutine; those that were awaited meanwhile are forgotten."""
+        self._made = [*self.not_awaited(), (name, coroutine)]
+
+    def not_awaited(self) -> list[tuple[str, Coroutine[Any, Any, Any]]]:
+        """Those that nobody has begun to await."""
+        return [
+            (name, coroutine)
+            for name, coroutine in self._made
+            if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED
+        ]
+
+
+def to_be_awaited(
+    method: Callable[P, Coroutine[Any, Any, T]],
+) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Have calls of a method that are never awaited found; its object has a `Started` as `_started`."""
+
+    @functools.wraps(method)
+    def start(*args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
+        owner: Any = args[0]
+        coroutine = method(*args, **kwargs)
+        owner._started.add(f"{owner._path}.{method.__name__}", coroutine)
+        return coroutine
+
+    return start
