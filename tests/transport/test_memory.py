@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from interlock import types as t
-from interlock.exchange import AnyResult, Caller, Exchange
+from interlock.exchange import NO_CAPABILITIES, AnyResult, Caller, Exchange
 from interlock.transport.memory import Memory
 from interlock.wire.jsonrpc import open_envelope
 from interlock.wire.revisions import NEWEST, R4, REVISIONS
@@ -55,9 +55,16 @@ async def handler(x: Exchange) -> AnyResult:
     return text(name)
 
 
-async def opened(revision: str = NEWEST, serve: Any = handler, **more: Any) -> Memory:
+async def opened(
+    revision: str = NEWEST,
+    serve: Any = handler,
+    *,
+    capabilities: t.ClientCapabilities = NO_CAPABILITIES,
+    **more: Any,
+) -> Memory:
     memory = Memory(serve, identity(), **more)
-    assert (await memory.open(hello(revisions=(revision,)))).revision == revision
+    said = hello(revisions=(revision,), capabilities=capabilities)
+    assert (await memory.open(said)).revision == revision
     return memory
 
 
@@ -160,7 +167,7 @@ async def test_questions_go_back_and_forth_while_the_call_waits() -> None:
         async def once(self, name: str, do: Any) -> Any:
             raise AssertionError(name)
 
-    memory = await opened(R4)
+    memory = await opened(R4, capabilities=t.ClientCapabilities(roots=t.RootsCapability()))
     result: Any = await memory(call(R4, "asks", asker=Person()))
     assert result.text == "file:///x"
     await memory.aclose()
