@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from interlock import REVISIONS, Client, Request, types
+from interlock import REVISIONS, Client, Request, SkillError, types
 from interlock.auth import (
     Authorization,
     ClientCredentials,
@@ -116,6 +116,21 @@ async def hand_back(client: Client) -> None:
     )
 
 
+async def list_skills_only(client: Client) -> None:
+    """List the skills, whose files are not to be read ahead of need."""
+    assert [skill.name for skill in await client.list_skills()] == ["pdf-processing"]
+
+
+async def load_a_skill(client: Client) -> None:
+    """Load a skill and go on with a file of it: the SKILL.md is not what was announced, so this ends."""
+    [skill] = await client.list_skills()
+    try:
+        await skill.read()
+    except SkillError:
+        return
+    await skill.read("references/FORMS.md")
+
+
 async def look_and_call(client: Client) -> None:
     """List the tools, and call the first one."""
     tools = await client.list_tools()
@@ -135,6 +150,10 @@ SCENARIOS: dict[str, Callable[[Client], Awaitable[None]]] = {
     "sep-2322-client-request-state": answer_in_rounds,
     "json-schema-ref-no-deref": look_only,
     "json-schema-2020-12-preservation": hand_back,
+    "sep-2640-client-no-prefetch": list_skills_only,
+    "sep-2640-client-verify-digest": load_a_skill,
+    "sep-2640-client-verify-size": load_a_skill,
+    "sep-2640-client-verify-frontmatter": load_a_skill,
 }
 
 # -- authorization ---------------------------------------------------------------------------------------------------

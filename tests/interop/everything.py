@@ -45,6 +45,19 @@ DOT = base64.b64decode(
 )
 """A picture: one red dot."""
 
+INVOICE = "---\nname: invoice\ndescription: Write an invoice.\n---\n\n# Invoice\n"
+server.add_skill(
+    "office/letters",
+    {
+        "SKILL.md": "---\nname: letters\ndescription: Write letters.\nlicense: MIT\n---\n\n"
+        "Pick one of templates/.\n",
+        "templates/short.md": "Dear ...\n",
+        "templates/formal/long.md": "Dear Sir or Madam ...\n",
+        "invoice/SKILL.md": INVOICE,
+        "dot.png": DOT,
+    },
+)
+
 PAUSE = 0.05
 """Seconds between two messages of a tool that reports as it goes, long enough for them to travel one by one."""
 
