@@ -421,6 +421,30 @@ async def test_a_changed_tool_is_shown_as_a_difference(tmp_path: Path) -> None:
         await seat.leave()
 
 
+async def test_a_skill_is_shown_before_it_is_loaded(tmp_path: Path) -> None:
+    """Its files, what it asks for and its server, and nothing is kept after a no (SKL-61, SKL-63)."""
+    server = Server("shop")
+    uri = "skill://refunds/SKILL.md"
+    text = "---\nname: refunds\ndescription: Refund orders.\nallowed-tools: Bash\n---\n"
+    server.add_skill("refunds", {"SKILL.md": text})
+    load = call("interlock__load_skill", server="shop", uri=uri)
+    async with seated({"shop": server}, load, "Done.", load, "Done.") as seat:
+        await seat.answer("❯", "refund\r")
+        shown = await seat.answer("y approve", "n")
+        assert f"the skill {uri} is new" in shown
+        assert "is not granted" in shown
+        assert "sha256:" in shown
+        await seat.see("→ no")
+        await seat.see("Done.")
+        assert seat.host.pins.approved_skill("shop", uri) is None
+        await seat.answer("❯", "refund again\r")
+        await seat.answer("y approve", "y")
+        await seat.see("→ yes")
+        await seat.see("Done.")
+        assert seat.host.pins.approved_skill("shop", uri) is not None
+        await seat.leave()
+
+
 def grown(count: int, poisoned: int) -> Server:
     """A server that has got more tools, one of them poisoned."""
     server = shop()

@@ -186,7 +186,11 @@ def address(url: str, host: str, site: str = "") -> Text:
 def _pin(question: PinQuestion) -> list[Any]:
     if len(question.changes) == 1:
         (change,) = question.changes
-        words = f"offers something else: its {named(change)} {_how(change)}"
+        if change.kind == "skill":
+            what = named(change)
+            words = f"has instructions that the model wants to load: the {what} {_how(change)}"
+        else:
+            words = f"offers something else: its {named(change)} {_how(change)}"
         return [_head(question, words), _in(unified(change.was, change.now))]
     counts = Counter(_COUNTED[_how(change)] for change in question.changes)
     listed = ", ".join(f"{count:,} {how}" for how, count in counts.items())
