@@ -326,7 +326,7 @@ async def test_a_call_that_is_cancelled(chromium: Any) -> None:
 
 async def test_what_is_no_message_is_dropped(chromium: Any) -> None:
     """Junk gets no answer and does no harm; what nobody knows is refused; what is reserved never passes
-    (`APP-13`, `APP-30`, `APP-31`)."""
+    (`APP-13`, `APP-14`, `APP-30`, `APP-31`)."""
     async with laboratory(chromium) as (_, page, frame):
         await page.evaluate(
             "window.passed = []; window.addEventListener('message', (event) => passed.push(event.data))"
@@ -349,6 +349,29 @@ async def test_what_is_no_message_is_dropped(chromium: Any) -> None:
                                ("ui/message", {"role": "assistant", "content": {"type": "text", "text": "x"}}), ("ui/message", {"role": "user", "content": {"type": "image"}})]:  # fmt: skip
             assert (await ask(frame, method, **params))["code"] in (-32602, -32000)
         assert not [each for each in await page.evaluate("passed") if "sandbox-" in str(each)]
+        requests = [
+            each["method"]
+            for each in await page.evaluate("passed")
+            if isinstance(each, dict) and isinstance(each.get("id"), int) and "method" in each
+        ]
+        # Every request that reached the page is one of the app: the frame between them adds none.
+        assert requests.count("resources/list") == 2
+        assert requests.count("ui/initialize") == 1
+        assert requests.count("tools/call") == 2
+        assert requests.count("ui/message") == 2
+        assert set(requests) <= {
+            "resources/list",
+            "ui/initialize",
+            "sampling/createMessage",
+            "ui/unknown",
+            "__proto__",
+            "tools/call",
+            "resources/read",
+            "ui/open-link",
+            "ui/message",
+            "ping",
+            7,
+        }
 
 
 async def test_size_and_mode(chromium: Any) -> None:
