@@ -1,10 +1,13 @@
-"""Runs the public conformance suite on Interlock, and counts what passed, what failed and what is not built.
+"""Runs the public conformance suite on Interlock, and counts what passed, what failed and what is
+not built.
 
     python -m scripts.conformance                        # everything, as `make conformance` does
     python -m scripts.conformance --leg server --revision 2026-07-28 --results DIR
 
-The suite is an npm package, pinned in `tests/interop/conformance`. Under test are ordinary programs of `tests/interop`:
-`everything.py --port N`, `conformance_client.py URL` and `issuer.py --port N`. Scenarios that are expected to fail are listed
+The suite is an npm package, pinned in `tests/interop/conformance`. Under test are ordinary programs
+of `tests/interop`:
+`everything.py --port N`, `conformance_client.py URL` and `issuer.py --port N`. Scenarios that are
+expected to fail are listed
 in `tests/interop/conformance/expected_failures.yaml`, and nothing else may fail.
 """
 
@@ -42,7 +45,8 @@ LEGS = ("server", "client", "strict", "authorization")
 SIDES = {"server": "server", "client": "client", "strict": "client"}
 """The side under test of each leg that requirement sets name scenarios for."""
 GROUPS = ("scored", "unscored", "extension")
-"""What a requirement set says of a scenario; one that no set names is unscored, or of an extension."""
+"""What a requirement set says of a scenario; one that no set names is unscored, or of an
+extension."""
 SERVER = peers.INTEROP / "everything.py"
 CLIENT = peers.INTEROP / "conformance_client.py"
 ISSUER = peers.INTEROP / "issuer.py"
@@ -86,7 +90,8 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """No check was bad, one of the scenario's own was good, and there was nothing to complain about."""
+        """No check was bad, one of the scenario's own was good, and there was nothing to complain
+        about."""
         good = any(check.status == "SUCCESS" and check.id != SCHEMA for check in self.checks)
         return good and not self.complaint and not any(check.bad for check in self.checks)
 
@@ -177,7 +182,8 @@ HEAD = (
 
 
 class BadServer(Exception):
-    """The server under test did not come up, or did not end when it was told to; with the words of its log."""
+    """The server under test did not come up, or did not end when it was told to; with the words of
+    its log."""
 
 
 class Suite:
@@ -205,8 +211,10 @@ class Suite:
     def scenarios(self, leg: str, revision: str) -> dict[str, str]:
         """The scenarios of a leg under a revision, each with its group.
 
-        The leg "client" has those of the revision's requirement set only, because the suite can start no others
-        together. The other legs also have what the suite lists for the revision and names in no set. Scenarios of an
+        The leg "client" has those of the revision's requirement set only, because the suite can
+        start no others
+        together. The other legs also have what the suite lists for the revision and names in no
+        set. Scenarios of an
         extension that no set names count under the newest revision.
         """
         if leg == "authorization":
@@ -225,7 +233,8 @@ class Suite:
         return found
 
     def required(self, side: str, revision: str) -> dict[str, str]:
-        """The scenarios that the requirement set of a revision names for a side, each with its group."""
+        """The scenarios that the requirement set of a revision names for a side, each with its
+        group."""
         file = self.package / "requirements" / f"{revision}.yaml"
         if not file.exists():
             return {}
@@ -257,7 +266,8 @@ class Suite:
     def run(
         self, results: Path, *arguments: str, follow: Callable[[str], object] | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Run the suite; whatever it has started ends with it. `follow` is given each line that it prints, as it prints it."""
+        """Run the suite; whatever it has started ends with it. `follow` is given each line that it
+        prints, as it prints it."""
         environment = {
             name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")
         }
@@ -312,7 +322,8 @@ def unknown(suite: Suite, names: Iterable[str]) -> list[str]:
 
 
 def read(results: Path, leg: str, wanted: Mapping[str, str]) -> list[Verdict]:
-    """The verdicts on the scenarios that were to run: the suite leaves a folder of results for each that came to its end."""
+    """The verdicts on the scenarios that were to run: the suite leaves a folder of results for each
+    that came to its end."""
     found: dict[str, Path] = {}
     prefix = {"server": "server-", "authorization": "authorization-server-"}.get(leg, "")
     for file in results.rglob("checks.json"):
@@ -345,7 +356,8 @@ def _verdict(scenario: str, group: str, place: Path | None) -> Verdict:
 
 
 def run_leg(suite: Suite, name: str, revision: str, results: Path) -> Leg:
-    """Run one leg under one revision; `results` is an empty folder that takes what the suite writes."""
+    """Run one leg under one revision; `results` is an empty folder that takes what the suite
+    writes."""
     began = time.monotonic()
     wanted = suite.scenarios(name, revision)
     leg = Leg(name, revision, expected=expected_failures())
@@ -391,13 +403,15 @@ def server_leg(
 def authorization_leg(
     suite: Suite, revision: str, wanted: Mapping[str, str], results: Path
 ) -> list[Verdict]:
-    """Let the suite be the client of our authorization server; the person whom it sends there is `tests/interop/person.py`."""
+    """Let the suite be the client of our authorization server; the person whom it sends there is
+    `tests/interop/person.py`."""
     with served(
         results / "issuer.log", ISSUER, "", ["--name", NAME, "--password", PASSWORD]
     ) as url:
 
         def follow(line: str) -> None:
-            """Where the suite prints an address to visit: visit it, log in, agree, and go back to where one is sent."""
+            """Where the suite prints an address to visit: visit it, log in, agree, and go back to
+            where one is sent."""
             if line.startswith(f"{url}/"):
                 urllib.request.build_opener(urllib.request.ProxyHandler({})).open(
                     walk(line), timeout=SCENARIO_SECONDS
@@ -449,7 +463,8 @@ def client_leg(
 def strict_count(
     suite: Suite, revision: str, wanted: Mapping[str, str], results: Path
 ) -> list[Verdict]:
-    """Run each scenario of the client by itself, where the suite judges the client's exit status and warnings too."""
+    """Run each scenario of the client by itself, where the suite judges the client's exit status
+    and warnings too."""
     to_do = [Verdict(scenario, group) for scenario, group in wanted.items()]
     with ThreadPoolExecutor(AT_ONCE) as pool:
         verdicts = list(
@@ -459,7 +474,8 @@ def strict_count(
 
 
 def _tried_again(suite: Suite, revision: str, verdict: Verdict, results: Path) -> Verdict:
-    """Run what failed again, alone: the suite's own limits of time are short beside other scenarios."""
+    """Run what failed again, alone: the suite's own limits of time are short beside other
+    scenarios."""
     if verdict.passed or verdict.scenario in expected_failures():
         return verdict
     return replace(alone(suite, revision, verdict, results), again=True)
@@ -483,7 +499,8 @@ def alone(suite: Suite, revision: str, verdict: Verdict, results: Path) -> Verdi
 
 
 def client_command() -> str:
-    """The client under test, as the suite takes it: it puts the URL behind, and gives the whole to a shell."""
+    """The client under test, as the suite takes it: it puts the URL behind, and gives the whole to
+    a shell."""
     return shlex.join([sys.executable, str(CLIENT)])
 
 
@@ -499,7 +516,8 @@ def _noted(verdicts: list[Verdict], done: subprocess.CompletedProcess[str]) -> l
 def served(
     log: Path, program: Path = SERVER, path: str = "/mcp", options: Sequence[str] = ()
 ) -> Iterator[str]:
-    """Serve a program on a free port for as long as the block lasts; give its URL. Raises BadServer."""
+    """Serve a program on a free port for as long as the block lasts; give its URL. Raises
+    BadServer."""
     port = free_port()
     with log.open("wb") as out, subprocess.Popen(
         [sys.executable, str(program), "--port", str(port), *options], stdin=subprocess.DEVNULL, stdout=out, stderr=out
@@ -614,7 +632,8 @@ def main(arguments: Sequence[str]) -> int:
 def run_legs(
     suite: Suite, names: Sequence[str], revisions: Sequence[str], results: Path
 ) -> Iterator[Leg]:
-    """Run legs under revisions, one after another, but those that have no scenarios. Raises BadServer."""
+    """Run legs under revisions, one after another, but those that have no scenarios. Raises
+    BadServer."""
     print(f"conformance suite {suite.version}", flush=True)
     for name in names:
         for revision in revisions:

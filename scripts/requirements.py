@@ -1,6 +1,8 @@
-"""The requirements list: reads `docs/requirements.txt`, finds the tests that name each ID, and writes `docs/requirements.md`.
+"""The requirements list: reads `docs/requirements.txt`, finds the tests that name each ID, and
+writes `docs/requirements.md`.
 
-A row of the list may end with `[not ours: why]`: it binds somebody else, or it is an option that we do not take.
+A row of the list may end with `[not ours: why]`: it binds somebody else, or it is an option that we
+do not take.
 
 python scripts/requirements.py            # write docs/requirements.md
 python scripts/requirements.py --missing  # list the IDs of ours that no test names
@@ -92,7 +94,8 @@ def _requirement(line: str, section: str) -> Requirement | None:
 
 
 def named(folder: Path) -> dict[str, list[str]]:
-    """The tests that name each ID, as `file::function`, or as `file` where a table outside of a function does."""
+    """The tests that name each ID, as `file::function`, or as `file` where a table outside of a
+    function does."""
     found: dict[str, set[str]] = defaultdict(set)
     for path in sorted(folder.rglob("*.py")):
         text = path.read_text(encoding="utf-8")

@@ -1,4 +1,5 @@
-"""Keys of `_meta`: their grammar, the prefixes that are reserved, and what an author is told of a key that cannot be used."""
+"""Keys of `_meta`: their grammar, the prefixes that are reserved, and what an author is told of a
+key that cannot be used."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ def test_keys(key: str) -> None:
 
 @pytest.mark.parametrize("key", INVALID)
 def test_what_is_no_key(key: str) -> None:
-    """Labels that begin with a digit, names that end with a sign, two slashes, other letters (`MET-02`)."""
+    """Labels that begin with a digit, names that end with a sign, two slashes, other letters
+    (`MET-02`)."""
     assert not is_key(key)
 
 
@@ -55,7 +57,8 @@ LABELS = st.from_regex(r"[A-Za-z]([A-Za-z0-9-]{0,5}[A-Za-z0-9])?", fullmatch=Tru
 
 @given(st.lists(LABELS, min_size=1, max_size=5), st.text(max_size=8))
 def test_reserved_is_decided_by_the_prefix_alone(labels: list[str], name: str) -> None:
-    """By its second label, and in 2025-06-18 by its last but one; the name has no say (`MET-03`, `MET-04`)."""
+    """By its second label, and in 2025-06-18 by its last but one; the name has no say (`MET-03`,
+    `MET-04`)."""
     owned = [label.lower() in ("mcp", "modelcontextprotocol") for label in labels]
     expected = len(labels) > 1 and (owned[1] or owned[-2])
     assert is_reserved(f"{'.'.join(labels)}/{name}") is expected
@@ -76,7 +79,8 @@ def features(server: Server, meta: dict[str, object]) -> None:
 
 
 def test_a_feature_with_a_key_that_cannot_be() -> None:
-    """Each kind of feature is refused, in words that say what a key looks like (`MET-02`, `MET-05`)."""
+    """Each kind of feature is refused, in words that say what a key looks like (`MET-02`,
+    `MET-05`)."""
     words = re.escape("'a b' is no key for _meta") + ".*'com.example/'"
     server = Server("s")
     with pytest.raises(ValueError, match=words):
@@ -95,7 +99,8 @@ def test_a_feature_with_a_key_that_cannot_be() -> None:
 def test_an_author_is_told_of_a_reserved_prefix(
     key: str, told: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Official extensions have such keys, so that it is no error; the words name a prefix of one's own (`MET-04`, `MET-05`)."""
+    """Official extensions have such keys, so that it is no error; the words name a prefix of one's
+    own (`MET-04`, `MET-05`)."""
     with caplog.at_level(logging.WARNING, "interlock.server"):
         features(Server("s"), {key: 1})
     told_of = [record for record in caplog.records if "is reserved for MCP" in record.getMessage()]
@@ -105,7 +110,8 @@ def test_an_author_is_told_of_a_reserved_prefix(
 
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_a_client_does_not_send_a_key_of_the_protocol_for_its_author(revision: str) -> None:
-    """Neither a malformed one: nothing is sent, so that no message holds one key twice (`MET-02`, `MET-04`)."""
+    """Neither a malformed one: nothing is sent, so that no message holds one key twice (`MET-02`,
+    `MET-04`)."""
     server = Server("s")
     called: list[int] = []
     server.tool("a")(lambda: called.append(1))

@@ -1,6 +1,8 @@
-"""Deprecated features of the protocol: marks for type checkers, and one DeprecationWarning each at run time (SEP-2596).
+"""Deprecated features of the protocol: marks for type checkers, and one DeprecationWarning each at
+run time (SEP-2596).
 
-The registry is the page "Deprecated Features" of 2026-07-28. A deprecated feature keeps working under every revision.
+The registry is the page "Deprecated Features" of 2026-07-28. A deprecated feature keeps working
+under every revision.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ def warn_deprecated(message: str, stacklevel: int = 2) -> None:
     """Warn of the use of a deprecated feature, once in a process (`DEP-04`).
 
     Args:
-        message: What is deprecated, since when, by which SEP, when it may be removed, and what to use.
+        message: What is deprecated, since when, by which SEP, when it may be removed, and what to
+        use.
         stacklevel: How many frames up the use stands; 2 is the caller of whoever calls this.
     """
     if message not in _warned:

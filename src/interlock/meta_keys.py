@@ -1,4 +1,5 @@
-"""The names of keys in `_meta`: their grammar, and which prefixes are reserved for MCP (2026-07-28, "_meta")."""
+"""The names of keys in `_meta`: their grammar, and which prefixes are reserved for MCP (2026-07-28,
+"_meta")."""
 
 from __future__ import annotations
 
@@ -12,15 +13,18 @@ _OWNERS = frozenset({"modelcontextprotocol", "mcp"})
 
 
 def is_key(key: str) -> bool:
-    """Whether a key has the form that the specification demands: an optional prefix and a name (`MET-02`)."""
+    """Whether a key has the form that the specification demands: an optional prefix and a name
+    (`MET-02`)."""
     return re.fullmatch(_KEY, key) is not None
 
 
 def is_reserved(key: str) -> bool:
     """Whether the prefix of a key is reserved for MCP.
 
-    2025-11-25 and later reserve prefixes whose second label is `modelcontextprotocol` or `mcp` (`MET-04`), 2025-06-18 those
-    whose last label but one is (`MET-03`). A key that any of them reserves is reserved here, because one server speaks all.
+    2025-11-25 and later reserve prefixes whose second label is `modelcontextprotocol` or `mcp`
+    (`MET-04`), 2025-06-18 those
+    whose last label but one is (`MET-03`). A key that any of them reserves is reserved here,
+    because one server speaks all.
     """
     prefix, slash, _ = key.partition("/")
     labels = prefix.lower().split(".")

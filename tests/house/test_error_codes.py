@@ -1,4 +1,5 @@
-"""The error codes of our own source: those that the specification defines, and none in the ranges that it keeps."""
+"""The error codes of our own source: those that the specification defines, and none in the ranges
+that it keeps."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def test_numbers_are_found() -> None:
 
 
 def test_the_source_mints_no_code(house: House) -> None:
-    """Every reserved code in our source is one that the specification has (`ERR-02`, `ERR-03`, `ERR-04`, `ERR-06`)."""
+    """Every reserved code in our source is one that the specification has (`ERR-02`, `ERR-03`,
+    `ERR-04`, `ERR-06`)."""
     allowed = JSON_RPC | set(DEFINED) | set(GIVEN_UP)
     found = {
         source.where: extra
@@ -51,7 +53,8 @@ def test_named_codes_have_their_meaning() -> None:
 
 
 def test_the_newest_revision_has_no_code_that_was_given_up() -> None:
-    """What errors are called in the newest revision is none of the legacy codes (`ERR-04`, `ERR-12`)."""
+    """What errors are called in the newest revision is none of the legacy codes (`ERR-04`,
+    `ERR-12`)."""
     newest = {codes[max(codes)] for codes in ERRORS.values()}
     assert newest <= JSON_RPC | set(DEFINED)
     assert t.FORBIDDEN not in RESERVED  # our own: `ERR-06`

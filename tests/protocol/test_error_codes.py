@@ -1,4 +1,5 @@
-"""Error codes on their way out: an error never has a code that its receiver's revision reserves or gives another meaning."""
+"""Error codes on their way out: an error never has a code that its receiver's revision reserves or
+gives another meaning."""
 
 from __future__ import annotations
 
@@ -41,13 +42,15 @@ CODES: dict[str, tuple[int, Any, str, tuple[int, Any]]] = {
 
 @pytest.mark.parametrize("code, data, revision, sent", CODES.values(), ids=CODES)
 def test_the_code_of_a_revision(code: int, data: Any, revision: str, sent: tuple[int, Any]) -> None:
-    """Reserved codes only with their meaning, and none that the revision has given up (`ERR-02`, `ERR-12`, `ERR-15`)."""
+    """Reserved codes only with their meaning, and none that the revision has given up (`ERR-02`,
+    `ERR-12`, `ERR-15`)."""
     assert sendable(code, data, revision) == sent
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_errors_of_authors_have_codes_of_the_revision(revision: str) -> None:
-    """Whatever a tool raises: the peer gets a code that its revision has (`ERR-02`, `ERR-12`, `ERR-14`, `ERR-15`)."""
+    """Whatever a tool raises: the peer gets a code that its revision has (`ERR-02`, `ERR-12`,
+    `ERR-14`, `ERR-15`)."""
     server = Server("s")
 
     @server.tool

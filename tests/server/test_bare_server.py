@@ -1,4 +1,5 @@
-"""A server without features, and a peer that is not ready yet: what is mandatory works, and nothing else is sent or offered."""
+"""A server without features, and a peer that is not ready yet: what is mandatory works, and nothing
+else is sent or offered."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ async def test_a_server_without_features_is_whole(revision: str) -> None:
 
 @pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
 async def test_nothing_is_sent_before_the_peer_is_ready(revision: str) -> None:
-    """Changes of lists before `notifications/initialized` are not told; those after it are (`LIF-10`)."""
+    """Changes of lists before `notifications/initialized` are not told; those after it are
+    (`LIF-10`)."""
     server = Server("changing")
     server.tool(name="work")(lambda: "done")
     peer = await Peer.of(server, None)

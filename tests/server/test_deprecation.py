@@ -1,4 +1,5 @@
-"""Deprecated features of the protocol: marked for type checkers, warned of once at run time, and still working."""
+"""Deprecated features of the protocol: marked for type checkers, warned of once at run time, and
+still working."""
 
 from __future__ import annotations
 
@@ -76,7 +77,8 @@ async def warned_of(tool: str, revision: str) -> list[warnings.WarningMessage]:
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("tool", FEATURES)
 async def test_a_deprecated_feature_is_warned_of_once_and_works(tool: str, revision: str) -> None:
-    """The words name the feature, the SEP, the earliest removal and what to use (`DEP-03`, `DEP-04`, `LOG-10`)."""
+    """The words name the feature, the SEP, the earliest removal and what to use (`DEP-03`,
+    `DEP-04`, `LOG-10`)."""
     told = [str(one.message) for one in await warned_of(tool, revision)]
     (words,) = [text for text in told if text.startswith(FEATURES[tool][0])]
     assert all(part in words for part in FEATURES[tool])

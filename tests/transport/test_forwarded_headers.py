@@ -1,4 +1,5 @@
-"""Mirrored headers of a request that was forwarded: they say what the forwarder sends, whoever asked it and however."""
+"""Mirrored headers of a request that was forwarded: they say what the forwarder sends, whoever
+asked it and however."""
 
 from __future__ import annotations
 
@@ -62,7 +63,8 @@ async def listened() -> AsyncIterator[tuple[str, list[Mapping[str, str]]]]:
 
 
 def gateway(back: Client) -> Server:
-    """A server that forwards calls of `there_weather` under the tool's own name, and in capitals."""
+    """A server that forwards calls of `there_weather` under the tool's own name, and in
+    capitals."""
     server = Server("front")
 
     @server.tool(name="there_weather", input_schema={"type": "object"})
@@ -88,7 +90,8 @@ def gateway(back: Client) -> Server:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_a_forwarder_writes_the_headers_of_what_it_sends(revision: str) -> None:
-    """Name and argument were rewritten, so the headers are too; a front of any revision has none (`HDR-15`, `XMH-22`)."""
+    """Name and argument were rewritten, so the headers are too; a front of any revision has none
+    (`HDR-15`, `XMH-22`)."""
     async with (
         listened() as (url, seen),
         Client(Http(url), revision=NEWEST) as back,

@@ -1,4 +1,5 @@
-"""Statelessness: state has a name that the client sends, lists do not depend on connections, and questions belong to who was asked."""
+"""Statelessness: state has a name that the client sends, lists do not depend on connections, and
+questions belong to who was asked."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ async def names(client: Client) -> list[str]:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_lists_do_not_depend_on_connections_or_on_what_came_before(revision: str) -> None:
-    """The same list on two connections, also after calls, reads and questions on one of them (`STA-14`)."""
+    """The same list on two connections, also after calls, reads and questions on one of them
+    (`STA-14`)."""
     server = shop()
     answers = ScriptedAnswers(elicit=[{"confirm": True}])
     async with (
@@ -69,7 +71,8 @@ async def test_lists_do_not_depend_on_connections_or_on_what_came_before(revisio
 
 
 async def test_a_cursor_is_good_on_any_connection() -> None:
-    """What goes from one page to the next is the cursor alone; without it the list begins anew (`RPC-28`)."""
+    """What goes from one page to the next is the cursor alone; without it the list begins anew
+    (`RPC-28`)."""
     server = shop()
     async with Client(server) as one, Client(server) as two:
         first = await one.request("tools/list", t.ListToolsRequestParams())
@@ -118,7 +121,8 @@ OTHERS = {
 async def test_a_visit_is_bound_to_the_person_and_the_client(
     who: Principal | None, suspend: bool
 ) -> None:
-    """Whoever takes the state of another's question is refused, and the one who was asked goes on, on any connection (`ELI-30`, `RPC-28`)."""
+    """Whoever takes the state of another's question is refused, and the one who was asked goes on,
+    on any connection (`ELI-30`, `RPC-28`)."""
     server = shop(suspend=suspend)
     asked = await ask(server, principal(), t.CallToolRequestParams(name="open_account"))
     server.visits = 1  # type: ignore[attr-defined]  # see `shop`
@@ -131,7 +135,8 @@ async def test_a_visit_is_bound_to_the_person_and_the_client(
 
 @pytest.mark.parametrize("suspend", [True, False], ids=["suspended", "replayed"])
 async def test_a_visit_is_asked_for_again_until_it_is_over(suspend: bool) -> None:
-    """The answer says that the person agreed, and not that they are done: the server decides by what it knows (`ELI-24`)."""
+    """The answer says that the person agreed, and not that they are done: the server decides by
+    what it knows (`ELI-24`)."""
     server = shop(suspend=suspend)
     asked = await ask(server, None, t.CallToolRequestParams(name="open_account"))
     for _ in range(2):
@@ -142,7 +147,8 @@ async def test_a_visit_is_asked_for_again_until_it_is_over(suspend: bool) -> Non
 
 
 async def test_a_retry_declares_what_the_first_request_declared() -> None:
-    """The same capabilities; and the server judges a retry by its own `_meta`, not by the first request's (`STA-16`)."""
+    """The same capabilities; and the server judges a retry by its own `_meta`, not by the first
+    request's (`STA-16`)."""
     server = shop()
     sent: list[t.ClientCapabilities] = []
 
@@ -163,7 +169,8 @@ async def test_a_retry_declares_what_the_first_request_declared() -> None:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_a_client_never_asks_for_a_task(revision: str) -> None:
-    """Whatever a tool says of tasks: 2026-07-28 has none in its core, and no message of ours holds `task` (`TOL-28`)."""
+    """Whatever a tool says of tasks: 2026-07-28 has none in its core, and no message of ours holds
+    `task` (`TOL-28`)."""
     tape: list[dict[str, Any]] = []
     server = Server("s")
     server.tool(name="work")(lambda: "done")
@@ -180,7 +187,8 @@ async def test_a_client_never_asks_for_a_task(revision: str) -> None:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_a_crash_writes_nothing_to_the_log_of_the_client(revision: str) -> None:
-    """Only what an author writes reaches a client's log; no exception, no argument, no path does (`LOG-08`)."""
+    """Only what an author writes reaches a client's log; no exception, no argument, no path does
+    (`LOG-08`)."""
     server = Server("s")
 
     @server.tool
@@ -203,7 +211,8 @@ SINCE_TITLES = [revision for revision in REVISIONS if revision >= "2025-06-18"]
 
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_titles_and_annotations_travel(revision: str) -> None:
-    """Titles for display beside names, where the revision has them, and whom content is for everywhere (`MET-07`, `MET-08`)."""
+    """Titles for display beside names, where the revision has them, and whom content is for
+    everywhere (`MET-07`, `MET-08`)."""
     server = Server("s")
     notes = t.Annotations(audience=["user"], priority=0.5)
 
@@ -231,7 +240,8 @@ async def test_titles_and_annotations_travel(revision: str) -> None:
 
 
 async def test_an_older_roots_capability_is_tolerated() -> None:
-    """`roots.listChanged` in the capabilities of a request of the newest revision is no mistake (`ROO-09`)."""
+    """`roots.listChanged` in the capabilities of a request of the newest revision is no mistake
+    (`ROO-09`)."""
     server = Server("s")
 
     @server.tool

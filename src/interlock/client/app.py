@@ -819,7 +819,8 @@ def _meta(meta: Mapping[str, Any] | None) -> Raw:
     """The author's part of a request's `_meta`.
 
     Raises:
-        ValueError: A key has not the form that the specification demands, or belongs to the protocol itself (`MET-02`, `MET-04`).
+        ValueError: A key has not the form that the specification demands, or belongs to the
+            protocol itself (`MET-02`, `MET-04`).
     """
     if not meta:
         return t.NOTHING

@@ -1,7 +1,9 @@
 """The JSON-RPC error codes that a server may send under a revision (2026-07-28, "Error Codes").
 
-Handlers may raise any `McpError`, and forwarders pass on what a server of another revision answered. A code that the
-caller's revision does not have is replaced when the error is sent, because its receiver would take it for something else.
+Handlers may raise any `McpError`, and forwarders pass on what a server of another revision
+answered. A code that the
+caller's revision does not have is replaced when the error is sent, because its receiver would take
+it for something else.
 """
 
 from __future__ import annotations
@@ -28,8 +30,10 @@ def sendable(code: int, data: Any, revision: str) -> tuple[int, Any]:
         revision: The caller's revision.
 
     Returns:
-        Both as they were where the revision has the code. "Resource not found" gets the code of the revision (`ERR-12`,
-        `ERR-14`). A code that is reserved and not defined, or whose data are not what its definition demands, becomes
+        Both as they were where the revision has the code. "Resource not found" gets the code of the
+        revision (`ERR-12`,
+        `ERR-14`). A code that is reserved and not defined, or whose data are not what its
+        definition demands, becomes
         an internal error without data (`ERR-02`, `ERR-15`).
     """
     if code == t.RESOURCE_NOT_FOUND:
@@ -44,7 +48,8 @@ def sendable(code: int, data: Any, revision: str) -> tuple[int, Any]:
 
 
 def _asks_for_visits(data: Any) -> bool:
-    """Whether the data of "URL elicitation required" are questions with an URL and an id each (`ERR-15`)."""
+    """Whether the data of "URL elicitation required" are questions with an URL and an id each
+    (`ERR-15`)."""
     try:
         plain = msgspec.json.decode(_encode(data))
     except (TypeError, ValueError, RecursionError):

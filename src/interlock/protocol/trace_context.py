@@ -1,4 +1,5 @@
-"""W3C Trace Context and Baggage in the `_meta` of a request: values of another form are ignored (`OTL-02`)."""
+"""W3C Trace Context and Baggage in the `_meta` of a request: values of another form are ignored
+(`OTL-02`)."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ def _flattened(schema: t.JSONObject, kind: Any) -> t.JSONObject:
 
 
 def _without_patterns(schema: t.JSONObject) -> t.JSONObject:
-    """The schema as it is sent: no revision's `schema.ts` has `pattern` in a form, so that strict clients refuse it (`X-06`)."""
+    """The schema as it is sent, without `pattern`, which no revision's schema of a form has (`X-06`)."""
     properties = {
         name: {key: value for key, value in node.items() if key != "pattern"}
         for name, node in schema["properties"].items()
