@@ -14,9 +14,27 @@ from typing import Any, NamedTuple
 import pytest
 import pytest_asyncio
 
-from interlock import Client, Http, McpError, Server, Stdio, TextContent, ToolError
+from interlock import (
+    Client,
+    Http,
+    McpError,
+    ProtocolError,
+    Server,
+    Stdio,
+    TextContent,
+    TimedOut,
+    ToolError,
+    Unreachable,
+)
+from interlock.protocol.opening import Opened
 from interlock.transport.webserver import listening_socket, serve_http
-from interlock.types import CreateMessageResult, LoggingMessageNotificationParams
+from interlock.types import (
+    INTERNAL_ERROR,
+    CreateMessageResult,
+    ListChangedCapability,
+    LoggingMessageNotificationParams,
+    ServerCapabilities,
+)
 from interlock.wire.revisions import HANDSHAKE_REVISIONS, REVISIONS, supports
 from tests.docs.pages import blocks
 
@@ -285,7 +303,8 @@ async def test_many_questions_at_once_on_one_connection(chain: Chain) -> None:
     dishes = [f"dish{number}" for number in range(AT_ONCE)]
     calls = [ordered(chain.client, dish) for dish in dishes]
     if not chain.pair.asks or chain.pair.shares_a_channel:
-        words = "cannot be told which call" if chain.pair.asks else "elicitation"
+        unknown = chain.pair.shares_a_channel and supports(chain.pair.behind, "elicitation")
+        words = "cannot be told which call" if unknown else "elicitation"
         for bad in await asyncio.gather(*calls, return_exceptions=True):
             assert isinstance(bad, McpError | ToolError)
             assert words in str(bad)
@@ -299,3 +318,50 @@ async def ordered(client: Client, dish: str) -> str:
     """Order a dish. Raises McpError or ToolError where that fails."""
     words: str = (await client.call_tool("order", {"dish": dish})).value()
     return words
+
+
+class Broken:
+    """A transport to a server that answers `initialize` and nothing else."""
+
+    def __init__(self, why: Exception) -> None:
+        self._why = why
+
+    async def open(self, hello: Any) -> Opened:
+        """Agree on a revision."""
+        return Opened(REVISIONS[-1], None, ServerCapabilities(tools=ListChangedCapability()))
+
+    async def __call__(self, exchange: Any) -> Any:
+        """Fail."""
+        raise self._why
+
+    def tell(self, method: str, params: Any) -> None:
+        """Nobody hears it."""
+
+    async def aclose(self) -> None:
+        """Nothing to close."""
+
+
+@pytest.mark.parametrize(
+    "why, words",
+    [
+        (Unreachable("secret/path/of/it is gone"), "cannot be reached"),
+        (TimedOut("no answer within 5 seconds"), "did not answer in time"),
+        (ProtocolError("the secret cannot be read"), "gave an answer that cannot be read"),
+    ],
+    ids=["gone", "late", "garbled"],
+)
+@pytest.mark.parametrize("ahead", [REVISIONS[0], REVISIONS[-1]])
+@pytest.mark.parametrize("transport", ["memory", "http"])
+async def test_a_server_behind_that_does_not_answer(
+    transport: str, ahead: str, why: Exception, words: str
+) -> None:
+    """The caller is told so, and not in the words of that server, which may name what is not for everybody."""
+    made = module()
+    async with AsyncExitStack() as stack:
+        front = made.gateway(made.behind(Broken(why)))
+        target: Any = await served(front, stack) if transport == "http" else front
+        client = await stack.enter_async_context(Client(target, revision=ahead))
+        with pytest.raises(McpError, match=f"The server behind this one {words}") as caught:
+            await client.call_tool("order", {"dish": "soup"})
+    assert caught.value.code == INTERNAL_ERROR
+    assert "secret" not in caught.value.message

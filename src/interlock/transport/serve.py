@@ -297,7 +297,7 @@ class Serving:
             reference = os.urandom(4).hex()
             log.exception("%s failed (reference %s)", event.method, reference)
             if task not in self._cancelled:
-                words = f"Internal error (reference {reference})"
+                words = f"{_what_failed(bad)} (reference {reference})"
                 connection.fail(id, t.INTERNAL_ERROR, words)
             if isinstance(bad, KeyboardInterrupt | GeneratorExit):
                 raise  # the first ends the program, after the second nothing may wait
@@ -417,6 +417,17 @@ class Serving:
         if not self._flush_is_due and not self._taking:
             self._flush_is_due = True
             self._loop.call_soon(self.flush)
+
+
+def _what_failed(bad: BaseException) -> str:
+    """What a client is told of an exception: what a server behind this one does is said, without its words."""
+    if isinstance(bad, t.TimedOut):
+        return "The server behind this one did not answer in time"
+    if isinstance(bad, t.Unreachable):
+        return "The server behind this one cannot be reached"
+    if isinstance(bad, t.ProtocolError):
+        return "The server behind this one gave an answer that cannot be read"
+    return "Internal error"
 
 
 async def serve(
