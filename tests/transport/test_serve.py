@@ -93,7 +93,7 @@ FAULTS: dict[str, tuple[Callable[[], BaseException], int, str]] = {
     "an error of ours": (
         lambda: t.Unreachable("upstream 10.0.0.7 is down"),
         t.INTERNAL_ERROR,
-        "Internal error",
+        "The server behind this one cannot be reached",
     ),
     "a group of them": (
         lambda: ExceptionGroup("x", [ValueError("1234")]),
