@@ -118,6 +118,40 @@ async def test_a_call_whose_values_are_all_in_view_is_allowed_with_one_key(chrom
         assert await task == Decision(allow=True)
 
 
+async def test_values_below_something_else_are_not_seen(chromium: Any) -> None:
+    """Whatever lies over the card, the values below it count as unseen until it is gone (`TOL-24`)."""
+    async with staged(chromium) as stage:
+        page = await stage.page()
+        await page.evaluate(
+            """() => {
+              const cover = document.createElement("div");
+              cover.id = "cover";
+              cover.style = "position: fixed; inset: 0; bottom: 30%; z-index: 99; background: white";
+              document.body.append(cover);
+            }"""
+        )
+        task = asked(stage, calling("c1", {"to": "Mallory", "amount": 7}))
+        box = page.locator("[data-question]")
+        await box.locator("button", has_text="Allow without having seen").wait_for()
+        await page.evaluate(
+            "document.getElementById('cover').remove(); window.dispatchEvent(new Event('resize'))"
+        )
+        await box.locator("button:not([disabled])", has_text="Allow once").click()
+        assert (await task).allow
+
+
+async def test_a_number_that_the_page_cannot_hold_is_shown_as_it_is(chromium: Any) -> None:
+    """JavaScript has no integers beyond 2**53; the card shows the digits that are sent (`TOL-24`)."""
+    async with staged(chromium) as stage:
+        page = await stage.page()
+        task = asked(stage, calling("c1", {"amount": 9007199254740993, "rate": 1.5}))
+        box = await armed(page)
+        shown = await box.locator("[data-leaf='/amount']").inner_text()
+        await box.locator("button:not([disabled])", has_text="Allow once").click()
+        assert (await task).allow
+        assert "9007199254740993" in shown
+
+
 async def test_it_can_be_allowed_unseen_where_the_person_says_so(chromium: Any) -> None:
     """The button that says what was not seen allows the call once, and never for longer."""
     async with staged(chromium) as stage:

@@ -649,3 +649,70 @@ async def test_an_app_does_not_get_what_is_typed_elsewhere(chromium: Any) -> Non
         before = await field.input_value()
         await page.keyboard.type("and more")
         assert await field.input_value() == f"{before}and more"
+
+
+def shop() -> Server:
+    """A server whose app is the laboratory, with a tool that no rule allows."""
+    server = Server("lab")
+
+    @server.tool(meta={"ui": {"resourceUri": BOARD}})
+    async def board(text: str = "") -> str:
+        """Show the board."""
+        return f"shown {text}"
+
+    @server.tool
+    async def pay(to: str, amount: int) -> str:
+        """Pay."""
+        return f"paid {amount} to {to}"
+
+    @server.resource(BOARD, mime_type=APP_MIME_TYPE)
+    def page() -> ResourceContents:
+        return ResourceContents(uri=BOARD, mime_type=APP_MIME_TYPE, text=LAB)
+
+    return server
+
+
+BOARD_ONLY = Rule(decision="allow", server="lab", tool="board")
+PAY = "void ask('tools/call', { name: 'pay', arguments: { to: 'Mallory', amount: 7 } })"
+
+
+async def test_what_is_typed_in_an_app_answers_no_question(chromium: Any) -> None:
+    """An app asks for a call while the person writes in it: the letters stay in the app (`APP-30`)."""
+    async with laboratory(chromium, rule=BOARD_ONLY, made=shop) as (stage, page, frame):
+        await greet(frame)
+        await frame.evaluate(
+            "() => { window.field = document.createElement('input'); document.body.append(field) }"
+        )
+        await app_of(page).locator("input").click()
+        await page.keyboard.type("m")
+        await frame.evaluate(PAY)
+        question = page.locator("[data-question]")
+        await question.wait_for()
+        await question.scroll_into_view_if_needed()
+        await question.locator("button:not([disabled])", has_text="Allow once").wait_for()
+        await page.keyboard.type("a and d")
+        assert await frame.evaluate("field.value") == "ma and d"
+        assert await question.count() == 1
+        events = [note.event for note in await stage.host.log.read()]
+        assert sum(isinstance(event, CallEnded) for event in events) == 1
+
+
+async def test_an_app_that_fills_the_page_covers_no_question(chromium: Any) -> None:
+    """It goes back into its place when a question comes, and does not fill the page while one is open (`APP-27`, `APP-30`)."""
+    async with laboratory(chromium, rule=BOARD_ONLY, made=shop) as (_, page, frame):
+        await greet(frame)
+        assert await ask(frame, "ui/request-display-mode", mode="fullscreen") == {
+            "mode": "fullscreen"
+        }
+        await page.locator(".app-box.is-full").wait_for()
+        await frame.evaluate(PAY)
+        question = page.locator("[data-question]")
+        await question.wait_for()
+        await page.locator(".app-box.is-full").wait_for(state="detached")
+        assert await ask(frame, "ui/request-display-mode", mode="fullscreen") == {"mode": "inline"}
+        await question.locator("button:not([disabled])", has_text="Deny").click()
+        await page.get_by_role("button", name="Deny").click()
+        await question.wait_for(state="detached")
+        assert await ask(frame, "ui/request-display-mode", mode="fullscreen") == {
+            "mode": "fullscreen"
+        }

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from ..questions import Answer, AnyQuestion
+from msgspec.structs import replace
+
+from ..questions import Answer, AnyQuestion, CallQuestion, Decision
+from .integers import restored
 
 
 class AtThePage:
@@ -18,9 +21,14 @@ class AtThePage:
         waiting: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting[question.id] = waiting
         try:
-            return await waiting
+            answer = await waiting
         finally:
             del self._waiting[question.id]
+        if not isinstance(question, CallQuestion) or not isinstance(answer, Decision):
+            return answer
+        if answer.arguments is None:
+            return answer
+        return replace(answer, arguments=restored(answer.arguments, question.arguments))
 
     def settle(self, question: str, answer: Answer) -> bool:
         """Answer a question; False where it is no longer open, or another page was quicker."""

@@ -14,6 +14,7 @@ from ..questions import Warned
 from ..toolbox import Item
 from .apps import ui_of
 from .cutting import MOST_STRUCTURED, cut_value, size_of
+from .integers import digits
 
 if TYPE_CHECKING:
     from ..app import Host
@@ -74,7 +75,7 @@ class _Showing:
             return [self.shown(inner, key, ours) for inner in value]
         if isinstance(value, bytes):
             return base64.b64encode(value).decode()
-        return value
+        return digits(value) if ours else value
 
     def _cut(self, text: str) -> str:
         kept = text[: self._left]

@@ -4,7 +4,7 @@ import { effect, typing } from "./kit.js";
 import { Bridge, No } from "./app-bridge.js";
 import { looks } from "./looks.js";
 import { act, line } from "./net.js";
-import { appsOrigin, hearers, serverById } from "./store.js";
+import { appsOrigin, hearers, questions, serverById } from "./store.js";
 import { whole } from "./structured.js";
 
 export const LEAST = 60, MOST = 720;
@@ -91,6 +91,10 @@ export class AppWindow {
       if (!first) this.bridge.changed({ theme: theme() });
       first = false;
     });
+    // An app that fills the page would lie over the question, and what cannot be seen must not be approved.
+    this.uncover = effect(() => {
+      if (questions.value.size > 0) this.show("inline");
+    });
     this.turned = () => this.bridge.changed({ theme: theme() });
     dark.addEventListener("change", this.turned);
     if (this.origin !== appsOrigin.value || this.origin === location.origin) throw new No("The app has no place of its own.");
@@ -160,7 +164,7 @@ export class AppWindow {
 
   /** @param {string} mode */
   show(mode) {
-    if (mode === this.mode) return;
+    if (mode === this.mode || (mode !== "inline" && questions.value.size > 0)) return;
     this.mode = mode;
     this.told.mode(mode);
     requestAnimationFrame(() => {
@@ -178,6 +182,7 @@ export class AppWindow {
     window.removeEventListener("message", this.listen);
     dark.removeEventListener("change", this.turned);
     this.unhear();
+    this.uncover();
     this.frame.remove();
     act("closeApp", { app: this.opened.app }).catch(() => {}); // a host that is gone has closed it
   }

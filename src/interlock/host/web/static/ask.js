@@ -13,6 +13,8 @@ export const LOOKING = "looking";
 function busyElsewhere() {
   const now = document.activeElement;
   if (!now || now === document.body) return false;
+  // Nobody knows what is typed in an app: its next letter could be the one that allows the call that the app wants.
+  if (now instanceof HTMLIFrameElement) return true;
   if (now.closest("dialog[open], [data-question]")) return true;
   if (now.id === "say") return /** @type {HTMLTextAreaElement} */ (now).value !== "";
   return typing(now);

@@ -58,6 +58,19 @@ function clipOf(box, known) {
 const answersAt = (box) =>
   box.closest("[data-question]")?.querySelector(".answers")?.getBoundingClientRect().top ?? Infinity;
 
+/**
+ * Whether something that does not belong to an element lies over the part of it that is in view: a menu, a notice, an app.
+ * @param {HTMLElement} element @param {number} left @param {number} right @param {number} top @param {number} bottom
+ */
+function isCovered(element, left, right, top, bottom) {
+  const question = element.closest("[data-question]");
+  const middle = (left + right) / 2;
+  return [top + 1, (top + bottom) / 2, bottom - 1].some((height) => {
+    const above = document.elementFromPoint(middle, height);
+    return above !== null && above !== element && !question?.contains(above);
+  });
+}
+
 /** Whether a field of a form shows all that it holds. @param {HTMLElement} field */
 const isWhole = (field) =>
   field.matches("textarea, input:not([type=checkbox], [type=radio])") &&
@@ -104,6 +117,7 @@ export function useSeen(box, value) {
       const above = Math.max(rect.top, clip.top) - rect.top;
       const below = Math.min(rect.bottom, clip.bottom, answers) - rect.top;
       if (beside || below <= above || !rect.width) continue;
+      if (isCovered(element, rect.left, rect.right, rect.top + above, rect.top + below)) continue;
       const pointer = element.dataset.leaf ?? step(element.dataset.field ?? "");
       // What is taller than the window is seen piece by piece.
       const key = `${pointer} ${element.textContent?.length} ${rect.height}`;
