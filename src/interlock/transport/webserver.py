@@ -120,14 +120,13 @@ async def serve_http(
             server_state=server.server_state,
             app_state=server.lifespan.state,
         )
-        for each in waiting:
-            await asyncio.get_running_loop().connect_accepted_socket(make, each)
+        await _serve_waiting(waiting, make)
         await asyncio.sleep(min(_LINGER, grace))
         await _first_requests(server, min(_FIRST_REQUEST, grace))
         await app.drain(grace)
         await server.shutdown(sockets=[sock])
     except asyncio.CancelledError:
-        _break_off(server)
+        await _break_off(server)
         raise
     finally:
         watching.cancel()
@@ -135,14 +134,28 @@ async def serve_http(
         sock.close()
 
 
-def _break_off(server: uvicorn.Server) -> None:
+async def _break_off(server: uvicorn.Server) -> None:
     """End at once: close every connection and cancel what runs for it."""
     for listener in getattr(server, "servers", ()):
         listener.close()
-    for connection in list(server.server_state.connections):
-        connection.transport.close()
+    await asyncio.sleep(0)  # connections that were let in just now are known then
     for task in list(server.server_state.tasks):
         task.cancel()
+    for connection in list(server.server_state.connections):
+        connection.transport.close()
+    await asyncio.sleep(0)  # transports close in the next turn of the loop
+
+
+async def _serve_waiting(waiting: list[socket.socket], make: Callable[[], Any]) -> None:
+    """Serve connections that nobody has accepted before; those that cannot be served any more are closed."""
+    loop = asyncio.get_running_loop()
+    try:
+        while waiting:
+            await loop.connect_accepted_socket(make, waiting[0])
+            del waiting[0]
+    finally:
+        for each in waiting:
+            each.close()
 
 
 def _let_in(sock: socket.socket) -> list[socket.socket]:
