@@ -15,7 +15,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from . import types as t
-from .eager import start_task
+from .eager import start_eagerly
 from .exchange import (
     AnyResult,
     Caller,
@@ -222,7 +222,7 @@ class _SuspendedCall:
 
     def __init__(self, x: Exchange, ticket: _Ticket, *, again: _SuspendedCall | None) -> None:
         """`again` is one of whom a round was denied, and whose place this one takes."""
-        self.name: str = again.name if again is not None else os.urandom(12).hex()
+        self.name: str = again.name if again is not None else ""
         self.run = _Run(ticket, x.caller.capabilities)
         self.request = x
         self.round: int = again.round if again is not None else 0
@@ -260,6 +260,11 @@ class _SuspendedCall:
         self.exchange.progress_token = x.progress_token
         if x.caller.principal is not None:
             self.exchange.caller = replace(self.exchange.caller, principal=x.caller.principal)
+
+    def untie(self) -> None:
+        """Break the reference cycles of a call that has ended: collecting them costs more than the call."""
+        self.run.on_question = _nothing
+        del self.exchange
 
     def answer(self, responses: dict[str, Raw]) -> None:
         """Hand the answers to the questions of this round; others are ignored (`MRT-21`). Raises McpError for malformed ones."""
@@ -382,11 +387,14 @@ class SuspendedCalls:
         if not self.suspend or len(self._suspended) >= self.most:
             return self._replay(x, run, ticket)
         call = _SuspendedCall(x, ticket, again=again)
+        call.run.on_question = lambda: self._settle_soon(call)
+        call.task = start_eagerly(_answered(run, call.exchange), asyncio.get_running_loop())
         if again is not None:
             call.outcomes[ticket.round] = call.outcome
+        if call.task.done() and again is None:
+            self._conclude(call)
+            return call.outcome
         outcome = self._open_round(call, x)
-        call.run.on_question = lambda: self._settle_soon(call)
-        call.task = start_task(_answered(run, call.exchange), asyncio.get_running_loop())
         if call.task.done():
             self._settle(call)
         else:
@@ -432,6 +440,7 @@ class SuspendedCalls:
         if call.expiry is not None:
             call.expiry.cancel()
         call.hold(x)
+        call.name = call.name or os.urandom(12).hex()
         self._suspended[call.name] = call
         call.outcome.add_done_callback(lambda outcome: self._close_round(call, outcome))
         return call.outcome
@@ -478,6 +487,7 @@ class SuspendedCalls:
         if outcome.done():
             return  # between two rounds, or given up; the next retry collects it
         self._forget(call)
+        call.untie()
         if call.round:  # there are tickets of it, and with one of them somebody may ask again
             self._finished_calls[call.name] = call
             while len(self._finished_calls) > _MOST_FINISHED:
@@ -513,7 +523,7 @@ class SuspendedCalls:
         inner = replace(x, asker=asking, params=params, replayed=x.params.request_state is not None)
         stirred = asyncio.Event()
         asking.on_question = stirred.set
-        task = start_task(_answered(run, inner), asyncio.get_running_loop())
+        task = start_eagerly(_answered(run, inner), asyncio.get_running_loop())
         task.add_done_callback(lambda _: stirred.set())
         try:
             await stirred.wait()
