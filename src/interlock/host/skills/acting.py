@@ -90,10 +90,6 @@ class Skills:
                     uri = str(block.input.get("uri", ""))
                     self._acting.setdefault(session, {}).setdefault((server, uri), None)
 
-    def ended(self, session: str) -> None:
-        """A conversation is over."""
-        self._acting.pop(session, None)
-
     # -- loading -------------------------------------------------------------------------------------
 
     async def admit(self, wanted: Wanted) -> tuple[str, str]:
