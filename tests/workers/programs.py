@@ -5,7 +5,7 @@ from __future__ import annotations
 # Arguments: the folder for marks, then the options of `server.run("http", ...)` as JSON.
 WORKER = """
 import asyncio, contextlib, json, os, pathlib, sys, typing
-from interlock import Context, Server
+from interlock import Context, HttpResponse, Server
 from interlock.transport.limits import Limits, Rate
 
 folder = pathlib.Path(sys.argv[1])
@@ -120,6 +120,10 @@ if "guard" in options:
 @server.resource("thing://{n}")
 async def thing(n: int) -> str:
     return str(n)
+
+@server.route("/pid")
+async def own_pid(scope, receive, send):
+    await HttpResponse(str(os.getpid()))(scope, receive, send)
 
 print("starting", flush=True)
 server.run("http", **options, on_ready=lambda address: print("ready", address[1], flush=True))
