@@ -369,3 +369,34 @@ async def test_skills_behind_scopes(folder: Path):
         await ask("skills/get", GetSkillParams(uri="skill://acme/refunds/SKILL.md"))
     with pytest.raises(t.McpError, match="does not exist"):
         await ask("resources/directory/read", DirectoryParams(uri="skill://acme/refunds"))
+
+
+async def test_a_hidden_skill_is_unknown(tmp_path: Path):
+    """What the visibility hook hides is in no list and no directory, and cannot be fetched; errors are those of what does not exist."""
+    write(tmp_path, "open/refunds/SKILL.md", REFUNDS)
+    write(tmp_path, "closed/escalation/SKILL.md", ESCALATION)
+    server = served(tmp_path)
+    server.visible(lambda caller: "")(
+        lambda key, feature: not feature.name.startswith("skill://closed")
+    )
+    entries = (await asked(server, "skills/list"))["skills"]
+    assert [entry["uri"] for entry in entries] == ["skill://open/refunds/SKILL.md"]
+    for method, shown, hidden, missing in (
+        (
+            "skills/get",
+            "skill://open/refunds/SKILL.md",
+            "skill://closed/escalation/SKILL.md",
+            "skill://closed/missing/SKILL.md",
+        ),
+        (
+            "resources/directory/read",
+            "skill://open/refunds",
+            "skill://closed/escalation",
+            "skill://closed/missing",
+        ),
+    ):
+        assert "code" not in await asked(server, method, {"uri": shown})
+        error = await asked(server, method, {"uri": hidden})
+        unknown = await asked(server, method, {"uri": missing})
+        assert error["code"] == unknown["code"]
+        assert error["message"].replace("escalation", "missing") == unknown["message"]
