@@ -15,6 +15,7 @@ from .client.app import Client as AsyncClient
 from .client.skills import Skill as AsyncSkill
 from .client.targets import Target
 from .client.watch import Changed, Watch
+from .extension import Extension
 
 T = TypeVar("T")
 _CLOSED = "The client is not open; use it in `with Client(...) as client`."
@@ -93,6 +94,11 @@ class Client:
     def server_capabilities(self) -> t.ServerCapabilities:
         """What the server offers."""
         return self._open_client.server_capabilities
+
+    @property
+    def extensions(self) -> tuple[Extension, ...]:
+        """The extensions that this client was given."""
+        return self._open_client.extensions
 
     @property
     def instructions(self) -> str | None:
