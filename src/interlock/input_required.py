@@ -598,9 +598,9 @@ async def _ask_directly(x: Exchange, run: Handler) -> AnyResult:
         try:
             for request in requests.values():
                 check_askable(request, x.caller.capabilities)
+            answers = await asyncio.gather(*(x.asker.ask(request) for request in requests.values()))
         except t.Unanswerable as bad:
             return _unanswered(bad, x)
-        answers = await asyncio.gather(*(x.asker.ask(request) for request in requests.values()))
         responses = {
             key: Raw(msgspec.json.encode(answer))
             for key, answer in zip(requests, answers, strict=True)
