@@ -56,18 +56,19 @@ class Audit:
         return handle
 
 
+RESTAURANT = Extension(
+    "com.example/restaurant",
+    methods={"restaurant/order": Method(OrderParams, Ordered)},
+)
+
+
 def make_server(*, suspend: bool = True) -> Server:
     """The server, fresh; `suspend` as for Server."""
     audit = Audit()
     server = Server(
         "questions",
         middleware=[audit],
-        extensions=[
-            Extension(
-                "com.example/restaurant",
-                methods={"restaurant/order": Method(OrderParams, Ordered, order, open_to_all=True)},
-            )
-        ],
+        extensions=[RESTAURANT.with_handlers({"restaurant/order": order})],
         suspend=suspend,
     )
     ran: list[str] = []

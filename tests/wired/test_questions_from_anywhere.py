@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
-import urllib.request
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,10 +15,9 @@ import pytest
 from interlock import Client, McpError, Stdio
 from interlock.transport.http import Http
 from interlock.transport.webserver import listening_socket, serve_http
-from interlock.wire.revisions import HANDSHAKE_REVISIONS, NEWEST, REVISIONS, supports
-from tests.server.wire import META, Peer
+from interlock.wire.revisions import REVISIONS, supports
 
-from .questions_server import make_server
+from .questions_server import RESTAURANT, Ordered, OrderParams, make_server
 
 TOP = Path(__file__).parents[2]
 both_ways = pytest.mark.parametrize("suspend", [True, False], ids=["suspended", "replayed"])
@@ -54,7 +52,12 @@ async def connected(
         heard.append(question.message)
         return {"confirm": True}
 
-    options: dict[str, Any] = {"revision": revision, "elicit": answer}
+    options: dict[str, Any] = {
+        "revision": revision,
+        "elicit": answer,
+        "extensions": [RESTAURANT],
+        "timeout": 60,
+    }
     if transport == "memory":
         async with Client(make_server(suspend=suspend), **options) as client:
             yield client
@@ -99,109 +102,18 @@ async def test_middleware_that_hears_no(transport: str) -> None:
                 await client.call_tool("guarded")
 
 
-# -- extensions, by frames written by hand -----------------------------------------------------------
-
-
-def answers(questions: dict[str, Any]) -> dict[str, Any]:
-    return {key: {"action": "accept", "content": {"confirm": True}} for key in questions}
-
-
-async def goes_through(ask: Any) -> str:
-    """Order, answer the rounds, and return what was said; `ask` sends params and returns a result."""
-    params: dict[str, Any] = {"dish": "soup"}
-    result = await ask(params)
-    rounds = 0
-    while result["resultType"] == "input_required":
-        rounds += 1
-        again = {
-            "inputResponses": answers(result["inputRequests"]),
-            "requestState": result["requestState"],
-        }
-        result = await ask({**params, **again})
-    assert rounds == 2
-    return str(result["said"])
-
-
 @both_ways
-async def test_a_method_of_an_extension_asks_in_memory(suspend: bool) -> None:
-    """With rounds, as tools do."""
-    peer = await Peer.of(make_server(suspend=suspend))
-
-    async def ask(params: dict[str, Any]) -> Any:
-        return (await peer.ask("restaurant/order", params))["result"]
-
-    assert await goes_through(ask) == "soup [True, True]"
-    await peer.aclose()
-
-
-@both_ways
-async def test_a_method_of_an_extension_asks_over_http(suspend: bool) -> None:
-    """Each round is a request of its own."""
-    async with served(suspend) as address:
-
-        def post(params: dict[str, Any]) -> Any:
-            body = {
-                "jsonrpc": "2.0",
-                "id": 1,
-                "method": "restaurant/order",
-                "params": {**params, "_meta": META},
-            }
-            headers = {
-                "Content-Type": "application/json",
-                "Accept": "application/json, text/event-stream",
-                "MCP-Protocol-Version": NEWEST,
-                "Mcp-Method": "restaurant/order",
-            }
-            request = urllib.request.Request(
-                address, json.dumps(body).encode(), headers
-            )  # our own address
-            with urllib.request.urlopen(request) as response:  # our own address
-                return json.load(response)["result"]
-
-        async def ask(params: dict[str, Any]) -> Any:
-            return await asyncio.to_thread(post, params)
-
-        assert await goes_through(ask) == "soup [True, True]"
-
-
-@pytest.mark.parametrize(
-    "revision", [NEWEST, *(r for r in HANDSHAKE_REVISIONS if supports(r, "elicitation"))]
-)
-async def test_a_method_of_an_extension_asks_over_stdio(revision: str) -> None:
-    """With rounds, or straight on the connection."""
-    child = await asyncio.create_subprocess_exec(
-        *command(True), cwd=TOP, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
-    )
-    assert child.stdin is not None
-    assert child.stdout is not None
-    stdin, stdout = child.stdin, child.stdout
-    ids = iter(range(1, 100))
-
-    def say(message: dict[str, Any]) -> None:
-        stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
-
-    async def ask(params: dict[str, Any], method: str = "restaurant/order") -> Any:
-        id = next(ids)
-        meta = {"_meta": META} if revision == NEWEST else {}
-        say({"id": id, "method": method, "params": {**params, **meta}})
-        while True:
-            message = json.loads(await stdout.readline())
-            if message.get("method") == "elicitation/create":
-                say({"id": message["id"], "result": answers({"": 0})[""]})
-            elif message.get("id") == id and "method" not in message:
-                return message["result"]
-
-    async with asyncio.timeout(60):
-        if revision == NEWEST:
-            assert await goes_through(ask) == "soup [True, True]"
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("transport", ["memory", "stdio", "http"])
+async def test_a_method_of_an_extension_asks(transport: str, revision: str, suspend: bool) -> None:
+    """In rounds, or straight on the connection or the session's stream; without questions it is an error."""
+    heard: list[str] = []
+    async with connected(transport, revision, suspend, heard) as client:
+        ordering = client.request("restaurant/order", OrderParams(dish="soup"), Ordered)
+        if supports(revision, "elicitation"):
+            assert (await ordering).said == "soup [True, True]"
+            assert heard == ["soup?", "Sure?"]
         else:
-            hello = {
-                "protocolVersion": revision,
-                "capabilities": {"elicitation": {}},
-                "clientInfo": {"name": "peer", "version": "1"},
-            }
-            await ask(hello, "initialize")
-            say({"method": "notifications/initialized"})
-            assert (await ask({"dish": "soup"}))["said"] == "soup [True, True]"
-        stdin.close()
-        await child.wait()
+            with pytest.raises(McpError, match="elicitation"):
+                await ordering
+            assert heard == []
