@@ -2,7 +2,7 @@
 // The frame of every question to the person: who asks, warnings, answers with their keys, and where the focus goes.
 import { From, Icon, Say, Warnings, cls, html, typing, useEffect, useId, useLayoutEffect, useRef, useState, visible } from "./kit.js";
 import { act } from "./net.js";
-import { asks, questions } from "./store.js";
+import { asks, isSkill, questions } from "./store.js";
 
 /** For so long a new question takes no answer, so that a key or a click that was meant for something else is none. */
 const CALM = 500;
@@ -130,9 +130,15 @@ export function Settled({ asked }) {
 /** The host's words for a question that went before anybody answered: what it was asked for is over. */
 const MOOT = "The question is no longer open.";
 
+/** What an answer was about. */
+function subject(question) {
+  if (isSkill(question)) return `the skill ${question.changes[0].name} of ${question.server}`;
+  return { call: "the call", start: `the start of ${question.server}`, pin: `what ${question.server} has changed`, result: "the result for the model", sample: "asking a model", sampled: "the model's answer", form: "the form", url: "the page" }[question.type];
+}
+
 /** @returns {["check" | "cross", string]} */
 function settled(question, answer, who) {
-  const what = { call: "the call", start: `the start of ${question.server}`, pin: `what ${question.server} has changed`, result: "the result for the model", sample: "asking a model", sampled: "the model's answer", form: "the form", url: "the page" }[question.type];
+  const what = subject(question);
   if (answer.type === "none") return ["cross", answer.words === MOOT || !answer.words ? `Stopped before you answered: ${visible(asks(question))}` : `Nobody answered about ${what}. ${answer.words}`];
   if (answer.type === "filled") {
     if (answer.action === "accept") return ["check", question.type === "form" ? `${who} sent the form to ${question.server}.` : `${who} agreed to visit ${question.host}.`];

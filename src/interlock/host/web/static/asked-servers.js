@@ -1,7 +1,8 @@
 // @ts-check
-// Questions about servers: may one be started, and may a feature stay that is not what was approved.
+// Questions about servers: may one be started, may a feature stay that is not what was approved, and may a skill be loaded.
 import { Choice, Icon, Say, Warnings, cls, html, useMemo, useState, visible } from "./kit.js";
 import { Ask } from "./ask.js";
+import { isSkill } from "./store.js";
 
 /** May this server be started? The command stands there whole. */
 export function StartQuestion({ question }) {
@@ -70,7 +71,6 @@ const KINDS = {
   tool: "The tool",
   prompt: "The prompt",
   instructions: "What the server tells the model",
-  skill: "The skill",
 };
 
 /** @param {{was: string, now: string}} change */
@@ -103,7 +103,8 @@ export function PinQuestion({ question }) {
     options=${WAYS}
     onChange=${setWay}
   />`;
-  const Kind = changes.length === 1 ? OneChange : ManyChanges;
+  let Kind = changes.length === 1 ? OneChange : ManyChanges;
+  if (isSkill(question)) Kind = Skill;
   return html`<${Kind} question=${question} changes=${changes} way=${way} choice=${choice} />`;
 }
 
@@ -111,6 +112,31 @@ const CARE = html`<p class="ask-line">
   <${Icon} name="warn" /> It stays blocked until you have decided. Read what is different: a server
   can say one thing on the day you approve it, and another one later.
 </p>`;
+
+/** May the model load this skill? Its frontmatter and all its files are shown, with their digests. */
+function Skill({ question, changes: [change], way, choice }) {
+  const name = html`<code><${Say} text=${change.name} /></code>`;
+  const title = change.was
+    ? html`The skill ${name} has changed since you approved it`
+    : html`Let the model load the skill ${name}?`;
+  const load = {
+    label: change.was ? "Load the changed skill" : "Load the skill",
+    act: (send) => send({ type: "decision", allow: true }),
+  };
+  return html`<${Ask}
+    question=${question}
+    title=${title}
+    icon="lock"
+    denial=${{ label: "Do not load it", main: true }}
+    answers=${[load]}
+  >
+    <p class="ask-line">
+      Nothing of the skill is read until you have decided. This is what the server says of it.
+    </p>
+    ${choice}
+    <${Difference} change=${change} way=${way} />
+  <//>`;
+}
 
 function OneChange({ question, changes: [change], way, choice }) {
   const flagged = change.warnings?.length > 0;

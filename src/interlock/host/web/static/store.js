@@ -324,9 +324,13 @@ function ending(event) {
   return event.words || "The turn is over.";
 }
 
+/** Whether a question is about a skill, which is always asked about by itself. @param {any} question */
+export const isSkill = (question) => question.changes?.[0]?.kind === "skill";
+
 /** A question in one sentence. @param {any} question */
 export function asks(question) {
   const who = question.server || "The host";
+  if (isSkill(question)) return `Let the model load the skill ${question.changes[0].name} of ${who}?`;
   switch (question.type) {
     case "call": return `Call ${question.title || question.tool} on ${who}?`;
     case "start": return `Start the server ${who}?`;
