@@ -10,6 +10,7 @@ import pytest
 
 from interlock import Server, SkillError
 from interlock.host.calls import Wanted
+from interlock.host.config import Config
 from interlock.host.events import ResourceRead
 from interlock.host.models.scripted import call
 from interlock.host.pins import BadPins, Pins
@@ -280,6 +281,26 @@ async def test_a_skill_that_is_not_listed() -> None:
     world.listed = []
     async with scene({"shop": hostile(world)}, LOAD, "done", person=Sitting(pin=YES)) as one:
         assert "# Refunds" in await say(one)
+
+
+async def test_nothing_is_kept_of_a_server_that_is_removed() -> None:
+    """Content that was read goes with its server, and is not there when the server comes back (SKL-68)."""
+    world = World()
+    letter = read("templates/letter.md")
+    answers = [LOAD, letter, "one", letter, "two", letter, "three"]
+    async with scene({"shop": hostile(world)}, *answers, person=Sitting(pin=YES)) as one:
+        session = one.host.session()
+        await session.say("go")
+        before = one.host.config
+        await one.host.reload(Config(entries=()))
+        await session.say("go on")
+        assert "is not loaded here" in last(one)
+        await one.host.reload(before)
+        await one.state("shop", "up", 2)
+        await session.say("go on")
+        assert "is not loaded here" in last(one)
+        assert world.reads == [URI, LETTER]
+        assert one.host.skills.acting(session.id) == [("shop", URI)]  # its text is still there
 
 
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES)

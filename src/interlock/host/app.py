@@ -238,6 +238,7 @@ class Host:
         self.config = servers
         for entry in changes.removed:
             self.register.gone(entry.id)
+            self.skills.gone(entry.id)
         self.toolbox.arrange(entry.id for entry in servers.entries)
         return changes
 

@@ -90,6 +90,16 @@ class Skills:
                     uri = str(block.input.get("uri", ""))
                     self._acting.setdefault(session, {}).setdefault((server, uri), None)
 
+    def gone(self, server: str) -> None:
+        """Drop what is kept of a server that the person removed: entries, and content that was read.
+
+        The text of its skills stays in the conversations, so calls are still asked about there.
+        """
+        for held in self._acting.values():
+            for key in held:
+                if key[0] == server:
+                    held[key] = None
+
     # -- loading -------------------------------------------------------------------------------------
 
     async def admit(self, wanted: Wanted) -> tuple[str, str]:
