@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
@@ -400,3 +402,45 @@ async def test_a_hidden_skill_is_unknown(tmp_path: Path):
         unknown = await asked(server, method, {"uri": missing})
         assert error["code"] == unknown["code"]
         assert error["message"].replace("escalation", "missing") == unknown["message"]
+
+
+REG_NAME = re.compile(r"([A-Za-z0-9\-._~!$&'()*+,;=]|%[0-9A-F]{2})+")
+SEGMENT = re.compile(r"([A-Za-z0-9\-._~!$&'()*+,;=:@]|%[0-9A-F]{2})+")
+PREFIXES = [
+    "acme",
+    "Zwei & Drei",
+    "localhost:80",
+    "user@host",
+    "[::1]",
+    "größe",
+    "a?b#c",
+    "50%/x:y@z",
+]
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+async def test_uris_are_valid_whatever_folders_are_called(prefix: str):
+    """The first segment is a reg-name without a port or a user, and the others are path segments (SKL-10)."""
+    server = Server("shop")
+    server.add_skill(f"{prefix}/refunds", {"SKILL.md": REFUNDS, "é [1]/what?.md": "x"})
+    [entry] = (await asked(server, "skills/list"))["skills"]
+    for uri in (entry["uri"], *(file["uri"] for file in entry["resources"])):
+        first, *others = uri.removeprefix("skill://").split("/")
+        assert REG_NAME.fullmatch(first)
+        assert all(SEGMENT.fullmatch(segment) for segment in others)
+        assert unquote(uri).startswith(f"skill://{prefix}/refunds/")
+    async with Client(server) as client:
+        skill = await client.skill(entry["uri"])
+        assert await skill.read("é [1]/what?.md") == "x"
+
+
+async def test_two_skills_of_one_name_are_warned_of(caplog: pytest.LogCaptureFixture):
+    """The author is told both URIs; both are served, and a skill that is replaced is no second one (SKL-22)."""
+    server = Server("shop")
+    server.add_skill("acme/refunds", {"SKILL.md": REFUNDS})
+    server.add_skill("acme/refunds", {"SKILL.md": REFUNDS}, replace=True)
+    assert not caplog.records
+    server.add_skill("other/refunds", {"SKILL.md": REFUNDS})
+    [record] = caplog.records
+    assert "skill://acme/refunds/SKILL.md and skill://other/refunds/SKILL.md" in record.message
+    assert len((await asked(server, "skills/list"))["skills"]) == 2

@@ -15,6 +15,7 @@ from msgspec import Struct
 from .. import types as t
 from ..exchange import AnyResult, Caller, Exchange, RawResult
 from ..extension import Extension
+from ..logs import limited
 from ..skills.entries import (
     DYNAMIC,
     SkillEntry,
@@ -41,6 +42,7 @@ from .templates import Template
 if TYPE_CHECKING:
     from .app import Server
 
+log = limited("interlock.server")
 DIRECTORY = "inode/directory"
 MARKDOWN = "text/markdown"
 MOST_SKILLS_A_PAGE = 100
@@ -218,6 +220,7 @@ class Skills:
             server.resources.add(resource)
         for template in found.templates:
             server.templates.add(template)
+        self._warn_of_equal_names(found.skills)
         for skill in found.skills:
             self.shelf.add(skill)
         self._publications[key] = found
@@ -226,6 +229,19 @@ class Skills:
             known = before.get(resource.key)
             if known is not None and known.content != resource.content:
                 server.updated(resource.key)
+
+    def _warn_of_equal_names(self, added: Iterable[SkillFeature]) -> None:
+        """Warn where two skills have one name: that is legal, but users see them as one."""
+        by_name = {skill.listing.name: skill.key for skill in self.shelf.all()}
+        for skill in added:
+            other = by_name.setdefault(skill.listing.name, skill.key)
+            if other != skill.key:
+                log.warning(
+                    "the skills %s and %s have the same name; give one of them another name, so "
+                    "that users can tell them apart",
+                    other,
+                    skill.key,
+                )
 
     def _check_free(self, found: _Publication, old: _Publication | None) -> None:
         """Raise ValueError where a URI is taken, before anything is added."""
