@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import Any
 
 import pytest
@@ -218,3 +219,56 @@ async def test_pages_that_do_not_end():
     async with Client(Server("endless", extensions=[part])) as client:
         with pytest.raises(t.ProtocolError, match="same cursor"):
             await client.list_skills()
+
+
+async def test_unknown_keys_of_the_protocol_are_ignored():
+    """A key of `metadata` that only a later protocol knows changes nothing but the frontmatter itself (SKL-21)."""
+    later = {"io.modelcontextprotocol/later": {"resources": "dynamic", "name": "other"}}
+    plain, odd = World(), World()
+    odd.files[URI] = SKILL_MD.replace(
+        "metadata:\n",
+        "metadata:\n  io.modelcontextprotocol/later:\n    resources: dynamic\n    name: other\n",
+    )
+    odd.entry = entry_of(odd.files, metadata={"version": 1.0, **later})
+    odd.got = {URI: odd.entry}
+    async with Client(hostile(plain)) as one, Client(hostile(odd)) as two:
+        without = await one.skill(URI)
+        skill = await two.skill(URI)
+        assert skill.frontmatter["metadata"] == {"version": 1.0, **later}
+        assert (skill.name, skill.files, skill.is_dynamic) == (
+            without.name,
+            without.files,
+            without.is_dynamic,
+        )
+        assert await skill.read() == odd.files[URI]
+        assert await skill.read("templates/letter.md") == await without.read("templates/letter.md")
+
+
+async def test_the_authority_of_a_uri_is_never_connected_to(monkeypatch: pytest.MonkeyPatch):
+    """It is a part of a name, also where it is the address of a listening socket: nothing looks it up (SKL-11)."""
+    looked_up: list[Any] = []
+    look_up = socket.getaddrinfo
+
+    def noting(*args: Any, **named: Any) -> Any:
+        looked_up.append(args[0])
+        return look_up(*args, **named)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.setblocking(False)
+        root = f"skill://localhost:{listener.getsockname()[1]}/refunds"
+        uri = f"{root}/SKILL.md"
+        world = World()
+        world.files = {uri: SKILL_MD, f"{root}/letter.md": "Dear"}
+        world.entry = entry_of(world.files, uri)
+        world.listed = [world.entry]
+        world.got = {uri: world.entry}
+        world.children = [f"{root}/letter.md"]
+        monkeypatch.setattr(socket, "getaddrinfo", noting)
+        async with Client(hostile(world)) as client:
+            [skill] = await client.list_skills()
+            assert await skill.read() == SKILL_MD
+            assert await (await skill.refresh()).read("letter.md") == "Dear"
+            assert len(await client.read_directory(root)) == 1
+        assert looked_up == []
+        with pytest.raises(BlockingIOError):
+            listener.accept()
