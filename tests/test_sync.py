@@ -128,8 +128,6 @@ def test_its_face_is_that_of_the_other_client():
         "aclose",
         "caller",
         "connected",
-        "filter_of",
-        "hear_unasked",
         "list_limits",
         "open",
         "outdate",

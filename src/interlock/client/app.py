@@ -446,17 +446,9 @@ class Client:
             prompts=prompts,
             resources=resources,
             filter=filter or {},
+            extensions=self._extensions,
+            unasked=self._hear_unasked,
         )
-
-    def filter_of(
-        self, core: t.SubscriptionFilter, more: Mapping[str, Any]
-    ) -> t.SubscriptionFilter:
-        """A listen filter with the keys of extensions. Raises ValueError, McpError."""
-        if not more:
-            return core
-        self._extensions.check_keys(list(more), self.server_capabilities)
-        fields = {field: getattr(core, field) for field in core.__struct_fields__}
-        return self._extensions.messages.filter(**fields, **more)
 
     # -- skills -------------------------------------------------------------------------------------
 
@@ -793,9 +785,9 @@ class Client:
             return
         for watch in list(self._watches):
             watch.hear(method, params)
-        self.hear_unasked(method, params)
+        self._hear_unasked(method, params)
 
-    def hear_unasked(self, method: str, params: Any) -> None:
+    def _hear_unasked(self, method: str, params: Any) -> None:
         """Give a notification to the handler of its extension, else to `on_notification`."""
         heard = self._extensions.hear(method, params, self._callbacks, lambda: self.caller)
         if not heard and self._on_notification is not None:

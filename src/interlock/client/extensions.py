@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -83,8 +83,21 @@ class ClientExtensions:
             )
         self._check(method, kind, params, caller, server)
 
-    def check_keys(self, keys: Sequence[str], server: t.ServerCapabilities) -> None:
-        """Make sure that keys of the listen filter belong to extensions of both sides. Raises as `check_request`."""
+    def filter_of(
+        self,
+        core: t.SubscriptionFilter,
+        more: Mapping[str, Any],
+        server: t.ServerCapabilities,
+    ) -> t.SubscriptionFilter:
+        """A listen filter with the keys of extensions. Raises as `check_request`."""
+        if not more:
+            return core
+        self._check_keys(list(more), server)
+        fields = {field: getattr(core, field) for field in core.__struct_fields__}
+        return self.messages.filter(**fields, **more)
+
+    def _check_keys(self, keys: Sequence[str], server: t.ServerCapabilities) -> None:
+        """Make sure that keys of the listen filter belong to extensions of both sides."""
         for extension in self.all:
             if any(key in extension.listens for key in keys):
                 _check_offered(extension.id, f"the filter {', '.join(extension.listens)}", server)

@@ -11,7 +11,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from .. import types as t
-from ..exchange import AnyResult, Exchange
+from ..exchange import AnyResult, Exchange, Notify, silent
 from ..logs import limited
 from ..protocol.sessions import SINCE
 from ..wire.codec import decode
@@ -20,6 +20,7 @@ from ..wire.revisions import METHODS, Era
 
 if TYPE_CHECKING:
     from .app import Client
+    from .extensions import ClientExtensions
 
 log = limited("interlock.client")
 
@@ -47,9 +48,16 @@ class Watch:
     A change that waits already is not noted twice.
     """
 
-    def __init__(self, client: Client, wanted: t.SubscriptionFilter, others: set[Watch]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        wanted: t.SubscriptionFilter,
+        others: set[Watch],
+        unasked: Notify = silent,
+    ) -> None:
         self.wanted, self.honoured = wanted, t.SubscriptionFilter()
         self._client, self._others = client, others
+        self._unasked = unasked  # gets the notifications of extensions
         self._pending: dict[Changed, None] = {}
         self._held = 0  # bytes of what is pending
         self._dropped = 0
@@ -95,7 +103,7 @@ class Watch:
         """Take in a notification of the subscription; those of extensions have handlers of their own."""
         self.hear(method, params)
         if method not in METHODS:
-            self._client.hear_unasked(method, params)
+            self._unasked(method, params)
 
     def _note(self, change: Changed) -> None:
         size = _CHANGE + len(change.uri or "")
@@ -219,6 +227,8 @@ async def watching(
     prompts: bool,
     resources: bool | str | Sequence[str],
     filter: Mapping[str, Any],
+    extensions: ClientExtensions,
+    unasked: Notify,
 ) -> AsyncIterator[Watch]:
     """A subscription for as long as the block lasts."""
     wanted = t.SubscriptionFilter(
@@ -231,8 +241,8 @@ async def watching(
         if isinstance(resources, str)
         else list(resources),
     )
-    whole = client.filter_of(wanted, filter)
-    async with _watched(Watch(client, whole, watches), watches) as watch:
+    whole = extensions.filter_of(wanted, filter, client.server_capabilities)
+    async with _watched(Watch(client, whole, watches, unasked), watches) as watch:
         yield watch
 
 
