@@ -269,7 +269,7 @@ class Exchange(Struct):
         progress_token: The token of the request's progress; None where the sender does not want to hear of it.
         drain: Waits until the peer has taken in most of what was sent.
         transport: What the transport can do besides.
-        received: The request as a peer sent it; None for one that was made here. A client that forwards the exchange
+        received: The request or notification as a peer sent it; None for one that was made here. A client that forwards the exchange
             under the same revision sends what was not changed as the bytes it came in, and returns a RawResult.
         session: Where the state of the caller's session is kept; None where it has no session.
         replayed: Whether a handler runs again from the top for a request that it has seen: it asked, and the answers have come

@@ -44,6 +44,7 @@ from .backchannel import BackChannel, MayRepeat, lacks_back_channel
 from .caching import caching
 from .callbacks import Callbacks
 from .extensions import ClientExtensions
+from .incoming import IncomingNotifications
 from .outputs import Outputs
 from .rounds import DEFAULT_MOST_ROUNDS, Asking, rounds
 from .targets import Target, revision_in, transport_to
@@ -83,8 +84,9 @@ class Client:
         log_level: from which level on log messages are wanted (sent with each request, or once, as the era has it).
         timeout: seconds that a request may take unless it says otherwise; None for no bound.
         max_timeout: where it is given, progress begins `timeout` anew, and a request may take so many seconds in all.
-        middleware: put around every exchange, the first one outermost. An extension in the list puts its own middleware in
-            that place; the middleware of the others comes after the list, in their order.
+        middleware: put around every exchange, the first one outermost. Notifications of the server that belong to no request
+            are exchanges too; their `received` is set. An extension in the list puts its own middleware in that place; the
+            middleware of the others comes after the list, in their order.
         extensions: what the client can do beyond the core protocol; declared to the server.
         validate: whether structured results are checked against the output schemas that are known.
         cache: whether answers that the server allows to be kept are kept.
@@ -186,12 +188,18 @@ class Client:
                 may_repeat=older_for_questions if callable(older_for_questions) else None,
                 goes_back=bool(older_for_questions),
             )
-        layers = [
-            *layers_of(middleware, self._extensions.all),
-            rounds(max_rounds, self._asking),
+        self._handler: Handler = stack(
+            self._extensions.sending(self._transport),
+            rounds(
+                max_rounds, self._asking
+            ),  # outermost of ours, so that retries are seen (`MRT-19`)
             *([caching(self._book, clock)] if cache else []),
-        ]  # so that retries are seen (`MRT-19`)
-        self._handler: Handler = stack(self._extensions.sending(self._transport), *layers)
+        )
+        self._introduced = asyncio.Event()  # once the caller is known, or cannot be any more
+        self._incoming: IncomingNotifications | None = None
+        if layers := layers_of(middleware, self._extensions.all):
+            self._incoming = IncomingNotifications(self._caller_of_notifications, self._deliver)
+            self._handler = self._incoming.around(self._handler, layers)
 
     # -- opening and closing ------------------------------------------------------------------------------
 
@@ -248,6 +256,7 @@ class Client:
                 self.info,
                 self.log_level,
             )
+            self._introduced.set()
             if (
                 self.log_level is not None
                 and self._caller.era is Era.HANDSHAKE
@@ -270,6 +279,9 @@ class Client:
         for question in self._asking - {asyncio.current_task()}:
             question.cancel()  # between two rounds nothing is under way that the transport could end
         await self._transport.aclose()
+        if self._incoming is not None:
+            self._introduced.set()
+            await self._incoming.aclose()
         await self._callbacks.aclose()
         if self._alive:
             self._alive = False
@@ -300,6 +312,14 @@ class Client:
                 level="warning", logger="interlock", data=words
             )
             self._callbacks.call(self._on_log, message)
+
+    async def _caller_of_notifications(self) -> Caller:
+        """The caller of the server's notifications; of those of a server that was never open, a guess."""
+        if self._caller is None:
+            await self._introduced.wait()
+        return self._caller or Caller(
+            self._allowed[-1], self._extensions.capabilities, self.info, self.log_level
+        )
 
     @property
     def connected(self) -> bool:
@@ -662,7 +682,11 @@ class Client:
             exchange = without_place(exchange)
             if not speaks(caller.revision, exchange.method):
                 return await listening(self, self._watches, exchange)
-        result = await self._handler(exchange)
+        if self._incoming is not None and exchange.notify is not silent:
+            exchange = msgspec.structs.replace(
+                exchange, notify=self._incoming.ordered(exchange.notify)
+            )
+        result = await self._carry(exchange)
         return without_protocol_keys(result) if isinstance(result, t.Result) else result
 
     # -- inside -----------------------------------------------------------------------------------------------------------
@@ -684,6 +708,21 @@ class Client:
             return await send()
         return await self._back.carry(method, params, send)
 
+    async def _carry(self, x: Exchange) -> AnyResult:
+        """Send an exchange; its answer does not overtake the notifications that came before it.
+
+        This waits outside of the middleware, which may hold a lock that a notification waits for.
+        """
+        if self._incoming is None or self._opening.locked():
+            return await self._handler(x)
+        try:
+            result = await self._handler(x)
+        except Exception:
+            await self._incoming.caught_up()
+            raise
+        await self._incoming.caught_up()
+        return result
+
     async def _request_once(
         self,
         method: str,
@@ -701,17 +740,17 @@ class Client:
         notify = (
             silent
             if on_progress is None and go_on is None
-            else _progress(on_progress, callbacks, go_on)
+            else _progress(on_progress, callbacks, go_on, self._incoming)
         )
         x = Exchange(method, params, caller, notify=notify, asker=asker or self._answers)
         if wait is not None:
             x.transport = wait
-        work = self._handler(x)
+        work = self._carry(x) if self._incoming is not None else self._handler(x)
         try:
             result = await (work if wait is None else wait.hold(work))
         except (asyncio.CancelledError, t.TimedOut):
             if callbacks is not None:
-                callbacks.cancel()
+                callbacks.close()
             raise
         finally:
             if callbacks is not None:
@@ -774,11 +813,25 @@ class Client:
     def _lose(self, why: Exception) -> None:
         """The server has gone. Subscriptions of the handshake era are no requests that would end with an error."""
         if self._caller is not None and self._caller.era is Era.HANDSHAKE:
-            for watch in list(self._watches):
-                watch.lose(why)
+            watches = list(self._watches)
+
+            def lose() -> None:
+                for watch in watches:
+                    watch.lose(why)
+
+            if self._incoming is None:
+                lose()
+            else:
+                self._incoming.after_all(lose)
 
     def _hear(self, method: str, params: Any) -> None:
-        self.outdate(method, params)
+        self.outdate(method, params)  # whatever middleware makes of it
+        if self._incoming is None:
+            self._deliver(method, params)
+        else:
+            self._incoming.receive(method, params)
+
+    def _deliver(self, method: str, params: Any) -> None:
         if method == "notifications/message":
             if self._on_log is not None:
                 self._callbacks.call(self._on_log, params)
@@ -795,14 +848,21 @@ class Client:
 
 
 def _progress(
-    on_progress: OnProgress | None, callbacks: Callbacks | None, go_on: Callable[[], None] | None
+    on_progress: OnProgress | None,
+    callbacks: Callbacks | None,
+    go_on: Callable[[], None] | None,
+    incoming: IncomingNotifications | None,
 ) -> Notify:
     def notify(method: str, params: Any) -> None:
         if method == "notifications/progress":
             if go_on is not None:
                 go_on()
-            if on_progress is not None and callbacks is not None:
+            if on_progress is None or callbacks is None:
+                return
+            if incoming is None:
                 callbacks.call(on_progress, params)
+            else:
+                incoming.in_turn(partial(callbacks.call, on_progress), params)
 
     return notify
 

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 from collections import deque
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any
 
 from ..logs import limited
@@ -25,11 +26,16 @@ class Callbacks:
 
     A plain function runs at once, in the turn of the loop in which its notification came. Where one returns an awaitable,
     what comes after it waits until it is done, in a task of its own that exists only as long as anything waits.
+
+    Args:
+        name: What the functions are called in warnings; None: each by its own name.
     """
 
-    __slots__ = ("_bytes", "_dropped", "_task", "_waiting")
+    __slots__ = ("_bytes", "_closed", "_dropped", "_name", "_task", "_waiting")
 
-    def __init__(self) -> None:
+    def __init__(self, name: str | None = None) -> None:
+        self._name = name
+        self._closed = False
         self._waiting: deque[tuple[Callback, tuple[Any, ...], int]] = deque()
         self._bytes = 0  # of what waits
         self._task: asyncio.Task[None] | None = None
@@ -37,6 +43,8 @@ class Callbacks:
 
     def call(self, function: Callback, *args: Any) -> None:
         """Call a function, now or after those that were called before it; it never raises."""
+        if self._closed:
+            return
         if self._task is not None:
             size = sum(len(encode(arg)) for arg in args)
             if len(self._waiting) < _MOST_WAITING and self._bytes + size <= _MOST_BYTES:
@@ -45,7 +53,9 @@ class Callbacks:
                 return
             self._dropped += 1
             if self._dropped == 1:
-                log.warning("%s is too slow: notifications are dropped", _name(function))
+                log.warning(
+                    "%s is too slow: notifications are dropped", self._name or _name(function)
+                )
             return
         try:
             begun = function(*args)
@@ -79,8 +89,27 @@ class Callbacks:
         finally:
             self._task = None
             if self._dropped > 1:
-                log.warning("%s missed %d notifications", _name(function), self._dropped)
+                log.warning(
+                    "%s missed %d notifications", self._name or _name(function), self._dropped
+                )
             self._dropped = 0
+
+    def after(self, function: Callable[[], None]) -> None:
+        """Call a function once those called before it have returned; it is never dropped."""
+        if self._task is None:
+            self.call(function)
+        else:
+            self._waiting.append((function, (), 0))
+
+    async def caught_up(self) -> None:
+        """Wait until the functions called so far have returned; a wait that is cancelled cancels none."""
+        task = self._task
+        if task is None or task is asyncio.current_task():
+            return
+        reached: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.after(partial(reached.set_result, None))
+        # Where the functions are given up, the task ends and nothing sets `reached`.
+        await asyncio.wait({task, reached}, return_when=asyncio.FIRST_COMPLETED)
 
     async def finished(self) -> None:
         """Wait until every function that was called has returned; a wait that is cancelled cancels them."""
@@ -97,6 +126,11 @@ class Callbacks:
         self._bytes = 0
         if self._task is not None and self._task is not asyncio.current_task():
             self._task.cancel()
+
+    def close(self) -> None:
+        """Give up what still runs and what waits, and call nothing from now on."""
+        self._closed = True
+        self.cancel()
 
     async def aclose(self) -> None:
         """Wait until all have returned, for five seconds at the most, and give up the rest."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interlock import Server
+from interlock import Context, Server
 
 from . import Catalogs, search_server
 
@@ -27,6 +27,13 @@ def make_server(catalogs: Catalogs) -> Server:
         """What was selected, and by whom; waits until anything was."""
         await catalogs.something_selected.wait()
         return ", ".join(f"{hit} by {client}" for hit, client in catalogs.selected)
+
+    @server.tool
+    async def note(ctx: Context, words: list[str]) -> str:
+        """Log words, one message each."""
+        for one in words:
+            ctx.log.info(one)
+        return "noted"
 
     return server
 
