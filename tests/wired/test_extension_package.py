@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import email.parser
 import os
 import subprocess
 import sys
+import tomllib
 import zipfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from interlock import Client, Extension, Handler, McpError, ProtocolError, Stdio, types
@@ -145,6 +148,60 @@ async def test_notifications_go_both_ways(wired: Wired):
     with pytest.raises(ValueError, match="no extension of this client adds maps to the listen"):
         async with client.watch(filter={"maps": True}):
             pass
+
+
+async def test_notifications_of_the_server_pass_middleware_of_the_client(wired: Wired):
+    """One is changed, one suppressed, and all others are heard in order before the call returns (`SDX-16`, `SDX-21`, `SDX-23`)."""
+    heard: list[Any] = []
+
+    def editing(handler: Handler) -> Handler:
+        async def handle(x: Exchange) -> AnyResult:
+            if x.method != "notifications/message":
+                return await handler(x)
+            if x.params.data == "secret":
+                return types.EmptyResult()
+            await asyncio.sleep(0)
+            params = msgspec.structs.replace(x.params, data=x.params.data.upper())
+            return await handler(msgspec.structs.replace(x, params=params))
+
+        return handle
+
+    client = await wired.client(
+        middleware=[editing], log_level="info", on_log=lambda params: heard.append(params.data)
+    )
+    words = ["a", "secret", "b", "c"]
+    result = await client.call_tool("note", {"words": words})
+    assert result.value() == "noted"
+    assert heard == ["A", "B", "C"]
+
+
+async def test_a_package_is_made_and_enabled_as_the_guide_says(installed: Path):
+    """The metadata is that of the guide; importing the package enables nothing, giving the extension does (`SDX-28`)."""
+    from catalog_search import ID, SEARCH, Catalogs, search_server  # installed by the fixture
+
+    from interlock import Server
+
+    guide = (PACKAGE.parents[1] / "docs/guide/extensions.md").read_text()
+    packaging = guide.partition("## As a package")[2]
+    project = tomllib.loads(packaging.partition("```toml")[2].partition("```")[0])["project"]
+    (metadata,) = installed.glob("*.dist-info/METADATA")
+    made = email.parser.Parser().parsestr(metadata.read_text())
+    assert made["Name"] == project["name"]
+    assert made.get_all("Requires-Dist") == project["dependencies"]
+
+    async with Client(Server("plain")) as client:
+        assert client.extensions == ()
+        assert client.server_capabilities.extensions is None
+    server = Server("catalogs", extensions=[search_server(Catalogs({}))])
+
+    @server.tool
+    async def look() -> str:
+        """Needed, because the extension requires tools."""
+        return "seen"
+
+    async with Client(server, extensions=[SEARCH]) as client:
+        assert client.extensions == (SEARCH,)
+        assert (client.server_capabilities.extensions or {}).keys() == {ID}
 
 
 async def test_a_result_of_the_extension_comes_as_its_type_to_who_knows_it(wired: Wired):
