@@ -221,10 +221,7 @@ def test_a_path_is_taken_once() -> None:
             site().http_app(**options)  # type: ignore[arg-type]  # one of its options
     other = Server("old")
     other.route("/sse")(echo)
-    with (
-        pytest.raises(ValueError, match="in the way of '/sse'"),
-        pytest.warns(DeprecationWarning, match="SEP-2596"),
-    ):
+    with pytest.raises(ValueError, match="in the way of '/sse'"):
         other.http_app(legacy_sse=True)
 
 
