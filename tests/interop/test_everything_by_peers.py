@@ -127,7 +127,17 @@ async def test_forms(client: Driver) -> None:
 async def test_resources_prompts_and_completion(client: Driver) -> None:
     """The rest of the fixtures, in one go (`RES-02`, `RES-13`, `PRM-03`, `CMP-02`)."""
     resources = {r["uri"] for r in (await client.do("list_resources")).result["resources"]}
-    assert resources == {"test://static-text", "test://static-binary", "test://watched-resource"}
+    skill = "skill://office/letters/"
+    assert resources == {
+        "test://static-text",
+        "test://static-binary",
+        "test://watched-resource",
+        f"{skill}SKILL.md",  # clients that know nothing of skills see plain resources (`SKL-06`)
+        f"{skill}dot.png",
+        f"{skill}invoice/SKILL.md",
+        f"{skill}templates/formal/long.md",
+        f"{skill}templates/short.md",
+    }
     (data,) = (await client.do("read", uri="test://template/123/data")).result["contents"]
     assert json.loads(data["text"]) == {
         "id": "123",
