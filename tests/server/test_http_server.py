@@ -129,7 +129,7 @@ async def test_what_fails_at_the_start_is_raised_where_it_is_started() -> None:
 
     sock = listening_socket("127.0.0.1", 0)
     with pytest.raises(RuntimeError, match="no database"):
-        async with Server("broken", lifespan=life).serve_http(sock=sock):  # type: ignore[arg-type]
+        async with Server("broken", lifespan=life).serve_http(sock=sock):  # type: ignore[arg-type]  # as above
             raise AssertionError("it does not serve")
     assert sock.fileno() == -1
     with pytest.raises(ValueError, match="a path begins with a slash"):

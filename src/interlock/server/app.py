@@ -208,7 +208,7 @@ class Server:
             extensions=messages,
         )
 
-    # -- what there is -----------------------------------------------------------------------------------
+    # -- name, state, capabilities -----------------------------------------------------------------------
 
     @property
     def name(self) -> str:

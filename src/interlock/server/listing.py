@@ -78,7 +78,7 @@ class Catalogue:
 
         Raises McpError (-32602) for a cursor that is not ours (`PAG-05`).
         """
-        # Before it is looked what there is: a page made of what has changed meanwhile must not be kept.
+        # Taken before the features are read: a page must not be kept if they change meanwhile.
         pages = self._pages
         asked = self._asked(what)
         name, have, apps = b"", asked, True

@@ -32,7 +32,7 @@ from interlock.host.web.apps import (
     MOST_DOMAINS,
     MOST_PAGE,
     BadApp,
-    Csp,
+    DeclaredOrigins,
     accepted,
     is_origin,
     policy,
@@ -90,7 +90,7 @@ def test_sockets_are_for_connecting_only() -> None:
             "resourceDomains": ["wss://live.example.com"],
         }
     )
-    assert csp == Csp(connect_domains=("wss://live.example.com",))
+    assert csp == DeclaredOrigins(connect_domains=("wss://live.example.com",))
     assert refused == ("resourceDomains: 'wss://live.example.com'",)
 
 
@@ -199,7 +199,7 @@ def test_a_page_as_text_or_as_bytes() -> None:
     )
     assert (page.html, page.permissions, page.border) == (PAGE, ("camera",), False)
     assert (page.csp, page.refused) == (
-        Csp(connect_domains=("https://a.example",)),
+        DeclaredOrigins(connect_domains=("https://a.example",)),
         ("connectDomains: '*'",),
     )
     assert read_page(SHOP, [contents(uri="ui://shop/other"), contents()]).html == PAGE

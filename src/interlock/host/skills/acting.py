@@ -60,7 +60,7 @@ class Skills:
         self._acting: dict[str, dict[Key, Held | None]] = {}
         self._admitted: dict[str, SkillEntry] = {}  # by call, between its question and its reading
 
-    # -- what there is -------------------------------------------------------------------------------
+    # -- the known skills -----------------------------------------------------------------------------
 
     def listed(self) -> Iterator[tuple[str, SkillEntry]]:
         """Every skill that a server lists, with the host's label of the server."""

@@ -12,7 +12,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from .apps import Csp, policy
+from .apps import DeclaredOrigins, policy
 
 MOST_POLICIES = 500
 _PLACE = re.compile(r"/app/([A-Za-z0-9_-]{22,64})")
@@ -38,7 +38,7 @@ class Apart:
         self._policies: OrderedDict[str, str] = OrderedDict()
         self._places: dict[str, str] = {}
 
-    def place(self, csp: Csp) -> str:
+    def place(self, csp: DeclaredOrigins) -> str:
         """The address of a proxy whose policy allows just this; nobody can guess it."""
         text = policy(csp, self._ancestor)
         name = self._places.get(text)

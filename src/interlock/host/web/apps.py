@@ -60,7 +60,7 @@ class BadApp(ValueError):
     """This cannot be shown as an app; the words say why."""
 
 
-class Csp(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class DeclaredOrigins(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """The origins that an app may use, as its server declared them and as far as they were accepted (`APP-15`)."""
 
     connect_domains: tuple[str, ...] = ()
@@ -87,7 +87,7 @@ class Page(Struct, frozen=True, kw_only=True):
     """An app as its server gave it: the document, what it may use, what of that was refused, and what it would like to be allowed."""
 
     html: str
-    csp: Csp = Csp()
+    csp: DeclaredOrigins = DeclaredOrigins()
     refused: tuple[str, ...] = ()
     permissions: tuple[str, ...] = ()
     border: bool | None = None
@@ -135,10 +135,10 @@ def read_page(uri: str, contents: Sequence[ResourceContents]) -> Page:
     )
 
 
-def accepted(declared: Any) -> tuple[Csp, tuple[str, ...]]:
+def accepted(declared: Any) -> tuple[DeclaredOrigins, tuple[str, ...]]:
     """What of the declared domains is taken, and what is not: everything that is no plain public origin (`APP-15`)."""
     if not isinstance(declared, dict):
-        return Csp(), () if declared is None else (f"csp: {declared!r}"[:200],)
+        return DeclaredOrigins(), () if declared is None else (f"csp: {declared!r}"[:200],)
     taken: dict[str, tuple[str, ...]] = {}
     refused: list[str] = []
     for kind in _KINDS:
@@ -152,7 +152,7 @@ def accepted(declared: Any) -> tuple[Csp, tuple[str, ...]]:
         taken[kind] = tuple(dict.fromkeys(good))[:MOST_DOMAINS]
         refused += [f"{kind}: {each!r}"[:200] for each in given if each not in taken[kind]]
     connect, resource, frame, base = (taken[kind] for kind in _KINDS)
-    return Csp(
+    return DeclaredOrigins(
         connect_domains=connect,
         resource_domains=resource,
         frame_domains=frame,
@@ -173,7 +173,7 @@ def is_origin(text: str, *, sockets: bool = False) -> bool:
     return found["top"] not in _HERE and not (found["any"] and found["host"].count(".") < 1)
 
 
-def policy(csp: Csp, ancestor: str) -> str:
+def policy(csp: DeclaredOrigins, ancestor: str) -> str:
     """The Content-Security-Policy for an app inside a page of the origin `ancestor` (`APP-15` to `APP-17`)."""
     resources = " ".join(("", *csp.resource_domains))
     parts = {
