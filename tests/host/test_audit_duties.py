@@ -18,7 +18,7 @@ from interlock.host.loop.budget import Budget
 from interlock.host.models.scripted import call
 from interlock.host.policy import Policy, Rule
 from interlock.host.questions import Decision
-from interlock.host.redaction import Redactor
+from interlock.redaction import Redactor
 from interlock.types import CallToolResult, Icon, TextContent
 from tests.host.scene import ALLOW, YES, Sitting, given, last, scene
 

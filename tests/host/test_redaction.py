@@ -32,7 +32,7 @@ from interlock.host.log import SqliteLog
 from interlock.host.models.failures import Trouble, Who, of
 from interlock.host.models.scripted import Scripted
 from interlock.host.questions import Decision, StartQuestion
-from interlock.host.redaction import (
+from interlock.redaction import (
     DOTS,
     Redactor,
     secrets_in_command,

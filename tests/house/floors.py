@@ -25,6 +25,7 @@ FLOORS: dict[int, tuple[str, ...]] = {
         "lookalikes",
         "meta_keys",
         "urls",
+        "redaction",
     ),
     1: ("wire", "exchange"),
     2: ("protocol",),
@@ -54,6 +55,7 @@ FACE = {
     "interlock.store",
     "interlock.invisible",
     "interlock.urls",
+    "interlock.redaction",
     "interlock.addresses",
 }
 PRODUCTS = 9
@@ -74,6 +76,7 @@ PURE_PARTS = {
         "interlock.fetch",
         "interlock.version",
         "interlock.addresses",
+        "interlock.redaction",
     )
 }
 

@@ -6,11 +6,11 @@ from urllib.parse import urlsplit
 
 from interlock.addresses import is_here
 from interlock.invisible import visible_line
+from interlock.redaction import is_secretive
 
 from . import suspicions
 from .config.entries import Entry
 from .questions import StartQuestion, Warned
-from .redaction import is_secretive
 
 
 def approval_of(entry: Entry) -> str:

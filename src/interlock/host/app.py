@@ -15,6 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from interlock import Template, __version__
+from interlock.redaction import Redactor
 from interlock.types import (
     Completion,
     GetPromptResult,
@@ -57,7 +58,6 @@ from .naming import server_part, tool_name
 from .pins import BadPins, Pins
 from .policy import Policy, Rule
 from .questions import AnyQuestion, NotAnswered, Person
-from .redaction import Redactor
 from .register import Register
 from .session import Session
 from .skills.acting import Skills

@@ -7,6 +7,8 @@ from typing import TypeVar
 import msgspec
 from msgspec import structs
 
+from interlock.redaction import Redact, Redactor, redacted
+
 from .events import (
     Answered,
     Asked,
@@ -19,7 +21,6 @@ from .events import (
     PersonSaid,
     ResultsGiven,
 )
-from .redaction import Redact, Redactor, redacted
 
 # The person decides on the arguments of a call and on what a question shows, and may edit them, so these are shown as they are.
 # The log keeps them without secrets.

@@ -9,6 +9,7 @@ from urllib.parse import SplitResult, quote, unquote, urlsplit
 from msgspec import Struct
 
 from ..fetch import Request
+from ..redaction.urls import url_without_secrets
 from ..wire.http import is_numeric
 from .proxies import Proxies
 
@@ -119,7 +120,7 @@ def _split(url: str, what: str, schemes: tuple[str, ...]) -> SplitResult:
     except ValueError:
         sound = False
     if not sound:
-        raise ValueError(f"{what} is needed, not {without_secrets(url)!r}")
+        raise ValueError(f"{what} is needed, not {url_without_secrets(url)!r}")
     return urlsplit(url)
 
 
@@ -130,11 +131,6 @@ def is_address(url: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def without_secrets(url: str) -> str:
-    """A URL as it may be shown: user, password and query are left out."""
-    return re.sub(r"//[^/?#]*@", "//", url).partition("?")[0]
 
 
 def _host(parts: SplitResult) -> str:

@@ -18,6 +18,7 @@ from ..exchange import AnyResult, Caller, Exchange, RawResult
 from ..fetch import Authorizer, Fetch, Lost
 from ..logs import limited
 from ..protocol.opening import DEFAULT_PROBE_SECONDS, Opened, Refused
+from ..redaction.urls import url_without_secrets
 from ..wire import jsonrpc
 from ..wire.codec import encode
 from ..wire.jsonrpc import Frame
@@ -26,7 +27,7 @@ from ..wire.revisions import Era, era
 from .channel import Tap
 from .conversation import GONE, Conversation, Hello, OpeningSteps, agree
 from .eventstream import Sleep, backoff
-from .heads import is_address, without_secrets
+from .heads import is_address
 from .letters import Letterhead
 from .listening import Hearing, listen
 from .oldhttp import LegacySse, NoLegacySse
@@ -77,7 +78,7 @@ class Http:
     ) -> None:
         if not is_address(url):
             raise ValueError(
-                f"{without_secrets(url)} is no address of a server; it is http://host/path or https://host/path"
+                f"{url_without_secrets(url)} is no address of a server; it is http://host/path or https://host/path"
             )
         if fetching and fetch is not None:
             raise TypeError(f"{', '.join(fetching)} and a fetch of your own cannot both be given")

@@ -11,6 +11,7 @@ from .. import types as t
 from ..exchange import AnyResult, Exchange, PauseTimeout
 from ..fetch import Request, Response
 from ..protocol.opening import Opened
+from ..redaction.urls import url_without_secrets
 from ..wire.jsonrpc import Frame, Malformed
 from ..wire.revisions import R1
 from ..wire.sse import Event, EventReader
@@ -18,7 +19,6 @@ from .channel import Tap
 from .conversation import Hello, unhurried
 from .duplex import Duplex
 from .eventstream import Sleep, is_events
-from .heads import without_secrets
 from .letters import Letterhead
 from .recovery import ReconnectingDuplex
 from .refusals import refusal, resolve, shown
@@ -60,7 +60,7 @@ class TwoEnds:
 
     async def open(self) -> None:
         """Open the stream, and wait for its first event. Raises Unreachable where it is no such server."""
-        where = without_secrets(self._url)
+        where = url_without_secrets(self._url)
         try:
             async with asyncio.timeout(self._seconds) as bound:
                 self._response = await self._send(
@@ -81,7 +81,7 @@ class TwoEnds:
             endpoint = resolve(self._url, said)
             if endpoint is None:  # `HPS-07`
                 raise t.Unreachable(
-                    f"{where} wants messages posted to {shown(without_secrets(said).encode())}, which is another origin."
+                    f"{where} wants messages posted to {shown(url_without_secrets(said).encode())}, which is another origin."
                 )
             self._endpoint = endpoint
         except TimeoutError:

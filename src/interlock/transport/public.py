@@ -19,8 +19,9 @@ from msgspec.structs import replace
 from .. import types as t
 from ..addresses import Address, is_here, is_loopback, is_metadata, meant, peculiarity
 from ..fetch import Request, Response
+from ..redaction.urls import url_without_secrets
 from .fetching import HttpFetch
-from .heads import Place, bracketed, target, without_secrets
+from .heads import Place, bracketed, target
 from .proxies import Proxies
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -448,4 +449,4 @@ def _never(place: Place) -> NotAsked:
 
 
 def _shown(url: str) -> str:
-    return repr(without_secrets(url)[:_LONGEST_SHOWN])
+    return repr(url_without_secrets(url)[:_LONGEST_SHOWN])

@@ -10,9 +10,9 @@ from msgspec import UNSET
 
 from .. import types as t
 from ..fetch import Response
+from ..redaction.urls import url_without_secrets
 from ..wire import jsonrpc
 from ..wire.jsonrpc import Malformed
-from .heads import without_secrets
 
 _WORDS = 300  # of an answer that nobody can read, in an error
 
@@ -125,7 +125,7 @@ def refusal(url: str, response: Response, body: bytes) -> t.Unreachable:
     later = response.headers.get("retry-after", "")
     if later.isdecimal() and len(later) < 9 and may_pass(status):
         advice = f"{advice} It asks to wait {later} seconds.".strip()
-    words = f"{without_secrets(url)} answered with status {status}{said}"
+    words = f"{url_without_secrets(url)} answered with status {status}{said}"
     return t.Unreachable(f"{words.rstrip('.')}. {advice}".rstrip(), status=status)
 
 

@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from .. import types as t
 from ..exchange import AnyResult, Asker, Exchange, PauseTimeout
 from ..fetch import Authorized, Fetch, Lost, Request, Response
+from ..redaction.urls import url_without_secrets
 from ..wire.jsonrpc import Frame
 from ..wire.revisions import Era
 from .channel import Tap
 from .conversation import Conversation
 from .eventstream import EventStream, Sleep, is_events
-from .heads import without_secrets
 from .letters import Letterhead
 from .refusals import (
     SessionGone,
@@ -143,7 +143,7 @@ class Trips:
             target = resolve(request.url, response.headers["location"])
             if target is None:
                 raise t.Unreachable(
-                    f"{without_secrets(request.url)} sends to {shown(without_secrets(response.headers['location']).encode())}, "
+                    f"{url_without_secrets(request.url)} sends to {shown(url_without_secrets(response.headers['location']).encode())}, "
                     "which is another origin; give that address if it is meant.",
                     status=response.status,
                 )
@@ -152,7 +152,7 @@ class Trips:
                 self.url = target
             request = replace(request, url=target)
         raise t.Unreachable(
-            f"{without_secrets(self.url)} redirects more than {_MOST_REDIRECTS} times. Is that the right address?"
+            f"{url_without_secrets(self.url)} redirects more than {_MOST_REDIRECTS} times. Is that the right address?"
         )
 
     async def _ask(
@@ -183,7 +183,7 @@ class Trips:
         if status in (200, 202):
             return t.ProtocolError(
                 f"The server took {x.method} with status {status}, but gave no answer that can be read: {shown(body) or 'nothing'}. "
-                f"Is {without_secrets(self.url)} the address of an MCP endpoint?"
+                f"Is {url_without_secrets(self.url)} the address of an MCP endpoint?"
             )
         error = error_of(body)
         unknown_method = error is not None and error.code == t.METHOD_NOT_FOUND

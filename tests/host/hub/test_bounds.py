@@ -17,7 +17,7 @@ from interlock.host.events import Event, Notice, ServerSaid
 from interlock.host.hub import Backoff
 from interlock.host.hub.voice import MOST_CHARACTERS, MOST_LINES, Voice
 from interlock.host.hub.waits import Calm, Endings, within
-from interlock.host.redaction import Redactor
+from interlock.redaction import Redactor
 from interlock.types import LoggingMessageNotificationParams
 from tests.host.hub.keeping import Clock, turns
 

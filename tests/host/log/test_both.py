@@ -30,7 +30,7 @@ from interlock.host.log import (
     read_export,
     records,
 )
-from interlock.host.redaction import DOTS, Redactor
+from interlock.redaction import DOTS, Redactor
 from interlock.types import CallToolResult, SamplingMessage, TextContent
 from tests.host.log.samples import EVENTS
 

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from typing import ClassVar
 from urllib.parse import parse_qsl, urlencode
 
-from .discretion import Discreet
+from ...redaction.records import SecretRecord
 from .documents import ServerMetadata
 from .failures import Culprit, Denied, Unauthorized
 
 _STEP = "log-in"
 
 
-class Errand(Discreet, frozen=True, kw_only=True):
+class Errand(SecretRecord, frozen=True, kw_only=True):
     """What is noted before the person is sent away, to judge what comes back by (`AUF-07`)."""
 
     shows: ClassVar[tuple[str, ...]] = ("issuer", "redirect_uri")

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from .discretion import Discreet
+from ...redaction.records import SecretRecord
 from .failures import Culprit, Unauthorized
 
 D = TypeVar("D", bound=Struct)
@@ -100,7 +100,7 @@ class ClientMetadata(Struct, kw_only=True, omit_defaults=True):
     dpop_bound_access_tokens: bool | None = None
 
 
-class Registered(Discreet, frozen=True, kw_only=True, omit_defaults=True):
+class Registered(SecretRecord, frozen=True, kw_only=True, omit_defaults=True):
     """What an authorization server says of a client that it has registered (RFC 7591, 3.2.1); `client_secret_expires_at` 0 is never."""
 
     shows: ClassVar[tuple[str, ...]] = ("client_id",)
@@ -117,7 +117,7 @@ class Registered(Discreet, frozen=True, kw_only=True, omit_defaults=True):
     scope: str | None = None
 
 
-class TokenAnswer(Discreet, frozen=True, kw_only=True, omit_defaults=True):
+class TokenAnswer(SecretRecord, frozen=True, kw_only=True, omit_defaults=True):
     """What a token endpoint gives (RFC 6749, 5.1; RFC 8693, 2.2.1)."""
 
     shows: ClassVar[tuple[str, ...]] = ("token_type", "expires_in", "scope")
@@ -140,7 +140,7 @@ class TokenAnswer(Discreet, frozen=True, kw_only=True, omit_defaults=True):
         return seconds if math.isfinite(seconds) and seconds > 0 else None
 
 
-class DeviceAnswer(Discreet, frozen=True, kw_only=True, omit_defaults=True):
+class DeviceAnswer(SecretRecord, frozen=True, kw_only=True, omit_defaults=True):
     """What a device authorization endpoint gives (RFC 8628, 3.2); seconds."""
 
     shows: ClassVar[tuple[str, ...]] = ("verification_uri",)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Literal
 
-from .discretion import Discreet
+from ...redaction.records import SecretRecord
 
 Source = Literal["given", "document", "dynamic"]
 
 
-class Member(Discreet, frozen=True, kw_only=True, omit_defaults=True):
+class Member(SecretRecord, frozen=True, kw_only=True, omit_defaults=True):
     """A client as one authorization server knows it; never used at another one (2026-07-28, "Authorization Server Binding").
 
     `method` is how it authenticates at the token endpoint, empty where the metadata shall decide; `until` is when its secret ends, in
@@ -29,7 +29,7 @@ class Member(Discreet, frozen=True, kw_only=True, omit_defaults=True):
     source: Source = "given"
 
 
-class Grant(Discreet, frozen=True, kw_only=True, omit_defaults=True):
+class Grant(SecretRecord, frozen=True, kw_only=True, omit_defaults=True):
     """What was granted for one server. `asked` are the scopes that were asked for, `scopes` those that were granted.
 
     `expires` is the end of the access token in seconds of the wall clock, None where nobody said; `key` is the private JWK to which the

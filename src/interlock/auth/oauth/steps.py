@@ -8,7 +8,7 @@ from typing import Any, ClassVar, TypeVar
 from msgspec import Struct
 
 from ...fetch import Request
-from .discretion import Discreet
+from ...redaction.records import SecretRecord
 from .members import Member
 
 T = TypeVar("T")
@@ -25,7 +25,7 @@ class Send(Struct, frozen=True):
     step: str
 
 
-class Got(Discreet, frozen=True):
+class Got(SecretRecord, frozen=True):
     """The answer to Send: the names of `headers` in lower case."""
 
     shows: ClassVar[tuple[str, ...]] = ("status",)

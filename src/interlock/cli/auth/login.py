@@ -21,8 +21,8 @@ from ...auth.oauth.members import Grant
 from ...auth.oauth.registration import check_document
 from ...auth.oauth.steps import Note
 from ...auth.sender import Roads, perform
+from ...redaction.urls import url_without_secrets
 from ...store import Vault
-from ...transport.heads import without_secrets
 from .. import exits
 from ..screen import note, print_json, say
 from .ends import address, carry_out
@@ -244,12 +244,12 @@ async def _challenge(url: str, roads: Roads) -> Challenge | None:
         )
     leads = answer.got.headers.get("location")
     where = (
-        f" and sends on to {without_secrets(leads)}; give that address if it is meant"
+        f" and sends on to {url_without_secrets(leads)}; give that address if it is meant"
         if 300 <= status < 400 and leads
         else ""
     )
     raise t.Unreachable(
-        f"{without_secrets(url)} answers with status {status}{where}. `interlock auth explain` says more.",
+        f"{url_without_secrets(url)} answers with status {status}{where}. `interlock auth explain` says more.",
         status=status,
     )
 

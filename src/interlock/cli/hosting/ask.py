@@ -37,8 +37,8 @@ from ...host.questions import (
     SampleQuestion,
     StartQuestion,
 )
-from ...host.redaction import Redactor, redacted
 from ...host.session import Session
+from ...redaction import Redactor, redacted
 from .. import exits
 from ..answering import AnswersGiven, answers_given
 from ..screen import escaped, note, print_json, result_text

@@ -12,7 +12,7 @@ from ...host.app import DISCOVERY
 from ...host.log import BodyLimits
 from ...host.log.anchors import EVERY
 from ...host.loop.budget import Budget
-from ...host.redaction import Redactor
+from ...redaction import Redactor
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _NEW = click.Path(dir_okay=False, path_type=Path)

@@ -11,7 +11,8 @@ from typing import Final, Literal, NoReturn
 
 from msgspec import Struct
 
-from ..redaction import DOTS, HARMLESS, is_secretive
+from interlock.redaction import DOTS, HARMLESS, is_secretive
+
 from .documents import MOST_BYTES
 from .entries import Input, Origin
 

@@ -21,6 +21,7 @@ from interlock import (
     TimedOut,
     Unreachable,
 )
+from interlock.redaction import Redactor
 from interlock.skills import EXTENSION, SkillEntry
 from interlock.types import (
     Completion,
@@ -40,7 +41,6 @@ from interlock.types import (
 from ..config.entries import Entry
 from ..events import Event, Notice, ResourceUpdated, ServerSaid, ServerState
 from ..nesting import too_deep
-from ..redaction import Redactor
 from .backoff import Backoff
 from .bounds import Bounds
 from .life import Life

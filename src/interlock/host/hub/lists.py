@@ -19,6 +19,7 @@ from interlock import (
     ProtocolError,
     Skill,
 )
+from interlock.redaction import Redactor
 from interlock.skills import EXTENSION
 from interlock.types import (
     METHOD_NOT_FOUND,
@@ -31,7 +32,6 @@ from interlock.types import (
 )
 
 from ..nesting import too_deep
-from ..redaction import Redactor
 from .waits import Calm, Sleep, within
 
 _MOST_WORDS = 600  # characters of why a list could not be had

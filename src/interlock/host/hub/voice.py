@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
+from interlock.redaction import Redactor
 from interlock.types import LoggingMessageNotificationParams
 
 from ..events import Event, Notice, ServerSaid
-from ..redaction import Redactor
 
 MOST_LINES = 1_000
 MOST_CHARACTERS = 4 * 1024

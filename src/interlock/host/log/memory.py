@@ -6,8 +6,9 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from interlock.redaction import Redact
+
 from ..events import AnyEvent, Noted, Notice
-from ..redaction import Redact
 from . import records
 from .export import line
 from .matching import wanted

@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from interlock.redaction import Redact, redacted
+
 from ..events import AnyEvent, Event, Noted, Notice
 from ..nesting import too_deep
-from ..redaction import Redact, redacted
 
 MOST_TEXT = 256 * 1024  # characters of an entry that it is found by; all of it is kept
 

@@ -13,10 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from interlock.redaction import Redact
 from interlock.store import StoreError, Writer
 
 from ..events import AnyEvent, Noted, Notice
-from ..redaction import Redact
 from . import queries, records, tables
 from .anchors import EVERY, Anchor, write_anchor
 from .bodies import Bodies, BodyLimits, remove

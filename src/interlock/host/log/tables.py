@@ -6,10 +6,10 @@ import hashlib
 import sqlite3
 from collections.abc import Iterable
 
+from interlock.redaction import Redact
 from interlock.store import StoreError
 
 from ..finding import words_of
-from ..redaction import Redact
 from . import records
 from .bodies import Bodies
 from .records import MOST_TEXT

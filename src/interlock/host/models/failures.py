@@ -10,7 +10,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from ..redaction import Redactor
+from interlock.redaction import Redactor
+
 from .seam import FailureKind, ModelFailure
 from .untrusted import list_of, object_of, parsed, plain, text_of
 

@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 from urllib.parse import quote, quote_plus
 
-from interlock import McpError, Unreachable
+from ..types import McpError, Unreachable
 
 Redact = Callable[[str], str]
+"""Takes the secrets out of a text."""
 
 DOTS: Final = "••••••••"
 """Stands in the place of a secret. Its length is always the same, so that it does not tell that of the secret."""

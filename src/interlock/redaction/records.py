@@ -1,4 +1,4 @@
-"""Records that hold secrets, and show nothing of them where they are printed: in a traceback, a debugger, a log."""
+"""Redaction of records: a record that holds secrets prints none of them in a traceback, a debugger or a log."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from msgspec import Struct
 
 
-class Discreet(Struct, frozen=True):
-    """A record of which only the members in `shows` are printed (`AUS-13`)."""
+class SecretRecord(Struct, frozen=True):
+    """A record whose `repr` has only the members named in `shows` (`AUS-13`)."""
 
     shows: ClassVar[tuple[str, ...]] = ()
 
