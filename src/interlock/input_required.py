@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
@@ -15,6 +14,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from . import types as t
+from .caches import BoundedCache
 from .eager import start_eagerly
 from .exchange import (
     AnyResult,
@@ -310,7 +310,7 @@ class SuspendedCalls:
         self.most = most
         self.wall = wall
         self._suspended: dict[str, _SuspendedCall] = {}
-        self._finished_calls: OrderedDict[str, _SuspendedCall] = OrderedDict()
+        self._finished_calls: BoundedCache[str, _SuspendedCall] = BoundedCache(_MOST_FINISHED)
 
     def around(
         self,
@@ -489,9 +489,7 @@ class SuspendedCalls:
         self._forget(call)
         call.untie()
         if call.round:  # there are tickets of it, and with one of them somebody may ask again
-            self._finished_calls[call.name] = call
-            while len(self._finished_calls) > _MOST_FINISHED:
-                self._finished_calls.popitem(last=False)
+            self._finished_calls.put(call.name, call)
         if call.run.malformed is not None:
             outcome.set_exception(call.run.malformed)
         elif task.cancelled():

@@ -19,6 +19,7 @@ FLOORS: dict[int, tuple[str, ...]] = {
         "addresses",
         "settings",
         "buckets",
+        "caches",
         "deprecation",
         "logs",
         "invisible",
@@ -57,6 +58,7 @@ FACE = {
     "interlock.urls",
     "interlock.redaction",
     "interlock.addresses",
+    "interlock.caches",
 }
 PRODUCTS = 9
 

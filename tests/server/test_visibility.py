@@ -432,7 +432,7 @@ async def test_kept_lists_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) 
     for number in range(50):
         audience = server.visibility.audience(Caller(NEWEST, principal=who(f"k{number}")))
         catalogue.page("tools", None, NEWEST, audience)
-        assert catalogue._pages.bytes <= 100_000
+        assert catalogue._pages.size <= 100_000
     assert 5 <= len(catalogue._pages) < 10
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
 
 from .. import types as t
+from ..caches import BoundedCache
 from ..exchange import RawResult
 
 CACHEABLE = frozenset(
@@ -46,11 +45,10 @@ class Book:
     """Answers by method, what was asked of it, revision and principal; the least recently used go first beyond `most`."""
 
     def __init__(self, most: int = 1000) -> None:
-        self.most = most
         self.changes = (
             0  # notices so far: an answer asked for before one of them is not to be kept after it
         )
-        self._entries: OrderedDict[Key, Entry] = OrderedDict()
+        self._entries: BoundedCache[Key, Entry] = BoundedCache(most)
 
     def find(
         self, method: str, params: Any, revision: str, principal: str, now: float
@@ -61,9 +59,8 @@ class Book:
             entry = self._entries.get(key) if key else None
             if entry is not None and key is not None:
                 if now < entry.until:
-                    self._entries.move_to_end(key)
                     return entry.result
-                del self._entries[key]
+                self._entries.pop(key)
         return None
 
     def keep(
@@ -86,40 +83,31 @@ class Book:
         )
         if key is None:
             return
-        self._entries[key] = Entry(result, now + hints.ttl_ms / 1000)
-        self._entries.move_to_end(key)
-        while len(self._entries) > self.most:
-            self._entries.popitem(last=False)
+        self._entries.put(key, Entry(result, now + hints.ttl_ms / 1000))
 
     def outdate(self, method: str, params: Any = None) -> None:
         """A change notice: what it is about is stale at once (`CAC-09`), also where it is still on its way (see `changes`)."""
         if method == "notifications/resources/updated":
             uri = str(getattr(params, "uri", None))
-            self._drop(
+            self._entries.remove_if(
                 lambda key: (
                     key[0] == "resources/read" and f"{key[1]}/".startswith(f"{uri.rstrip('/')}/")
                 )
             )
         elif method in _OUTDATED_BY:
             stale = _OUTDATED_BY[method]
-            self._drop(lambda key: key[0] in stale)
+            self._entries.remove_if(lambda key: key[0] in stale)
         else:
             return
         self.changes += 1
 
     def forget(self, method: str) -> bool:
         """Drop the answers to a method, so that it is asked for anew; whether there were any."""
-        return self._drop(lambda key: key[0] == method)
+        return self._entries.remove_if(lambda key: key[0] == method)
 
     def clear(self) -> None:
         """Forget everything."""
         self._entries.clear()
-
-    def _drop(self, stale: Callable[[Key], bool]) -> bool:
-        gone = [key for key in self._entries if stale(key)]
-        for key in gone:
-            del self._entries[key]
-        return bool(gone)
 
 
 def _key(method: str, params: Any, revision: str, principal: str) -> Key | None:

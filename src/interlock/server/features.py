@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from .. import types as t
+from ..caches import BoundedCache
 from ..logs import limited
 from ..meta_keys import check_keys
 from .gate import Gate
@@ -185,7 +186,7 @@ class Shelf(Generic[F]):
         self.had = False
         self._features: dict[str, F] = {}
         self._places: dict[str, tuple[int, F]] = {}
-        self._gone: dict[str, Feature] = {}
+        self._gone: BoundedCache[str, Feature] = BoundedCache(_MOST_GONE)
         self._last = 0
 
     def add(self, feature: F, *, replace: bool = False) -> None:
@@ -225,15 +226,12 @@ class Shelf(Generic[F]):
 
     def versions(self, key: str) -> list[Feature]:
         """What stands under a name now, and what stood there before, as far as that is remembered."""
-        now, before = self._features.get(key), self._gone.get(key)
+        now, before = self._features.get(key), self._gone.peek(key)
         found = [] if now is None else [self.describe(now)]
         return found if before is None else [*found, before]
 
     def _note_gone(self, feature: F) -> None:
-        self._gone.pop(feature.key, None)
-        self._gone[feature.key] = self.describe(feature)
-        if len(self._gone) > _MOST_GONE:
-            del self._gone[next(iter(self._gone))]
+        self._gone.put(feature.key, self.describe(feature))
 
     def get(self, key: str) -> F | None:
         """The feature of that name."""

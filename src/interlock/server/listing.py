@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 
 from .. import types as t
+from ..caches import BoundedCache
 from ..wire.codec import encode
 from .features import Shelf
 from .scopes import NONE
@@ -29,31 +30,6 @@ _MOST_BYTES = 32 * 1024 * 1024
 
 # What is listed, the cursor, the revision, the name of the audience, the scopes that count, and whether apps are shown.
 _Place = tuple[str, str | None, str, bytes, frozenset[str], bool]
-
-
-class Pages:
-    """Pages that are kept, the latest used last; bounded in number and in bytes."""
-
-    def __init__(self) -> None:
-        self._kept: dict[_Place, bytes] = {}
-        self.bytes = 0
-
-    def get(self, place: _Place) -> bytes | None:
-        """A page, where it is kept."""
-        body = self._kept.pop(place, None)
-        if body is not None:
-            self._kept[place] = body
-        return body
-
-    def put(self, place: _Place, body: bytes) -> None:
-        """Keep a page; those that nobody asked for longest make room."""
-        self._kept[place] = body
-        self.bytes += len(body)
-        while len(self._kept) > _MOST_KEPT or self.bytes > _MOST_BYTES:
-            self.bytes -= len(self._kept.pop(next(iter(self._kept))))
-
-    def __len__(self) -> int:
-        return len(self._kept)
 
 
 class Catalogue:
@@ -92,12 +68,12 @@ class Catalogue:
         body = pages.get(place)
         if body is None:
             body = encode(self._page(what, cursor, audience), revision)
-            pages.put(place, body)
+            pages.put(place, body, len(body))
         return body
 
     def clear(self) -> None:
         """Something changed."""
-        self._pages = Pages()
+        self._pages: BoundedCache[_Place, bytes] = BoundedCache(_MOST_KEPT, most_size=_MOST_BYTES)
         self._scopes: dict[str, frozenset[str]] = {}
 
     def _asked(self, what: str) -> frozenset[str]:

@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from .. import types as t
+from ..caches import BoundedCache
 from ..exchange import Caller, Exchange
 from ..logs import limited
 from ..types.apps import APP_MIME_TYPE, UI_EXTENSION
@@ -86,7 +87,7 @@ class Visibility:
         self._changes = 0
         self._scopes: frozenset[str] | None = None
         self._for_apps: bool | None = None
-        self._offered: dict[bytes, frozenset[str]] = {}
+        self._offered: BoundedCache[bytes, frozenset[str]] = BoundedCache(_MOST_KEYS)
 
     # -- the hook --------------------------------------------------------------------------------------
 
@@ -115,7 +116,7 @@ class Visibility:
         self._changes += 1
         self._scopes = None
         self._for_apps = None
-        self._offered = {}
+        self._offered = BoundedCache(_MOST_KEYS)
 
     # -- who sees what -----------------------------------------------------------------------------------
 
@@ -306,12 +307,10 @@ class Visibility:
         key = self._key(caller)
         name = name_of(key)
         known = self._offered
-        offered = known.pop(name, None)
+        offered = known.get(name)
         if offered is None:
             offered = self._found(Audience(name, key, None))
-            if len(known) >= _MOST_KEYS:
-                del known[next(iter(known))]
-        known[name] = offered
+            known.put(name, offered)
         return offered
 
     def _found(self, audience: Audience | None) -> frozenset[str]:

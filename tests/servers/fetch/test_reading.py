@@ -1,4 +1,4 @@
-"""The pure parts of the fetch server: pages of a text, headings, encodings, what is kept on the shelf, addresses, settings."""
+"""The pure parts of the fetch server: pages of a text, headings, encodings, addresses, settings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from interlock.servers.fetch.charsets import decoded
 from interlock.servers.fetch.documents import leaves, type_of
 from interlock.servers.fetch.pages import Cursor, clean, cursor_of, digest_of, end_of, headings_of
 from interlock.servers.fetch.settings import PREFIX
-from interlock.servers.fetch.shelf import Shelf
 from interlock.servers.fetch.web import address
 
 # Pages.
@@ -193,30 +192,6 @@ def test_encodings_that_the_web_does_not_have(name: str) -> None:
 def test_types(said: str, body: bytes, found: str) -> None:
     """What is said counts where it says something; else the first bytes do."""
     assert type_of({"content-type": said}, body) == found
-
-
-# The shelf.
-
-
-@given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 60))))
-def test_a_shelf_is_never_overfull(puts: list[tuple[str, int]]) -> None:
-    """In number and in size; what was put last is there, unless it alone is too large."""
-    shelf: Shelf[int] = Shelf(3, 100)
-    for key, size in puts:
-        shelf.put(key, size, size * 2)
-        assert len(shelf) <= 3
-        assert shelf.size == sum(2 * (shelf.get(one) or 0) for one in list(shelf)) <= 100
-        assert shelf.get(key) == (size if size <= 50 else None)
-
-
-def test_what_was_used_stays() -> None:
-    """The one that nobody asked for goes first."""
-    shelf: Shelf[str] = Shelf(2, 100)
-    shelf.put("a", "A", 1)
-    shelf.put("b", "B", 1)
-    assert shelf.get("a") == "A"
-    shelf.put("c", "C", 1)
-    assert (shelf.get("b"), list(shelf)) == (None, ["c", "a"])
 
 
 # Addresses.

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable
 
 from msgspec import Struct
 
 from ... import types as t
+from ...caches import BoundedCache
 from ...fetch import Fetch, Request
 from ..flight import Errands
 from ..oauth.documents import believed
@@ -33,19 +33,18 @@ class Papers:
 
     def __init__(self, fetch: Fetch, clock: Callable[[], float]) -> None:
         self._fetch, self._clock = fetch, clock
-        self._kept: OrderedDict[str, _Paper] = OrderedDict()
+        self._kept: BoundedCache[str, _Paper] = BoundedCache(_KEPT)
         self._under_way: Errands[str, bytes] = Errands()
 
     def has(self, url: str) -> bool:
         """Whether a document can be had without fetching it once more."""
-        kept = self._kept.get(url)
+        kept = self._kept.peek(url)
         return (kept is not None and self._clock() < kept.until) or url in self._under_way
 
     async def get(self, url: str, limit: int) -> bytes:
         """The document at an address, of at most `limit` bytes. Raises NoPaper, also where too many others are being fetched."""
         kept = self._kept.get(url)
         if kept is not None and self._clock() < kept.until:
-            self._kept.move_to_end(url)
             return kept.body
         if url not in self._under_way and len(self._under_way) >= _AT_ONCE:
             raise NoPaper("too many documents are being fetched")
@@ -81,8 +80,5 @@ class Papers:
         age = believed(
             response.headers.get("cache-control", ""), least=_SHORTEST, usual=_USUAL, most=_LONGEST
         )
-        self._kept[url] = _Paper(body, self._clock() + age)
-        self._kept.move_to_end(url)
-        if len(self._kept) > _KEPT:
-            self._kept.popitem(last=False)
+        self._kept.put(url, _Paper(body, self._clock() + age))
         return body

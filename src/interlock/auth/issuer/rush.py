@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable
 
+from ...caches import BoundedCache
 from .throttle import place_of
 
 EACH_MINUTE = {"register": 30, "device": 30, "authorize": 120, "document": 30}
@@ -18,16 +18,13 @@ class Rush:
 
     def __init__(self, kind: str, clock: Callable[[], float]) -> None:
         self._most, self._clock = EACH_MINUTE[kind], clock
-        self._recent: OrderedDict[str, tuple[int, int]] = (
-            OrderedDict()
-        )  # by address: the minute, and how many in it
+        # By address: the minute, and how many in it.
+        self._recent: BoundedCache[str, tuple[int, int]] = BoundedCache(_ADDRESSES)
 
     def is_over(self, address: str) -> bool:
         """Count one more; whether it is one too many."""
         place, minute = place_of(address), int(self._clock() // 60)
-        last, count = self._recent.pop(place, (minute, 0))
+        last, count = self._recent.peek(place) or (minute, 0)
         count = count + 1 if last == minute else 1
-        self._recent[place] = (minute, count)
-        while len(self._recent) > _ADDRESSES:
-            self._recent.popitem(last=False)
+        self._recent.put(place, (minute, count))
         return count > self._most

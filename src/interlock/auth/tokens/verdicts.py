@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from hashlib import sha256
 from typing import Any
 
+from ...caches import BoundedCache
 from ..flight import Errands
 from .seam import Verified
 
@@ -22,8 +22,8 @@ class Verdicts:
     """
 
     def __init__(self, ask: Ask, *, most: int = 4096) -> None:
-        self._ask, self._most = ask, most
-        self._kept: OrderedDict[bytes, tuple[float, float, Verified]] = OrderedDict()
+        self._ask = ask
+        self._kept: BoundedCache[bytes, tuple[float, float, Verified]] = BoundedCache(most)
         self._asking: Errands[bytes, Verified] = Errands()
 
     def known(self, key: bytes, now: float) -> Verified | None:
@@ -33,9 +33,8 @@ class Verdicts:
             return None
         since, until, verified = kept
         if not since <= now < until:  # also where the clock was set back
-            del self._kept[key]
+            self._kept.pop(key)
             return None
-        self._kept.move_to_end(key)
         return verified
 
     async def find_out(self, key: bytes, token: str, resource: str, now: float) -> Verified:
@@ -48,9 +47,7 @@ class Verdicts:
         if verified.principal.expires is not None:
             until = min(until, verified.principal.expires)
         if until > now:
-            self._kept[key] = (now, until, verified)
-            if len(self._kept) > self._most:
-                self._kept.popitem(last=False)
+            self._kept.put(key, (now, until, verified))
         return verified
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections import OrderedDict
 from html import escape
 from importlib import resources
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
+
+from interlock.caches import BoundedCache
 
 from .apps import DeclaredOrigins, policy
 
@@ -35,7 +36,9 @@ class Apart:
             .encode()
         )
         self._script = (folder / "proxy.js").read_bytes()
-        self._policies: OrderedDict[str, str] = OrderedDict()
+        self._policies: BoundedCache[str, str] = BoundedCache(
+            MOST_POLICIES, on_evict=lambda _, text: self._places.pop(text)
+        )
         self._places: dict[str, str] = {}
 
     def place(self, csp: DeclaredOrigins) -> str:
@@ -44,11 +47,7 @@ class Apart:
         name = self._places.get(text)
         if name is None:
             name = self._places[text] = secrets.token_urlsafe(24)
-            self._policies[name] = text
-            if len(self._policies) > MOST_POLICIES:
-                _, gone = self._policies.popitem(last=False)
-                del self._places[gone]
-        self._policies.move_to_end(name)
+        self._policies.put(name, text)
         return f"{self.origin}/app/{name}"
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -68,10 +67,9 @@ class Apart:
                     headers=_headers("default-src 'none'"),
                 )
             found = _PLACE.fullmatch(request.url.path)
-            if found is not None and found[1] in self._policies:
-                return Response(
-                    self._page, media_type="text/html", headers=_headers(self._policies[found[1]])
-                )
+            policy_text = self._policies.peek(found[1]) if found is not None else None
+            if policy_text is not None:
+                return Response(self._page, media_type="text/html", headers=_headers(policy_text))
         return PlainTextResponse("There is nothing here.", 404)
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections import OrderedDict
 from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec import Struct
 
+from interlock.caches import BoundedCache
 from interlock.types import CallToolResult, JSONObject, ReadResourceResult
 
 from .. import suspicions
@@ -62,8 +62,10 @@ class OpenApps:
 
     def __init__(self, host: Host, apart: Apart) -> None:
         self._host, self._apart = host, apart
-        self._open: OrderedDict[str, Opened] = OrderedDict()
-        self._pages: OrderedDict[tuple[str, str], Page] = OrderedDict()
+        self._open: BoundedCache[str, Opened] = BoundedCache(
+            MOST_OPEN, on_evict=lambda _, opened: _give_up(opened)
+        )
+        self._pages: BoundedCache[tuple[str, str], Page] = BoundedCache(MOST_PAGES)
         self._told: set[tuple[str, str, str]] = set()
         self._person: set[asyncio.Task[Any]] = set()
         self._callers: dict[str, Opened] = {}  # of calls that are not decided yet
@@ -87,15 +89,11 @@ class OpenApps:
             page = read_page(
                 uri, (await self._host.read(server, uri, session=session, by="app")).contents
             )
-            self._pages[server, uri] = page
-            if len(self._pages) > MOST_PAGES:
-                self._pages.popitem(last=False)
+            self._pages.put((server, uri), page)
         place = self._apart.place(page.csp)
         self._tell(server, uri, session, page)
         opened = Opened(f"a{secrets.token_hex(8)}", server, uri, session, set())
-        self._open[opened.name] = opened
-        if len(self._open) > MOST_OPEN:
-            self.close(next(iter(self._open)))
+        self._open.put(opened.name, opened)
         csp = msgspec.to_builtins(page.csp)
         return {
             "app": opened.name, "html": page.html, "url": place, "csp": csp, "domains": list(page.csp.domains),
@@ -161,10 +159,9 @@ class OpenApps:
 
     def close(self, app: str) -> None:
         """An app is no longer shown: what it was waiting for is given up."""
-        opened = self._open.pop(app, None)
+        opened = self._open.pop(app)
         if opened is not None:
-            for task in [*opened.calls, *([opened.link] if opened.link is not None else [])]:
-                task.cancel()
+            _give_up(opened)
 
     def end(self) -> None:
         """Close all apps, and end the calls that the person began here."""
@@ -178,7 +175,6 @@ class OpenApps:
         opened = self._open.get(app)
         if opened is None:
             raise Denied("This app is no longer open.")
-        self._open.move_to_end(app)
         return opened
 
     def _item(self, server: str, tool: str) -> Item:
@@ -238,10 +234,12 @@ class OpenApps:
             )
             return
         if isinstance(event, FeaturesChanged | ServerState):
-            gone = [key for key in self._pages if key[0] == event.server]
+            self._pages.remove_if(lambda key: key[0] == event.server)
         elif isinstance(event, ResourceUpdated):
-            gone = [key for key in self._pages if key == (event.server, event.uri)]
-        else:
-            return
-        for key in gone:
-            del self._pages[key]
+            self._pages.pop((event.server, event.uri))
+
+
+def _give_up(opened: Opened) -> None:
+    """Cancel what an app was waiting for."""
+    for task in [*opened.calls, *([opened.link] if opened.link is not None else [])]:
+        task.cancel()

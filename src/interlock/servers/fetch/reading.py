@@ -9,6 +9,7 @@ from urllib.parse import urldefrag, urlsplit
 from msgspec import Meta, Struct
 
 from interlock import Context, ToolError, ToolResult
+from interlock.caches import BoundedCache
 
 from . import words
 from .answers import Link, Links, Outline, Page, Section, Source
@@ -16,7 +17,6 @@ from .converting import Workbench
 from .documents import Document, Format, document_of, kind_of, leaves, text_of, type_of, wanted
 from .pages import Cursor, cursor_of, end_of, headings_of
 from .settings import Settings
-from .shelf import Shelf
 from .web import Got, Web, address
 
 _MOST_READINGS, _READINGS = 64, 64 * 1024 * 1024
@@ -42,8 +42,10 @@ class Desk:
     def __init__(self, settings: Settings, web: Web) -> None:
         self.settings, self.web = settings, web
         self.bench = Workbench(settings.converting, settings.memory)
-        self.readings: Shelf[Reading] = Shelf(_MOST_READINGS, _READINGS)
-        self.recent: dict[str, dict[str, None]] = {}
+        self.readings: BoundedCache[str, Reading] = BoundedCache(
+            _MOST_READINGS, most_size=_READINGS
+        )
+        self.recent: BoundedCache[str, BoundedCache[str, None]] = BoundedCache(_MOST_RECENT)
 
     async def got(
         self, url: str, ctx: Context[Desk], *, watched: bool = False, fresh: bool = False
@@ -88,16 +90,15 @@ class Desk:
         whose = self._whose(ctx)
         if whose is None:
             return
-        own = self.recent.setdefault(whose, {})
-        own.pop(plain := address(url).partition("?")[0], None)
-        own[plain] = None
-        for many in (own, self.recent):
-            if len(many) > _MOST_RECENT:
-                del many[next(iter(many))]
+        own = self.recent.get(whose)
+        if own is None:
+            own = BoundedCache(_MOST_RECENT)
+            self.recent.put(whose, own)
+        own.put(address(url).partition("?")[0], None)
 
     def suggested(self, ctx: Context[Desk], value: str) -> list[str]:
         """The addresses that somebody fetched before and that begin so, the last ones first."""
-        own = reversed(self.recent.get(self._whose(ctx) or "", {}))
+        own = reversed(self.recent.peek(self._whose(ctx) or "") or ())
         return [
             url for url in own if url.startswith(value) or url.partition("://")[2].startswith(value)
         ]

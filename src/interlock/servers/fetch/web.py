@@ -21,13 +21,13 @@ from interlock import (
     ToolError,
     Unreachable,
 )
+from interlock.caches import BoundedCache
 
 from . import freshness, words
 from .answers import Hop, Robots
 from .freshness import Kept
 from .robots import MOST, Rules
 from .settings import Settings
-from .shelf import Shelf
 
 Tell = Callable[[int, int], None]
 """Hears how many bytes of how many have come."""
@@ -85,8 +85,10 @@ class Web:
     ) -> None:
         self.settings, self.now = settings, now
         self._fetch = fetch
-        self._kept: Shelf[Kept] = Shelf(settings.kept, settings.kept_bytes)
-        self._manners: Shelf[_Manners] = Shelf(_MOST_SITES, _MOST_SITES)
+        self._kept: BoundedCache[str, Kept] = BoundedCache(
+            settings.kept, most_size=settings.kept_bytes
+        )
+        self._manners: BoundedCache[str, _Manners] = BoundedCache(_MOST_SITES)
         self._rooms: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._asking: WeakValueDictionary[str, asyncio.Lock] = (
             WeakValueDictionary()
@@ -191,7 +193,7 @@ class Web:
             )
             self._kept.put(place, kept, size)
         else:
-            self._kept.drop(place)
+            self._kept.pop(place)
 
     async def _asked(self, url: str, more: Mapping[str, str], call: _Call) -> Kept:
         """Ask the server itself."""
@@ -230,7 +232,7 @@ class Web:
             said = self._manners.get(site)
             if said is None or said.until <= self.now():
                 said = await self._manners_of(site)
-                self._manners.put(site, said, 1)
+                self._manners.put(site, said)
         if said.rules is None:
             raise words.robots_silent(url, site, said.why)
         line = await asyncio.to_thread(said.rules.forbids, url)

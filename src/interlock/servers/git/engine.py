@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from interlock import ToolError
+from interlock.caches import BoundedCache
 
-from .known import Known
 from .limits import Limits
 from .processes import (
     CHUNK,
@@ -31,6 +31,7 @@ from .processes import (
 from .words import line, read
 
 NEEDED = (2, 36)  # the first git whose `worktree list` has -z; GIT_CONFIG_GLOBAL came with 2.32
+_MOST_KNOWN = 64  # configurations and indexes whose contents are remembered
 MOST_AT_ONCE = "512m"  # in one piece: an object that says it is larger is not unpacked
 ROOT = os.path.abspath(os.sep)  # where git stands when it is asked about no repository
 
@@ -134,8 +135,12 @@ class Git:
         self._checked = False
         self._own: dict[str, str] | None = None
         self._excludes: str | None = None
-        self.disarmed: Known[Settings] = Known()  # by the digest of a configuration
-        self.links: Known[tuple[str, ...]] = Known()  # the submodules of an index, by its digest
+        self.disarmed: BoundedCache[bytes, Settings] = BoundedCache(
+            _MOST_KNOWN
+        )  # by the digest of a configuration
+        self.links: BoundedCache[bytes, tuple[str, ...]] = BoundedCache(
+            _MOST_KNOWN
+        )  # the submodules of an index, by its digest
 
     async def program(self) -> str:
         """The path of git. Raises ToolError where there is none, or an old one."""

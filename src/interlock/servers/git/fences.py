@@ -81,7 +81,8 @@ async def disarmed(git: Git, configurations: Iterable[Configuration]) -> Setting
         digest = sha256(one.text).digest()
         settings = git.disarmed.get(digest)
         if settings is None:
-            settings = git.disarmed[digest] = _instead(one.name, await _keys(git, one))
+            settings = _instead(one.name, await _keys(git, one))
+            git.disarmed.put(digest, settings)
         found |= dict.fromkeys(settings)
     if len(found) > 4 * MOST_PROGRAMS:
         raise ToolError(

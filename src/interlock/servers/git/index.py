@@ -66,5 +66,5 @@ async def submodules_in(repository: Repository, digest: bytes | None) -> tuple[s
         if entry.startswith(b"160000 ")
     )
     if digest is not None:
-        repository.git.links[digest] = found
+        repository.git.links.put(digest, found)
     return found
