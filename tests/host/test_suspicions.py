@@ -12,7 +12,7 @@ from interlock import Client, Server
 from interlock.host import suspicions
 from interlock.host.forms import fields
 from interlock.servers.everything import server as everything
-from interlock.servers.files import folder_server
+from interlock.servers.filesystem import filesystem_server
 from interlock.servers.travel import travel_server
 from interlock.servers.weather import weather_server
 from interlock.types import (
@@ -145,7 +145,7 @@ def test_ordinary_texts_are_not_suspected(text: str) -> None:
 
 SERVERS: list[Callable[[Path], Server]] = [
     lambda folder: everything,
-    lambda folder: folder_server(folder),
+    lambda folder: filesystem_server([folder]),
     lambda folder: weather_server(),
     lambda folder: travel_server(folder / "travel.db"),
 ]

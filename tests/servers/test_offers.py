@@ -18,7 +18,6 @@ from interlock.cli.serving import serve, servers_here
 from interlock.servers.calendar import calendar_server
 from interlock.servers.database import database_server
 from interlock.servers.everything import everything_server
-from interlock.servers.files import folder_server
 from interlock.servers.filesystem import filesystem_server
 from interlock.servers.git import git_server
 from interlock.servers.mail import mail_server
@@ -52,7 +51,6 @@ MADE: dict[str, tuple[Callable[[Path], Server], str, dict[str, Any]]] = {
         {"sql": "SELECT name FROM customers"},
     ),
     "everything": (lambda folder: everything_server(), "measure", {"place": "Rome"}),
-    "files": (folder_server, "search_files", {"text": "words"}),
     "filesystem": (lambda folder: filesystem_server([folder]), "find_files", {"pattern": "*.txt"}),
     "git": (lambda folder: git_server(repository(folder / "repo")), "git_log", {}),
     "mail": (
@@ -86,7 +84,6 @@ MADE: dict[str, tuple[Callable[[Path], Server], str, dict[str, Any]]] = {
 # Tools that give no data but text, pictures or links, which have no schema.
 GIVES_NO_DATA = {
     "everything": GIVES_CONTENT,  # which shows all that a tool can give
-    "files": {"list_files"},  # links
     "weather": {"get_alerts"},  # the tutorial's, a text to be read
 }
 
@@ -282,7 +279,7 @@ async def test_each_server_has_a_page(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["calendar", "files", "mail", "travel", "weather"]
+    "name", ["calendar", "mail", "travel", "weather"]
 )  # the tests of the others show it of each
 async def test_over_http(name: str, tmp_path: Path) -> None:
     """The same calls over HTTP, in every revision."""

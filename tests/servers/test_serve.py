@@ -20,7 +20,6 @@ from tests.servers.roads import serving
         ("travel", {"search_flights", "find_best_flight", "book_trip"}),
         ("calendar", {"create_event", "list_events"}),
         ("mail", {"send_mail", "create_draft"}),
-        ("files", {"list_files", "search_files"}),
     ],
 )  # the tests of the others show it of each
 async def test_interlock_serve(name: str, tools: set[str], tmp_path: Path) -> None:

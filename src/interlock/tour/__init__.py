@@ -9,7 +9,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..version import VERSION
+from interlock import __version__
+
 from .stage import Stage
 from .walk import PARTS, Tour
 
@@ -37,7 +38,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     stage = Stage()
     interactive = options.interactive and sys.stdin.isatty()
     stage.line(
-        (f"Interlock {VERSION}", "bold"),
+        (f"Interlock {__version__}", "bold"),
         "  three servers, both eras of the protocol, and one client",
     )
     stage.line(

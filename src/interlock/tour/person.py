@@ -6,7 +6,8 @@ import asyncio
 import threading
 from typing import Any
 
-from .. import types as t
+from interlock import types as t
+
 from .stage import Stage, short
 
 ANSWERS = {"guests": 2, "seat": "window", "name": "Ada", "confirm": True}

@@ -12,8 +12,6 @@ from typing import Any, TextIO
 import msgspec
 from msgspec import Struct
 
-from ..wire.jsonrpc import Frame
-
 _STYLES = {
     "bold": "1",
     "dim": "2",
@@ -128,7 +126,7 @@ class Messages:
         self._stage = stage
         self._asked: dict[tuple[str, Any], tuple[str, float]] = {}  # sender and id -> method, when
 
-    def __call__(self, sender: str, frame: Frame) -> None:
+    def __call__(self, sender: str, frame: bytes) -> None:
         """Take in one frame, from "client" or "server"."""
         message: dict[str, Any] = msgspec.json.decode(frame)
         self.counts.bytes += len(frame)

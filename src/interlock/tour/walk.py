@@ -15,18 +15,19 @@ from typing import Any
 
 from msgspec import Struct
 
-from .. import types as t
-from ..client.app import Client
-from ..transport.conversation import ClientTransport
-from ..transport.http import Http
-from ..transport.stdio import Stdio
-from ..wire.revisions import NEWEST, R4, era
+from interlock import REVISIONS, Client, ClientTransport, Http, Stdio
+from interlock import types as t
+
 from .person import AtTerminal, Scripted
 from .stage import Messages, Stage, short
 
+NEWEST = REVISIONS[-1]
+HANDSHAKE = REVISIONS[-2]  # the last revision that begins with a handshake
+ERAS = {NEWEST: "stateless", HANDSHAKE: "handshake"}
 COUNTER = "everything://counter"
 PARTS = 5
 MOST_SECONDS = 10.0  # for any one step
+MOST_READ = 200_000  # bytes of the file that is read
 WEATHER_SECONDS = "4"
 
 
@@ -73,7 +74,7 @@ class Tour:
         parts: list[tuple[str, list[str], str, Callable[[Client], Any]]] = [
             (
                 "The files of a folder",
-                ["interlock.servers.files", str(self.folder)],
+                ["interlock", "serve", "filesystem", str(self.folder)],
                 NEWEST,
                 self._files,
             ),
@@ -87,12 +88,12 @@ class Tour:
             (
                 "Everything, in the handshake era",
                 ["interlock.servers.everything"],
-                R4,
+                HANDSHAKE,
                 self._everything_handshake,
             ),
         ]
         for number, (title, module, revision, show) in enumerate(parts, 1):
-            self.stage.heading(number, title, f"{revision} · {era(revision).value}")
+            self.stage.heading(number, title, f"{revision} · {ERAS.get(revision, '')}")
             try:
                 command = [
                     sys.executable,
@@ -113,7 +114,7 @@ class Tour:
 
     async def _over_http(self, number: int) -> None:
         """The last server again, at one address for both eras."""
-        self.stage.heading(number, "The same over HTTP", f"{NEWEST}, then {R4}")
+        self.stage.heading(number, "The same over HTTP", f"{NEWEST}, then {HANDSHAKE}")
         if not all(map(importlib.util.find_spec, ("uvicorn", "httptools"))):
             self._remark(
                 "HTTP is not shown: it needs the extra `http` (pip install 'interlock[http]')."
@@ -125,7 +126,7 @@ class Tour:
                 self.stage.heard(f"the server's stderr: Serving at {url}")
                 for title, revision in (
                     ("Over HTTP, in the stateless era", NEWEST),
-                    ("Over HTTP, in a session", R4),
+                    ("Over HTTP, in a session", HANDSHAKE),
                 ):
                     async with self._talk(title, revision, partial(Http, url)) as client:
                         await self._book(client, "The tool that needs a person, once more.")
@@ -171,66 +172,65 @@ class Tour:
     # -- the parts ---------------------------------------------------------------------------------------------
 
     async def _files(self, client: Client) -> None:
-        """Tools with progress, a resource, a template with completion, a prompt."""
+        """Tools with progress, a resource, a template with completion."""
         tools = await self._tools(client)
         self._check(
-            {"list_files", "search_files"} <= set(tools), f"{len(tools)} tools: {', '.join(tools)}"
+            {"find_files", "search_files"} <= set(tools), f"{len(tools)} tools: {', '.join(tools)}"
         )
 
-        self.stage.aim("Call a tool: which Markdown files are there?")
-        links = [
-            b
-            for b in (await client.call_tool("list_files", {"pattern": "*.md"})).content
-            if isinstance(b, t.ResourceLink)
-        ]
-        if not links:
-            links = [
-                b
-                for b in (await client.call_tool("list_files")).content
-                if isinstance(b, t.ResourceLink)
-            ]
-        if not links:
-            self._remark(f"There are no files in {self.folder}, so there is nothing to read here.")
+        self.stage.aim("Call a tool: which Markdown files are in the folder?")
+        found = await self._find(client, "*.md") or await self._find(client, "*")
+        if not found:
+            self._remark(
+                f"There are no files in {self.folder}, so the rest of this part is left out."
+            )
             return
-        self._check(True, ", ".join(link.name for link in links[:6]))
+        self._check(True, ", ".join(file["path"] for file in found[:6]))
 
         self.stage.aim("Read one of them, as a resource.")
-        first = min(links, key=lambda link: (link.size or 0) > 200_000)
-        (contents,) = (await client.read_resource(first.uri)).contents
+        first = min(found, key=lambda file: file["size"] > MOST_READ)
+        path = self.folder / first["path"]
+        name = path.name
+        (contents,) = (await client.read_resource(path.as_uri())).contents
         text = contents.text or ""
         opening = text.partition("\n")[0]
         self._check(
             bool(text),
-            f"{first.name}: {len(text)} characters of {contents.mime_type}, and the first line is: {opening}",
+            f"{name}: {len(text)} characters of {contents.mime_type}, "
+            f"and the first line is: {opening}",
         )
 
-        word = Path(first.name).stem
-        self.stage.aim(f"Search all files for {word!r}, and hear how far it has come.")
-        heard: list[float] = []
-        found = await client.call_tool(
-            "search_files", {"text": word}, on_progress=lambda p: heard.append(p.progress)
+        word = Path(name).stem
+        self.stage.aim(f"Search all files for {word!r}, with progress.")
+        reports: list[float] = []
+        searched = await client.call_tool(
+            "search_files", {"text": word}, on_progress=lambda p: reports.append(p.progress)
         )
-        hits = found.value()["hits"]
+        hits = searched.value()["hits"]
         files = len({hit["path"] for hit in hits})
         self._check(
-            not found.is_error,
-            f"{len(hits)} lines, in {files} files, told of {len(heard)} times on the way",
+            not searched.is_error,
+            f"{len(hits)} lines in {files} files, with {len(reports)} progress reports",
         )
 
-        self.stage.aim("Complete a variable of the resource template, and get a prompt.")
+        self.stage.aim("Complete a variable of the resource template.")
         template = (await client.list_resource_templates())[0].uri_template
-        completion = await client.complete(template, "path", first.name[:2])
+        whole = path.as_posix().removeprefix("/")
+        typed = whole[:-2]
+        completion = await client.complete(template, "path", typed)
         self._check(
-            first.name in completion.values, f"{first.name[:2]}: {', '.join(completion.values[:5])}"
-        )
-        prompt = await client.get_prompt("explain_file", {"path": first.name})
-        self._check(
-            len(prompt.messages) == 1,
-            f"one message of the {prompt.messages[0].role}, for a model to answer",
+            whole in completion.values,
+            f"{typed}: {', '.join(completion.values[:5])}",
         )
 
-        self.stage.aim("Ask for what must not be had: a file outside of the folder.")
+        self.stage.aim("Try path traversal: read a file outside of the folder.")
         await self._refused(client.read_resource("file:///../../etc/passwd"))
+
+    async def _find(self, client: Client, pattern: str) -> list[dict[str, Any]]:
+        """The files whose name fits a pattern, each with its path and size."""
+        result = await client.call_tool("find_files", {"pattern": pattern, "kind": "file"})
+        value = result.value()
+        return value["entries"] if isinstance(value, dict) else []  # older revisions have no data
 
     async def _weather(self, client: Client) -> None:
         """Two tools that need the network, and say so where there is none."""
@@ -303,6 +303,10 @@ class Tour:
         self.stage.aim("Completion: cities, in the light of the country.")
         cities = await client.complete("trip", "city", "b", arguments={"country": "spain"})
         self._check(cities.values == ["Barcelona", "Bilbao"], ", ".join(cities.values))
+
+        self.stage.aim("A prompt: messages for a model, made from what the person chose.")
+        prompt = await client.get_prompt("trip", {"country": "spain", "city": "Bilbao"})
+        self._check(len(prompt.messages) == 4, f"{len(prompt.messages)} messages")
 
     # -- steps that come more than once --------------------------------------------------------------------------
 

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from examples import files
+from examples.files import MOST_BYTES, Folder, folder_server
 from interlock import Client, McpError, types
-from interlock.servers import files
-from interlock.servers.files import MOST_BYTES, Folder, folder_server
 
 
 @pytest.fixture
@@ -136,19 +136,14 @@ async def test_completion_and_prompt(client: Client) -> None:
 
 async def test_as_a_program(folder: Path) -> None:
     """The module runs over stdio and takes the folder as its argument."""
-    async with Client([sys.executable, "-m", "interlock.servers.files", str(folder)]) as client:
+    async with Client([sys.executable, files.__file__, str(folder)]) as client:
         assert (await client.read_resource("file:///src/a.py")).contents[0].text == "needle = 1\n"
 
 
-def test_the_server_of_the_module_shows_the_folder_it_is_told(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`server` is made when asked for: over the environment's folder. A folder that there is not is refused."""
-    monkeypatch.setenv(files.ROOT_VARIABLE, str(folder))
-    assert files.server.info.title == "The files of shown"
-    monkeypatch.setenv(files.ROOT_VARIABLE, str(folder / "README.md"))
+def test_what_is_no_folder_is_refused(folder: Path) -> None:
+    """A server over a file cannot be made."""
     with pytest.raises(NotADirectoryError):
-        files.__getattr__("server")
+        folder_server(folder / "README.md")
 
 
 @given(st.text(alphabet="./\\%2eEfFcC~ab\0 ", max_size=24))

@@ -1,6 +1,8 @@
-"""The text files of one folder, to read and to search: nothing is written, and nothing outside of the folder is shown.
+"""A whole server in one file: the text files of a folder, to list, search and read.
 
-`interlock serve files` shows the folder that INTERLOCK_FILES_ROOT names, or else the current one.
+It writes nothing and guards against path traversal: no path and no link leads out of the folder.
+Run it with `python examples/files.py FOLDER`, or `interlock run examples/files.py` for the current
+folder.
 """
 
 from __future__ import annotations
@@ -27,7 +29,6 @@ from interlock import (
     types,
 )
 
-ROOT_VARIABLE = "INTERLOCK_FILES_ROOT"
 MOST_BYTES = 256 * 1024  # of one file
 MOST_FILES = 5_000
 MOST_HITS = 100
@@ -100,18 +101,21 @@ def _unseen(name: str) -> bool:
     return name.startswith(".") or name in _BUILT or name.endswith(".egg-info")
 
 
-def folder_server(root: str | Path | None = None) -> Server:
-    """A server over the files of `root`; of the environment's folder, or the current one, where none is given.
+def folder_server(root: str | Path = ".") -> Server:
+    """A server over the files of a folder.
 
     Raises FileNotFoundError or NotADirectoryError.
     """
-    folder = Folder(Path(root or os.environ.get(ROOT_VARIABLE) or "."))
+    folder = Folder(Path(root))
     made = Server(
         "files",
         "1.0.0",
         title=f"The files of {folder.root.name}",
         description="The text files of one folder, to be read and searched.",
-        instructions="Find files with list_files and search_files, and read them as resources: file:///path, below the folder.",
+        instructions=(
+            "Find files with list_files and search_files, and read them as resources: "
+            "file:///path, below the folder."
+        ),
         page_size=200,
     )
     _add_tools(made, folder)
@@ -209,14 +213,7 @@ def _hits(folder: Folder, path: str, wanted: str) -> list[Hit]:
     ]
 
 
-server: Server  # made when it is asked for, so that importing this module looks at no folder
-
-
-def __getattr__(name: str) -> Server:
-    """The `server` over the folder of the environment, or the current one."""
-    if name == "server":
-        return folder_server()
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+server = folder_server()
 
 
 if __name__ == "__main__":
