@@ -14,7 +14,16 @@ from typing import Any
 
 import pytest
 
-from interlock import Changed, Context, McpError, Refused, Server, TimedOut, ToolError, Unreachable
+from interlock import (
+    Changed,
+    Context,
+    McpError,
+    Server,
+    TimedOut,
+    ToolError,
+    Unreachable,
+    UnsupportedRevision,
+)
 from interlock import Client as AsyncClient
 from interlock import types as t
 from interlock.sync import Client
@@ -289,7 +298,11 @@ FAILING: dict[str, tuple[Any, dict[str, Any], type[Exception]]] = {
     "a command that is not there": ("no-such-program-here", {}, Unreachable),
     "an option of no kind": (Server("x"), {"nonsense": 1}, TypeError),
     "a revision of no kind": (Server("x"), {"revision": "1999"}, ValueError),
-    "a server that refuses": (Server("x", revisions=[R4]), {"revision": NEWEST}, Refused),
+    "a server that refuses": (
+        Server("x", revisions=[R4]),
+        {"revision": NEWEST},
+        UnsupportedRevision,
+    ),
 }
 
 

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
         stack,
     )
     from .extension import CoreCapability, Extension, Method
-    from .fetch import Fetch, Lost, Request, Response
-    from .protocol.opening import Refused
+    from .fetch import ConnectionLost, Fetch, Request, Response
+    from .protocol.opening import UnsupportedRevision
     from .server.app import Server
     from .server.apps import App, Csp
     from .server.changes import Change, ChangeBus
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from .transport.fetching import HttpFetch
     from .transport.http import Http
     from .transport.limits import Limits, Rate
-    from .transport.public import NotAsked, PublicFetch
+    from .transport.public import BlockedAddress, SafeFetch
     from .transport.routes import HttpResponse
     from .transport.sockets import Socket
     from .transport.stdio import Stdio
@@ -105,7 +105,7 @@ _ROOMS = {
         "TraceContext",
         "stack",
     ),
-    ".protocol.opening": ("Refused",),
+    ".protocol.opening": ("UnsupportedRevision",),
     ".server.app": ("Server",),
     ".server.apps": ("App", "Csp"),
     ".server.changes": ("Change", "ChangeBus"),
@@ -122,12 +122,12 @@ _ROOMS = {
     ".transport.channel": ("Channel",),
     ".transport.conversation": ("ClientTransport",),
     ".transport.duplex": ("Duplex",),
-    ".fetch": ("Fetch", "Lost", "Request", "Response"),
+    ".fetch": ("Fetch", "ConnectionLost", "Request", "Response"),
     ".transport.fetching": ("HttpFetch",),
     ".transport.http": ("Http",),
     ".transport.limits": ("Limits", "Rate"),
     ".transport.routes": ("HttpResponse",),
-    ".transport.public": ("NotAsked", "PublicFetch"),
+    ".transport.public": ("BlockedAddress", "SafeFetch"),
     ".transport.sockets": ("Socket",),
     ".transport.stdio": ("Stdio",),
     ".types": (
@@ -201,19 +201,19 @@ __all__ = [
     "InputRequiredResult",
     "InterlockError",
     "Limits",
-    "Lost",
+    "ConnectionLost",
     "McpError",
     "Method",
     "Middleware",
     "NoSession",
-    "NotAsked",
+    "BlockedAddress",
     "Principal",
     "Progress",
     "ProtocolError",
-    "PublicFetch",
+    "SafeFetch",
     "Rate",
     "RawResult",
-    "Refused",
+    "UnsupportedRevision",
     "Request",
     "ResourceContents",
     "ResourceLink",

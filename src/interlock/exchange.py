@@ -62,8 +62,8 @@ class TraceContext(Struct, frozen=True):
 class Caller(Struct, frozen=True):
     """Who asks, and under which revision. Every request has one; in the handshake era it is what the peer said once.
 
-    All that the protocol itself says in a request's `_meta` is here and nowhere else. Without a principal it is the person at
-    this machine, who may do everything; a `stranger` came over a network, where anybody could.
+    The protocol's own keys of a request's `_meta` are here and nowhere else. A caller without a principal is the person at this
+    machine, who may do everything. An `anonymous` caller came over a network without a principal, and has no scopes.
     """
 
     revision: str
@@ -72,7 +72,7 @@ class Caller(Struct, frozen=True):
     log_level: LoggingLevel | None = None
     principal: Principal | None = None
     session: str | None = None
-    stranger: bool = False
+    anonymous: bool = False
     trace: TraceContext | None = None
 
     @property

@@ -10,7 +10,7 @@ from msgspec import Struct
 from . import types as t
 
 
-class Lost(t.Unreachable):
+class ConnectionLost(t.Unreachable):
     """The connection broke after a request was sent and before its answer was whole; whether it took effect is not known."""
 
 
@@ -43,11 +43,11 @@ class Response(Protocol):
     """Names in lower case; several of one name joined with ", "."""
 
     async def read(self, limit: int) -> bytes:
-        """The whole body. Raises Lost where the connection breaks, ProtocolError over `limit` bytes."""
+        """The whole body. Raises ConnectionLost where the connection breaks, ProtocolError over `limit` bytes."""
         ...
 
     def chunks(self) -> AsyncIterator[bytes]:
-        """The body in pieces as they arrive. Raises Lost where the connection breaks before the body has ended."""
+        """The body in pieces as they arrive. Raises ConnectionLost where the connection breaks before the body has ended."""
         ...
 
     async def aclose(self) -> None:
@@ -59,13 +59,13 @@ class Fetch(Protocol):
     """Sends HTTP requests. Follows no redirects, keeps no cookies, repeats nothing by itself.
 
     The one exception: a request on a kept connection that the server turns out to have closed before a byte of the answer came is
-    sent again on a new one, if it may come twice. Nobody can know that the server did nothing of it, so that any other is Lost.
+    sent again on a new one, if it may come twice. Nobody can know that the server did nothing of it, so that any other is ConnectionLost.
     """
 
     async def __call__(self, request: Request) -> Response:
         """Send a request; return once the head of the answer is there.
 
-        Raises Unreachable with the cause in words (Lost where the request may have arrived all the same), and ValueError for what
+        Raises Unreachable with the cause in words (ConnectionLost where the request may have arrived all the same), and ValueError for what
         cannot be sent. Cancelling it gives the request up.
         """
         ...

@@ -20,7 +20,7 @@ from interlock.auth.tokens.jwt import Jwt
 from interlock.auth.tokens.keysets import Keys
 from interlock.auth.tokens.seam import Unverifiable
 from interlock.fetch import Request
-from interlock.transport.public import PublicFetch
+from interlock.transport.public import SafeFetch
 from interlock.types import Unreachable
 from tests.auth.guarded import ISSUER, KEY, RESOURCE, token
 from tests.auth.network import NOW
@@ -155,11 +155,11 @@ async def test_issuers_that_ours_was_told_to_trust_may_be_inside() -> None:
     keys = trusting._trust._keys[inside]
     assert isinstance(keys, Keys)
     own = keys._roads.of(f"{inside}/.well-known/openid-configuration")
-    assert not isinstance(own, PublicFetch)
+    assert not isinstance(own, SafeFetch)
     assert keys._roads.of("https://10.0.0.5/jwks") is own
-    assert isinstance(keys._roads.of("https://10.0.0.6/jwks"), PublicFetch)
+    assert isinstance(keys._roads.of("https://10.0.0.6/jwks"), SafeFetch)
     assert isinstance(
-        trusting._keys._at("https://10.0.0.5/jwks")._roads.of("https://10.0.0.5/jwks"), PublicFetch
+        trusting._keys._at("https://10.0.0.5/jwks")._roads.of("https://10.0.0.5/jwks"), SafeFetch
     )
-    assert isinstance(trusting._papers._fetch, PublicFetch)
+    assert isinstance(trusting._papers._fetch, SafeFetch)
     await trusting.aclose()

@@ -25,7 +25,7 @@ from interlock.auth.keys import KeySet, check_times
 from interlock.auth.sender import Roads
 from interlock.fetch import Request
 from interlock.transport.http import Http
-from interlock.transport.public import NotAsked
+from interlock.transport.public import BlockedAddress
 from interlock.wire.revisions import R1, R4, R5
 from tests.auth.network import NOW
 from tests.auth.served import served
@@ -292,7 +292,7 @@ async def test_a_public_server_cannot_send_us_into_a_private_network(place: str)
         assert caught.value.step == "discovery"
         assert not knocked
         roads = Roads(SERVER)
-        with pytest.raises(NotAsked):  # and not because nobody answers there
+        with pytest.raises(BlockedAddress):  # and not because nobody answers there
             await roads.of(at)(Request("GET", f"{at}/latest"))
         await roads.aclose()
         assert not knocked
@@ -312,7 +312,7 @@ async def test_hosts_that_the_user_names_may_be_private() -> None:
             )
             assert response.status == 200
             await response.aclose()
-            with pytest.raises(NotAsked):
+            with pytest.raises(BlockedAddress):
                 await roads.of("https://10.0.0.1/")(Request("GET", "https://10.0.0.1/"))
             await roads.aclose()
         assert knocked == ["/here"] * 3

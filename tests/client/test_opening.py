@@ -9,7 +9,15 @@ from typing import Any
 
 import pytest
 
-from interlock import REVISIONS, Client, McpError, Refused, Server, TimedOut, Unreachable
+from interlock import (
+    REVISIONS,
+    Client,
+    McpError,
+    Server,
+    TimedOut,
+    Unreachable,
+    UnsupportedRevision,
+)
 from interlock import types as t
 from interlock.wire.revisions import HANDSHAKE_REVISIONS, NEWEST, R1, R3, R4
 
@@ -67,7 +75,7 @@ async def test_a_revision_that_is_not_allowed(allowed: Any, spoken: str):
     """The client says so and disconnects (`LIF-05`, `LIF-22`, `X-04`)."""
     async with Peer(None, spoken) as peer:
         client = Client(peer.channel, revision=allowed)
-        with pytest.raises(Refused):
+        with pytest.raises(UnsupportedRevision):
             await client.open()
         assert not client.connected
         assert await _closed(peer)

@@ -11,7 +11,16 @@ from typing import Any
 
 import pytest
 
-from interlock import Client, Duplex, McpError, Refused, Server, Socket, Stdio, Unreachable
+from interlock import (
+    Client,
+    Duplex,
+    McpError,
+    Server,
+    Socket,
+    Stdio,
+    Unreachable,
+    UnsupportedRevision,
+)
 from interlock.client.targets import transport_to
 from interlock.testing import channel_pair
 from interlock.transport.memory import Memory
@@ -63,7 +72,7 @@ async def test_an_entry_names_the_revision(tmp_path: Path):
     for target in (older, {"mcpServers": {"one": older}}):
         async with Client(target) as client:
             assert client.revision == "2024-11-05"
-    with pytest.raises(Refused, match="allowed here are 2025-11-25"):
+    with pytest.raises(UnsupportedRevision, match="allowed here are 2025-11-25"):
         await Client({**entry, "revision": "2025-11-25"}).open()
     async with Client({**entry, "revision": "2025-11-25"}, revision="2024-11-05") as client:
         assert client.revision == "2024-11-05"
@@ -222,7 +231,7 @@ FAILING: dict[str, tuple[str, dict[str, Any], type[Exception], str]] = {
         + "m = read()\nanswer(m['id'], result={'protocolVersion': '2024-11-05', 'capabilities': {},"
         " 'serverInfo': {'name': 's', 'version': '1'}})\nread()",
         {"revision": "2025-11-25"},
-        Refused,
+        UnsupportedRevision,
         "2024-11-05",
     ),
     "refuses the log level": (

@@ -10,12 +10,12 @@ import pytest
 from msgspec.structs import replace
 
 from interlock import ProtocolError, Unreachable
-from interlock.fetch import Lost, Request
+from interlock.fetch import ConnectionLost, Request
 from interlock.testing import check_fetch
 from interlock.transport.connections import Answer
 from interlock.transport.fetching import HttpFetch
 from interlock.transport.proxies import Proxies
-from interlock.transport.public import PublicFetch
+from interlock.transport.public import SafeFetch
 from tests.transport.http_peers import both_loops
 
 
@@ -47,7 +47,7 @@ class OverHttpx2:
         except httpx2.ConnectError as bad:
             raise Unreachable(str(bad)) from bad
         except httpx2.HTTPError as bad:
-            raise Lost(str(bad) or type(bad).__name__) from bad
+            raise ConnectionLost(str(bad) or type(bad).__name__) from bad
         finally:
             task.cancel()
             end.cancel()
@@ -83,7 +83,7 @@ class OtherAnswer:
             async for piece in self._response.aiter_bytes():
                 yield piece
         except httpx2.HTTPError as bad:
-            raise Lost(str(bad) or type(bad).__name__) from bad
+            raise ConnectionLost(str(bad) or type(bad).__name__) from bad
 
     async def aclose(self) -> None:
         """No more."""
@@ -109,8 +109,8 @@ async def test_the_client_of_the_house_keeps_the_contract():
 async def test_the_guarded_fetcher_keeps_the_contract():
     """But for redirects, which it refuses (SEC-15)."""
 
-    async def make() -> PublicFetch:
-        return PublicFetch(loopback=True, proxies=Proxies())
+    async def make() -> SafeFetch:
+        return SafeFetch(loopback=True, proxies=Proxies())
 
     await check_fetch(make, refuses_redirects=True)
     with pytest.raises(AssertionError, match="a redirect is an answer like any other"):
@@ -299,7 +299,7 @@ class Alarmed(Faulty):
         try:
             return await super().__call__(request)
         except Unreachable as bad:
-            raise Lost(str(bad)) from bad
+            raise ConnectionLost(str(bad)) from bad
 
 
 class Lenient(Faulty):
@@ -373,12 +373,12 @@ BROKEN = {
     Raising: "a redirect is an answer like any other",
     Waiting: "comes piece by piece",
     Unbounded: "a byte more raises ProtocolError",
-    Trusting: "a connection that breaks raises Lost",
-    Plain: "a connection that breaks raises Lost",
-    Alarmed: "where nobody listens it raises Unreachable with some words, and not Lost",
+    Trusting: "a connection that breaks raises ConnectionLost",
+    Plain: "a connection that breaks raises ConnectionLost",
+    Alarmed: "where nobody listens it raises Unreachable with some words, and not ConnectionLost",
     Once: "a kept connection that the server has closed is no reason to fail",
     Twice: "a kept connection that the server has closed is no reason to fail",
-    Again: "what may not come twice is Lost",
+    Again: "what may not come twice is ConnectionLost",
     Lenient: "a header with a line's end in it raises ValueError",
     Clinging: "closing an answer before its end closes the connection",
     Stubborn: "cancelling closes the connection",

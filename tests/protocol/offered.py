@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from interlock.protocol.http import Refused, Rules, Verdict, judge
+from interlock.protocol.http import HttpRefusal, Rules, Verdict, judge
 from interlock.protocol.identity import Identity
 from interlock.wire.revisions import NEWEST
 
@@ -91,5 +91,5 @@ def modern(
 
 def refusal(verdict: Verdict) -> tuple[int, int | None]:
     """The status of a refusal, and the code of the JSON-RPC error in its body."""
-    assert isinstance(verdict, Refused), verdict
+    assert isinstance(verdict, HttpRefusal), verdict
     return verdict.status, json.loads(verdict.body)["error"]["code"] if verdict.body else None

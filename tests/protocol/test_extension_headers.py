@@ -10,7 +10,7 @@ import pytest
 from interlock import types as t
 from interlock.exchange import Caller, Exchange
 from interlock.extension import Extension, Method, messages_of
-from interlock.protocol.http import Refused, Stateless
+from interlock.protocol.http import HttpRefusal, Stateless
 from interlock.protocol.identity import Identity
 from interlock.transport.letters import Letterhead
 from interlock.wire.revisions import NEWEST, R4
@@ -54,7 +54,7 @@ def test_a_header_that_differs_from_the_body_is_refused(what: str):
     if fits:
         assert isinstance(verdict, Stateless)
         return
-    assert isinstance(verdict, Refused)
+    assert isinstance(verdict, HttpRefusal)
     assert verdict.status == 400
     assert json.loads(verdict.body)["error"]["code"] == t.HEADER_MISMATCH
 

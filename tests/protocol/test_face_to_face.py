@@ -26,7 +26,7 @@ from interlock.protocol.events import (
     ResponseReceived,
     SessionListen,
 )
-from interlock.protocol.opening import Discover, Opened, Refused, opening
+from interlock.protocol.opening import Discover, Opened, UnsupportedRevision, opening
 from interlock.protocol.server import ServerConnection
 from interlock.wire.codec import decode, encode
 from interlock.wire.jsonrpc import encode_json
@@ -120,7 +120,7 @@ def test_two_that_share_a_revision_speak_the_newest_of_them(
     if shared and (shared[-1] == NEWEST or counter_offer_fits):
         assert open_up(client, server, theirs).revision == shared[-1]
     else:
-        with pytest.raises((Refused, t.McpError)) as caught:
+        with pytest.raises((UnsupportedRevision, t.McpError)) as caught:
             open_up(client, server, theirs)
         assert str(caught.value)
 

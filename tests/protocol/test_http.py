@@ -8,7 +8,7 @@ import pytest
 
 from interlock import types as t
 from interlock.protocol.http import (
-    Refused,
+    HttpRefusal,
     Rules,
     Stateless,
     accepts,
@@ -105,7 +105,7 @@ def test_the_words_say_which_key_and_which_header() -> None:
         x = modern()
         spoil(x)
         verdict = x.judged()
-        assert isinstance(verdict, Refused)
+        assert isinstance(verdict, HttpRefusal)
         words[rung] = verdict.why
     assert "protocolVersion" in words["no revision in _meta"]
     assert "clientCapabilities" in words["no capabilities in _meta"]
@@ -124,7 +124,7 @@ def test_refusals_carry_the_id_of_the_request() -> None:
         x = modern(id="seven")
         spoil(x)
         verdict = x.judged()
-        assert isinstance(verdict, Refused)
+        assert isinstance(verdict, HttpRefusal)
         ladder = list(LADDER)
         read = ladder.index(rung) > ladder.index("no JSON-RPC")
         assert json.loads(verdict.body).get("id") == (
@@ -214,13 +214,13 @@ def test_what_is_remembered_of_strangers_is_bounded() -> None:
     """An endless row of made-up hosts costs no memory, and none of them is let in by it."""
     rules = Rules()
     for number in range(5_000):
-        assert rules.stranger(b"h%d.example" % number, None)
-        assert not rules.stranger(b"localhost", None)
+        assert rules.check_host_and_origin(b"h%d.example" % number, None)
+        assert not rules.check_host_and_origin(b"localhost", None)
     assert len(rules._known) <= 1_000
     for number in range(1_000):
         long = b"h%d" % number + b"9" * 60_000
-        assert len(rules.stranger(long, None)) < 500
-        assert len(rules.stranger(b"localhost", b"http://" + long)) < 500
+        assert len(rules.check_host_and_origin(long, None)) < 500
+        assert len(rules.check_host_and_origin(b"localhost", b"http://" + long)) < 500
     assert (
         sum(
             len(host or b"") + len(origin or b"") + len(why)
@@ -312,7 +312,7 @@ def test_headers_that_decide_come_once(name: str, method: str) -> None:
     x.method, x.twice = method, ["accept", name]
     verdict = x.judged()
     assert refusal(verdict) == (400, t.HEADER_MISMATCH)
-    assert isinstance(verdict, Refused)
+    assert isinstance(verdict, HttpRefusal)
     assert name in verdict.why
 
 

@@ -11,9 +11,9 @@ from interlock import types as t
 from interlock.protocol.http import (
     Ending,
     Greeting,
+    HttpRefusal,
     InSession,
     Listening,
-    Refused,
     Rules,
     Stateless,
     Taken,
@@ -134,7 +134,7 @@ def test_revisions_that_nobody_knows(body: bytes, said: str) -> None:
     later = said.startswith("2099")
     code = t.UNSUPPORTED_PROTOCOL_VERSION if later else t.INVALID_PARAMS
     assert refusal(verdict) == (400, code)
-    assert isinstance(verdict, Refused)
+    assert isinstance(verdict, HttpRefusal)
     assert "_meta" not in verdict.why
     assert later or f"MCP-Protocol-Version says {said!r}" in verdict.why
     assert json.loads(verdict.body)["error"]["data"]["supported"][0] == NEWEST
@@ -188,7 +188,7 @@ def test_a_server_of_the_newest_revision_only() -> None:
                 b"", method=method, mcp_protocol_version=said, mcp_session_id=SESSION
             ).judged(PROUD, MODERN_ONLY)
             assert refusal(verdict)[0] == 405
-            assert isinstance(verdict, Refused)
+            assert isinstance(verdict, HttpRefusal)
             assert dict(verdict.headers)[b"allow"] == b"POST"
     assert isinstance(modern().judged(PROUD, MODERN_ONLY), Stateless)
 
@@ -200,28 +200,28 @@ BODIES: list[tuple[bytes, Any, int]] = [
     (notification("notifications/initialized"), Taken, 0),
     (notification("notifications/cancelled", {"requestId": 1}), Taken, 0),
     (notification("no/such", {"a": 1}), Taken, 0),
-    (answer(1, {}), Refused, BAD),
-    (error(1, -1), Refused, BAD),
-    (b'{"jsonrpc":"2.0","id":1}', Refused, BAD),
-    (b"[" + request(1, "tools/list") + b"]", Refused, BAD),
-    (b"[]", Refused, BAD),
-    (b'{"jsonrpc":"2.0","id":null,"method":"tools/list"}', Refused, BAD),
-    (b'{"jsonrpc":"2.0","id":1.5,"method":"tools/list"}', Refused, BAD),
-    (b'{"jsonrpc":"2.0","id":true,"method":"tools/list"}', Refused, BAD),
-    (b'{"jsonrpc":"2.0","id":1,"method":5}', Refused, BAD),
-    (b'{"id":1,"method":"tools/list"}', Refused, BAD),
-    (b"7", Refused, BAD),
-    (b'"x"', Refused, BAD),
-    (b"null", Refused, BAD),
-    (b"{}", Refused, BAD),
-    (b"", Refused, t.PARSE_ERROR),
-    (b"   ", Refused, t.PARSE_ERROR),
-    (b"[", Refused, t.PARSE_ERROR),
-    (b"[{]", Refused, t.PARSE_ERROR),
-    (b"\xff\xfe", Refused, t.PARSE_ERROR),
-    (b'{"jsonrpc":"2.0","id":1,"method":"\xff"}', Refused, t.PARSE_ERROR),
-    (b"[" * 100_000, Refused, t.PARSE_ERROR),
-    (request(1, "tools/list") + request(2, "tools/list"), Refused, t.PARSE_ERROR),
+    (answer(1, {}), HttpRefusal, BAD),
+    (error(1, -1), HttpRefusal, BAD),
+    (b'{"jsonrpc":"2.0","id":1}', HttpRefusal, BAD),
+    (b"[" + request(1, "tools/list") + b"]", HttpRefusal, BAD),
+    (b"[]", HttpRefusal, BAD),
+    (b'{"jsonrpc":"2.0","id":null,"method":"tools/list"}', HttpRefusal, BAD),
+    (b'{"jsonrpc":"2.0","id":1.5,"method":"tools/list"}', HttpRefusal, BAD),
+    (b'{"jsonrpc":"2.0","id":true,"method":"tools/list"}', HttpRefusal, BAD),
+    (b'{"jsonrpc":"2.0","id":1,"method":5}', HttpRefusal, BAD),
+    (b'{"id":1,"method":"tools/list"}', HttpRefusal, BAD),
+    (b"7", HttpRefusal, BAD),
+    (b'"x"', HttpRefusal, BAD),
+    (b"null", HttpRefusal, BAD),
+    (b"{}", HttpRefusal, BAD),
+    (b"", HttpRefusal, t.PARSE_ERROR),
+    (b"   ", HttpRefusal, t.PARSE_ERROR),
+    (b"[", HttpRefusal, t.PARSE_ERROR),
+    (b"[{]", HttpRefusal, t.PARSE_ERROR),
+    (b"\xff\xfe", HttpRefusal, t.PARSE_ERROR),
+    (b'{"jsonrpc":"2.0","id":1,"method":"\xff"}', HttpRefusal, t.PARSE_ERROR),
+    (b"[" * 100_000, HttpRefusal, t.PARSE_ERROR),
+    (request(1, "tools/list") + request(2, "tools/list"), HttpRefusal, t.PARSE_ERROR),
 ]
 
 
@@ -230,7 +230,7 @@ def test_bodies_under_the_newest_revision(body: bytes, kind: Any, code: int) -> 
     """One request or one notification; no batch, no response, nothing else (`HTM-03`, `HTM-05`, `RPC-16`, `RPC-18`, `X-09`, `X-15`)."""
     verdict = offered(body, mcp_protocol_version=NEWEST).judged()
     assert isinstance(verdict, kind), verdict
-    if kind is Refused:
+    if kind is HttpRefusal:
         assert refusal(verdict) == (400, code)
 
 
@@ -307,7 +307,7 @@ def test_other_methods(
 def test_a_method_that_is_not_allowed_is_told_which_are(rules: Rules, allowed: str) -> None:
     """As RFC 9110 wants it (`HTM-19`)."""
     verdict = offered(b"", method="PUT").judged(rules)
-    assert isinstance(verdict, Refused)
+    assert isinstance(verdict, HttpRefusal)
     assert dict(verdict.headers)[b"allow"] == allowed.encode()
 
 

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from interlock.protocol.events import RequestReceived
 from interlock.protocol.http import (
     Ending,
+    HttpRefusal,
     InSession,
     Listening,
-    Refused,
     Rules,
     Stateless,
     Verdict,
@@ -117,7 +117,7 @@ def good() -> list[Parts]:
 def check(verdict: Verdict, parts: Parts, house: Any) -> str:
     """What holds of every verdict; returns its kind."""
     method, headers, _, body = parts
-    if isinstance(verdict, Refused):
+    if isinstance(verdict, HttpRefusal):
         assert 400 <= verdict.status < 500
         assert all(
             isinstance(name, bytes) and b"\n" not in value and b"\r" not in value
@@ -242,14 +242,14 @@ def storm(number: int, seed: int) -> dict[str, int]:
 def test_the_good_requests_are_taken() -> None:
     """Else the engine below would prove nothing."""
     for parts in good():
-        assert check(judge(RULES[0], HOUSE, *parts), parts, HOUSE) != "Refused"
+        assert check(judge(RULES[0], HOUSE, *parts), parts, HOUSE) != "HttpRefusal"
 
 
 def test_twenty_thousand_spoiled_requests() -> None:
     """The everyday round; every kind of verdict comes up in it."""
     kinds = storm(20_000, seed=1)
     assert set(kinds) == {
-        "Refused",
+        "HttpRefusal",
         "Stateless",
         "Greeting",
         "InSession",
@@ -258,7 +258,7 @@ def test_twenty_thousand_spoiled_requests() -> None:
         "Taken",
     }
     assert min(kinds.values()) > 100
-    assert kinds["Refused"] > 5_000
+    assert kinds["HttpRefusal"] > 5_000
 
 
 @pytest.mark.slow

@@ -16,9 +16,9 @@ from interlock.protocol.opening import (
     Ended,
     Initialize,
     Opened,
-    Refused,
     Restart,
     Silence,
+    UnsupportedRevision,
     opening,
 )
 from interlock.wire.revisions import HANDSHAKE_REVISIONS, NEWEST, R1, R2, R3, R4, REVISIONS
@@ -79,9 +79,9 @@ TURNS: dict[str, tuple[tuple[str, ...], list[tuple[Any, Any]], Any]] = {
     "a server that lists only revisions to come": (
         REVISIONS,
         [(PROBE, discovered(FUTURE))],
-        Refused,
+        UnsupportedRevision,
     ),
-    "a server that lists nothing": (REVISIONS, [(PROBE, discovered())], Refused),
+    "a server that lists nothing": (REVISIONS, [(PROBE, discovered())], UnsupportedRevision),
     "a server that is unsure and changes its mind (ERA-06, CFQ-05)": (
         REVISIONS,
         [(PROBE, unsupported(NEWEST)), (PROBE, discovered(NEWEST))],
@@ -90,19 +90,19 @@ TURNS: dict[str, tuple[tuple[str, ...], list[tuple[Any, Any]], Any]] = {
     "a server that refuses again and again what it names": (
         REVISIONS,
         [(PROBE, unsupported(NEWEST)), (PROBE, unsupported(NEWEST))],
-        Refused,
+        UnsupportedRevision,
     ),
     "a modern server of other revisions": (
         REVISIONS,
         [(PROBE, unsupported(FUTURE, FURTHER))],
-        Refused,
+        UnsupportedRevision,
     ),
     "a modern error that names older revisions": (
         REVISIONS,
         [(PROBE, unsupported(R2)), (ASK_NEWEST, greeting(R2))],
         R2,
     ),
-    "a modern error that names nothing": (REVISIONS, [(PROBE, unsupported())], Refused),
+    "a modern error that names nothing": (REVISIONS, [(PROBE, unsupported())], UnsupportedRevision),
     "the modern code with garbage in it": (
         REVISIONS,
         [(PROBE, unsupported(data="?")), (ASK_NEWEST, greeting(R4))],
@@ -111,7 +111,7 @@ TURNS: dict[str, tuple[tuple[str, ...], list[tuple[Any, Any]], Any]] = {
     "the modern code with a garbage list in it": (
         REVISIONS,
         [(PROBE, unsupported(data={"supported": [1, None]}))],
-        Refused,
+        UnsupportedRevision,
     ),
     "the modern code without data": (
         REVISIONS,
@@ -170,7 +170,7 @@ TURNS: dict[str, tuple[tuple[str, ...], list[tuple[Any, Any]], Any]] = {
             (ASK_SOON, unsupported(FUTURE)),
             (Discover(NEWEST, None), unsupported(FUTURE)),
         ],
-        Refused,
+        UnsupportedRevision,
     ),
     "a server that refuses both": (
         REVISIONS,
@@ -189,24 +189,24 @@ TURNS: dict[str, tuple[tuple[str, ...], list[tuple[Any, Any]], Any]] = {
     "a counter-offer that was not allowed (LIF-05, X-04)": (
         (R3, R4, NEWEST),
         [(PROBE, no_such_method()), (ASK_NEWEST, greeting(R1))],
-        Refused,
+        UnsupportedRevision,
     ),
     "a counter-offer that nobody knows": (
         REVISIONS,
         [(PROBE, no_such_method()), (ASK_NEWEST, greeting("2023-01-01"))],
-        Refused,
+        UnsupportedRevision,
     ),
     "a counter-offer of the other era": (
         REVISIONS,
         [(PROBE, no_such_method()), (ASK_NEWEST, greeting(NEWEST))],
-        Refused,
+        UnsupportedRevision,
     ),
     "only older revisions allowed (LIF-02)": ((R1, R3), [(Initialize(R3), greeting(R3))], R3),
     "one older revision allowed": ((R2,), [(Initialize(R2), greeting(R2))], R2),
     "one older revision allowed, another wanted": (
         (R2,),
         [(Initialize(R2), greeting(R4))],
-        Refused,
+        UnsupportedRevision,
     ),
     "only older allowed, a modern server": (
         (R4,),
@@ -222,20 +222,20 @@ TURNS: dict[str, tuple[tuple[str, ...], list[tuple[Any, Any]], Any]] = {
     "only the newest allowed, an older server (ERA-19)": (
         (NEWEST,),
         [(Discover(NEWEST, None), no_such_method())],
-        Refused,
+        UnsupportedRevision,
     ),
     "only the newest allowed, an older list": (
         (NEWEST,),
         [(Discover(NEWEST, None), discovered(R4))],
-        Refused,
+        UnsupportedRevision,
     ),
     "only the newest allowed, a silent server": (
         (NEWEST,),
         [(Discover(NEWEST, None), SILENCE)],
         t.TimedOut,
     ),
-    "no revision allowed": ((), [], Refused),
-    "no revision allowed that exists": (("2023-01-01",), [], Refused),
+    "no revision allowed": ((), [], UnsupportedRevision),
+    "no revision allowed that exists": (("2023-01-01",), [], UnsupportedRevision),
 }
 
 
@@ -298,7 +298,7 @@ AFRESH_TURNS: dict[str, tuple[list[tuple[Any, Any]], Any]] = {
     ),
     "the new process counters with what was not allowed": (
         [(PROBE, DIED), (AFRESH, greeting("2023-01-01"))],
-        Refused,
+        UnsupportedRevision,
     ),
     "the new process ends too": ([(PROBE, DIED), (AFRESH, DIED)], t.Unreachable),
     "the new process is silent too": ([(PROBE, DIED), (AFRESH, SILENCE)], t.TimedOut),
@@ -507,9 +507,11 @@ def test_a_fault_of_the_way_is_no_verdict() -> None:
 
 def test_the_refusal_says_what_either_side_speaks() -> None:
     """Whoever reads it knows what to change (`ERA-19`, `STA-13`)."""
-    with pytest.raises(Refused, match=r"2027-01-01, 2028-01-01"):
+    with pytest.raises(UnsupportedRevision, match=r"2027-01-01, 2028-01-01"):
         play(opening(), [(PROBE, unsupported(FUTURE, FURTHER))])
-    with pytest.raises(Refused, match=r"2026-07-28, and an older revision was not allowed"):
+    with pytest.raises(
+        UnsupportedRevision, match=r"2026-07-28, and an older revision was not allowed"
+    ):
         play(opening((NEWEST,)), [(Discover(NEWEST, None), no_such_method())])
-    with pytest.raises(Refused, match=r"2024-11-05; allowed here are 2025-11-25"):
+    with pytest.raises(UnsupportedRevision, match=r"2024-11-05; allowed here are 2025-11-25"):
         play(opening((R4,)), [(Initialize(R4), greeting(R1))])

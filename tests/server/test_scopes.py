@@ -490,7 +490,7 @@ async def test_a_stranger_at_a_channel(revision: str) -> None:
         "content"
     ][0]["text"] == "found x"
     await peer.aclose()
-    peer = await Peer.of(server, revision, stranger=True)
+    peer = await Peer.of(server, revision, anonymous=True)
     for name in ("find", "publish", "save"):
         error = (await peer.ask("tools/call", {"name": name, "arguments": {"name": "x"}}))["error"]
         assert error["code"] == t.FORBIDDEN
@@ -502,7 +502,7 @@ async def test_a_stranger_at_a_channel(revision: str) -> None:
         "tools"
     ]
     await peer.aclose()
-    peer = await Peer.of(server, revision, stranger=True, principal=who("files:read"))
+    peer = await Peer.of(server, revision, anonymous=True, principal=who("files:read"))
     assert [tool["name"] for tool in (await peer.ask("tools/list"))["result"]["tools"]] == READER[
         "tools"
     ]

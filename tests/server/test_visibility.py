@@ -182,8 +182,8 @@ async def test_a_hook_knows_strangers_also_while_a_session_begins() -> None:
     """Whoever comes over a network without a principal is a stranger to the hook, for the capabilities too."""
     known: list[bool] = []
     server = office(hook=False)
-    server.visible(lambda caller: known.append(caller.stranger) or "")(lambda key, feature: True)
-    peer = await Peer.of(server, R4, stranger=True)
+    server.visible(lambda caller: known.append(caller.anonymous) or "")(lambda key, feature: True)
+    peer = await Peer.of(server, R4, anonymous=True)
     await peer.ask("tools/list")
     await peer.aclose()
     assert known
@@ -538,9 +538,9 @@ def test_an_identity_for_strangers_is_another_one() -> None:
     """What a transport knows of its callers is not mixed into the server's own."""
     identity = Identity(
         t.Implementation(name="a", version="1"),
-        lambda caller: t.ServerCapabilities(experimental={"stranger": {"is": caller.stranger}}),
+        lambda caller: t.ServerCapabilities(experimental={"stranger": {"is": caller.anonymous}}),
     )
     caller = Caller(NEWEST)
-    other = identity.seen_by(lambda caller: Caller(caller.revision, stranger=True))
+    other = identity.seen_by(lambda caller: Caller(caller.revision, anonymous=True))
     assert identity.capabilities(caller).experimental == {"stranger": {"is": False}}
     assert other.capabilities(caller).experimental == {"stranger": {"is": True}}

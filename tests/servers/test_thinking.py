@@ -429,9 +429,9 @@ PEOPLE = {
     "her namesake": Caller(
         "2026-07-28", principal=Principal(subject="ada", issuer="https://other.example")
     ),
-    "one session": Caller("2025-11-25", session="s1", stranger=True),
-    "another session": Caller("2025-11-25", session="s2", stranger=True),
-    "a stranger": Caller("2026-07-28", stranger=True),
+    "one session": Caller("2025-11-25", session="s1", anonymous=True),
+    "another session": Caller("2025-11-25", session="s2", anonymous=True),
+    "a stranger": Caller("2026-07-28", anonymous=True),
 }
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from interlock.transport.proxies import Proxies
-from interlock.transport.public import PublicFetch
+from interlock.transport.public import SafeFetch
 
 PUBLIC, OTHER, SIX = "93.184.216.34", "8.8.4.4", "2606:4700::1111"
 
@@ -50,6 +50,6 @@ class Internet:
             raise ConnectionRefusedError(errno.ECONNREFUSED, "refused")
         return await self._connect(factory, "127.0.0.1", port, **given)
 
-    def fetch(self, **settings: Any) -> PublicFetch:
+    def fetch(self, **settings: Any) -> SafeFetch:
         """A guarded fetcher in this internet."""
-        return PublicFetch(**{"proxies": Proxies(), "resolve": self.resolve, **settings})
+        return SafeFetch(**{"proxies": Proxies(), "resolve": self.resolve, **settings})

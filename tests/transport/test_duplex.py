@@ -13,7 +13,7 @@ import pytest
 
 from interlock import types as t
 from interlock.exchange import MUTE, Caller, Exchange
-from interlock.protocol.opening import Opened, Refused
+from interlock.protocol.opening import Opened, UnsupportedRevision
 from interlock.testing import MemoryChannel, channel_pair
 from interlock.transport.conversation import Hello
 from interlock.transport.duplex import Duplex
@@ -225,7 +225,7 @@ async def test_a_server_that_shares_no_revision_is_refused() -> None:
     duplex, server = Duplex(ours), HandServer(theirs)
     opening = asyncio.ensure_future(duplex.open(hello(revisions=(NEWEST,))))
     server.say(error((await server.next())["id"], -32601))
-    with pytest.raises(Refused):
+    with pytest.raises(UnsupportedRevision):
         await opening
     await duplex.aclose()
 

@@ -12,7 +12,7 @@ import pytest
 import uvicorn
 
 from interlock import TimedOut, Unreachable
-from interlock.fetch import Lost, Request
+from interlock.fetch import ConnectionLost, Request
 from interlock.transport.fetching import HttpFetch
 from tests.transport.ends import turns
 from tests.transport.http_peers import (
@@ -169,7 +169,7 @@ async def test_a_request_that_a_kept_connection_swallowed_is_sent_again_once():
         assert await whole(fetch, post(peer.url, b"again")) == (200, b"{}")
         assert [seen.body for seen in peer.requests] == [b"{}", b"again", b"again"]
         rude = 10
-        with pytest.raises(Lost, match="before it answered"):
+        with pytest.raises(ConnectionLost, match="before it answered"):
             await fetch(post(peer.url, b"never"))
         assert [seen.body for seen in peer.requests][3:] == [b"never", b"never"]
         await fetch.aclose()
@@ -187,7 +187,7 @@ async def test_what_may_not_come_twice_is_not_sent_again():
     async with serving(script) as peer:
         fetch = fetch_for_tests()
         assert await whole(fetch, post(peer.url, b"one", again=False)) == (200, b"{}")
-        with pytest.raises(Lost, match="before it answered"):
+        with pytest.raises(ConnectionLost, match="before it answered"):
             await fetch(post(peer.url, b"two", again=False))
         assert await whole(fetch, get(peer.url)) == (200, b"{}")
         assert [seen.body for seen in peer.requests] == [b"one", b"two", b""]
@@ -233,7 +233,7 @@ async def test_nothing_is_sent_again_once_a_byte_of_the_answer_came():
     async with serving(script) as peer:
         fetch = fetch_for_tests()
         await whole(fetch, post(peer.url))
-        with pytest.raises(Lost, match="in the middle of its answer"):
+        with pytest.raises(ConnectionLost, match="in the middle of its answer"):
             await fetch(post(peer.url))
         await fetch.aclose()
     assert len(peer.requests) == 2
@@ -286,7 +286,7 @@ async def test_who_waits_gets_the_room_of_a_connection_that_is_given_up():
         await turns(20)
         hanging.cancel()
         found = await asyncio.gather(*waiting, return_exceptions=True)
-        assert [type(one) for one in found] == [Lost, tuple, Lost, tuple]
+        assert [type(one) for one in found] == [ConnectionLost, tuple, ConnectionLost, tuple]
         await fetch.aclose()
 
 

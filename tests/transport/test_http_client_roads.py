@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from interlock import Client, Http, McpError, Server, Unreachable
-from interlock.fetch import Lost, Request, Response
+from interlock.fetch import ConnectionLost, Request, Response
 from interlock.server.web import serve_web
 from interlock.testing import check_client_transport, probe_server
 from interlock.transport.proxies import Proxies
@@ -223,7 +223,7 @@ class CannedResponse:
 
 
 async def test_an_http_client_of_ones_own() -> None:
-    """It is used for everything, and left open; where it says Lost, what is safe is made again."""
+    """It is used for everything, and left open; where it says ConnectionLost, what is safe is made again."""
 
     def discovered(asked: dict[str, Any]) -> dict[str, Any]:
         told = {
@@ -247,10 +247,16 @@ async def test_an_http_client_of_ones_own() -> None:
             },
         }
 
-    fetch = Canned(discovered, Lost("gone"), Unreachable("nobody there"), prompts, Lost("gone"))
+    fetch = Canned(
+        discovered,
+        ConnectionLost("gone"),
+        Unreachable("nobody there"),
+        prompts,
+        ConnectionLost("gone"),
+    )
     async with client_of("https://mcp.example/", fetch=fetch) as client:
         assert await client.list_prompts() == []
-        with pytest.raises(Lost, match="tools/call had come: gone"):
+        with pytest.raises(ConnectionLost, match="tools/call had come: gone"):
             await client.call_tool("act")
     assert [json.loads(request.body)["method"] for request in fetch.asked] == [
         "server/discover",

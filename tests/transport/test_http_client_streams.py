@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from interlock import McpError, ProtocolError, Unreachable
-from interlock.fetch import Lost
+from interlock.fetch import ConnectionLost
 from tests.transport.ends import turns
 from tests.transport.http_desk import (
     HANDSHAKES,
@@ -291,7 +291,7 @@ async def test_a_stream_that_breaks_at_any_byte(revision: str, gracefully: bool)
             await (asked.ends() if gracefully else asked.breaks())
             primed = len(events[0][1])
             if cut < primed:
-                with pytest.raises(Lost):
+                with pytest.raises(ConnectionLost):
                     await doing
             else:
                 back = await server.next("GET")
@@ -491,7 +491,7 @@ async def test_the_rest_of_a_stream_is_refused(why: str) -> None:
         await asked.streams(event(id="1"))
         await asked.breaks()
         await REFUSED[why](await server.next("GET"))
-        with pytest.raises(Lost, match="broke before the answer to tools/call had come"):
+        with pytest.raises(ConnectionLost, match="broke before the answer to tools/call had come"):
             await doing
         assert server.count("tools/call") == 1
 
@@ -530,7 +530,7 @@ async def test_a_server_that_is_away_for_good() -> None:
         asked = await server.next("tools/call")
         await asked.streams(event(id="1", retry=3_000))
         await asked.breaks()
-        with pytest.raises(Lost, match="cannot be made again"):
+        with pytest.raises(ConnectionLost, match="cannot be made again"):
             await doing
         mine = [wait for wait in waits.asked if wait >= 3]
         assert mine[0] == 3.0
@@ -568,7 +568,7 @@ async def test_event_ids_that_lead_nowhere(id: str) -> None:
         asked = await server.next("tools/call")
         await asked.streams(event(id="1"), event(id=id))
         await asked.breaks()
-        with pytest.raises(Lost):
+        with pytest.raises(ConnectionLost):
             await doing
         assert server.count("GET") == 1  # the one at the opening
 
@@ -635,7 +635,7 @@ async def test_a_tool_that_may_have_done_something_is_not_called_again(
         await listing
         doing = begun(client.call_tool("act"))
         await BREAKS[how](await server.next("tools/call"))
-        with pytest.raises(Lost, match="broke before the answer to tools/call had come"):
+        with pytest.raises(ConnectionLost, match="broke before the answer to tools/call had come"):
             await doing
         assert server.count("tools/call") == 1
 
@@ -661,7 +661,7 @@ async def test_tools_that_say_of_themselves_that_they_may(
         doing = begun(client.call_tool("act"))
         for _ in range(3 if again else 1):
             await (await server.next("tools/call")).breaks()
-        with pytest.raises(Lost):
+        with pytest.raises(ConnectionLost):
             await doing
         assert server.count("tools/call") == (3 if again else 1)
 
@@ -675,7 +675,7 @@ async def test_a_tool_that_is_no_longer_safe() -> None:
             await listing
         doing = begun(client.call_tool("act"))
         await (await server.next("tools/call")).breaks()
-        with pytest.raises(Lost):
+        with pytest.raises(ConnectionLost):
             await doing
         assert server.count("tools/call") == 1
 
@@ -686,7 +686,7 @@ async def test_nothing_is_repeated_where_that_is_not_wanted() -> None:
     async with talking(R5, repeat=False) as (server, client):
         doing = begun(client.list_tools())
         await (await server.next("tools/list")).breaks()
-        with pytest.raises(Lost):
+        with pytest.raises(ConnectionLost):
             await doing
         assert server.count("tools/list") == 1
 

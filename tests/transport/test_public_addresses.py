@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from interlock import Unreachable
 from interlock.addresses import peculiarity
 from interlock.transport.proxies import Proxies
-from interlock.transport.public import NotAsked, PublicFetch
+from interlock.transport.public import BlockedAddress, SafeFetch
 from tests.transport.http_peers import get, once, serving
 from tests.transport.internet import OTHER, PUBLIC, SIX, Internet
 
@@ -71,7 +71,7 @@ async def outcome(
 async def refused(url: str, answers: Sequence[str] = (PUBLIC,), **settings: Any) -> str:
     """Why it is refused; it must be, before anything is dialled."""
     internet, bad = await outcome(url, answers, **settings)
-    assert isinstance(bad, NotAsked), f"{url} {bad!r}"
+    assert isinstance(bad, BlockedAddress), f"{url} {bad!r}"
     assert not internet.dialled
     return str(bad)
 
@@ -108,7 +108,7 @@ async def test_public_addresses_are_asked(address: str):
     """Those of the IPv4 internet in an IPv6 form that is routed, too; what was resolved is what is dialled (SEC-14)."""
     for url in (f"https://{bracketed(address)}/", "https://a.example/"):
         internet, bad = await outcome(url, [address])
-        assert not isinstance(bad, NotAsked)
+        assert not isinstance(bad, BlockedAddress)
         assert [ipaddress.ip_address(host) for host, _ in internet.dialled] == [
             ipaddress.ip_address(address)
         ]
@@ -286,7 +286,7 @@ async def test_names_in_other_spellings_are_judged_by_what_they_resolve_to(host:
     fetch = internet.fetch()
     with pytest.raises(Unreachable, match="Nobody listens"):
         await fetch(get(f"https://{host}/"))
-    with pytest.raises(NotAsked, match="a private address"):
+    with pytest.raises(BlockedAddress, match="a private address"):
         await fetch(get(f"https://{host}/"))
     await fetch.aclose()
     assert (internet.asked, internet.dialled) == ([name, name], [(PUBLIC, 443)])
@@ -314,7 +314,7 @@ async def test_names_without_an_address():
     """Not found is not refused; an answer that is no address is."""
     _, bad = await outcome("https://a.example/", [])
     assert "The host a.example was not found" in str(bad)
-    assert not isinstance(bad, NotAsked)
+    assert not isinstance(bad, BlockedAddress)
     assert "something that is no address" in await refused("https://a.example/", ["a.example"])
 
 
@@ -351,12 +351,12 @@ async def test_networks_of_ones_own():
     ):
         internet, bad = await outcome(url, answers, **settings)
         assert internet.dialled
-        assert not isinstance(bad, NotAsked)
+        assert not isinstance(bad, BlockedAddress)
     assert "networks=" in await refused("https://idp.corp.example/", ["10.2.0.1"], **settings)
     for address in ("169.254.169.254", "fd00:ec2::254", "::ffff:169.254.169.254"):
         assert "metadata" in await refused("https://a.example/", [address], **settings)
     with pytest.raises(ValueError, match="host bits"):
-        PublicFetch(networks=["10.1.0.1/16"])
+        SafeFetch(networks=["10.1.0.1/16"])
 
 
 async def test_hosts_that_alone_are_asked():
@@ -372,7 +372,7 @@ async def test_hosts_that_alone_are_asked():
     ):
         internet, bad = await outcome(f"https://{host}/", **settings)
         assert internet.dialled
-        assert not isinstance(bad, NotAsked)
+        assert not isinstance(bad, BlockedAddress)
     for host in (
         "keys.example",
         "evil-keys.example",
@@ -384,20 +384,20 @@ async def test_hosts_that_alone_are_asked():
     assert "a private address" in await refused("https://idp.example/", ["10.0.0.1"], **settings)
     for wrong in ("https://a.example", "a.example:8443", "a b", ""):
         with pytest.raises(ValueError, match="host|needed"):
-            PublicFetch(hosts=[wrong])
+            SafeFetch(hosts=[wrong])
 
 
 async def test_through_an_egress_proxy(monkeypatch: pytest.MonkeyPatch):
     """The proxy resolves; addresses are judged before, and so are names that are never public; this machine is not asked of it (SEC-16)."""
     async with serving(once(b"HTTP/1.1 403 Not allowed to go there\r\n\r\n")) as proxy:
         monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
-        fetch, trusting = PublicFetch(), PublicFetch(hosts=["*.internal", "intranet"])
+        fetch, trusting = SafeFetch(), SafeFetch(hosts=["*.internal", "intranet"])
         for url in ("https://a.example/", f"https://{PUBLIC}/", f"https://[{SIX}]/"):
             with pytest.raises(Unreachable, match="would not connect to .*: 403 Not allowed"):
                 await fetch(get(url))
         for url in ("https://10.0.0.1/", "https://[fd00:ec2::254]/", "https://metadata.google.internal/", "https://intranet/", "https://a.local/",
                     "https://nas.home.arpa/", "https://a.localhost/", "http://a.example/", "https://0x7f000001/"):  # fmt: skip
-            with pytest.raises(NotAsked):
+            with pytest.raises(BlockedAddress):
                 await fetch(get(url))
         for url in ("https://a.internal/", "https://intranet/"):
             with pytest.raises(Unreachable, match="403"):
@@ -418,7 +418,7 @@ async def test_through_an_egress_proxy(monkeypatch: pytest.MonkeyPatch):
 
 async def test_the_systems_own_resolver():
     """Where none is given; a name of this machine leads to this machine."""
-    fetch = PublicFetch(loopback=True, proxies=Proxies())
+    fetch = SafeFetch(loopback=True, proxies=Proxies())
     async with serving(once(b"HTTP/1.1 204 No Content\r\n\r\n"), name="localhost") as peer:
         assert (await fetch(get(peer.url))).status == 204
     await fetch.aclose()

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from interlock import ProtocolError, TimedOut, Unreachable
-from interlock.fetch import Lost, Request
+from interlock.fetch import ConnectionLost, Request
 from interlock.transport.proxies import Proxies
-from interlock.transport.public import NotAsked, PublicFetch
+from interlock.transport.public import BlockedAddress, SafeFetch
 from tests.transport.certificates import Authority
 from tests.transport.http_peers import (
     Script,
@@ -38,9 +38,9 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
     return Authority(tmp_path_factory.mktemp("ca"))
 
 
-def here(**settings: Any) -> PublicFetch:
+def here(**settings: Any) -> SafeFetch:
     """One for development, that does not look at the environment."""
-    return PublicFetch(**{"loopback": True, "proxies": Proxies(), "limit": LIMIT, **settings})
+    return SafeFetch(**{"loopback": True, "proxies": Proxies(), "limit": LIMIT, **settings})
 
 
 # What it connects to.
@@ -89,7 +89,7 @@ async def test_rebinding_between_check_and_connect(authority: Authority):
         with pytest.raises(Unreachable, match="Nobody listens"):
             await fetch(get(victim.url))
         assert (internet.asked, internet.dialled) == (["evil.example"], [(PUBLIC, victim.port)])
-        with pytest.raises(NotAsked, match="leads to a loopback address"):
+        with pytest.raises(BlockedAddress, match="leads to a loopback address"):
             await fetch(get(victim.url))
         assert len(internet.dialled) == 1
         await fetch.aclose()
@@ -107,7 +107,7 @@ async def test_rebinding_in_development(authority: Authority):
         )
         fetch = internet.fetch(ca=authority.file, loopback=True)
         for url in (victim.url, victim.url, victim.url.replace("https:", "http:"), victim.url):
-            with pytest.raises(NotAsked):
+            with pytest.raises(BlockedAddress):
                 await fetch(get(url))
         await fetch.aclose()
     assert (victim.opened, internet.dialled) == (0, [])
@@ -128,7 +128,7 @@ async def test_this_machine_in_development(authority: Authority):
     ):
         async with serving(once(ok(b"{}")), tls, name) as peer:
             assert await whole(fetch, get(peer.url)) == (200, b"{}")
-            with pytest.raises(NotAsked, match="this machine itself, .* loopback=True"):
+            with pytest.raises(BlockedAddress, match="this machine itself, .* loopback=True"):
                 await strict(get(peer.url))
         assert peer.opened == 1
     await fetch.aclose()
@@ -189,18 +189,18 @@ async def interim(talk: Talk) -> None:
         await asyncio.wait([reading], timeout=0.01)
 
 
-async def read(fetch: PublicFetch, url: str) -> bytes:
+async def read(fetch: SafeFetch, url: str) -> bytes:
     """The body at once, with a limit of the caller's that is far higher."""
     return (await whole(fetch, get(url), 1 << 30))[1]
 
 
-async def pieces(fetch: PublicFetch, url: str) -> bytes:
+async def pieces(fetch: SafeFetch, url: str) -> bytes:
     """The body in pieces."""
     return b"".join([piece async for piece in (await fetch(get(url))).chunks()])
 
 
 WAYS = pytest.mark.parametrize("way", [read, pieces])
-Way = Callable[[PublicFetch, str], Awaitable[bytes]]
+Way = Callable[[SafeFetch, str], Awaitable[bytes]]
 BOMB = gzip.compress(bytes(50_000_000))
 LARGE: dict[str, Script] = {
     "with a length": always(ok(bytes(LIMIT + 1))),
@@ -275,7 +275,7 @@ async def test_a_name_server_that_does_not_answer():
         await asyncio.Event().wait()
         return []
 
-    fetch = PublicFetch(seconds=0.05, resolve=resolve, proxies=Proxies())
+    fetch = SafeFetch(seconds=0.05, resolve=resolve, proxies=Proxies())
     with pytest.raises(TimedOut, match=r"https://a.example"):
         await fetch(get("https://a.example/"))
     await fetch.aclose()
@@ -287,7 +287,7 @@ async def test_an_answer_that_breaks_off():
     fetch = here()
     async with serving(once(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort")) as peer:
         for way in (read, pieces):
-            with pytest.raises(Lost):
+            with pytest.raises(ConnectionLost):
                 await way(fetch, peer.url)
         await fetch.aclose()
 
@@ -335,7 +335,7 @@ async def test_redirects_are_not_followed(authority: Authority, target: str, sta
     ) as peer:
         internet = Internet({"auth.example": [[PUBLIC]]})
         fetch = internet.fetch(ca=authority.file)
-        with pytest.raises(NotAsked) as caught:
+        with pytest.raises(BlockedAddress) as caught:
             await fetch(get(peer.url))
         await fetch.aclose()
     assert (
@@ -365,7 +365,7 @@ async def test_each_hop_is_judged_anew(authority: Authority, target: str):
                 routed=[PUBLIC, "127.0.0.1"],
             )
             fetch = internet.fetch(ca=authority.file, most_redirects=5, loopback=loopback)
-            with pytest.raises(NotAsked):
+            with pytest.raises(BlockedAddress):
                 await fetch(get(peer.url))
             await fetch.aclose()
             assert internet.dialled == [(PUBLIC, peer.port)]
@@ -414,11 +414,11 @@ async def test_redirects_that_are_followed(authority: Authority):
         )
         assert {host for host, _ in internet.dialled} == {PUBLIC, OTHER}
         with pytest.raises(
-            NotAsked, match="redirects to 'https://other.example:.*/c'.* one too many"
+            BlockedAddress, match="redirects to 'https://other.example:.*/c'.* one too many"
         ):
             await short(get(first))
         for request in (post(first), Request("DELETE", first)):
-            with pytest.raises(NotAsked, match="redirects to"):
+            with pytest.raises(BlockedAddress, match="redirects to"):
                 await fetch(request)
         await fetch.aclose()
         await short.aclose()
@@ -429,7 +429,7 @@ async def test_redirects_that_lead_round_and_round():
     """End with the number that was allowed; those within this machine may be followed in development."""
     fetch = here(most_redirects=3)
     async with serving(always(moved("/again"))) as peer:
-        with pytest.raises(NotAsked, match="one too many"):
+        with pytest.raises(BlockedAddress, match="one too many"):
             await fetch(get(peer.url))
         await fetch.aclose()
     assert len(peer.requests) == 4
@@ -445,7 +445,7 @@ async def test_no_redirect_from_https_to_http(authority: Authority):
             redirecting(f"http://127.0.0.1:{plain.port}/"), authority.server("127.0.0.1")
         ) as peer,
     ):
-        with pytest.raises(NotAsked, match="less safe than where it comes from"):
+        with pytest.raises(BlockedAddress, match="less safe than where it comes from"):
             await fetch(get(peer.url))
         await fetch.aclose()
     assert plain.opened == 0
@@ -481,7 +481,7 @@ async def test_plain_http_where_it_is_allowed():
     )
     fetch, strict = internet.fetch(plain=True), internet.fetch()
     async with serving(once(ok(b"hello")), name="old.example") as peer:
-        with pytest.raises(NotAsked, match="only https is safe") as caught:
+        with pytest.raises(BlockedAddress, match="only https is safe") as caught:
             await strict(get(peer.url))
         assert (caught.value.rule, caught.value.advice) == ("plain", "Use its https address.")
         assert await whole(fetch, get(peer.url)) == (200, b"hello")
@@ -497,13 +497,13 @@ async def test_plain_http_where_it_is_allowed():
             ("http://0x7f.1/", "name"),
             ("ftp://old.example/", "url"),
         ):
-            with pytest.raises(NotAsked) as caught:
+            with pytest.raises(BlockedAddress) as caught:
                 await fetch(get(url))
             assert caught.value.rule == rule, url
             assert str(caught.value).startswith(caught.value.words)
         rebound = f"http://rebound.example:{peer.port}/"
         assert await whole(fetch, get(rebound)) == (200, b"hello")
-        with pytest.raises(NotAsked, match="loopback"):
+        with pytest.raises(BlockedAddress, match="loopback"):
             await fetch(get(rebound))
         assert {host for host, _ in internet.dialled} == {PUBLIC}
         await fetch.aclose()
@@ -522,7 +522,7 @@ async def test_redirects_of_plain_http_are_judged(target: str):
             routed=[PUBLIC, "127.0.0.1"],
         )
         fetch = internet.fetch(plain=True, most_redirects=3)
-        with pytest.raises(NotAsked):
+        with pytest.raises(BlockedAddress):
             await fetch(get(peer.url))
         await fetch.aclose()
         assert internet.dialled == [(PUBLIC, peer.port)]
@@ -549,7 +549,7 @@ async def test_redirects_that_are_given(authority: Authority):
             "https://10.0.0.1/",
             "https://user@other.example/",
         ):
-            with pytest.raises(NotAsked, match="redirects to") as caught:
+            with pytest.raises(BlockedAddress, match="redirects to") as caught:
                 fetch.onward(request, 301, target)
             assert caught.value.status == 301
         for target in (
@@ -558,7 +558,7 @@ async def test_redirects_that_are_given(authority: Authority):
             "https://user@other.example/",
             "nothing",
         ):
-            with pytest.raises(NotAsked):
+            with pytest.raises(BlockedAddress):
                 fetch.examine(target)
         fetch.examine("http://auth.example/")
         await fetch.aclose()
@@ -575,10 +575,10 @@ async def test_hosts_that_are_never_asked():
         "https://a.tracker.example/",
         "https://8.8.8.8/",
     ):
-        with pytest.raises(NotAsked, match="never asked") as caught:
+        with pytest.raises(BlockedAddress, match="never asked") as caught:
             await fetch(get(url))
         assert caught.value.rule == "never"
-    with pytest.raises(NotAsked, match="never asked"):
+    with pytest.raises(BlockedAddress, match="never asked"):
         fetch.onward(get("https://fine.example/"), 302, "https://ads.example/")
     await fetch.aclose()
 
@@ -600,7 +600,7 @@ async def test_one_host_in_several_spellings(never: str, url: str):
     """An address that is never asked is not asked in another of its forms, nor by a name that leads to it; and so with names."""
     internet = Internet({"other.example": [["8.8.4.4"]]})
     fetch = internet.fetch(never=[never])
-    with pytest.raises(NotAsked, match="never asked") as caught:
+    with pytest.raises(BlockedAddress, match="never asked") as caught:
         await fetch(get(url))
     assert (caught.value.rule, internet.dialled) == ("never", [])
     await fetch.aclose()
@@ -618,18 +618,18 @@ async def test_plain_http_through_a_proxy_that_stands_inside():
 
     async with serving(once(ok(b"through"))) as peer:
         proxy = f"http://127.0.0.1:{peer.port}"
-        fetch = PublicFetch(plain=True, resolve=resolve, proxies=Proxies(http=proxy))
+        fetch = SafeFetch(plain=True, resolve=resolve, proxies=Proxies(http=proxy))
         assert await whole(fetch, get("http://old.example/page")) == (200, b"through")
         assert peer.requests[0].line == "GET http://old.example/page HTTP/1.1"
         for url in (proxy, "http://intranet/", "http://10.0.0.1/"):
-            with pytest.raises(NotAsked):
+            with pytest.raises(BlockedAddress):
                 await fetch(get(url))
         await fetch.aclose()
-    fetch = PublicFetch(
+    fetch = SafeFetch(
         plain=True,
         resolve=resolve,
         proxies=Proxies(http="http://proxy.corp:3128", but_for="proxy.corp"),
     )
-    with pytest.raises(NotAsked, match="the proxy itself"):
+    with pytest.raises(BlockedAddress, match="the proxy itself"):
         await fetch(get("http://proxy.corp:3128/"))
     await fetch.aclose()

@@ -65,9 +65,9 @@ class Roads:
                 self._own = HttpFetch(connect_seconds=10.0, head_seconds=_SECONDS)
             return self._own
         if self._public is None:
-            from ..transport.public import PublicFetch  # late: as above
+            from ..transport.public import SafeFetch  # late: as above
 
-            self._public = PublicFetch(
+            self._public = SafeFetch(
                 loopback=self._loopback, limit=LONGEST_DOCUMENT, seconds=_SECONDS
             )
         return self._public

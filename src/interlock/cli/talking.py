@@ -13,7 +13,7 @@ import click
 import msgspec
 from msgspec import Struct
 
-from .. import Answers, Client, Refused
+from .. import Answers, Client, UnsupportedRevision
 from .. import types as t
 from ..client.app import DEFAULT_TIMEOUT
 from ..wire.jsonrpc import Frame
@@ -120,7 +120,7 @@ class Talk(Struct):
             if bad.code == t.MISSING_CLIENT_CAPABILITY and "sampling" in bad.message:
                 self._hint("It asks for a model: answer with --sample TEXT or --model NAME.")
             return exits.REFUSED
-        except Refused as bad:
+        except UnsupportedRevision as bad:
             self._fail("protocol", str(bad))
             return exits.REFUSED
         except t.ProtocolError as bad:

@@ -72,7 +72,7 @@ class Rules(Struct, kw_only=True):
     greets: bool = True
     _known: dict[tuple[bytes | None, bytes | None], str] = {}
 
-    def stranger(self, host: bytes | None, origin: bytes | None) -> str:
+    def check_host_and_origin(self, host: bytes | None, origin: bytes | None) -> str:
         """Why a request from there is refused; '' where it is welcome (`SEC-01`, `HTM-22`)."""
         known = self._known.get((host, origin))
         if known is None:
@@ -107,7 +107,7 @@ class Rules(Struct, kw_only=True):
         return f"the origin {_short(page)} may not use this server; if it should, name it: origins=[{_short(page)}]"
 
 
-class Refused(Struct, frozen=True):
+class HttpRefusal(Struct, frozen=True):
     """No: with this status, body and further headers."""
 
     status: int
@@ -159,7 +159,7 @@ class Taken(Struct, frozen=True):
     """A message that asks for nothing and changes nothing: 202 (`HTM-05`)."""
 
 
-Verdict = Refused | Stateless | Greeting | InSession | Listening | Ending | Taken
+Verdict = HttpRefusal | Stateless | Greeting | InSession | Listening | Ending | Taken
 
 
 def error(
@@ -170,9 +170,9 @@ def error(
     *,
     id: t.RequestId | None = None,
     headers: Sequence[tuple[bytes, bytes]] = (),
-) -> Refused:
+) -> HttpRefusal:
     """A refusal with a JSON-RPC error as its body."""
-    return Refused(
+    return HttpRefusal(
         status,
         jsonrpc.failure(id, code, message, data),
         ((b"content-type", JSON), *headers),
@@ -197,7 +197,7 @@ def judge(
 
     `headers` have lower-case names; `twice` are the names that came more than once.
     """
-    if why := rules.stranger(headers.get(b"host"), headers.get(b"origin")):
+    if why := rules.check_host_and_origin(headers.get(b"host"), headers.get(b"origin")):
         return error(403, t.INVALID_REQUEST, f"Forbidden: {why}")
     if twice and (
         doubled := [
@@ -357,7 +357,7 @@ def _in_session(
     id: t.RequestId | None,
     request: Any = None,
     meta: t.RequestMeta = NO_META,
-) -> Refused | InSession:
+) -> HttpRefusal | InSession:
     return _unserved(identity, headers, said, id) or InSession(
         text(headers, SESSION), said, request, meta
     )
@@ -365,7 +365,7 @@ def _in_session(
 
 def _unserved(
     identity: Identity, headers: Headers, said: str | None, id: t.RequestId | None
-) -> Refused | None:
+) -> HttpRefusal | None:
     """A refusal where the header names a revision that is not served, or none where 2025-03-26 is not (`HTL-49`, `HTL-50`, `ERA-18`)."""
     if said is None:
         knows = R2 in identity.revisions or (
@@ -383,7 +383,7 @@ def _says_who(meta: t.RequestMeta) -> bool:
     return any(key is not None for key in keys)
 
 
-def _unsupported(identity: Identity, said: str | None, id: t.RequestId | None) -> Refused:
+def _unsupported(identity: Identity, said: str | None, id: t.RequestId | None) -> HttpRefusal:
     """The refusal of a revision that only the header names (`HTL-50`).
 
     One that nobody knows comes from a client of the handshake era, and is refused with the code
@@ -410,7 +410,7 @@ def _mirrors(
     meta: t.RequestMeta,
     said: str | None,
     headers: Headers,
-) -> Refused | None:
+) -> HttpRefusal | None:
     """The required keys of `_meta`, then whether headers and body say the same (`STA-10`, `HDR-01` to `HDR-10`)."""
     if meta.protocol_version is None or meta.client_capabilities is None:
         lacking = "protocolVersion" if meta.protocol_version is None else "clientCapabilities"
@@ -436,7 +436,9 @@ def _mirrors(
     return None
 
 
-def _mismatch(id: t.RequestId | None, header: str, said: str | None, meant: str | None) -> Refused:
+def _mismatch(
+    id: t.RequestId | None, header: str, said: str | None, meant: str | None
+) -> HttpRefusal:
     if said is None:
         words = f"the header {header} is missing"
     else:

@@ -119,7 +119,7 @@ class Opened(Struct, frozen=True):
     probe_failed: bool = False
 
 
-class Refused(t.ProtocolError):
+class UnsupportedRevision(t.ProtocolError):
     """There is no revision that both sides speak."""
 
 
@@ -148,7 +148,7 @@ def opening(
         Opened, as the value of the generator.
 
     Raises:
-        Refused: No revision fits.
+        UnsupportedRevision: No revision fits.
         McpError: The server refuses `initialize`.
         TimedOut: The server does not answer.
         Unreachable: The server has ended.
@@ -157,7 +157,7 @@ def opening(
     handshake = [r for r in HANDSHAKE_REVISIONS if r in revisions]
     if not stateless:
         if not handshake:
-            raise Refused("No revision is allowed that this server could speak.")
+            raise UnsupportedRevision("No revision is allowed that this server could speak.")
         return _greeted(handshake, (yield Initialize(handshake[-1])))
     if known in handshake:
         return (yield from _open_remembered(handshake, stateless))
@@ -244,7 +244,7 @@ def _probe(
 ) -> Generator[Step, Outcome, Opened | Outcome]:
     """Ask with `server/discover`. Returns what was agreed, else how the last question went.
 
-    Raises Refused for a server of the stateless era that shares no revision.
+    Raises UnsupportedRevision for a server of the stateless era that shares no revision.
     """
     first: Step = Restart(step) if afresh else step
     outcome = yield first
@@ -268,7 +268,7 @@ def _judged(
     """What the answer to a probe comes to: agreed, a revision to ask again under, or the outcome as
     it is.
 
-    Raises Refused for a server of the stateless era that shares no revision.
+    Raises UnsupportedRevision for a server of the stateless era that shares no revision.
     """
     if isinstance(outcome, t.DiscoverResult):
         mutual = [r for r in outcome.supported_versions if r in stateless]
@@ -291,7 +291,7 @@ def _refuse_strangers(supported: Sequence[str], handshake: Sequence[str]) -> Non
     greeted, else it is the end.
     """
     if not any(r in handshake for r in supported):
-        raise Refused(
+        raise UnsupportedRevision(
             f"The server speaks {', '.join(supported) or 'nothing it would name'}; "
             "none of these is allowed here."
         )
@@ -336,7 +336,7 @@ def _greeted(handshake: Sequence[str], outcome: Outcome) -> Opened:
     if not isinstance(outcome, t.InitializeResult):
         raise _failure(outcome)
     if outcome.protocol_version not in handshake:
-        raise Refused(
+        raise UnsupportedRevision(
             f"The server wants to speak {outcome.protocol_version}; "
             f"allowed here are {', '.join(handshake)}."
         )
@@ -354,7 +354,7 @@ def _without_handshake(probed: Outcome, stateless: Sequence[str]) -> t.Interlock
         return t.TimedOut("The server did not answer `server/discover`.")
     if isinstance(probed, Ended):
         return probed.why
-    return Refused(
+    return UnsupportedRevision(
         f"The server does not speak {', '.join(stateless)}, and an older revision was not allowed."
     )
 

@@ -44,7 +44,7 @@ from .features import (
 from .handlers import Handlers
 from .keys import state_key
 from .making import check_numbers, make_prompt, make_resource, make_template, make_tool, named
-from .scopes import as_stranger, by_strangers
+from .scopes import as_anonymous, with_anonymous_callers
 from .session_state import DEFAULT_STATE_BYTES
 from .visibility import Visibility, name_of
 from .workers import DEFAULT_THREADS
@@ -806,17 +806,17 @@ class Server:
         self._requirements_met = True
 
     async def serve(
-        self, channel: Channel, *, principal: Principal | None = None, stranger: bool = False
+        self, channel: Channel, *, principal: Principal | None = None, anonymous: bool = False
     ) -> None:
-        """Serve one peer over a channel until it closes; a `stranger` may be anybody, and has no scopes without a principal."""
+        """Serve one peer over a channel until it closes; an `anonymous` peer has no scopes unless it has a principal."""
         try:
             await self.enter()
         except BaseException:
             await channel.aclose()
             raise
         try:
-            handler = by_strangers(self.handler) if stranger else self.handler
-            identity = self.identity.seen_by(as_stranger) if stranger else self.identity
+            handler = with_anonymous_callers(self.handler) if anonymous else self.handler
+            identity = self.identity.seen_by(as_anonymous) if anonymous else self.identity
             await serve(
                 handler, identity, channel, principal=principal, most_calls=self.calls_per_peer
             )

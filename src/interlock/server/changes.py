@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from .. import types as t
-from ..bell import Bell
+from ..bell import CompactEvent
 from ..protocol.sessions import POSITION, Board
 
 _MOST_REMEMBERED = 10_000
@@ -205,7 +205,7 @@ class Listener:
         self._deaf_until = (
             ""  # the place up to which all is noted already, though it has yet to be heard
         )
-        self._stirred = Bell()
+        self._stirred = CompactEvent()
         self._closed = False
 
     @property

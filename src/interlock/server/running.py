@@ -182,7 +182,7 @@ async def _sockets(
 
     def talk(channel: Channel) -> Awaitable[None]:
         # The file of a Unix socket lets its owner in and nobody else; at a TCP port there may be anybody.
-        return server.serve(channel, stranger=isinstance(address, tuple))
+        return server.serve(channel, anonymous=isinstance(address, tuple))
 
     await listen(address, talk, limit=limit, on_ready=on_ready)
 

@@ -47,7 +47,7 @@ def held(caller: Caller) -> frozenset[str] | None:
     """The scopes that a caller has; None where it needs none, for it is the person at this machine."""
     if caller.principal is not None:
         return caller.principal.scopes
-    return NONE if caller.stranger else None
+    return NONE if caller.anonymous else None
 
 
 def lacks(caller: Caller, scopes: frozenset[str]) -> bool:
@@ -73,7 +73,7 @@ def forbidden(scopes: frozenset[str], caller: Caller) -> t.Forbidden:
     )
 
 
-def as_stranger(c: Caller) -> Caller:
+def as_anonymous(c: Caller) -> Caller:
     """A caller that came over a network: without a principal it is not the person at the machine."""
     if c.principal is not None:
         return c
@@ -82,12 +82,12 @@ def as_stranger(c: Caller) -> Caller:
     )  # `replace` costs three times as much
 
 
-def by_strangers(handler: Handler) -> Handler:
+def with_anonymous_callers(handler: Handler) -> Handler:
     """A handler for a network, where a request that nobody in particular makes is not that of the person at the machine."""
 
     def handle(x: Exchange) -> Awaitable[AnyResult]:
         if x.caller.principal is None:
-            x.caller = as_stranger(x.caller)
+            x.caller = as_anonymous(x.caller)
         return handler(x)
 
     return handle

@@ -19,7 +19,7 @@ from ..transport.authorized import Guarding, Learning
 from ..transport.limits import Limits
 from .changes import BoardBus, MemoryBus
 from .running import keep_freed_memory, settle_memory
-from .scopes import as_stranger, by_strangers
+from .scopes import as_anonymous, with_anonymous_callers
 
 if TYPE_CHECKING:
     from .app import Server
@@ -77,8 +77,8 @@ def http_app(
         greets=server.identity.handshakes,
     )
     return HttpApp(
-        by_strangers(server.handler),
-        server.identity.seen_by(as_stranger),
+        with_anonymous_callers(server.handler),
+        server.identity.seen_by(as_anonymous),
         store=kept,
         enter=server.enter,
         leave=server.leave,

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from .. import types as t
-from ..fetch import Fetch, Lost, Request, Response
+from ..fetch import ConnectionLost, Fetch, Request, Response
 
 MakeFetch = Callable[[], Awaitable[Fetch]]
 
@@ -260,13 +260,17 @@ async def _bounds(fetch: Fetch, server: _Server) -> None:
 
 
 async def _says_breaks(fetch: Fetch, server: _Server) -> None:
-    """a connection that breaks raises Lost, in the head and in the body, and gives what came before it in pieces"""
-    await _raises(Lost, fetch(Request("POST", f"{server.url}/half")), "half a head")
+    """a connection that breaks raises ConnectionLost, in the head and in the body, and gives what came before it in pieces"""
+    await _raises(ConnectionLost, fetch(Request("POST", f"{server.url}/half")), "half a head")
     responses = [await fetch(Request("POST", f"{server.url}/short")) for _ in range(2)]
     server.go.set()
-    await _raises(Lost, responses[0].read(_LIMIT), "a body that ends too early, read whole")
+    await _raises(
+        ConnectionLost, responses[0].read(_LIMIT), "a body that ends too early, read whole"
+    )
     got: list[bytes] = []
-    await _raises(Lost, _collect(responses[1], got), "a body that ends too early, read in pieces")
+    await _raises(
+        ConnectionLost, _collect(responses[1], got), "a body that ends too early, read in pieces"
+    )
     _require(b"".join(got) == b"short", f"the pieces before the break are {got}")
 
 
@@ -280,7 +284,7 @@ async def _says_nonsense(fetch: Fetch, server: _Server) -> None:
 
 
 async def _says_nobody(fetch: Fetch, server: _Server) -> None:
-    """where nobody listens it raises Unreachable with some words, and not Lost, as nothing was sent"""
+    """where nobody listens it raises Unreachable with some words, and not ConnectionLost, as nothing was sent"""
     closed = await asyncio.start_server(server.talk, "127.0.0.1", 0)
     port = closed.sockets[0].getsockname()[1]
     closed.close()
@@ -290,7 +294,7 @@ async def _says_nobody(fetch: Fetch, server: _Server) -> None:
         fetch(Request("POST", f"http://127.0.0.1:{port}/")),
         "a port where nobody listens",
     )
-    _require(not isinstance(bad, Lost), "it says that the request was lost")
+    _require(not isinstance(bad, ConnectionLost), "it says that the request was lost")
     _require(bool(str(bad).strip()), "it has no words")
 
 
@@ -303,11 +307,11 @@ async def _repeats(fetch: Fetch, server: _Server) -> None:
 
 
 async def _sends_once(fetch: Fetch, server: _Server) -> None:
-    """what may not come twice is Lost where the server closes without an answer, kept connection or not, and is not sent again"""
+    """what may not come twice is ConnectionLost where the server closes without an answer, kept connection or not, and is not sent again"""
     for _ in range(2):
         await (await fetch(Request("POST", f"{server.url}/echo"))).read(_LIMIT)
         await _raises(
-            Lost,
+            ConnectionLost,
             fetch(Request("POST", f"{server.url}/nothing")),
             "a request that the server swallowed",
         )

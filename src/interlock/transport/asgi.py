@@ -25,9 +25,9 @@ from ..protocol.http import (
     EVENTS,
     Ending,
     Greeting,
+    HttpRefusal,
     InSession,
     Listening,
-    Refused,
     Rules,
     Stateless,
     Taken,
@@ -248,7 +248,7 @@ class HttpApp:
     async def _redirect(self, location: bytes, scope: Scope, send: Send) -> None:
         """Send a client that has a slash too many or too few where it wants to go."""
         headers = dict(scope["headers"])
-        if why := self.rules.stranger(headers.get(b"host"), headers.get(b"origin")):
+        if why := self.rules.check_host_and_origin(headers.get(b"host"), headers.get(b"origin")):
             await self.refuse(send, error(403, t.INVALID_REQUEST, f"Forbidden: {why}"))
             return
         if query := scope.get("query_string", b""):
@@ -371,7 +371,7 @@ class HttpApp:
 
     async def _turned_away(self, headers: dict[bytes, bytes], scope: Scope, send: Send) -> bool:
         """Whether a request was refused for where it comes from, for when, or for its rate."""
-        if why := self.rules.stranger(headers.get(b"host"), headers.get(b"origin")):
+        if why := self.rules.check_host_and_origin(headers.get(b"host"), headers.get(b"origin")):
             await self.refuse(send, error(403, t.INVALID_REQUEST, f"Forbidden: {why}"))
             return True
         if self._draining and self.draining:
@@ -399,7 +399,7 @@ class HttpApp:
         if body is None:
             return
         verdict = judge(self.rules, self.identity, method, headers, twice, body)
-        if isinstance(verdict, Refused):
+        if isinstance(verdict, HttpRefusal):
             await self.refuse(send, verdict)
             return
         principal: Principal | None = scope.get(PRINCIPAL)
@@ -561,11 +561,13 @@ class HttpApp:
                 reply.lose()
                 over()
 
-    async def late(self, scope: Scope) -> Refused | None:
+    async def late(self, scope: Scope) -> HttpRefusal | None:
         """A refusal where somebody asks too often; the pages of strangers, which are refused anyway, use up nobody's rate."""
         rate = self.limits.rate
         headers = dict(scope["headers"])
-        if rate is None or self.rules.stranger(headers.get(b"host"), headers.get(b"origin")):
+        if rate is None or self.rules.check_host_and_origin(
+            headers.get(b"host"), headers.get(b"origin")
+        ):
             return None
         principal: Principal | None = scope.get(PRINCIPAL)
         key = principal.key if principal is not None else f"address:{_network(scope.get('client'))}"
@@ -584,7 +586,7 @@ class HttpApp:
             headers=[(b"retry-after", b"%d" % seconds)],
         )
 
-    async def refuse(self, send: Send, refused: Refused) -> None:
+    async def refuse(self, send: Send, refused: HttpRefusal) -> None:
         """Send a refusal, and note it where it concerns the safety of the server."""
         self.chronicle.refused(refused)
         await send_body(send, refused.status, refused.body, headers=refused.headers[1:])
@@ -597,7 +599,7 @@ class HttpApp:
             return status, ()
         scopes, headers = challenge(scope, serving.denied)
         self.chronicle.refused(
-            Refused(403, why=f"insufficient scope: this needs {' '.join(scopes)}")
+            HttpRefusal(403, why=f"insufficient scope: this needs {' '.join(scopes)}")
         )
         return 403, headers
 

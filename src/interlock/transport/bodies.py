@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from msgspec import UNSET
 
 from .. import types as t
-from ..protocol.http import Refused, error
+from ..protocol.http import HttpRefusal, error
 from ..wire import jsonrpc
 from ..wire.jsonrpc import Malformed
 from .limits import Limits
@@ -19,7 +19,7 @@ CLOSE = ((b"connection", b"close"),)
 _LINGER = 2.0  # seconds for which a body that was refused may go on
 
 
-def busy(id: t.RequestId | None, headers: Sequence[tuple[bytes, bytes]] = ()) -> Refused:
+def busy(id: t.RequestId | None, headers: Sequence[tuple[bytes, bytes]] = ()) -> HttpRefusal:
     """The refusal of one request too many."""
     words = "The server is busy. Try again later."
     return error(
@@ -48,8 +48,8 @@ class Bodies:
         self,
         limits: Limits,
         pulse: Pulse,
-        refuse: Callable[[Send, Refused], Awaitable[None]],
-        note: Callable[[Refused], None],
+        refuse: Callable[[Send, HttpRefusal], Awaitable[None]],
+        note: Callable[[HttpRefusal], None],
     ) -> None:
         self._limits, self._pulse, self._refuse, self._note = limits, pulse, refuse, note
         self._arriving = 0  # bytes of bodies that have not come whole
@@ -65,7 +65,7 @@ class Bodies:
         me = asyncio.current_task()
         assert me is not None
         ticket = self._pulse.guard(me, self._limits.body_seconds)
-        body: bytes | Refused | None
+        body: bytes | HttpRefusal | None
         try:
             message = await receive()
             if message.get("more_body", False):
@@ -84,12 +84,12 @@ class Bodies:
             return None
         finally:
             self._pulse.release(ticket)
-        if isinstance(body, Refused):
+        if isinstance(body, HttpRefusal):
             await self._turn_away(body, receive, send)
             return None
         return body
 
-    async def _read_rest(self, first: bytes, receive: Receive) -> bytes | Refused | None:
+    async def _read_rest(self, first: bytes, receive: Receive) -> bytes | HttpRefusal | None:
         """A body that comes in several pieces, the first of which is there."""
         pieces, size = [first], len(first)
         self._arriving += size
@@ -111,7 +111,7 @@ class Bodies:
         finally:
             self._arriving -= size
 
-    async def _turn_away(self, refused: Refused, receive: Receive, send: Send) -> None:
+    async def _turn_away(self, refused: HttpRefusal, receive: Receive, send: Send) -> None:
         """Refuse a body that is still coming. It is read for a moment: a reset would take the answer from a client that is sending."""
         self._note(refused)
         head = [(b"content-length", b"%d" % len(refused.body)), *refused.headers]
@@ -131,6 +131,6 @@ class Bodies:
             self._pulse.release(ticket)
         await send({"type": "http.response.body", "body": b""})
 
-    def _too_large(self) -> Refused:
+    def _too_large(self) -> HttpRefusal:
         words = f"Content too large: a body has at most {self._limits.body} bytes"
         return error(413, t.INVALID_REQUEST, words, headers=CLOSE)

@@ -12,7 +12,7 @@ import time
 from typing import Any
 
 from ..logs import JsonLine, limited
-from ..protocol.http import Refused
+from ..protocol.http import HttpRefusal
 from .replies import Message, Send
 
 access = logging.getLogger("interlock.access")
@@ -71,7 +71,7 @@ class Chronicle:
 
         return watched
 
-    def refused(self, refused: Refused) -> None:
+    def refused(self, refused: HttpRefusal) -> None:
         """A request was refused."""
         if refused.status in _TELLING:
             line = {

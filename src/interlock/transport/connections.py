@@ -17,7 +17,7 @@ except ImportError as missing:
     ) from missing
 
 from .. import types as t
-from ..fetch import Lost
+from ..fetch import ConnectionLost
 from .inflating import Inflater
 
 _ROOM = 1 << 20  # bytes of a body that wait for their reader before the server is told to wait
@@ -180,7 +180,7 @@ class Connection(asyncio.Protocol):
             else:
                 how = "in the middle of its answer" if self._silent else "before it answered"
                 cause = f": {exc}" if exc is not None else ""
-                answer.end(Lost(f"{self.where} closed the connection {how}{cause}."))
+                answer.end(ConnectionLost(f"{self.where} closed the connection {how}{cause}."))
         if self.gone is not None and not self.gone.done():
             self.gone.set_result(None)
         self.on_lost(self)
@@ -280,7 +280,7 @@ class Answer:
             raise self._error or t.Unreachable("The answer never came.")
 
     async def read(self, limit: int) -> bytes:
-        """The whole body. Raises Lost where the connection breaks, ProtocolError over `limit` bytes."""
+        """The whole body. Raises ConnectionLost where the connection breaks, ProtocolError over `limit` bytes."""
         inflater = self._take_up()
         if not self.ended:
             self._room = limit
@@ -298,7 +298,7 @@ class Answer:
         return body if inflater is None else _inflated(inflater, body, limit)
 
     def chunks(self) -> Pieces:
-        """The body in pieces as they arrive. Raises Lost where the connection breaks before the body has ended."""
+        """The body in pieces as they arrive. Raises ConnectionLost where the connection breaks before the body has ended."""
         return Pieces(self, self._take_up())
 
     async def aclose(self) -> None:

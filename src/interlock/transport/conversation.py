@@ -97,7 +97,7 @@ class ClientTransport(Protocol):
     """The way to one server: a Handler that must be opened first and closed at the end."""
 
     async def open(self, hello: Hello) -> Opened:
-        """Reach the server and agree on a revision. Raises Unreachable, Refused or McpError."""
+        """Reach the server and agree on a revision. Raises Unreachable, UnsupportedRevision or McpError."""
         ...
 
     async def __call__(self, exchange: Exchange) -> AnyResult:

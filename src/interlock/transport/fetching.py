@@ -10,7 +10,7 @@ from collections import deque
 from pathlib import Path
 
 from .. import types as t
-from ..fetch import Lost, Request
+from ..fetch import ConnectionLost, Request
 from ..version import VERSION
 from .connections import Answer, Connection, Stale
 from .dialling import Lookup, dial, misfortune, tls
@@ -78,9 +78,13 @@ class HttpFetch:
     async def __call__(self, request: Request) -> Answer:
         """Send a request; return once the head of the answer is there.
 
-        Raises Unreachable with the cause in words (Lost where the request may have arrived all the same, TimedOut where a bound of
-        ours has passed), and ValueError for a URL or a header that cannot be sent. Cancelling it gives the request up and closes its
-        connection.
+        Cancelling it gives the request up and closes its connection.
+
+        Raises:
+            ConnectionLost: The connection broke, and the request may have arrived.
+            TimedOut: One of our own time limits has passed.
+            Unreachable: Nothing was sent; the message says why.
+            ValueError: The URL or a header cannot be sent.
         """
         if self._loop is not asyncio.get_running_loop():
             self._settle()
@@ -98,13 +102,17 @@ class HttpFetch:
             await (answer.arrive() if self.head_seconds is None else self._in_time(answer, to))
         except Stale:
             if not again:  # the server may have acted on it before it closed
-                raise Lost(f"{to.site} closed the connection before it answered.") from None
+                raise ConnectionLost(
+                    f"{to.site} closed the connection before it answered."
+                ) from None
             connection = await self._take(pool, fresh=True)
             answer = connection.send(first, request.body, bodiless=request.method == "HEAD")
             try:
                 await (answer.arrive() if self.head_seconds is None else self._in_time(answer, to))
             except Stale:
-                raise Lost(f"{to.site} closed two connections before it answered.") from None
+                raise ConnectionLost(
+                    f"{to.site} closed two connections before it answered."
+                ) from None
         return answer
 
     async def _in_time(self, answer: Answer, to: Target) -> None:

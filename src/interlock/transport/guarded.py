@@ -10,7 +10,7 @@ from typing import Any
 from httptools import HttpRequestParser, parse_url
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from ..bell import Bell
+from ..bell import CompactEvent
 from .corked import LARGE, Corked
 from .replies import HOLD
 
@@ -100,7 +100,7 @@ class Guarded(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the parent has it
         super().connection_made(transport)
         self.transport = self._corked = Corked(transport, self.loop, self.on_large)  # type: ignore[assignment]  # it stands for the transport
-        self.flow._is_writable_event = Bell(rung=True)  # type: ignore[assignment]  # does what an Event does
+        self.flow._is_writable_event = CompactEvent(is_set=True)  # type: ignore[assignment]  # does what an Event does
         self._timer = self.loop.call_later(self.seconds, self._slow)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -145,7 +145,7 @@ class Guarded(HttpToolsProtocol):
         self._settle()
         before = self.cycle
         super().on_headers_complete()
-        self.cycle.message_event = Bell()  # type: ignore[union-attr]  # as above; the request has not begun yet
+        self.cycle.message_event = CompactEvent()  # type: ignore[union-attr]  # as above; the request has not begun yet
         self.headers = _NOWHERE
         if before is not None and not before.response_complete:
             self._earlier = (

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from .. import types as t
 from ..exchange import AnyResult, Caller, Exchange, RawResult
-from ..fetch import Authorizer, Fetch, Lost
+from ..fetch import Authorizer, ConnectionLost, Fetch
 from ..logs import limited
-from ..protocol.opening import DEFAULT_PROBE_SECONDS, Opened, Refused
+from ..protocol.opening import DEFAULT_PROBE_SECONDS, Opened, UnsupportedRevision
 from ..redaction.urls import url_without_secrets
 from ..wire import jsonrpc
 from ..wire.codec import encode
@@ -119,7 +119,7 @@ class Http:
     # -- opening and closing -----------------------------------------------------------------------------
 
     async def open(self, hello: Hello) -> Opened:
-        """Find out the server's era, and agree on a revision. Raises Unreachable, Refused or McpError."""
+        """Find out the server's era, and agree on a revision. Raises Unreachable, UnsupportedRevision or McpError."""
         self._closing = False
         self._level, self._subscribed = None, {}
         task = asyncio.current_task()
@@ -194,7 +194,7 @@ class Http:
         """
         handshake = tuple(r for r in hello.revisions if era(r) is Era.HANDSHAKE)
         if not handshake:
-            raise Refused(
+            raise UnsupportedRevision(
                 f"HTTP with SSE is older than {', '.join(hello.revisions)}; allow a revision of the handshake era for it."
             )
         probe_seconds = (
@@ -315,7 +315,7 @@ class Http:
                     ) from None
             except t.Unreachable as bad:
                 if not (
-                    isinstance(bad, Lost) or (tries and bad.status is None)
+                    isinstance(bad, ConnectionLost) or (tries and bad.status is None)
                 ):  # a server that is started again is away for a while
                     raise
                 tries += 1

@@ -233,7 +233,7 @@ class LegacySse:
         Raises:
             NoLegacySse: There is no such stream.
             Unreachable: The server has gone.
-            Refused, McpError: The server does not agree.
+            UnsupportedRevision, McpError: The server does not agree.
         """
         self._seconds = seconds
         opened = await self._line.open(hello)

@@ -82,7 +82,7 @@ Rule = Literal[
 """What forbids a request."""
 
 
-class NotAsked(t.Unreachable):
+class BlockedAddress(t.Unreachable):
     """A rule of ours forbids the request, or to follow where it led; nothing was sent there. `status` is a redirect's.
 
     `rule` says which, and `words` is the message without `advice`, for who reaches authors by other words.
@@ -101,7 +101,7 @@ async def resolve(host: str, port: int) -> list[str]:
     return [str(one[4][0]) for one in found]
 
 
-class PublicFetch:
+class SafeFetch:
     """A `Fetch` for addresses that a peer chose: metadata, client id documents, keys, icons (2026-07-28, "Server-Side Request Forgery").
 
     - Only https, unless `plain=True` lets public hosts be asked by http too, where anybody on the way can read and change what is
@@ -162,8 +162,12 @@ class PublicFetch:
     async def __call__(self, request: Request) -> Response:
         """Send a request; return once the head of the answer is there.
 
-        Raises NotAsked where a rule forbids it, Unreachable, Lost and TimedOut as any Fetch, and ValueError for headers that cannot be
-        sent. Reading the body raises ProtocolError over the limit, and TimedOut.
+        Reading the body raises ProtocolError over the limit, and TimedOut.
+
+        Raises:
+            BlockedAddress: A rule forbids the address.
+            ConnectionLost, TimedOut, Unreachable: As with any Fetch.
+            ValueError: A header cannot be sent.
         """
         place = self._judged(request.url)
         until = asyncio.get_running_loop().time() + self.seconds
@@ -181,7 +185,7 @@ class PublicFetch:
                         if not self.most_redirects
                         else "which is one too many"
                     )
-                    raise NotAsked(
+                    raise BlockedAddress(
                         f"{place} redirects to {_shown(_joined(request.url, location))} (status {answer.status}), {rule}.", "redirect",
                         "The document must stand at the address that was given for it.", status=answer.status,
                     )  # fmt: skip
@@ -189,13 +193,13 @@ class PublicFetch:
         return Document(answer, self.limit, until, words)
 
     def examine(self, url: str) -> None:
-        """Raises NotAsked where the words of a URL alone forbid to ask it; the addresses of its host are judged when it is asked."""
+        """Raises BlockedAddress where the words of a URL alone forbid to ask it; the addresses of its host are judged when it is asked."""
         self._judged(url)
 
     def onward(self, request: Request, status: int, location: str) -> Request:
         """The request to where a redirect leads: what `most_redirects` does by itself, for one hop of who looks at each.
 
-        `status` and `location` are those of the answer to `request`, a GET or HEAD. Raises NotAsked where it is not to be followed.
+        `status` and `location` are those of the answer to `request`, a GET or HEAD. Raises BlockedAddress where it is not to be followed.
         """
         return self._onward(request, self._judged(request.url), location, status)[0]
 
@@ -204,29 +208,29 @@ class PublicFetch:
         await self._http.aclose()
 
     def _judged(self, url: str) -> Place:
-        """Where a URL leads, as the HTTP client reads it too. Raises NotAsked where its words alone forbid it."""
+        """Where a URL leads, as the HTTP client reads it too. Raises BlockedAddress where its words alone forbid it."""
         try:
             place = target(url, _NO_PROXY, "").place
         except ValueError:
-            raise NotAsked(
+            raise BlockedAddress(
                 f"{_shown(url)} is no {'http or ' if self.plain else ''}https URL that can be asked.",
                 "url",
             ) from None
         if "@" in urlsplit(url).netloc:
-            raise NotAsked(
+            raise BlockedAddress(
                 f"{place} is not asked with a user or a password in its URL.",
                 "user",
                 "Leave them out.",
             )
         here = is_here(place.host)
         if here and not self.loopback:
-            raise NotAsked(
+            raise BlockedAddress(
                 f"{place} is this machine itself, which is not asked.",
                 "here",
                 "In development, loopback=True allows it.",
             )
         if not place.secure and not here and not self.plain:
-            raise NotAsked(
+            raise BlockedAddress(
                 f"{place} is not asked, as only https is safe on the way.",
                 "plain",
                 "Use its https address.",
@@ -235,13 +239,13 @@ class PublicFetch:
             place.port < 1024 and place.port != (443 if place.secure else 80)
         ):
             usual = 443 if place.secure else 80
-            raise NotAsked(
+            raise BlockedAddress(
                 f"{place} is not asked, as no web server has that port.",
                 "port",
                 f"Use {usual}, or one from 1024 on.",
             )
         if self._hosts is not None and not any(_covers(entry, place.host) for entry in self._hosts):
-            raise NotAsked(
+            raise BlockedAddress(
                 f"{place} is not among the hosts that may be asked.",
                 "hosts",
                 "Name it in hosts= if it should be.",
@@ -251,7 +255,7 @@ class PublicFetch:
         if (address := _address(place.host)) is not None:
             self._judge(address, place)
         elif _ALMOST_ADDRESS.fullmatch(place.host) or not _NAME.fullmatch(place.host):
-            raise NotAsked(
+            raise BlockedAddress(
                 f"{place} is not asked, as its host is neither a name nor an address in its usual spelling.",
                 "name",
             )
@@ -260,13 +264,13 @@ class PublicFetch:
             and ("." not in place.host or place.host.endswith(_INSIDE))
             and self._way_to(place) is not None
         ):
-            raise NotAsked(  # it is known by its name only, which nobody vouches for, as a proxy resolves it
+            raise BlockedAddress(  # it is known by its name only, which nobody vouches for, as a proxy resolves it
                 f"{place} is not asked of the proxy, as no public host has such a name.",
                 "blind",
                 "Name it in hosts= if it is yours.",
             )
         if self._is_proxy(place) and self._way_to(place) is None:
-            raise NotAsked(f"{place} is not asked, as it is the proxy itself.", "proxy")
+            raise BlockedAddress(f"{place} is not asked, as it is the proxy itself.", "proxy")
         return place
 
     def _way_to(self, place: Place) -> str | None:
@@ -282,12 +286,12 @@ class PublicFetch:
         )
 
     def _judge(self, address: Address, place: Place) -> None:
-        """Raises NotAsked for an address at which this place may not be."""
+        """Raises BlockedAddress for an address at which this place may not be."""
         if any(_covers(entry, str(address)) for entry in self._never):
             raise _never(place)
         if is_here(place.host):
             if not is_loopback(address):
-                raise NotAsked(
+                raise BlockedAddress(
                     f"{place} should be this machine and is not.",
                     "address",
                     "Look into its hosts file.",
@@ -301,14 +305,14 @@ class PublicFetch:
             return
         secret = is_metadata(address)
         advice = "" if secret else "If it is your own network, allow that by networks=."
-        raise NotAsked(
+        raise BlockedAddress(
             f"{place} is not asked, as it leads to {kind}.",
             "metadata" if secret else "address",
             advice,
         )
 
     async def _addresses(self, place: Place) -> list[str]:
-        """The addresses to connect to, each of them judged. Raises NotAsked and OSError."""
+        """The addresses to connect to, each of them judged. Raises BlockedAddress and OSError."""
         if self._is_proxy(
             place
         ):  # which may stand inside; it is never what was asked for, as `_judged` says
@@ -323,7 +327,7 @@ class PublicFetch:
             raise socket.gaierror(socket.EAI_NONAME, "it has no address")
         for address in found:
             if address is None:
-                raise NotAsked(
+                raise BlockedAddress(
                     f"{place} is not asked, as it leads to something that is no address.", "address"
                 )
             self._judge(address, place)
@@ -332,17 +336,19 @@ class PublicFetch:
     def _onward(
         self, request: Request, place: Place, location: str, status: int
     ) -> tuple[Request, Place]:
-        """The request to where a redirect leads, and its place. Raises NotAsked."""
+        """The request to where a redirect leads, and its place. Raises BlockedAddress."""
         url = _joined(request.url, location)
         words = f"{place} redirects to {_shown(url)} (status {status})"
         try:
             onward = self._judged(url)
-        except NotAsked as bad:
-            raise NotAsked(f"{words}. {bad.words}", bad.rule, bad.advice, status=status) from None
+        except BlockedAddress as bad:
+            raise BlockedAddress(
+                f"{words}. {bad.words}", bad.rule, bad.advice, status=status
+            ) from None
         if (place.secure and not onward.secure) or (
             is_here(onward.host) and not is_here(place.host)
         ):
-            raise NotAsked(
+            raise BlockedAddress(
                 f"{words}, which is less safe than where it comes from, and not followed.",
                 "downgrade",
                 status=status,
@@ -364,12 +370,18 @@ class Document:
         self._size = 0
 
     async def read(self, limit: int) -> bytes:
-        """The whole body. Raises Lost where the connection breaks, TimedOut, and ProtocolError over `limit` bytes or the fetcher's."""
+        """Return the whole body.
+
+        Raises:
+            ConnectionLost: The connection broke.
+            TimedOut: The time is over.
+            ProtocolError: The body has more than `limit` bytes, or more than the fetcher allows.
+        """
         async with _until(self._until, self._words):
             return await self._answer.read(min(limit, self._limit))
 
     def chunks(self) -> Document:
-        """The body in pieces as they arrive. Raises Lost, TimedOut, and ProtocolError over the fetcher's limit."""
+        """Iterate over the body in pieces as they arrive; raises what `read` raises."""
         self._pieces = self._answer.chunks()
         return self
 
@@ -442,8 +454,8 @@ def _usual(host: str) -> str:
     return host if address is None else str(meant(address))
 
 
-def _never(place: Place) -> NotAsked:
-    return NotAsked(
+def _never(place: Place) -> BlockedAddress:
+    return BlockedAddress(
         f"{place} is among the hosts that are never asked.", "never", "They are those of never=."
     )
 

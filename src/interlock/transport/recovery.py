@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from .. import types as t
 from ..exchange import AnyResult, Exchange
 from ..logs import limited
-from ..protocol.opening import Opened, Refused
+from ..protocol.opening import Opened, UnsupportedRevision
 from .conversation import Hello
 from .duplex import Duplex
 from .eventstream import Sleep, backoff
@@ -143,7 +143,7 @@ class Recovery:
         only = (self._revision,)
         try:
             await self._connection.connect(replace(hello, revisions=only, known=self._revision))
-        except (Refused, t.McpError) as bad:
+        except (UnsupportedRevision, t.McpError) as bad:
             raise t.Unreachable(
                 f"The server has gone, and does not speak {self._revision} any more ({bad}); open the client anew."
             ) from bad

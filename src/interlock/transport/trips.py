@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from .. import types as t
 from ..exchange import AnyResult, Asker, Exchange, PauseTimeout
-from ..fetch import Authorized, Fetch, Lost, Request, Response
+from ..fetch import Authorized, ConnectionLost, Fetch, Request, Response
 from ..redaction.urls import url_without_secrets
 from ..wire.jsonrpc import Frame
 from ..wire.revisions import Era
@@ -107,11 +107,11 @@ class Trips:
             if greets:
                 self.session = session
             return result
-        except Lost as bad:
+        except ConnectionLost as bad:
             words = f"The connection broke before the answer to {x.method} had come: {bad}"
             if x.method == "tools/call":
                 words += " Whether it took effect is not known; call it again only where that does no harm."
-            raise Lost(words) from bad
+            raise ConnectionLost(words) from bad
         except asyncio.CancelledError:
             if (
                 handshake and not greets
@@ -232,12 +232,12 @@ class Trips:
                 else:
                     await response.aclose()
             if stream.last is None or x.caller.era is Era.STATELESS:  # `HTM-18`
-                raise Lost(how)
+                raise ConnectionLost(how)
             failed = 0 if stream.last != before else failed + 1
             response = await self._come_back(stream, failed)
 
     async def _come_back(self, stream: EventStream, failed: int) -> Response:
-        """Open the rest of a stream. Raises Lost where it cannot be had."""
+        """Open the rest of a stream. Raises ConnectionLost where it cannot be had."""
         while True:
             await self._sleep(stream.wait(failed))
             failed += 1
@@ -245,13 +245,15 @@ class Trips:
                 response = await self.listen(stream.last)
             except t.Unreachable as bad:
                 if failed > _MOST_RECONNECTS or not may_pass(bad.status):
-                    raise Lost(f"it cannot be made again: {bad}") from bad
+                    raise ConnectionLost(f"it cannot be made again: {bad}") from bad
                 continue
             if is_events(response):
                 return response
             await response.aclose()
             if failed > _MOST_RECONNECTS or not may_pass(response.status):
-                raise Lost(f"the server does not give the rest (status {response.status}).")
+                raise ConnectionLost(
+                    f"the server does not give the rest (status {response.status})."
+                )
 
     def take(self, frame: Frame, asker: Asker | None, call: t.RequestId | None = None) -> None:
         """Take in a frame of the server; `asker` answers what it asks on the way of a `call`."""

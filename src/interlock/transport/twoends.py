@@ -104,7 +104,9 @@ class TwoEndpoints:
         """Serve a request to one of the two."""
         headers: dict[bytes, bytes] = dict(scope["headers"])
         app = self._app
-        if why := app.rules.stranger(headers.get(b"host"), headers.get(b"origin")):  # `HPS-05`
+        if why := app.rules.check_host_and_origin(
+            headers.get(b"host"), headers.get(b"origin")
+        ):  # `HPS-05`
             await app.refuse(send, error(403, t.INVALID_REQUEST, f"Forbidden: {why}"))
         elif app.draining:
             await app.refuse(send, error(503, t.INTERNAL_ERROR, "The server is shutting down."))

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from interlock import Client, PublicFetch, Server
+from interlock import Client, SafeFetch, Server
 from interlock.servers.fetch import Settings, fetch_server, fetcher_of
 from tests.transport.http_peers import Peer, Seen, Talk, ok, serving
 from tests.transport.internet import OTHER, PUBLIC, Internet
@@ -48,7 +48,7 @@ class Site:
         """A header of the last request."""
         return self.peer.requests[-1].header(name)
 
-    def fetcher(self, settings: Settings) -> PublicFetch:
+    def fetcher(self, settings: Settings) -> SafeFetch:
         """What the server goes out with: the settings' rules, in this web."""
         made = fetcher_of(settings)
         return self.internet.fetch(

@@ -620,7 +620,7 @@ async def test_nobody_learns_from_the_cache_what_others_read(site: Site) -> None
             Asks(Caller("2026-07-28", principal=Principal(issuer="i", subject=name, client="c")))
             for name in ("ada", "eve")
         ]
-        stranger = Asks(Caller("2026-07-28", stranger=True))
+        stranger = Asks(Caller("2026-07-28", anonymous=True))
         for path in ("/page", "/own"):
             for who, cached in (
                 (ada, False),
@@ -645,11 +645,11 @@ async def test_nobody_reads_what_others_fetched(site: Site) -> None:
         Asks(Caller("2026-07-28", principal=Principal(issuer="i", subject=name, client="c")))
         for name in ("ada", "eve")
     )
-    stranger, here = Asks(Caller("2026-07-28", stranger=True)), Asks(Caller("2026-07-28"))
+    stranger, here = Asks(Caller("2026-07-28", anonymous=True)), Asks(Caller("2026-07-28"))
     for who in (ada, stranger, here):
         desk.remember(
             who,
-            f"https://site.example/{who.principal.subject if who.principal else who.caller.stranger}",
+            f"https://site.example/{who.principal.subject if who.principal else who.caller.anonymous}",
         )
     assert desk.suggested(ada, "https://") == ["https://site.example/ada"]
     assert desk.suggested(here, "https://") == ["https://site.example/False"]

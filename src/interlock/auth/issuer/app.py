@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from ...fetch import Fetch
 from ...store.vaults.places import open_vault
 from ...store.vaults.seam import Vault
-from ...transport.public import PublicFetch
+from ...transport.public import SafeFetch
 from ...types import Unreachable
 from ..oauth.addresses import is_loopback_host
 from . import metadata
@@ -115,7 +115,7 @@ class Issuer:
         self.vault: Vault = open_vault(vault) if isinstance(vault, str) else vault
         self._own_fetch = fetch is None
         self._fetch: Fetch = (
-            fetch if fetch is not None else PublicFetch(loopback=self.settings.is_loopback)
+            fetch if fetch is not None else SafeFetch(loopback=self.settings.is_loopback)
         )
         self._build(clients, trusted)
 

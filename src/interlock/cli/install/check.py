@@ -10,7 +10,7 @@ from typing import Final
 
 import click
 
-from ... import Client, Refused, Stdio
+from ... import Client, Stdio, UnsupportedRevision
 from ... import types as t
 from .. import exits
 from ..talking import variables_hint
@@ -41,7 +41,7 @@ def check(command: Sequence[str], env: Mapping[str, str]) -> str:
     """
     try:
         return asyncio.run(_asked(command, env))
-    except (t.InterlockError, Refused) as bad:
+    except (t.InterlockError, UnsupportedRevision) as bad:
         words = str(bad)
     hint = variables_hint(words, Environment(dict(env)).withheld)
     raise NotStarted(

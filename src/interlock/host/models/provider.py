@@ -14,11 +14,11 @@ import msgspec
 from msgspec import Struct
 
 from interlock import (
+    ConnectionLost,
     EventReader,
     Fetch,
     HttpFetch,
     InterlockError,
-    Lost,
     Request,
     Response,
     TimedOut,
@@ -323,7 +323,7 @@ class Provider(ABC):
             raise ModelFailure(
                 f"{self.who.words} did not end its answer within {self.seconds:g} seconds.", "cut"
             ) from slow
-        except Lost as lost:
+        except ConnectionLost as lost:
             raise self._cut() from lost
         except InterlockError as bad:
             raise ModelFailure(

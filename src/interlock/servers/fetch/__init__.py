@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 
 from msgspec.structs import replace
 
-from interlock import PublicFetch, Server, ToolAnnotations, settings_of
+from interlock import SafeFetch, Server, ToolAnnotations, settings_of
 
 from .library import add_library
 from .reading import Desk, fetch, fetch_links, fetch_outline
@@ -29,16 +29,16 @@ _PIECE = (
 _SPARE = 30.0  # seconds that a call has besides those for the answer and for making text of it
 
 
-def fetcher_of(settings: Settings) -> PublicFetch:
+def fetcher_of(settings: Settings) -> SafeFetch:
     """What goes out into the web under these settings: through the proxy of the environment, where it names one."""
-    return PublicFetch(
+    return SafeFetch(
         loopback=settings.loopback, plain=settings.plain_http, limit=max(settings.bytes, MOST + _PIECE), seconds=settings.seconds,
         give_redirects=True, hosts=settings.hosts or None, never=settings.never, networks=settings.networks,
     )  # fmt: skip
 
 
 def fetch_server(
-    settings: Settings | None = None, fetcher: Callable[[Settings], PublicFetch] = fetcher_of
+    settings: Settings | None = None, fetcher: Callable[[Settings], SafeFetch] = fetcher_of
 ) -> Server:
     """A server that reads the web, under the settings of the environment where none are given.
 

@@ -111,7 +111,7 @@ class Desk:
     def _whose(ctx: Context[Desk]) -> str | None:
         if ctx.principal is not None:
             return ctx.principal.key
-        return None if ctx.caller.stranger else "here"
+        return None if ctx.caller.anonymous else "here"
 
 
 async def fetch(

@@ -11,12 +11,12 @@ from urllib.parse import urldefrag, urlsplit
 from weakref import WeakValueDictionary
 
 from interlock import (
+    BlockedAddress,
     InterlockError,
-    NotAsked,
     ProtocolError,
-    PublicFetch,
     Request,
     Response,
+    SafeFetch,
     TimedOut,
     ToolError,
     Unreachable,
@@ -81,7 +81,7 @@ class Web:
     """The web as this server sees it. `fetch` goes out; it must return redirects, so that each of them is looked at here."""
 
     def __init__(
-        self, settings: Settings, fetch: PublicFetch, now: Callable[[], float] = time.time
+        self, settings: Settings, fetch: SafeFetch, now: Callable[[], float] = time.time
     ) -> None:
         self.settings, self.now = settings, now
         self._fetch = fetch
@@ -167,7 +167,7 @@ class Web:
         )
         try:
             new = await self._asked(url, more, call)
-        except NotAsked:
+        except BlockedAddress:
             raise
         except Unreachable:
             if kept is None or not freshness.holds_in_need(kept, self.now()):
@@ -251,7 +251,7 @@ class Web:
                         self._fetch.onward(Request("GET", url), status, headers["location"]).url
                     )
                     continue
-            except NotAsked as bad:
+            except BlockedAddress as bad:
                 if not hop and bad.status is None:  # the site itself is what may not be asked
                     raise
                 return _Manners(

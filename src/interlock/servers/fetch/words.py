@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
-from interlock import InterlockError, NotAsked, ProtocolError, ToolError
+from interlock import BlockedAddress, InterlockError, ProtocolError, ToolError
 
 from .answers import Hop
 from .robots import Line
@@ -75,7 +75,7 @@ def refusal(bad: InterlockError, hops: Sequence[Hop], settings: Settings) -> Too
             words = (
                 f"It has more than {amount(settings.bytes)}, the most that is read ({PREFIX}BYTES)."
             )
-    elif isinstance(bad, NotAsked):  # whose own advice is for authors
+    elif isinstance(bad, BlockedAddress):  # whose own advice is for authors
         words = f"{bad.words} {_ADVICE.get(bad.rule, '')}".rstrip()
     else:
         words = str(bad)

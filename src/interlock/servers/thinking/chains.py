@@ -243,7 +243,7 @@ def owner_of(caller: Caller) -> str:
         return f"principal {hashlib.sha256(caller.principal.key.encode()).hexdigest()}"
     if caller.session is not None:
         return f"session {caller.session}"
-    return "" if caller.stranger else HERE
+    return "" if caller.anonymous else HERE
 
 
 def unknown(id: str) -> ToolError:
