@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from interlock import Client, Server
 from interlock.testing import check_catalogue, take_catalogue
+from interlock.testing.catalogue import condensed
 from interlock.testing.drift import drift, narrowed, weakened
 from interlock.types import INTERNAL_ERROR, METHOD_NOT_FOUND, McpError
 
@@ -279,3 +280,24 @@ def test_prompts_and_tools_in_whole():
         "prompt x: the argument c is required now",
     ]
     assert drift({"resources": {"x": {}}}, {}).breaking == ["resource x: it is gone"]
+
+
+def test_a_snapshot_keeps_digests_of_words():
+    """Schemas are kept without titles and descriptions, and a change of a word is still reported, as compatible."""
+
+    def tool(description: str, about: str) -> dict[str, Any]:
+        schema = obj("title", title={**S, "title": "Title", "description": about})
+        return {"tools": {"add": {"description": description, "inputSchema": schema}}}
+
+    long = "Adds two numbers, and answers with their sum as data and as words."
+    kept = condensed(tool(long, "what to call it"))["tools"]["add"]
+    assert kept["inputSchema"] == obj("title", title=S)
+    assert kept["description"].startswith("sha256:")
+    before = condensed(tool(long, "what to call it"))
+    assert not drift(before, condensed(tool(long, "what to call it")))
+    changed = drift(before, condensed(tool(long + " ", "what to name it")))
+    assert changed.breaking == []
+    assert changed.compatible == [
+        "tool add: the words about its members changed",
+        "tool add: its description changed",
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,22 @@ from .drift import Catalogue, Drift, drift
 
 _TOOL = ("title", "description", "inputSchema", "outputSchema", "annotations")
 _RESOURCE = ("name", "title", "description", "mimeType")
+
+_LONG = 40  # characters of a text from which on a snapshot keeps only its digest
+# JSON Schema: what is for readers alone, and the keywords that hold schemas.
+_FOR_READERS = ("title", "description", "examples", "$comment")
+_MAPS_OF_SCHEMAS = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
+_LISTS_OF_SCHEMAS = ("allOf", "anyOf", "oneOf", "prefixItems")
+_SCHEMAS = (
+    "additionalProperties",
+    "contains",
+    "else",
+    "if",
+    "items",
+    "not",
+    "propertyNames",
+    "then",
+)
 
 
 async def take_catalogue(target: Server | Client) -> Catalogue:
@@ -61,7 +78,7 @@ async def check_catalogue(
     is gone, is required now or takes less, a result that promises less. With `update` the snapshot is written anew instead.
     """
     path = Path(path)
-    now = await take_catalogue(target)
+    now = condensed(await take_catalogue(target))
     if not path.is_file():
         if not update:
             raise AssertionError(
@@ -86,7 +103,67 @@ def _said(item: Any, members: tuple[str, ...]) -> dict[str, Any]:
     return {member: everything[member] for member in members if member in everything}
 
 
+def condensed(catalogue: Catalogue) -> Catalogue:
+    """What a snapshot keeps: schemas without their words, and digests in place of long texts."""
+    return {
+        kind: {name: _condensed(feature) for name, feature in features.items()}
+        for kind, features in catalogue.items()
+    }
+
+
+def _condensed(feature: dict[str, Any]) -> dict[str, Any]:
+    kept: dict[str, Any] = {}
+    words: list[Any] = []
+    for member, value in feature.items():
+        if member in ("inputSchema", "outputSchema"):
+            kept[member] = _without_words(value, words)
+        elif member == "arguments":
+            words.append(value)
+            kept[member] = [
+                {key: argument[key] for key in ("name", "required") if key in argument}
+                for argument in value
+            ]
+        elif isinstance(value, str) and len(value) > _LONG:
+            kept[member] = _digest(value)
+        else:
+            kept[member] = value
+    return {**kept, "words": _digest(words)} if words else kept
+
+
+def _without_words(schema: Any, words: list[Any]) -> Any:
+    """A schema without what is for readers alone, which is added to `words`."""
+    if not isinstance(schema, dict):
+        return schema
+    bare: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key in _FOR_READERS:
+            words.append([key, value])
+        elif key in _MAPS_OF_SCHEMAS and isinstance(value, dict):
+            bare[key] = {name: _without_words(one, words) for name, one in value.items()}
+        elif key in _LISTS_OF_SCHEMAS and isinstance(value, list):
+            bare[key] = [_without_words(one, words) for one in value]
+        elif key in _SCHEMAS:
+            bare[key] = _without_words(value, words)
+        else:
+            bare[key] = value
+    return bare
+
+
+def _digest(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False)
+    return f"sha256:{hashlib.sha256(text.encode('utf-8', 'replace')).hexdigest()[:12]}"
+
+
 def _save(catalogue: Catalogue, path: Path) -> None:
-    path.write_text(
-        json.dumps(catalogue, indent=2, sort_keys=True, ensure_ascii=False) + "\n", encoding="utf-8"
-    )
+    """Write a snapshot with one line for each feature, so that a difference of versions is readable."""
+    kinds = []
+    for kind, features in sorted(catalogue.items()):
+        lines = [f"  {_json(name)}: {_json(feature)}" for name, feature in sorted(features.items())]
+        listed = ",\n".join(lines)
+        kinds.append(f" {_json(kind)}: {{\n{listed}\n }}" if lines else f" {_json(kind)}: {{}}")
+    body = ",\n".join(kinds)
+    path.write_text(f"{{\n{body}\n}}\n", encoding="utf-8")
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))

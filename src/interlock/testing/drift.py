@@ -82,7 +82,9 @@ def _prompt(what: str, old: Any, new: Any, found: Drift) -> None:
 
 def _listed(what: str, old: Any, new: Any, found: Drift, passed: tuple[str, ...] = ()) -> None:
     """Everything else that is said of a feature: words, hints, MIME types."""
-    for member in sorted({*old, *new} - {*passed}):
+    if old.get("words") != new.get("words"):
+        found.compatible.append(f"{what}: the words about its members changed")
+    for member in sorted({*old, *new} - {*passed, "words"}):
         if old.get(member) != new.get(member):
             found.compatible.append(f"{what}: its {member} changed")
 
