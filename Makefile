@@ -2,6 +2,7 @@
 #   make demo     install what a run needs, and plan a holiday in the browser: a host with four servers
 #   make test     install what the tests need, and run those of Interlock by itself
 #   make test-peers    the tests with other makers' servers, clients and databases, which it installs
+#   make endurance    soaks, series of kills and whole matrices: make endurance SEED=7 DURATION=1800
 #   make check    the everyday round: format, lint, types, quick tests
 #   make check-all-pythons    the quick tests under every other Python version that is installed
 #   make conformance    the public conformance suite of the protocol, on our server and our client
@@ -19,14 +20,20 @@ LOCKED := --quiet --no-deps --require-hashes --only-binary :all:
 # Tests take two cores; three at once, as one of them often waits for a program that it started (tests/lanes.py deals them out).
 PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
 
+# `make test` runs endurance tests too, drawn by SEED, that cost so many seconds of processor time in all.
+SAMPLE := 40
+SEED ?=
+DURATION ?=
+
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test test-peers peers-table test-busy check check-all-pythons conformance compiled programs peers types lint format bench lock clean
+.PHONY: help install dev demo test test-peers endurance coverage peers-table test-busy check check-all-pythons conformance compiled programs peers types lint format bench lock clean
 
 help:
 	@echo 'make install   leaves $(BIN)/interlock behind'
 	@echo 'make demo      installs, then starts the host with the travel servers and prints one address'
 	@echo 'make test      installs, then runs the tests of Interlock by itself, slow ones too'
 	@echo 'make test-peers   the tests with what others make: servers, clients, databases, the conformance suite'
+	@echo 'make endurance   soaks, series of kills and whole matrices; takes SEED=7 and DURATION=1800 (seconds)'
 	@echo 'make peers-table   runs the compatibility farm alone, and prints its table with the results'
 	@echo 'make check     format, lint, types and the quick tests'
 	@echo 'make check-all-pythons   the quick tests under each other Python 3.11 to 3.14 that is installed'
@@ -42,10 +49,14 @@ demo: install
 	@$(BIN)/interlock demo
 
 test: dev compiled programs
-	@$(BIN)/python -m pytest $(PARALLEL) -m 'not interop and not database'
+	@$(BIN)/python -m pytest $(PARALLEL) -m 'not interop and not database' --sample $(SAMPLE) $(SEED:%=--seed %)
 
 test-peers: dev compiled peers
 	@$(BIN)/python -m pytest $(PARALLEL) -m 'interop or database'
+
+# With DURATION it is run again and again, with the next seed each time, until so many seconds are over.
+endurance: dev compiled programs
+	@$(BIN)/python scripts/endurance.py $(SEED:%=--seed %) $(DURATION:%=--duration %)
 
 peers-table: dev compiled peers
 	@$(BIN)/python -m tests.interop.farm

@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import logging
 import os
-import re
 import shutil
 import signal
 import tempfile
@@ -17,7 +16,7 @@ from hypothesis import HealthCheck, settings
 from interlock.logs import RateLimit
 from tests.ports import free_port
 
-pytest_plugins = ["tests.peers_in_place", "tests.lanes"]
+pytest_plugins = ["pytester", "tests.peers_in_place", "tests.endurance", "tests.lanes"]
 
 # A shared machine stalls now and then: no deadline for one example, and no complaint about slow generation.
 settings.register_profile(
@@ -27,7 +26,8 @@ settings.register_profile(
     print_blob=True,
     max_examples=60,
 )
-settings.register_profile("ci", settings.get_profile("desk"), max_examples=100, derandomize=True)
+settings.register_profile("ci", settings.get_profile("desk"), derandomize=True)
+settings.register_profile("endurance", settings.get_profile("desk"), max_examples=1000)
 settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "desk")
 )
@@ -67,10 +67,6 @@ SLOW_ROOMS = (
     "tests/transport/test_http_deployment.py", "tests/transport/test_http_client_roads.py", "tests/transport/test_http_audit_hosted.py",
     "tests/transport/test_http_mounted.py", "tests/transport/test_own_streams.py", "tests/transport/test_http_listening.py",
 )  # fmt: skip
-# What a revision says it says in memory too; on the real roads the newest of each era are enough from day to day.
-MIDDLE = re.compile(r"tests/wired/.*\[(?:(?:stdio|http|sse)-2025-0[36]|(?:stdio|http)-2024)-")
-
-
 # Fixtures that start the server of a database, and the kinds of store that need none of them.
 DATABASES = {"redis_url", "cluster"}
 EMBEDDED = ("memory", "file", "sqlite", "keyring")
@@ -104,7 +100,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if needs_database(item):
             item.add_marker(pytest.mark.database)
-        if item.nodeid.startswith(SLOW_ROOMS) or MIDDLE.match(item.nodeid):
+        if item.nodeid.startswith(SLOW_ROOMS):
             item.add_marker(pytest.mark.slow)
 
 

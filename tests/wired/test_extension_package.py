@@ -23,6 +23,8 @@ from interlock.transport.http import Http
 from interlock.transport.webserver import listening_socket, serve_http
 from interlock.wire.revisions import HANDSHAKE_REVISIONS, NEWEST, REVISIONS
 
+pytestmark = pytest.mark.matrix
+
 PACKAGE = Path(__file__).parents[1] / "extension_package"
 TRANSPORTS = ("memory", "stdio", "http")
 PLACES = [(transport, revision) for transport in TRANSPORTS for revision in REVISIONS] + [

@@ -40,7 +40,7 @@ from tests.docs.pages import blocks
 
 from .behind import server_behind
 
-pytestmark = pytest.mark.asyncio(loop_scope="session")
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.matrix(always="memory")]
 
 TOP = Path(__file__).parents[2]
 SECONDS = 15  # after which a flow hangs
@@ -82,20 +82,8 @@ class Pair(NamedTuple):
         return self.transport == "stdio" and self.behind in HANDSHAKE_REVISIONS
 
 
-OFTEN = {*zip(REVISIONS, REVISIONS, strict=True)} | {
-    (REVISIONS[-1], REVISIONS[-2]),
-    (REVISIONS[-2], REVISIONS[-1]),
-    (REVISIONS[0], REVISIONS[-1]),
-    (REVISIONS[-1], REVISIONS[0]),
-}
-"""The pairs that are tried over child processes each time; the others are slow tests."""
-
 PAIRS = [
-    pytest.param(
-        Pair(transport, ahead, behind),
-        marks=[pytest.mark.slow] if transport == "stdio" and (ahead, behind) not in OFTEN else [],
-        id=str(Pair(transport, ahead, behind)),
-    )
+    Pair(transport, ahead, behind)
     for transport in ("memory", "http", "stdio")
     for ahead in REVISIONS
     for behind in REVISIONS
@@ -168,7 +156,7 @@ async def served(server: Server, stack: AsyncExitStack) -> Http:
     return Http(f"http://127.0.0.1:{sock.getsockname()[1]}/mcp")
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session", params=PAIRS)
+@pytest_asyncio.fixture(scope="session", loop_scope="session", params=PAIRS, ids=str)
 async def whole_chain(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Chain]:

@@ -19,6 +19,8 @@ from interlock.wire.revisions import REVISIONS, supports
 
 from .questions_server import RESTAURANT, Ordered, OrderParams, make_server
 
+pytestmark = pytest.mark.matrix
+
 TOP = Path(__file__).parents[2]
 both_ways = pytest.mark.parametrize("suspend", [True, False], ids=["suspended", "replayed"])
 

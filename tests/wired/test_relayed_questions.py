@@ -14,6 +14,8 @@ import pytest
 from interlock import Client, Context, McpError, Server, ToolError
 from interlock.wire.revisions import HANDSHAKE_REVISIONS, R3, REVISIONS
 
+pytestmark = pytest.mark.matrix
+
 SECONDS = 30  # after which a combination hangs
 ASKING = [revision for revision in REVISIONS if revision >= R3]  # the older ones have no forms
 
