@@ -15,8 +15,8 @@ from prompt_toolkit.input import PipeInput, create_pipe_input
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from interlock.cli.hosting.chat.asking import Asker
-from interlock.cli.hosting.chat.paper import Paper
-from interlock.cli.hosting.chat.talk import Talk
+from interlock.cli.hosting.chat.paper import TerminalOutput
+from interlock.cli.hosting.chat.talk import ChatRepl
 from interlock.host.app import Host
 from interlock.host.config import Entry
 from interlock.host.models.scripted import Scripted
@@ -40,7 +40,7 @@ class Seat:
     """The person's place: `see` waits until something is shown, `type` types. `opened` are pages that went to the browser."""
 
     def __init__(
-        self, host: Host, talk: Talk, keys: PipeInput, page: Page, opened: list[str]
+        self, host: Host, talk: ChatRepl, keys: PipeInput, page: Page, opened: list[str]
     ) -> None:
         self.host, self.talk, self.page, self.opened = host, talk, page, opened
         self._keys, self._mark = keys, 0
@@ -106,7 +106,7 @@ async def seated(
         page, lambda: Size(rows=40, columns=width), term="xterm", enable_cpr=False
     )
     with create_pipe_input() as keys, create_app_session(input=keys, output=output):
-        talk = Talk(host, keys, Paper(output, coloured=False), pause=0)
+        talk = ChatRepl(host, keys, TerminalOutput(output, coloured=False), pause=0)
         talk.front.ask = Asker(talk.front, talk.media, opened.append).ask
         seat = Seat(host, talk, keys, page, opened)
         seat.over = asyncio.create_task(talk.run())

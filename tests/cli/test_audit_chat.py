@@ -32,7 +32,7 @@ def test_a_medium_that_is_too_large_is_no_file(monkeypatch: pytest.MonkeyPatch) 
     """A server does not fill the disk of whoever looks at its results."""
     data = base64.b64encode(b"x" * 30).decode()
     monkeypatch.setattr(results, "MOST_FILE", len(data))
-    media = results.Media()
+    media = results.MediaFiles()
     try:
         assert media.keep(data, "image/png").startswith("file://")
         assert media.keep(f"{data}AAAA", "image/png") == ""

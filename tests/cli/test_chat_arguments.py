@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from interlock import Server
 from interlock.cli.hosting.chat.paper import rendered
-from interlock.cli.hosting.chat.results import Media
+from interlock.cli.hosting.chat.results import MediaFiles
 from interlock.cli.hosting.chat.sheets import sheet
 from interlock.host.models.scripted import call
 from interlock.host.questions import CallQuestion
@@ -43,7 +43,7 @@ def test_every_argument_is_printed_whole(arguments: dict[str, Any], width: int) 
     """`TOL-24`: no column, row, key or end of a text is left out, however long it is and wherever it stands."""
     question = CallQuestion(id="q", server="s", tool="t", title="t", arguments=arguments)
     printed = squeezed(
-        "".join(rendered(each, width, False) for each in sheet(question, Media(), width))
+        "".join(rendered(each, width, False) for each in sheet(question, MediaFiles(), width))
     )
     for part in parts(arguments):
         assert squeezed(part) in printed

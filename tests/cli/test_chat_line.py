@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.cli.hosting.chat.line import (
-    Blank,
+    ChatMessage,
     Command,
-    Offer,
+    LineError,
     PromptCall,
-    Speech,
-    Wrong,
+    ServerOffer,
+    TemplateBlank,
     blank_at,
     blanks,
     names_of_prompts,
@@ -20,7 +20,7 @@ from interlock.cli.hosting.chat.line import (
     read_line,
     words_of,
 )
-from interlock.cli.hosting.chat.speech import Speech as Said
+from interlock.cli.hosting.chat.speech import MarkdownStream
 from interlock.host.events import Attached
 from interlock.types import Prompt, PromptArgument, Resource, ResourceTemplate
 
@@ -28,13 +28,13 @@ PLAN = Prompt(
     name="plan", arguments=[PromptArgument(name="to", required=True), PromptArgument(name="on")]
 )
 OFFERS = (
-    Offer(
+    ServerOffer(
         server="travel",
         prompts=[PLAN, Prompt(name="both"), Prompt(name="help")],
         resources=[Resource(uri="travel://preferences/europe", name="europe", title="Europe")],
         templates=[ResourceTemplate(uri_template="travel://trips/{trip}", name="trip")],
     ),
-    Offer(
+    ServerOffer(
         server="mail",
         prompts=[Prompt(name="both")],
         resources=[Resource(uri="mail://inbox", name="inbox")],
@@ -47,17 +47,17 @@ TRIP = Attached(server="travel", uri="travel://trips/Spain-2023")
 @pytest.mark.parametrize(
     "line, meant",
     [
-        ("hello", Speech("hello", ())),
-        ("  two\nlines ", Speech("two\nlines", ())),
-        ("//no command", Speech("/no command", ())),
+        ("hello", ChatMessage("hello", ())),
+        ("  two\nlines ", ChatMessage("two\nlines", ())),
+        ("//no command", ChatMessage("/no command", ())),
         ("/help", Command("help", "")),
         ("/roots add /tmp/a b", Command("roots", "add /tmp/a b")),
-        ("see @travel:travel://preferences/europe.", Speech("see travel://preferences/europe.", (EUROPE,))),
-        ("see @travel://preferences/europe, yes", Speech("see travel://preferences/europe, yes", (EUROPE,))),
-        ("@travel://trips/Spain-2023 again?", Speech("travel://trips/Spain-2023 again?", (TRIP,))),
-        ("@travel://preferences/europe @travel://preferences/europe", Speech("travel://preferences/europe travel://preferences/europe", (EUROPE,))),
-        ("ask @ada or me@example.com", Speech("ask @ada or me@example.com", ())),
-        ("@nobody:x://y", Speech("@nobody:x://y", ())),
+        ("see @travel:travel://preferences/europe.", ChatMessage("see travel://preferences/europe.", (EUROPE,))),
+        ("see @travel://preferences/europe, yes", ChatMessage("see travel://preferences/europe, yes", (EUROPE,))),
+        ("@travel://trips/Spain-2023 again?", ChatMessage("travel://trips/Spain-2023 again?", (TRIP,))),
+        ("@travel://preferences/europe @travel://preferences/europe", ChatMessage("travel://preferences/europe travel://preferences/europe", (EUROPE,))),
+        ("ask @ada or me@example.com", ChatMessage("ask @ada or me@example.com", ())),
+        ("@nobody:x://y", ChatMessage("@nobody:x://y", ())),
         ("/plan to=Rome", PromptCall("travel", PLAN, {"to": "Rome"}, ())),
         ('/travel:plan to="New York" on=', PromptCall("travel", PLAN, {"to": "New York", "on": ""}, ())),
         ("/plan @travel://preferences/europe to=a=b", PromptCall("travel", PLAN, {"to": "a=b"}, (EUROPE,))),
@@ -82,7 +82,7 @@ def test_a_line_means_what_it_says(line: str, meant: object) -> None:
 )
 def test_a_line_that_means_nothing_says_what_would(line: str, words: str) -> None:
     wrong = read_line(line, {"help": ""}, OFFERS)
-    assert isinstance(wrong, Wrong)
+    assert isinstance(wrong, LineError)
     assert words in wrong.words
 
 
@@ -104,22 +104,26 @@ def test_a_quoted_text_is_one_word(texts: list[str]) -> None:
 
 @given(st.text(max_size=60))
 def test_every_line_means_something(line: str) -> None:
-    assert isinstance(read_line(line, {"help": ""}, OFFERS), Command | PromptCall | Speech | Wrong)
+    assert isinstance(
+        read_line(line, {"help": ""}, OFFERS), Command | PromptCall | ChatMessage | LineError
+    )
 
 
 @pytest.mark.parametrize(
     "template, typed, blank",
     [
         ("a://{x}", "a:", None),
-        ("a://{x}", "a://", Blank("x", "", {}, "a://", "")),
-        ("a://{x}/b/{y}", "a://one", Blank("x", "one", {}, "a://", "/b/")),
-        ("a://{x}/b/{y}", "a://one/b/tw", Blank("y", "tw", {"x": "one"}, "a://one/b/", "")),
-        ("a://{x}.txt", "a://n", Blank("x", "n", {}, "a://", ".txt")),
+        ("a://{x}", "a://", TemplateBlank("x", "", {}, "a://", "")),
+        ("a://{x}/b/{y}", "a://one", TemplateBlank("x", "one", {}, "a://", "/b/")),
+        ("a://{x}/b/{y}", "a://one/b/tw", TemplateBlank("y", "tw", {"x": "one"}, "a://one/b/", "")),
+        ("a://{x}.txt", "a://n", TemplateBlank("x", "n", {}, "a://", ".txt")),
         ("a://{+x}", "a://", None),
         ("a://b", "a://b", None),
     ],
 )
-def test_the_blank_that_is_being_typed(template: str, typed: str, blank: Blank | None) -> None:
+def test_the_blank_that_is_being_typed(
+    template: str, typed: str, blank: TemplateBlank | None
+) -> None:
     assert blank_at(template, typed) == blank
 
 
@@ -142,7 +146,7 @@ def test_what_the_model_says_is_cut_into_blocks(
     pieces: list[str], whole: list[str], rest: str
 ) -> None:
     """A block is whole at an empty line outside of code; nothing gets lost."""
-    said = Said()
+    said = MarkdownStream()
     assert [block for piece in pieces for block in said.hear(piece)] == whole
     assert said.rest == rest
     assert said.end() == ([rest] if rest else [])
@@ -150,7 +154,7 @@ def test_what_the_model_says_is_cut_into_blocks(
 
 @given(st.text(alphabet="ab\n `~", max_size=40), st.lists(st.integers(1, 5), max_size=10))
 def test_no_letter_of_the_model_is_lost(text: str, cuts: list[int]) -> None:
-    said, heard, place = Said(), list[str](), 0
+    said, heard, place = MarkdownStream(), list[str](), 0
     for cut in [*cuts, len(text)]:
         heard += said.hear(text[place : place + cut])
         place += cut

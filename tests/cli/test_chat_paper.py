@@ -17,11 +17,18 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from rich.markdown import Markdown
 from rich.text import Text
 
-from interlock.cli.hosting.chat.completing import Choices
-from interlock.cli.hosting.chat.feed import Feed
-from interlock.cli.hosting.chat.line import Offer
-from interlock.cli.hosting.chat.paper import Paper, rendered
-from interlock.cli.hosting.chat.results import Media, blocks, folded, rows_of, whole, yaml_lines
+from interlock.cli.hosting.chat.completing import LineCompleter
+from interlock.cli.hosting.chat.feed import EventPrinter
+from interlock.cli.hosting.chat.line import ServerOffer
+from interlock.cli.hosting.chat.paper import TerminalOutput, rendered
+from interlock.cli.hosting.chat.results import (
+    MediaFiles,
+    blocks,
+    folded,
+    rows_of,
+    whole,
+    yaml_lines,
+)
 from interlock.cli.hosting.chat.sheets import details, field_lines, filled_lines, sheet
 from interlock.host import events as e
 from interlock.host import forms
@@ -69,10 +76,10 @@ def harmless(shown: str) -> bool:
     )
 
 
-def paper(width: int = 80, coloured: bool = True) -> tuple[Paper, io.StringIO]:
+def paper(width: int = 80, coloured: bool = True) -> tuple[TerminalOutput, io.StringIO]:
     """Paper to write on, and what stands on it."""
     out = io.StringIO()
-    return Paper(
+    return TerminalOutput(
         Vt100_Output(out, lambda: Size(rows=40, columns=width), term="xterm"), coloured=coloured
     ), out
 
@@ -131,7 +138,7 @@ def questions(text: str) -> list[q.AnyQuestion]:
 @settings(max_examples=40)
 def test_no_question_carries_a_command(text: str) -> None:
     """`ELI-15`, `SAM-06`: every question, its details and its form, with hostile texts at every place."""
-    media = Media()
+    media = MediaFiles()
     page, out = paper()
     for question in questions(text):
         page.print(*sheet(question, media, page.width))
@@ -174,9 +181,9 @@ def events(text: str) -> list[e.Event]:
 def test_no_event_carries_a_command(text: str) -> None:
     """`HST-03`: every event that is printed, and what stands below while it is under way."""
     page, out = paper()
-    feed = Feed(page, clock=lambda: 0.0)
+    feed = EventPrinter(page, clock=lambda: 0.0)
     for event in events(text):
-        feed.hear(e.Noted(seq=0, at=0.0, event=event))  # type: ignore[arg-type]  # every Event is one of AnyEvent
+        feed.hear(e.LogEntry(seq=0, at=0.0, event=event))  # type: ignore[arg-type]  # every Event is one of AnyEvent
         live = "".join(fragment[1] for fragment in feed.live())
         assert harmless(live), repr(live)
     assert harmless(out.getvalue()), repr(out.getvalue())
@@ -185,7 +192,7 @@ def test_no_event_carries_a_command(text: str) -> None:
 @given(texts)
 @settings(max_examples=40)
 def test_no_result_carries_a_command(text: str) -> None:
-    media = Media()
+    media = MediaFiles()
     page, out = paper(120)
     result = CallToolResult(
         content=[TextContent(text=text)], structured_content={text: [{"a": text, text: [text]}]}
@@ -210,7 +217,7 @@ def test_no_suggestion_carries_a_command(text: str, typed: str) -> None:
         description=text,
         arguments=[PromptArgument(name="x", description=text), PromptArgument(name=text)],
     )
-    offer = Offer(
+    offer = ServerOffer(
         server="s",
         prompts=[prompt, Prompt(name=text or "-", description=text)],
         resources=[Resource(uri=f"a://{text}", name=text, title=text)],
@@ -224,7 +231,7 @@ def test_no_suggestion_carries_a_command(text: str, typed: str) -> None:
         return Suggested(values=[text, "fine"])
 
     async def offered() -> list[Completion]:
-        choices = Choices(complete, lambda: [offer], {"help": "help"}, pause=0)
+        choices = LineCompleter(complete, lambda: [offer], {"help": "help"}, pause=0)
         return [
             each async for each in choices.get_completions_async(Document(typed), CompleteEvent())
         ]
@@ -240,7 +247,7 @@ def test_no_suggestion_carries_a_command(text: str, typed: str) -> None:
 
 def test_calls_under_way_have_a_bar_each() -> None:
     """Several at once, with or without a total."""
-    feed = Feed(paper()[0], clock=lambda: 2.0)
+    feed = EventPrinter(paper()[0], clock=lambda: 2.0)
     for event in (
         e.CallProposed(call="a", name="s__a", server="s", tool="a"),
         e.CallProposed(call="b", name="s__b", server="s", tool="b", title="Be"),
@@ -248,7 +255,7 @@ def test_calls_under_way_have_a_bar_each() -> None:
         e.CallProgress(call="b", progress=7),
         e.CallProgress(call="gone", progress=7),
     ):
-        feed.hear(e.Noted(seq=0, at=0.0, event=event))
+        feed.hear(e.LogEntry(seq=0, at=0.0, event=event))
     live = "".join(fragment[1] for fragment in feed.live())
     assert live.splitlines()[:2] == [
         "  s · a [########........]  50% half 0 s",
@@ -260,7 +267,7 @@ def test_lines_are_no_wider_than_the_terminal() -> None:
     """From 40 columns up, with long words."""
     page, out = paper(40, coloured=False)
     for question in questions("a-very-long-word-" * 6):
-        page.print(*sheet(question, Media(), page.width))
+        page.print(*sheet(question, MediaFiles(), page.width))
     assert max(len(line) for line in out.getvalue().splitlines()) <= 40
 
 
@@ -268,12 +275,12 @@ def test_no_colours_where_they_are_not_wanted(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("NO_COLOR", "1")
     out = io.StringIO()
-    page = Paper(Vt100_Output(out, lambda: Size(rows=40, columns=80), term="xterm"))
+    page = TerminalOutput(Vt100_Output(out, lambda: Size(rows=40, columns=80), term="xterm"))
     page.print(Text("red", style="red"))
     page.note("careful", "bold yellow")
     assert out.getvalue() == "red\ncareful\n"
     monkeypatch.delenv("NO_COLOR")
-    assert Paper(page.output).coloured
+    assert TerminalOutput(page.output).coloured
 
 
 # -- data and results ------------------------------------------------------------------------------------------------
@@ -317,13 +324,13 @@ def test_a_table_has_columns_where_there_is_room() -> None:
         content=[],
         structured_content={"flights": [{"id": "A1", "price": 10}, {"id": "B2", "price": 20}]},
     )
-    wide = rendered(whole(result, Media(), 100)[0], 100, False)
+    wide = rendered(whole(result, MediaFiles(), 100)[0], 100, False)
     assert [line.split() for line in wide.splitlines()] == [
         ["id", "price"],
         ["A1", "10"],
         ["B2", "20"],
     ]
-    narrow = rendered(whole(result, Media(), 40)[0], 40, False)
+    narrow = rendered(whole(result, MediaFiles(), 40)[0], 40, False)
     assert narrow.splitlines() == ["- id: A1", "  price: 10", "- id: B2", "  price: 20"]
     assert folded(result) == "2 flights"
 
@@ -333,7 +340,7 @@ def test_media_are_files_of_this_person_alone() -> None:
     from pathlib import Path
     from urllib.parse import urlsplit
 
-    media = Media()
+    media = MediaFiles()
     place = Path(urlsplit(media.keep("iVBORw==", "image/png")).path)
     assert place.suffix == ".png"
     assert place.read_bytes() == b"\x89PNG"

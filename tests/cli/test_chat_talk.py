@@ -17,7 +17,7 @@ from interlock.cli.program import program
 from interlock.host import forms
 from interlock.host.log import SqliteLog
 from interlock.host.models.scripted import Scripted, call
-from interlock.host.models.seam import Facts, ModelFailure
+from interlock.host.models.seam import ModelFacts, ModelFailure
 from interlock.host.policy import Policy
 from interlock.host.questions import Filled, FormQuestion
 from tests.cli.seated import seated
@@ -76,7 +76,8 @@ def texts(model: Scripted) -> str:
 async def test_what_is_said_and_what_the_model_says() -> None:
     """The model's remark stands at the top and in the line; Markdown is rendered; Alt+Enter breaks a line."""
     model = Scripted(
-        "A **bold** word.\n\n- one\n- two", facts=Facts(remark="Rule-based, no language model.")
+        "A **bold** word.\n\n- one\n- two",
+        facts=ModelFacts(remark="Rule-based, no language model."),
     )
     async with seated({"guide": guide()}, models=[model]) as seat:
         await seat.see("You talk with scripted  Rule-based, no language model.")
@@ -212,9 +213,9 @@ async def test_what_is_typed_waits_while_a_question_is_asked() -> None:
         await seat.see("half a li")
         fields = forms.fields({"properties": {"a": {"type": "string"}}})
         question = FormQuestion(
-            id=seat.host.desk.name(), server="guide", message="Well?", fields=fields
+            id=seat.host.prompter.name(), server="guide", message="Well?", fields=fields
         )
-        asked = asyncio.create_task(seat.host.desk.ask(question))
+        asked = asyncio.create_task(seat.host.prompter.ask(question))
         await seat.answer("guide asks you something", "y\r")
         await seat.see("guide asks you\n  Well")
         await seat.answer("d decline", "d")

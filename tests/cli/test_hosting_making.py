@@ -11,7 +11,7 @@ import pytest
 
 from interlock.cli.approvals import Approvals
 from interlock.cli.hosting.making import config_of, host_of, save_rules, saved_rules
-from interlock.cli.hosting.options import Given
+from interlock.cli.hosting.options import HostCommandOptions
 from interlock.cli.models import models_of
 from interlock.host.app import DISCOVERY
 from interlock.host.config import Input
@@ -20,9 +20,11 @@ from interlock.host.policy import Rule
 from tests.cli.terminal import at_terminal
 
 
-def given(*configs: Path, trust: tuple[str, ...] = (), models: tuple[str, ...] = ()) -> Given:
+def given(
+    *configs: Path, trust: tuple[str, ...] = (), models: tuple[str, ...] = ()
+) -> HostCommandOptions:
     """As if it had been typed."""
-    return Given(
+    return HostCommandOptions(
         configs=configs,
         models_file=None,
         models=models,

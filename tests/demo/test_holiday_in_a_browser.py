@@ -12,12 +12,12 @@ import pytest
 
 from interlock.demo.diary import TAKEN
 from interlock.host.events import (
-    Answered,
-    Asked,
     CallDecided,
     CallEnded,
     CallProposed,
     PersonSaid,
+    QuestionAnswered,
+    QuestionAsked,
     SampleEnded,
     TurnEnded,
 )
@@ -147,7 +147,7 @@ async def test_what_is_declined_or_stopped_is_not_booked(chromium: Any, tmp_path
     )
     log = await holdings.log(folder)
     assert [event.reason for event in log if isinstance(event, TurnEnded)] == ["done", "cancelled"]
-    assert [event.answer for event in log if isinstance(event, Answered)][5] == Filled(
+    assert [event.answer for event in log if isinstance(event, QuestionAnswered)][5] == Filled(
         action="decline"
     )
 
@@ -227,8 +227,10 @@ def _logged(log: list[Any], second: bool) -> None:
     ]
     assert mail["subject"] == SUBJECT
 
-    questions = {event.question.id: event.question for event in log if isinstance(event, Asked)}
-    answers = {event.question: event for event in log if isinstance(event, Answered)}
+    questions = {
+        event.question.id: event.question for event in log if isinstance(event, QuestionAsked)
+    }
+    answers = {event.question: event for event in log if isinstance(event, QuestionAnswered)}
     kinds = [
         type(question).__name__.removesuffix("Question").lower() for question in questions.values()
     ]

@@ -18,7 +18,7 @@ from interlock.host.events import (
     CallEnded,
     CallProposed,
     Event,
-    Noted,
+    LogEntry,
     Notice,
     ServerState,
 )
@@ -86,11 +86,11 @@ class Scene:
 
     def __init__(self, host: Host, person: Any, model: Any) -> None:
         self.host, self.person, self.model = host, person, model
-        self.heard: list[Noted] = []
+        self.heard: list[LogEntry] = []
         self._stirred = asyncio.Event()
         host.listen(self._hear)
 
-    def _hear(self, noted: Noted) -> None:
+    def _hear(self, noted: LogEntry) -> None:
         self.heard.append(noted)
         self._stirred.set()
 
@@ -152,9 +152,11 @@ async def scene(
     chosen = model or Scripted(*answers)
     trusted = options.pop("trusted", ())
     entries = [
-        given if isinstance(given, Entry) else Entry(id=id, command=("in", "memory"), trusted=id in trusted)
+        given
+        if isinstance(given, Entry)
+        else Entry(id=id, command=("in", "memory"), trusted=id in trusted)
         for id, given in servers.items()
-    ]  # fmt: skip
+    ]
     hub = {
         "target": lambda entry: (
             None if isinstance(servers.get(entry.id), Entry) else servers.get(entry.id)

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from interlock import REVISIONS, Context, McpError, Server
-from interlock.host.answering import TRIES, Asking
+from interlock.host.answering import TRIES, RequestLimits
 from interlock.host.events import CallProposed, SampleEnded
 from interlock.host.models.scripted import Scripted, call
-from interlock.host.models.seam import Facts, ModelFailure
+from interlock.host.models.seam import ModelFacts, ModelFailure
 from interlock.host.questions import Answer, Decision, Filled, NotAnswered
 from interlock.types import (
     CreateMessageRequest,
@@ -227,7 +227,7 @@ async def test_a_page_to_visit(
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_sampling_is_seen_before_and_after(revision: str) -> None:
     """`SAM-01`, `SAM-05`: what the server wants, with which model; then what the model said; the server gets it last."""
-    second = Scripted("VY 8301", name="second", facts=Facts(remark="slow"))
+    second = Scripted("VY 8301", name="second", facts=ModelFacts(remark="slow"))
     sitting = Sitting(**YES_ALL)
     options: dict[str, Any] = {"person": sitting, "policy": ALLOW, "others": [second]}
     async with scene(
@@ -324,7 +324,7 @@ async def test_a_sample_is_never_longer_than_allowed() -> None:
             "person": sitting,
             "policy": ALLOW,
             "others": [second],
-            "asking": Asking(tokens=500),
+            "asking": RequestLimits(tokens=500),
         }
         async with scene(
             {"asker": asker()},
@@ -392,7 +392,7 @@ async def test_what_the_host_answers_to_a_refusal() -> None:
         messages=[SamplingMessage(role="user", content=TextContent(text="?"))], max_tokens=5
     )
     async with scene(
-        {"asker": asker()}, person=sitting, model=second, asking=Asking(samples=3)
+        {"asker": asker()}, person=sitting, model=second, asking=RequestLimits(samples=3)
     ) as one:
         words = []
         for _ in range(4):
@@ -422,8 +422,8 @@ async def test_the_model_is_chosen_by_what_matters_to_the_server(
 ) -> None:
     """`SAM-10`: hints first, then the weights; without any the first model."""
     others = [
-        Scripted("a", name="cheap", facts=Facts(cost=1.0)),
-        Scripted("b", name="clever", facts=Facts(cost=0.1)),
+        Scripted("a", name="cheap", facts=ModelFacts(cost=1.0)),
+        Scripted("b", name="clever", facts=ModelFacts(cost=0.1)),
     ]
     sitting = Sitting(sample=NO)
     async with scene(
@@ -466,7 +466,7 @@ async def test_a_server_that_asks_a_model_in_a_loop() -> None:
         person=sitting,
         policy=ALLOW,
         others=[second],
-        asking=Asking(samples=4, seconds=3600),
+        asking=RequestLimits(samples=4, seconds=3600),
     ) as one:
         assert (await one.host.session().say("ask")).reason == "done"
         assert len(sitting.of("sample")) == 5
@@ -495,7 +495,7 @@ async def test_a_server_that_asks_the_person_in_a_loop() -> None:
         "done",
         person=sitting,
         policy=ALLOW,
-        asking=Asking(questions=3, seconds=3600),
+        asking=RequestLimits(questions=3, seconds=3600),
     ) as one:
         await one.host.session().say("ask")
         assert len(sitting.asked) == 3
@@ -526,7 +526,7 @@ async def test_samples_may_pass_for_the_rest_of_a_conversation() -> None:
         person=sitting,
         policy=ALLOW,
         others=[second],
-        asking=Asking(samples=5, seconds=3600),
+        asking=RequestLimits(samples=5, seconds=3600),
     ) as one:
         session = one.host.session()
         await session.say("ask")

@@ -15,13 +15,13 @@ from interlock import Context, McpError, Server, Unreachable
 from interlock.host.app import Host
 from interlock.host.config import Config, Entry
 from interlock.host.events import (
-    Asked,
     CallEnded,
-    Noted,
+    LogEntry,
     Notice,
+    QuestionAsked,
     ResourceRead,
     RootsChanged,
-    ServerSaid,
+    ServerLogLine,
     ServerState,
     SessionBegan,
     TurnEnded,
@@ -105,7 +105,7 @@ async def test_a_server_of_a_configuration_is_heard_and_ends_with_its_last_words
     heard: list[Any] = []
     down = asyncio.Event()
 
-    def hear(noted: Noted) -> None:
+    def hear(noted: LogEntry) -> None:
         heard.append(noted.event)
         if isinstance(noted.event, ServerState) and noted.event.state == "down":
             down.set()
@@ -117,7 +117,7 @@ async def test_a_server_of_a_configuration_is_heard_and_ends_with_its_last_words
         async with asyncio.timeout(30):
             await down.wait()
         assert "before the end" in host.hub.links["x"].words
-    assert "before the end" in [each.text for each in heard if isinstance(each, ServerSaid)]
+    assert "before the end" in [each.text for each in heard if isinstance(each, ServerLogLine)]
 
 
 async def test_a_server_on_the_web_gets_the_authorization_that_the_host_was_given() -> None:
@@ -308,7 +308,7 @@ async def test_a_listener_that_fails_takes_nothing_with_it() -> None:
     """Others hear everything, the turn is done, and the log has it."""
     async with scene({"adder": adder()}, ADD, "done", policy=ALLOW) as one:
 
-        def fail(noted: Noted) -> None:
+        def fail(noted: LogEntry) -> None:
             raise RuntimeError("no screen")
 
         one.host._listeners.insert(0, fail)
@@ -322,7 +322,7 @@ async def test_a_listener_that_fails_takes_nothing_with_it() -> None:
 
 async def test_who_listens_no_more_hears_no_more() -> None:
     async with scene({}, "x") as one:
-        heard: list[Noted] = []
+        heard: list[LogEntry] = []
         stop = one.host.listen(heard.append)
         one.host.tell(Notice(level="info", words="one"))
         stop()
@@ -481,7 +481,7 @@ async def test_a_question_of_a_server_that_ends_is_withdrawn() -> None:
         await one.host.hub.stop("asker")
         assert (await turn).reason == "done"
         assert not one.host.questions
-        assert one.of(Asked)
+        assert one.of(QuestionAsked)
 
 
 def test_a_configuration_may_be_written_in_place(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from interlock import Client, Context, Server
 from interlock.host.app import Host
 from interlock.host.config import Entry
-from interlock.host.events import Asked, ServerSaid
+from interlock.host.events import QuestionAsked, ServerLogLine
 from interlock.host.log import MemoryLog
 from interlock.host.loop.budget import Budget
 from interlock.host.models.scripted import call
@@ -60,7 +60,7 @@ async def test_what_a_server_says_is_shown_and_not_given_to_a_model() -> None:
 
     async with scene({"s": server}, call("s__work"), "ended", policy=ALLOW) as s:
         await s.host.session().say("go")
-        said = await s.until(lambda: s.of(ServerSaid))
+        said = await s.until(lambda: s.of(ServerLogLine))
         assert (said[0].server, said[0].level) == ("s", "warning")
         assert "nearly full" in said[0].text
         assert [line.text for line in s.host.link("s").log] == [said[0].text]
@@ -100,7 +100,7 @@ async def test_a_sample_leaves_nothing_behind() -> None:
         exported: list[bytes] = []
         await log.export(exported.append)
     assert b"hunter2" not in b"".join(exported)
-    assert s.of(Asked)
+    assert s.of(QuestionAsked)
 
 
 async def test_folders_are_the_persons_to_grant(tmp_path: Path) -> None:

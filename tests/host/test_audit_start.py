@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from interlock.host.config import DOTS, Entry, read_config
-from interlock.host.pins import BadPins, Features, Pins
+from interlock.host.pins import BadPins, Pins, ServerFeatures
 from interlock.host.suspicions import of_command
 from tests.host.scene import YES, Sitting, scene
 
@@ -98,5 +98,5 @@ def test_a_lock_that_is_a_link_to_nothing_makes_no_file(tmp_path: Path) -> None:
     (tmp_path / "interlock.lock").symlink_to(elsewhere)
     pins = Pins(tmp_path / "interlock.lock")
     with pytest.raises(BadPins, match="leads to nothing"):
-        pins.first("x", Features(tools=(), prompts=(), instructions="me"))
+        pins.first("x", ServerFeatures(tools=(), prompts=(), instructions="me"))
     assert not elsewhere.exists()

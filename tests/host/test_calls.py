@@ -16,7 +16,7 @@ from interlock.host.events import (
     RuleRemembered,
 )
 from interlock.host.models.scripted import call
-from interlock.host.pins import Features, Pins
+from interlock.host.pins import Pins, ServerFeatures
 from interlock.host.policy import Policy, Rule
 from interlock.host.questions import Decision, Filled, NotAnswered
 from interlock.types import CallToolResult, TextContent
@@ -28,7 +28,7 @@ ADD = call("adder__add", a=1, b=2)
 def unpinned(server: str) -> Pins:
     """Pins that know a server with nothing in it: all its tools are new, and blocked."""
     pins = Pins()
-    pins.first(server, Features())
+    pins.first(server, ServerFeatures())
     return pins
 
 
@@ -176,9 +176,13 @@ async def test_an_answer_may_hold_for_the_conversation(allow: bool) -> None:
         assert len(sitting.asked) == 1
         await session.say("other")
         assert len(sitting.asked) == 2
-        assert next((r.remember, r.rule.session, r.rule.decision) for r in one.of(RuleRemembered)) == (
-            "session", session.id, "allow" if allow else "deny",
-        )  # fmt: skip
+        assert next(
+            (r.remember, r.rule.session, r.rule.decision) for r in one.of(RuleRemembered)
+        ) == (
+            "session",
+            session.id,
+            "allow" if allow else "deny",
+        )
         await one.host.session().say("add")
         assert len(sitting.asked) == 3
         assert not saved

@@ -9,16 +9,16 @@ import pytest
 
 from interlock import AnyResult, Context, Exchange, Handler, Server
 from interlock.host.events import (
-    Answered,
-    Asked,
     CallDecided,
     CallEnded,
     CallProgress,
     CallProposed,
+    QuestionAnswered,
+    QuestionAsked,
     ResultsGiven,
     TurnEnded,
 )
-from interlock.host.hub import Bounds
+from interlock.host.hub import HubLimits
 from interlock.host.models.scripted import call
 from interlock.host.policy import Policy, Rule
 from interlock.host.questions import Answer, CallQuestion, Filled
@@ -126,7 +126,7 @@ async def test_cancelled_while_it_is_asked_about() -> None:
         session.cancel()
         await ends_with(one, turn)
         assert one.ended() == ["proposed adder__add", "error"]
-        assert one.of(Answered)[0].by == "nobody"
+        assert one.of(QuestionAnswered)[0].by == "nobody"
         assert not server.calls  # type: ignore[attr-defined]  # see `adder`
 
 
@@ -194,7 +194,7 @@ async def test_a_tool_that_gives_no_answer_in_time() -> None:
         call("slow__wait"),
         "done",
         policy=ALLOW,
-        hub={"bounds": Bounds(call=0.01)},
+        hub={"bounds": HubLimits(call=0.01)},
     ) as one:
         ended = await one.host.session().say("wait")
         assert ended.reason == "done"
@@ -353,9 +353,18 @@ async def test_a_question_is_told_before_the_decision() -> None:
         await one.host.session().say("add")
         order = [
             type(event)
-            for event in one.of(CallProposed, Asked, Answered, CallDecided, CallEnded, ResultsGiven)
+            for event in one.of(
+                CallProposed, QuestionAsked, QuestionAnswered, CallDecided, CallEnded, ResultsGiven
+            )
         ]
-        assert order == [CallProposed, Asked, Answered, CallDecided, CallEnded, ResultsGiven]
+        assert order == [
+            CallProposed,
+            QuestionAsked,
+            QuestionAnswered,
+            CallDecided,
+            CallEnded,
+            ResultsGiven,
+        ]
 
 
 async def test_the_time_of_a_call_is_its_own() -> None:
@@ -378,7 +387,7 @@ async def test_the_time_of_a_call_is_its_own() -> None:
     person = Sitting(call=thinks, form=thinks)
     steps = [call("slow__work", seconds=1.5), call("slow__work", seconds=4.0)]
     async with scene({"slow": server}, steps, "Done.", person=person) as one:
-        one.host.calls.clock = one.host.desk.clock = lambda: clock[0]
+        one.host.calls.clock = one.host.prompter.clock = lambda: clock[0]
         await one.host.session().say("work")
         assert [event.seconds for event in one.of(CallEnded)] == [1.5, 4.0]
         assert clock[0] == 245.5

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.host.desk import FULL, Desk
-from interlock.host.events import Answered, Asked, Event
+from interlock.host.desk import FULL, Prompter
+from interlock.host.events import Event, QuestionAnswered, QuestionAsked
 from interlock.host.questions import (
     CallQuestion,
     Decision,
@@ -44,9 +44,9 @@ QUESTIONS = [
 FILLED = Filled(action="accept", content={})
 
 
-def desk(person: Any = None, **options: Any) -> tuple[Desk, list[Event]]:
+def prompter(person: Any = None, **options: Any) -> tuple[Prompter, list[Event]]:
     heard: list[Event] = []
-    made = Desk(heard.append, **options)
+    made = Prompter(heard.append, **options)
     if person is not None:
         made.person = person
     return made, heard
@@ -64,31 +64,31 @@ async def test_every_question_takes_its_own_kind_of_answer(question: Any) -> Non
         (True, False),
         (None, False),
     ]:
-        one, heard = desk(Sitting(**{question.id: answer}))
+        one, heard = prompter(Sitting(**{question.id: answer}))
         came = await one.ask(question)
         assert came == (
             answer if fits else NotAnswered(words="The answer does not fit the question.")
         )
         by = "nobody" if isinstance(came, NotAnswered) else "person"
         assert heard == [
-            Asked(session="", question=question),
-            Answered(session="", question=question.id, answer=came, by=by),
+            QuestionAsked(session="", question=question),
+            QuestionAnswered(session="", question=question.id, answer=came, by=by),
         ]
         assert not one.open
 
 
 async def test_without_anybody_nothing_is_allowed() -> None:
-    one, heard = desk()
+    one, heard = prompter()
     for question in QUESTIONS:
         assert await one.ask(question) == NotAnswered(words="Nobody is there to be asked.")
         assert await one.decide(question) == Decision(
             allow=False, reason="Nobody is there to be asked."
         )
-    assert all(event.by == "nobody" for event in heard if isinstance(event, Answered))
+    assert all(event.by == "nobody" for event in heard if isinstance(event, QuestionAnswered))
 
 
 async def test_a_person_that_fails_has_not_said_yes() -> None:
-    one, heard = desk(Sitting(call=RuntimeError("no screen")))
+    one, heard = prompter(Sitting(call=RuntimeError("no screen")))
     assert await one.ask(QUESTIONS[2]) == NotAnswered(
         words="The question could not be shown (RuntimeError)."
     )
@@ -105,7 +105,7 @@ async def test_a_face_that_gives_up_has_not_cancelled_the_conversation() -> None
         waiting.cancel()
         return await waiting
 
-    one, _ = desk(Sitting(call=gone))
+    one, _ = prompter(Sitting(call=gone))
     assert await one.ask(QUESTIONS[2]) == NotAnswered(words="The question is no longer open.")
 
 
@@ -119,7 +119,7 @@ async def test_a_question_that_became_moot_is_withdrawn() -> None:
         finally:
             ends.append(question.id)
 
-    one, heard = desk(Sitting(call=wait))
+    one, heard = prompter(Sitting(call=wait))
     asking = asyncio.ensure_future(one.ask(QUESTIONS[2]))
     await turns()
     assert list(one.open) == ["call"]
@@ -128,7 +128,7 @@ async def test_a_question_that_became_moot_is_withdrawn() -> None:
         await asking
     assert ends == ["call"]
     assert not one.open
-    assert heard[-1] == Answered(
+    assert heard[-1] == QuestionAnswered(
         session="",
         question="call",
         answer=NotAnswered(words="The question is no longer open."),
@@ -145,7 +145,7 @@ async def test_only_so_many_are_open_at_once() -> None:
         return YES
 
     person = Sitting(call=wait)
-    one, heard = desk(person, most_open=2)
+    one, heard = prompter(person, most_open=2)
     first = [
         asyncio.ensure_future(one.ask(CallQuestion(id=one.name(), tool="t", title="t")))
         for _ in range(2)
@@ -155,14 +155,19 @@ async def test_only_so_many_are_open_at_once() -> None:
         words=FULL
     )
     assert len(person.asked) == 2
-    assert [type(event) for event in heard] == [Asked, Asked, Asked, Answered]
+    assert [type(event) for event in heard] == [
+        QuestionAsked,
+        QuestionAsked,
+        QuestionAsked,
+        QuestionAnswered,
+    ]
     gate.set()
     assert await asyncio.gather(*first) == [YES, YES]
     assert await one.ask(CallQuestion(id=one.name(), tool="t", title="t")) == YES
 
 
 async def test_the_person_may_change_while_the_host_runs() -> None:
-    one, _ = desk()
+    one, _ = prompter()
     assert isinstance(await one.ask(QUESTIONS[2]), NotAnswered)
     one.person = Sitting(call=YES)
     assert await one.ask(QUESTIONS[2]) == YES
@@ -191,7 +196,7 @@ def test_time_in_which_somebody_is_asked_counts_once(spans: list[tuple[str, int,
             await gates[question.id].wait()
             return YES
 
-        one, _ = desk(Sitting(call=wait))
+        one, _ = prompter(Sitting(call=wait))
         asking: list[asyncio.Future[Any]] = []
         for moment in range(20):
             for index, (session, begin, length) in enumerate(spans):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock import Client
-from interlock.host.finding import Index, stem, words_of
+from interlock.host.finding import TextIndex, stem, words_of
 from interlock.host.toolbox import Toolbox
 from interlock.servers import everything, weather
 from interlock.types import Tool
@@ -175,7 +175,7 @@ def test_an_index_holds_no_trace_of_what_went(
     steps: list[tuple[int, list[tuple[float, str]] | None]],
 ) -> None:
     """After any coming and going, scores are those of an index of what is left."""
-    index: Index[int] = Index()
+    index: TextIndex[int] = TextIndex()
     kept: dict[int, list[tuple[float, str]]] = {}
     for key, fields in steps:
         kept.pop(key, None)
@@ -185,7 +185,7 @@ def test_an_index_holds_no_trace_of_what_went(
             index.put(key, fields)
             kept[key] = fields
         index.search("ab")
-    new: Index[int] = Index()
+    new: TextIndex[int] = TextIndex()
     for key, fields in kept.items():
         new.put(key, fields)
     assert len(index) == len(kept)
@@ -197,7 +197,7 @@ def test_an_index_holds_no_trace_of_what_went(
 
 def test_repeating_a_word_does_not_win() -> None:
     """A description stuffed with words does not come before a tool that is called so."""
-    index: Index[str] = Index()
+    index: TextIndex[str] = TextIndex()
     index.put("stuffed", [(1.0, "weather " * 1000)])
     index.put("called", [(4.0, "weather"), (1.0, "Tells how it will be tomorrow.")])
     assert [key for key, _ in index.search("weather")] == ["called", "stuffed"]

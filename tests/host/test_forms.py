@@ -123,13 +123,19 @@ def test_defaults() -> None:
     """ELI-11, ELI-12: every kind may have a default; one that does not fit is none."""
     form = fields(
         schema(
-            text={"type": "string", "default": "x"}, number={"type": "number", "default": 1.5}, no={"type": "boolean", "default": False},
-            choice={"type": "string", "enum": ["a"], "default": "a"}, days={"type": "array", "items": {"enum": ["a", "b"]}, "default": ["b"]},
-            bad={"type": "integer", "default": "5"}, alien={"type": "string", "enum": ["a"], "default": "z"},
-            strangers={"type": "array", "items": {"enum": ["a"]}, "default": ["z"]}, yes={"type": "integer", "default": True},
-            long={"type": "string", "maxLength": 1, "default": "xx"}, none={"type": "string", "default": None},
+            text={"type": "string", "default": "x"},
+            number={"type": "number", "default": 1.5},
+            no={"type": "boolean", "default": False},
+            choice={"type": "string", "enum": ["a"], "default": "a"},
+            days={"type": "array", "items": {"enum": ["a", "b"]}, "default": ["b"]},
+            bad={"type": "integer", "default": "5"},
+            alien={"type": "string", "enum": ["a"], "default": "z"},
+            strangers={"type": "array", "items": {"enum": ["a"]}, "default": ["z"]},
+            yes={"type": "integer", "default": True},
+            long={"type": "string", "maxLength": 1, "default": "xx"},
+            none={"type": "string", "default": None},
         )
-    )  # fmt: skip
+    )
     assert defaults(form) == {"text": "x", "number": 1.5, "no": False, "choice": "a", "days": ["b"]}
 
 
@@ -226,8 +232,10 @@ def test_a_whole_answer() -> None:
     assert check(form, {"name": "Kim"}) == {}
     assert check(form, {"name": "Kim", "age": 5}) == {}
     assert check(form, {"age": "5", "more": 1}) == {
-        "name": "A value is needed here.", "age": "This must be a whole number.", "more": "The form has no such field.",
-    }  # fmt: skip
+        "name": "A value is needed here.",
+        "age": "This must be a whole number.",
+        "more": "The form has no such field.",
+    }
     assert check({"type": "object", "properties": {}}, {}) == {}
 
 

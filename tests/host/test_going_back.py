@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from interlock.host.config.entries import Entry
-from interlock.host.hub import Verdicts
+from interlock.host.hub import KnownRevisions
 from interlock.host.models.scripted import call
 from interlock.host.questions import CallQuestion, Decision, NotAnswered
 from tests.host.hub.keeping import kept
@@ -112,16 +112,16 @@ async def test_a_resource_is_read_again_unasked(tmp_path: Path) -> None:
 async def test_the_next_host_starts_it_under_the_older_revision(tmp_path: Path) -> None:
     """It is remembered like a server that the probe breaks (`ERA-14`)."""
     entry, path = asker(tmp_path, trusted=True), tmp_path / "revisions.json"
-    hub = {"verdicts": Verdicts(path)}
+    hub = {"verdicts": KnownRevisions(path)}
     async with scene(
         {"asker": entry}, call("asker__look"), "done", person=Sitting(), policy=ALLOW, hub=hub
     ) as one:
         await one.host.session().say("Please.")
-    found = Verdicts(path).of(entry)
+    found = KnownRevisions(path).of(entry)
     assert found is not None
     assert (found.why, found.revision, found.server) == ("questions", "2025-11-25", "asker 1")
     starts = count(tmp_path, "starts")
-    async with kept(entry, verdicts=Verdicts(path)) as again:
+    async with kept(entry, verdicts=KnownRevisions(path)) as again:
         assert again["asker"].revision == "2025-11-25"
     assert count(tmp_path, "starts") == starts + 1
 

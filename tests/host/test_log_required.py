@@ -57,7 +57,11 @@ async def test_no_log_no_call(tmp_path: Path, by: str) -> None:
         assert s.of(CallEnded)[1].result is not None
         await log.flush()
         kept = [noted.event for noted in await log.read(session.id)]
-        assert [type(event) for event in kept if isinstance(event, CallProposed | CallDecided | CallEnded)] == [CallProposed, CallDecided, CallEnded] * 2  # fmt: skip
+        assert [
+            type(event)
+            for event in kept
+            if isinstance(event, CallProposed | CallDecided | CallEnded)
+        ] == [CallProposed, CallDecided, CallEnded] * 2
         assert await log.verify() == len(await log.read())
 
 
@@ -78,7 +82,9 @@ async def test_what_was_decided_is_on_the_disk_before_the_call(tmp_path: Path) -
         return "looked"
 
     log = SqliteLog(path)
-    async with scene({"adder": server}, call("adder__look"), "done", policy=ALLOW, log=log, log_required=True) as s:  # fmt: skip
+    async with scene(
+        {"adder": server}, call("adder__look"), "done", policy=ALLOW, log=log, log_required=True
+    ) as s:
         assert (await s.host.session().say("look")).reason == "done"
     assert seen == [[CallProposed, CallDecided]]
 

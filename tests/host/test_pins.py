@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.host.pins import BadPins, Difference, Features, Pins, digest_of, unified
+from interlock.host.pins import BadPins, PinDifference, Pins, ServerFeatures, digest_of, unified
 from interlock.types import Icon, Prompt, PromptArgument, Tool, ToolAnnotations
 
 SCHEMA = {
@@ -72,17 +72,17 @@ CHANGES = [
 def test_what_a_model_or_a_person_reads_is_pinned(other: Tool, tmp_path: Path) -> None:
     """HST-03, TOL-04: each change is found, blocks the tool, is shown, and is gone once it is approved."""
     pins = Pins(tmp_path / "interlock.lock")
-    assert pins.first("s", Features(tools=[tool()])) == []
-    assert pins.seen("s", Features(tools=[tool()])) == []
-    [difference] = pins.seen("s", Features(tools=[other]))
+    assert pins.first("s", ServerFeatures(tools=[tool()])) == []
+    assert pins.seen("s", ServerFeatures(tools=[tool()])) == []
+    [difference] = pins.seen("s", ServerFeatures(tools=[other]))
     assert (difference.kind, difference.name, difference.how) == ("tool", "add", "changed")
     assert (difference.digest, difference.was != difference.now) == (digest_of(other), True)
     assert list(pins.blocked("s")) == [("tool", "add")]
     assert unified(difference).count("\n") > 2
     assert pins.approve("s", difference)
     assert pins.blocked("s") == {}
-    assert pins.seen("s", Features(tools=[other])) == []
-    assert Pins(tmp_path / "interlock.lock").seen("s", Features(tools=[other])) == []
+    assert pins.seen("s", ServerFeatures(tools=[other])) == []
+    assert Pins(tmp_path / "interlock.lock").seen("s", ServerFeatures(tools=[other])) == []
 
 
 def test_added_gone_prompts_and_instructions() -> None:
@@ -90,12 +90,12 @@ def test_added_gone_prompts_and_instructions() -> None:
     prompt = Prompt(name="plan", description="Plans.", arguments=[PromptArgument(name="city")])
     pins = Pins()
     assert not pins.known("s")
-    pins.first("s", Features(tools=[tool()], prompts=[prompt], instructions="Be kind."))
+    pins.first("s", ServerFeatures(tools=[tool()], prompts=[prompt], instructions="Be kind."))
     assert pins.known("s")
     other = Prompt(
         name="plan", description="Plans.", arguments=[PromptArgument(name="city", required=True)]
     )
-    now = Features(tools=[tool(name="mul")], prompts=[other], instructions="Be quick.")
+    now = ServerFeatures(tools=[tool(name="mul")], prompts=[other], instructions="Be quick.")
     found = {(each.kind, each.name): each for each in pins.seen("s", now)}
     hows = {
         ("tool", "mul"): "added",
@@ -117,23 +117,24 @@ def test_added_gone_prompts_and_instructions() -> None:
 def test_only_what_was_shown_is_approved() -> None:
     """HST-03: a server that changes a tool once more while the person reads gets nothing by it."""
     pins = Pins()
-    pins.first("s", Features(tools=[tool()]))
-    [shown] = pins.seen("s", Features(tools=[tool(description="Adds well.")]))
-    pins.seen("s", Features(tools=[tool(description="Sends your files.")]))
+    pins.first("s", ServerFeatures(tools=[tool()]))
+    [shown] = pins.seen("s", ServerFeatures(tools=[tool(description="Adds well.")]))
+    pins.seen("s", ServerFeatures(tools=[tool(description="Sends your files.")]))
     assert not pins.approve("s", shown)
     assert pins.blocked("s")
-    [gone] = [each for each in pins.seen("s", Features()) if each.how == "gone"]
-    pins.seen("s", Features(tools=[tool()]))
+    [gone] = [each for each in pins.seen("s", ServerFeatures()) if each.how == "gone"]
+    pins.seen("s", ServerFeatures(tools=[tool()]))
     assert not pins.approve("s", gone)
-    assert pins.seen("s", Features(tools=[tool()])) == []
+    assert pins.seen("s", ServerFeatures(tools=[tool()])) == []
 
 
 def test_a_difference_shows_what_cannot_be_seen() -> None:
     """HST-03: hidden text in a new description is written out, and long descriptions are compared line by line."""
     pins = Pins()
-    pins.first("s", Features(tools=[tool(description="One.\nTwo.\nThree.")]))
+    pins.first("s", ServerFeatures(tools=[tool(description="One.\nTwo.\nThree.")]))
     [difference] = pins.seen(
-        "s", Features(tools=[tool(description="One.\nTwo.\u200b\u202e\U000e0041\x1b[8m\nThree.")])
+        "s",
+        ServerFeatures(tools=[tool(description="One.\nTwo.\u200b\u202e\U000e0041\x1b[8m\nThree.")]),
     )
     lines = unified(difference).splitlines()
     added = [line for line in lines if line.startswith("+") and not line.startswith("+++")]
@@ -155,7 +156,7 @@ def test_commands() -> None:
     assert not pins.approved_command("s", "d2")
     assert not pins.approved_command("t", "d1")
     assert not pins.known("s")
-    pins.first("s", Features(tools=[tool()]))
+    pins.first("s", ServerFeatures(tools=[tool()]))
     assert pins.approved_command("s", "d1")
     pins.forget("s")
     assert not pins.approved_command("s", "d1")
@@ -165,9 +166,10 @@ def test_commands() -> None:
 def test_the_file_is_for_people(tmp_path: Path) -> None:
     """HST-01: sorted, indented and readable, so that version control shows what was approved."""
     one, other = tmp_path / "one.lock", tmp_path / "other.lock"
-    Pins(one).first("s", Features(tools=[tool(), tool(name="ä")]))
+    Pins(one).first("s", ServerFeatures(tools=[tool(), tool(name="ä")]))
     Pins(other).first(
-        "s", Features(tools=[tool(name="ä"), tool(input_schema=dict(reversed(SCHEMA.items())))])
+        "s",
+        ServerFeatures(tools=[tool(name="ä"), tool(input_schema=dict(reversed(SCHEMA.items())))]),
     )
     text = one.read_text(encoding="utf-8")
     assert json.loads(text) == json.loads(other.read_text(encoding="utf-8"))
@@ -228,14 +230,14 @@ def test_a_file_that_is_not_understood_is_left_alone(
 ) -> None:
     """HST-03: a broken, edited or newer file is an error with a remedy; nothing is approved by it, and nothing overwrites it."""
     path = tmp_path / "interlock.lock"
-    Pins(path).first("s", Features(tools=[tool()]))
+    Pins(path).first("s", ServerFeatures(tools=[tool()]))
     break_it(path)
     before = path.read_bytes()
     pins = Pins(path)
     for act in (
         lambda: pins.known("s"),
-        lambda: pins.seen("s", Features(tools=[tool()])),
-        lambda: pins.first("t", Features(tools=[tool()])),
+        lambda: pins.seen("s", ServerFeatures(tools=[tool()])),
+        lambda: pins.first("t", ServerFeatures(tools=[tool()])),
         lambda: pins.approve_command("s", "d"),
         lambda: pins.forget("s"),
     ):
@@ -247,14 +249,14 @@ def test_a_file_that_is_not_understood_is_left_alone(
 def test_a_folder_that_is_missing_is_told(tmp_path: Path) -> None:
     """HST-03: no pins without a place for them."""
     with pytest.raises(BadPins, match="cannot be written"):
-        Pins(tmp_path / "none" / "interlock.lock").first("s", Features())
+        Pins(tmp_path / "none" / "interlock.lock").first("s", ServerFeatures())
 
 
 def _host(path: str, name: str, begin: Any) -> None:
     pins = Pins(Path(path))
     begin.wait()
     for number in range(12):
-        pins.first(f"{name}{number}", Features(tools=[tool()]))
+        pins.first(f"{name}{number}", ServerFeatures(tools=[tool()]))
         pins.approve_command("shared", f"{name}{number}")
 
 
@@ -284,11 +286,11 @@ def test_another_host_is_seen_at_once(tmp_path: Path) -> None:
     """HST-03: what one host approves holds in the other, and who comes second with something else is told the difference."""
     path = tmp_path / "interlock.lock"
     one, other = Pins(path), Pins(path)
-    one.first("s", Features(tools=[tool()]))
-    [difference] = other.first("s", Features(tools=[tool(description="Else.")]))
+    one.first("s", ServerFeatures(tools=[tool()]))
+    [difference] = other.first("s", ServerFeatures(tools=[tool(description="Else.")]))
     assert difference.how == "changed"
     assert other.blocked("s")
-    one.seen("s", Features(tools=[tool(description="Else.")]))
+    one.seen("s", ServerFeatures(tools=[tool(description="Else.")]))
     assert one.approve("s", difference)
     assert other.blocked("s") == {}
 
@@ -296,7 +298,7 @@ def test_another_host_is_seen_at_once(tmp_path: Path) -> None:
 def test_a_link_remains_a_link(tmp_path: Path) -> None:
     """HST-01: whoever keeps the file elsewhere, and a link to it here, still does after a change."""
     real, link = tmp_path / "real.lock", tmp_path / "interlock.lock"
-    Pins(real).first("s", Features(tools=[tool()]))
+    Pins(real).first("s", ServerFeatures(tools=[tool()]))
     link.symlink_to(real)
     Pins(link).approve_command("s", "d")
     assert link.is_symlink()
@@ -326,15 +328,15 @@ def _turned(value: Any) -> Any:
 def test_any_tool_can_be_pinned(schema: dict[str, Any], description: str) -> None:
     """HST-03: whatever a server calls its tool, it is pinned, found again in any order of keys, and a change of it is shown."""
     pins = Pins()
-    pins.first("s", Features(tools=[tool(input_schema=schema, description=description)]))
+    pins.first("s", ServerFeatures(tools=[tool(input_schema=schema, description=description)]))
     assert (
         pins.seen(
-            "s", Features(tools=[tool(input_schema=_turned(schema), description=description)])
+            "s", ServerFeatures(tools=[tool(input_schema=_turned(schema), description=description)])
         )
         == []
     )
-    found: list[Difference] = pins.seen(
-        "s", Features(tools=[tool(input_schema=schema, description=description + "!")])
+    found: list[PinDifference] = pins.seen(
+        "s", ServerFeatures(tools=[tool(input_schema=schema, description=description + "!")])
     )
     assert [each.how for each in found] == ["changed"]
     assert unified(found[0])

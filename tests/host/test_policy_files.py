@@ -155,10 +155,18 @@ PATTERNS: st.SearchStrategy[Any] = st.one_of(
 HINT = st.none() | st.booleans()
 RULES = st.builds(
     Rule,
-    decision=st.sampled_from(["allow", "ask", "deny"]), server=NAMES, tool=NAMES, reason=st.text(st.characters(codec="utf-8"), max_size=12),
-    arguments=st.dictionaries(st.sampled_from(["a", "a.b", "a\\.b", "*", "é"]), PATTERNS, max_size=2),
-    read_only=HINT, destructive=HINT, idempotent=HINT, open_world=HINT,
-)  # fmt: skip
+    decision=st.sampled_from(["allow", "ask", "deny"]),
+    server=NAMES,
+    tool=NAMES,
+    reason=st.text(st.characters(codec="utf-8"), max_size=12),
+    arguments=st.dictionaries(
+        st.sampled_from(["a", "a.b", "a\\.b", "*", "é"]), PATTERNS, max_size=2
+    ),
+    read_only=HINT,
+    destructive=HINT,
+    idempotent=HINT,
+    open_world=HINT,
+)
 CHOICE = st.sampled_from(["allow", "ask", "deny"])
 
 

@@ -19,17 +19,17 @@ from interlock.host import Host
 from interlock.host.config import Config, Entry, read_config
 from interlock.host.event_redaction import redacted_event
 from interlock.host.events import (
-    Asked,
     CallEnded,
     CallProposed,
+    LogEntry,
     ModelFailed,
-    Noted,
     Notice,
     PersonSaid,
-    ServerSaid,
+    QuestionAsked,
+    ServerLogLine,
 )
 from interlock.host.log import SqliteLog
-from interlock.host.models.failures import Trouble, Who, of
+from interlock.host.models.failures import ProviderError, ProviderIdentity, of
 from interlock.host.models.scripted import Scripted
 from interlock.host.questions import Decision, StartQuestion
 from interlock.redaction import (
@@ -103,7 +103,13 @@ def test_what_decides_what_is_run_is_shown(command: str) -> None:
 
 def test_a_package_is_not_hidden_by_a_secret_of_its_name() -> None:
     """What the file calls a secret is dots in that place, and is shown where it is the program (SEC-17)."""
-    entry = configured({"command": "npx", "args": ["-y", "evil-package", "--token", "evil-package"], "env": {"API_KEY": "evil-package"}})  # fmt: skip
+    entry = configured(
+        {
+            "command": "npx",
+            "args": ["-y", "evil-package", "--token", "evil-package"],
+            "env": {"API_KEY": "evil-package"},
+        }
+    )
     assert entry.shown == f"npx -y evil-package --token '{DOTS}'"
 
 
@@ -150,8 +156,8 @@ def test_long_texts_are_searched_in_linear_time(piece: str) -> None:
 def test_an_error_of_a_provider_has_no_key() -> None:
     """Neither the one that was sent nor another that it repeats, as in the text of a 401."""
     failure = of(
-        Who("openai", "h", "m", secrets=("my-own-key",)),
-        Trouble(message=f"Incorrect API key: my-own-key or {KEY}"),
+        ProviderIdentity("openai", "h", "m", secrets=("my-own-key",)),
+        ProviderError(message=f"Incorrect API key: my-own-key or {KEY}"),
         401,
     )
     assert str(failure).count(DOTS) == 2
@@ -169,7 +175,7 @@ def test_events_have_no_secrets() -> None:
     for event in (
         Notice(level="info", words=said),
         ModelFailed(model="m", step=1, kind="unauthorized", words=said),
-        ServerSaid(server="s", level="stderr", text=said),
+        ServerLogLine(server="s", level="stderr", text=said),
         CallEnded(call="c", error=said),
     ):
         assert said not in str(redacted_event(event, redactor))
@@ -202,12 +208,15 @@ PLACES: dict[str, Any] = {
     "header": lambda s: {"command": "/none/server", "args": ["-H", f"Authorization: Bearer {s}"]},
     "variable in arguments": lambda s: {"command": "/none/server", "args": ["-e", f"A_TOKEN={s}"]},
     "URL in arguments": lambda s: {"command": "/none/server", "args": [f"https://ada:{s}@h/"]},
-    "query in arguments": lambda s: {"command": "/none/server", "args": [f"--url=https://h/?key={s}"]},
+    "query in arguments": lambda s: {
+        "command": "/none/server",
+        "args": [f"--url=https://h/?key={s}"],
+    },
     "env": lambda s: {"command": "/none/server", "env": {"SERVICE_SECRET": s}},
     "userinfo": lambda s: {"url": f"http://ada:{s}@127.0.0.1:9/mcp"},
     "query": lambda s: {"url": f"http://127.0.0.1:9/mcp?api_key={s}"},
     "headers": lambda s: {"url": "http://127.0.0.1:9/mcp", "headers": {"X-Api-Key": s}},
-}  # fmt: skip
+}
 
 
 def configured(one: dict[str, Any]) -> Entry:
@@ -227,11 +236,11 @@ class Allows:
         return Decision(allow=True)
 
 
-async def start(entry: Entry, path: Path) -> tuple[Sequence[Noted], Allows]:
+async def start(entry: Entry, path: Path) -> tuple[Sequence[LogEntry], Allows]:
     """Start a server that cannot be started, have the host repeat everything it knows of it, and return what was seen."""
     secrets = Redactor()
     person = Allows()
-    heard: list[Noted] = []
+    heard: list[LogEntry] = []
     host = Host(
         Config(entries=(entry,)),
         models=[Scripted()],
@@ -258,7 +267,10 @@ def test_a_secret_anywhere_in_an_entry_is_never_seen(
     path = tmp_path_factory.mktemp("log") / "log.db"
     heard, person = asyncio.run(start(configured(PLACES[place](secret)), path))
     assert person.shown
-    assert any(isinstance(noted.event, Asked) and isinstance(noted.event.question, StartQuestion) for noted in heard)  # fmt: skip
+    assert any(
+        isinstance(noted.event, QuestionAsked) and isinstance(noted.event.question, StartQuestion)
+        for noted in heard
+    )
     assert all(secret not in shown for shown in person.shown)
     assert all(secret not in repr(msgspec.to_builtins(noted)) for noted in heard)
     for file in path.parent.iterdir():

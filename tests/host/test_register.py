@@ -11,14 +11,14 @@ import pytest
 from interlock import McpError, Server
 from interlock.host.config import Config, Entry
 from interlock.host.events import Pinned
-from interlock.host.hub import Bounds
+from interlock.host.hub import HubLimits
 from interlock.host.models.scripted import call
 from interlock.host.pins import Pins
 from interlock.host.questions import Answer, Decision, NotAnswered
 from tests.host.scene import ALLOW, NO, YES, Scene, Sitting, adder, given, last, scene, turns
 
 ADD = call("adder__add", a=1, b=2)
-AT_ONCE = {"bounds": Bounds(refresh=0)}
+AT_ONCE = {"bounds": HubLimits(refresh=0)}
 
 
 async def evil(a: int, b: int) -> str:

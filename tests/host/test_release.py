@@ -9,14 +9,14 @@ import pytest
 
 from interlock import Context, Server, ToolAnnotations
 from interlock.host.config import Config
-from interlock.host.events import Answered, CallDecided, CallEnded
-from interlock.host.hub import Bounds
+from interlock.host.events import CallDecided, CallEnded, QuestionAnswered
+from interlock.host.hub import HubLimits
 from interlock.host.models.scripted import call
 from interlock.host.policy import Policy
 from interlock.host.questions import Decision, NotAnswered, SampledQuestion
 from tests.host.scene import Scene, adder, last, scene, turns
 
-AT_ONCE = {"bounds": Bounds(refresh=0)}
+AT_ONCE = {"bounds": HubLimits(refresh=0)}
 SIX = [call("adder__add", a=1, b=number) for number in range(6)]
 
 
@@ -72,7 +72,7 @@ async def test_one_answer_decides_for_equal_calls_that_wait(
         assert sorted(decided(one)) == [(allow, "person"), *[(allow, "rule")] * 5]
         assert not one.host.questions
         assert len(server.calls) == (6 if allow else 0)  # type: ignore[attr-defined]  # see adder
-        assert sorted(event.by for event in one.of(Answered)) == ["person", *["rule"] * 5]
+        assert sorted(event.by for event in one.of(QuestionAnswered)) == ["person", *["rule"] * 5]
 
 
 async def test_an_answer_for_once_decides_for_one_call() -> None:
@@ -165,7 +165,7 @@ async def test_a_question_about_what_is_gone_is_taken_back(go: Any, words: str) 
         assert words in last(one)
         assert person.taken_back.is_set()
         assert not [each for each in one.host.questions.values() if each.call]
-        answered = one.of(Answered)[0]
+        answered = one.of(QuestionAnswered)[0]
         assert answered.answer == NotAnswered(words=words)
         assert not server.calls  # type: ignore[attr-defined]  # see adder
 
@@ -208,7 +208,7 @@ async def test_a_conversation_that_ends_takes_its_questions_along() -> None:
         turn = asyncio.ensure_future(session.say("add"))
         await person.asking.wait()
         by_hand = asyncio.ensure_future(
-            one.host.desk.ask(
+            one.host.prompter.ask(
                 next(iter(one.host.questions.values())).__class__(
                     id="mine", session=session.id, server="adder", tool="add", title="add"
                 )

@@ -19,14 +19,14 @@ from interlock.host.events import (
     ModelSaid,
     ModelSays,
     PersonSaid,
-    PromptGot,
+    PromptFetched,
     ResourceRead,
     ResultsGiven,
     TurnEnded,
 )
 from interlock.host.loop.budget import Budget
 from interlock.host.models.scripted import Scripted, call
-from interlock.host.models.seam import Facts, ModelFailure, Said
+from interlock.host.models.seam import ModelAnswer, ModelFacts, ModelFailure
 from interlock.host.questions import Answer
 from interlock.host.session import Busy
 from interlock.types import (
@@ -62,8 +62,17 @@ async def test_a_turn_as_it_is_told() -> None:
             )
         ]
         assert order == [
-            PersonSaid, ModelAsked, ModelSaid, CallProposed, CallDecided, CallEnded, ResultsGiven, ModelAsked, ModelSaid, TurnEnded,
-        ]  # fmt: skip
+            PersonSaid,
+            ModelAsked,
+            ModelSaid,
+            CallProposed,
+            CallDecided,
+            CallEnded,
+            ResultsGiven,
+            ModelAsked,
+            ModelSaid,
+            TurnEnded,
+        ]
         assert (
             "".join(event.text for event in one.of(ModelSays) if event.kind == "text")
             == "I add.It is 3."
@@ -98,7 +107,7 @@ async def test_one_turn_at_a_time() -> None:
         ):
             with pytest.raises(Busy):
                 await refused
-        assert not one.of(ResourceRead, PromptGot)
+        assert not one.of(ResourceRead, PromptFetched)
         assert len(one.of(PersonSaid)) == 1
         other = asyncio.ensure_future(one.host.session().say("other"))
         gate.set()
@@ -207,7 +216,7 @@ async def test_a_model_that_breaks_in_its_own_way(failure: Exception) -> None:
 class Mute:
     """A model of another make: its stream is no generator and has nothing to close, and ends without an answer."""
 
-    name, facts = "mute", Facts()
+    name, facts = "mute", ModelFacts()
 
     def stream(self, request: Any) -> Any:
         return self
@@ -238,7 +247,7 @@ class Careful(Mute):
 
     async def stream(self, request: Any) -> Any:
         try:
-            yield Said(
+            yield ModelAnswer(
                 CreateMessageResult(role="assistant", content=[TextContent(text="hi")], model="m")
             )
         finally:

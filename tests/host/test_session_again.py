@@ -12,8 +12,6 @@ from msgspec.structs import replace
 
 from interlock import Context, Server
 from interlock.host.events import (
-    Answered,
-    Asked,
     Attached,
     CallDecided,
     CallEnded,
@@ -21,6 +19,8 @@ from interlock.host.events import (
     CallProposed,
     Event,
     PersonSaid,
+    QuestionAnswered,
+    QuestionAsked,
 )
 from interlock.host.log import MemoryLog, Replay, SqliteLog
 from interlock.host.models.scripted import Scripted, call
@@ -141,10 +141,10 @@ class Again:
 
     def __init__(self, events: list[Any]) -> None:
         given_answers = {
-            event.question: event.answer for event in events if isinstance(event, Answered)
+            event.question: event.answer for event in events if isinstance(event, QuestionAnswered)
         }
         self._answers = [
-            given_answers[event.question.id] for event in events if isinstance(event, Asked)
+            given_answers[event.question.id] for event in events if isinstance(event, QuestionAsked)
         ]
 
     async def answer(self, question: Any) -> Answer:
@@ -165,7 +165,7 @@ def bare(events: list[Event]) -> list[str]:
         if not event.session or not event.kept:
             continue
         ids.setdefault(event.session, "S")
-        if isinstance(event, Asked):
+        if isinstance(event, QuestionAsked):
             ids.setdefault(f"'{event.question.id}'", "Q")
         if isinstance(event, CallEnded):
             event = replace(event, seconds=0.0)

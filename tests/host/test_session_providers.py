@@ -10,7 +10,7 @@ import pytest
 
 from interlock import Audio, Image, Server, ToolError
 from interlock.host.events import CallEnded, ModelFailed, ModelSays, TurnEnded
-from interlock.host.models.seam import Facts
+from interlock.host.models.seam import ModelFacts
 from interlock.types import (
     CallToolResult,
     EmbeddedResource,
@@ -62,7 +62,7 @@ def shop() -> Server:
 
 
 def model(speaks: str, site: Site, stream: bool, **more: Any) -> Any:
-    facts = Facts(images=True, audio=True)
+    facts = ModelFacts(images=True, audio=True)
     return ADAPTERS[speaks](
         "mine",
         url=getattr(site, speaks),

@@ -14,7 +14,7 @@ from interlock.host.events import (
 )
 from interlock.host.loop.budget import Budget
 from interlock.host.models.scripted import Scripted, call
-from interlock.host.models.seam import Facts
+from interlock.host.models.seam import ModelFacts
 from interlock.host.policy import Policy, Rule
 from interlock.host.questions import Decision
 from interlock.types import (
@@ -189,7 +189,7 @@ async def test_many_tools_are_searched_for() -> None:
     ]
     async with scene(
         {"crowd": server},
-        model=Scripted(*answers, facts=Facts(context=10_000)),
+        model=Scripted(*answers, facts=ModelFacts(context=10_000)),
         policy=ALLOW,
         discovery=0.05,
     ) as one:
@@ -228,7 +228,7 @@ async def test_once_searched_for_always_searched_for() -> None:
     """When most tools go the list does not change its kind in mid-conversation; a new conversation sees it as it is."""
     server = crowd(60)
     async with scene(
-        {"crowd": server}, model=Scripted("x", "y", "z", facts=Facts(context=10_000))
+        {"crowd": server}, model=Scripted("x", "y", "z", facts=ModelFacts(context=10_000))
     ) as one:
         session = one.host.session()
         await session.say("hi")
@@ -251,7 +251,7 @@ async def test_what_is_blocked_is_not_found() -> None:
         "done",
     ]
     async with scene(
-        {"crowd": server}, model=Scripted(*answers, facts=Facts(context=10_000)), policy=ALLOW
+        {"crowd": server}, model=Scripted(*answers, facts=ModelFacts(context=10_000)), policy=ALLOW
     ) as one:
 
         async def other(value: int) -> str:

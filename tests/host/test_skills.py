@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from interlock import Server, SkillError
-from interlock.host.calls import Wanted
+from interlock.host.calls import CallRequest
 from interlock.host.config import Config
 from interlock.host.events import ResourceRead
 from interlock.host.models.scripted import call
 from interlock.host.pins import BadPins, Pins
 from interlock.host.policy import Policy, Rule
 from interlock.host.questions import Decision
-from interlock.host.skills.acting import Skills
-from interlock.host.toolbox import Item
+from interlock.host.skills.acting import LoadedSkills
+from interlock.host.toolbox import ServerTool
 from interlock.types import Tool, ToolAnnotations
 from tests.host.scene import ALLOW, NO, YES, Scene, Sitting, given, last, scene
 from tests.skills.hostile import LETTER, LIES, ROOT, SECRET, SKILL_MD, URI, Lie, World, hostile
@@ -221,14 +221,14 @@ async def test_a_conversation_that_goes_on_still_acts_on_its_skill() -> None:
     async with scene({"shop": hostile(world)}, LOAD, "done", person=Sitting(pin=YES)) as one:
         session = one.host.session()
         await session.say("go")
-        later = Skills(one.host.hub, one.host.pins, one.host.desk, one.host.tell)
+        later = LoadedSkills(one.host.hub, one.host.pins, one.host.prompter, one.host.tell)
         later.resumed(session.id, session.messages)
         assert later.acting(session.id) == [("shop", URI)]
-        item = Item(name="shop__x", server="shop", tool=Tool(name="x", input_schema={}))
-        wanted = Wanted(call="c", session=session.id, item=item, arguments={})
+        item = ServerTool(name="shop__x", server="shop", tool=Tool(name="x", input_schema={}))
+        wanted = CallRequest(call="c", session=session.id, item=item, arguments={})
         assert f"the skill {URI} of shop is loaded" in later.why_asked(wanted, reads_only=False)
         arguments = {"server": "shop", "uri": URI, "path": "templates/letter.md"}
-        reading = Wanted(call="d", session=session.id, item=item, arguments=arguments)
+        reading = CallRequest(call="d", session=session.id, item=item, arguments=arguments)
         with pytest.raises(SkillError, match="is not loaded here"):
             await later.read(reading)
 

@@ -101,7 +101,7 @@ class _Asked:
         self._count = 0
 
     async def answer(self, params: t.CreateMessageRequestParams) -> t.CreateMessageResult:
-        from ..host.models.seam import ModelFailure, Said  # late: as the models themselves
+        from ..host.models.seam import ModelAnswer, ModelFailure  # late: as the models themselves
 
         self._count += 1
         if self._count > MOST_SAMPLES:
@@ -113,7 +113,7 @@ class _Asked:
         params = replace(params, max_tokens=min(params.max_tokens, MOST_TOKENS))
         try:
             async for piece in self._model.stream(params):
-                if isinstance(piece, Said):
+                if isinstance(piece, ModelAnswer):
                     note(f"[{self._model.name}] {_words(piece.result.content)}", dim=True)
                     return piece.result
         except ModelFailure as bad:

@@ -1,6 +1,6 @@
 """The host: a model and a person in front of many servers.
 
-`Host` starts the servers of a configuration, merges what they offer and runs conversations with a model (`Host.session`). A `Person`
+`Host` starts the servers of a configuration, merges what they offer and runs conversations with a model (`Host.session`). A `UserInterface`
 answers what has to be asked; `Policy`, `Pins` and a log stand around every call. The rooms below: `config` (reading the configurations
 of many products), `hub` (one client kept for each server), `models` (providers), `log`, `loop` (the turn, pure), `web` (the web face).
 """
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from interlock.lazily import lazily
 
 if TYPE_CHECKING:
-    from .answering import Asking
+    from .answering import RequestLimits
     from .app import Host
     from .config import Config, Entry, load_config, read_config, write_config
-    from .events import Attached, Noted, TurnEnded
+    from .events import Attached, LogEntry, TurnEnded
     from .log import MemoryLog, Replay, SqliteLog
     from .loop.budget import Budget
     from .models.anthropic import Anthropic
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .models.openai import OpenAI
     from .models.planner import Planner
     from .models.scripted import Scripted, call
-    from .models.seam import Delta, Facts, Model, ModelFailure, Said, Usage
+    from .models.seam import Delta, Model, ModelAnswer, ModelFacts, ModelFailure, Usage
     from .pins import Pins
     from .policy import Policy, Rule
     from .questions import (
@@ -34,23 +34,23 @@ if TYPE_CHECKING:
         Filled,
         FormQuestion,
         NotAnswered,
-        Person,
         PinQuestion,
         ResultQuestion,
         SampledQuestion,
         SampleQuestion,
         StartQuestion,
         UrlQuestion,
+        UserInterface,
     )
     from .rulebook import load_policy, read_policy
     from .session import Busy, Session
 
 # Loaded at first use: who runs a conversation loads no web framework, and who reads a configuration no model.
 _ROOMS = {
-    ".answering": ("Asking",),
+    ".answering": ("RequestLimits",),
     ".app": ("Host",),
     ".config": ("Config", "Entry", "load_config", "read_config", "write_config"),
-    ".events": ("Attached", "Noted", "TurnEnded"),
+    ".events": ("Attached", "LogEntry", "TurnEnded"),
     ".log": ("MemoryLog", "Replay", "SqliteLog"),
     ".loop.budget": ("Budget",),
     ".models.anthropic": ("Anthropic",),
@@ -59,25 +59,76 @@ _ROOMS = {
     ".models.openai": ("OpenAI",),
     ".models.planner": ("Planner",),
     ".models.scripted": ("Scripted", "call"),
-    ".models.seam": ("Delta", "Facts", "Model", "ModelFailure", "Said", "Usage"),
+    ".models.seam": ("Delta", "ModelFacts", "Model", "ModelFailure", "ModelAnswer", "Usage"),
     ".pins": ("Pins",),
     ".policy": ("Policy", "Rule"),
     ".questions": (
-        "CallQuestion", "Decision", "FeatureChange", "Filled", "FormQuestion", "NotAnswered", "Person", "PinQuestion",
-        "ResultQuestion", "SampledQuestion", "SampleQuestion", "StartQuestion", "UrlQuestion",
+        "CallQuestion",
+        "Decision",
+        "FeatureChange",
+        "Filled",
+        "FormQuestion",
+        "NotAnswered",
+        "UserInterface",
+        "PinQuestion",
+        "ResultQuestion",
+        "SampledQuestion",
+        "SampleQuestion",
+        "StartQuestion",
+        "UrlQuestion",
     ),
     ".rulebook": ("load_policy", "read_policy"),
     ".session": ("Busy", "Session"),
-}  # fmt: skip
+}
 
 __all__ = [
-    "Anthropic", "Asking", "Attached", "Budget", "Busy", "CallQuestion", "Config", "Decision",
-    "Delta", "Entry", "Facts", "FeatureChange", "Filled", "FormQuestion", "Gemini", "Host",
-    "MemoryLog", "Model", "ModelFailure", "NotAnswered", "Noted", "OpenAI", "Person",
-    "PinQuestion", "Pins", "Planner", "Policy", "Replay", "ResultQuestion", "Rule", "Said",
-    "SampleQuestion", "SampledQuestion", "Scripted", "Session", "SqliteLog", "StartQuestion",
-    "TurnEnded", "UrlQuestion", "Usage", "call", "load_config", "load_policy", "read_config",
-    "read_models", "read_policy", "write_config",
-]  # fmt: skip
+    "Anthropic",
+    "RequestLimits",
+    "Attached",
+    "Budget",
+    "Busy",
+    "CallQuestion",
+    "Config",
+    "Decision",
+    "Delta",
+    "Entry",
+    "ModelFacts",
+    "FeatureChange",
+    "Filled",
+    "FormQuestion",
+    "Gemini",
+    "Host",
+    "MemoryLog",
+    "Model",
+    "ModelFailure",
+    "NotAnswered",
+    "LogEntry",
+    "OpenAI",
+    "UserInterface",
+    "PinQuestion",
+    "Pins",
+    "Planner",
+    "Policy",
+    "Replay",
+    "ResultQuestion",
+    "Rule",
+    "ModelAnswer",
+    "SampleQuestion",
+    "SampledQuestion",
+    "Scripted",
+    "Session",
+    "SqliteLog",
+    "StartQuestion",
+    "TurnEnded",
+    "UrlQuestion",
+    "Usage",
+    "call",
+    "load_config",
+    "load_policy",
+    "read_config",
+    "read_models",
+    "read_policy",
+    "write_config",
+]
 
 __getattr__, __dir__ = lazily(__name__, _ROOMS)

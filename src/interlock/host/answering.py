@@ -23,12 +23,12 @@ from interlock.types import (
 )
 
 from . import forms, suspicions
-from .calls import Wanted
-from .desk import Desk
+from .calls import CallRequest
+from .desk import Prompter
 from .events import Event, Notice, SampleEnded
 from .hearing import whole
 from .models.choice import choose
-from .models.seam import Model, ModelFailure, Said
+from .models.seam import Model, ModelAnswer, ModelFailure
 from .nesting import too_deep
 from .questions import (
     Decision,
@@ -46,7 +46,7 @@ ADAPTERS = (
 TRIES = 5  # at a form whose answer does not fit it
 
 
-class Asking(Struct, frozen=True, kw_only=True):
+class RequestLimits(Struct, frozen=True, kw_only=True):
     """How much servers may ask: `samples` and `questions` are for each server, in `seconds`; `tokens` is the most of one sample."""
 
     samples: int = 10
@@ -55,7 +55,7 @@ class Asking(Struct, frozen=True, kw_only=True):
     tokens: int = 16_384
 
 
-class Answering:
+class ServerRequests:
     """Answers what the servers ask.
 
     `running` has the calls under way at each server: a question that comes with none belongs to the only one there is. `roots` and
@@ -65,13 +65,13 @@ class Answering:
 
     def __init__(
         self,
-        desk: Desk,
+        desk: Prompter,
         tell: Callable[[Event], None],
         models: Mapping[str, Model],
-        running: Mapping[str, Sequence[Wanted]],
+        running: Mapping[str, Sequence[CallRequest]],
         roots: Callable[[str], Sequence[Root]],
         address: Callable[[str], str],
-        asking: Asking,
+        asking: RequestLimits,
         extensions: Mapping[str, JSONObject] = {},
     ) -> None:
         self._desk, self._tell, self._models, self._running = desk, tell, models, running
@@ -84,7 +84,7 @@ class Answering:
             set()
         )  # servers whose samples pass unseen in a conversation, as the person said
 
-    def of(self, server: str, wanted: Wanted | None = None) -> Answers:
+    def of(self, server: str, wanted: CallRequest | None = None) -> Answers:
         """The answers for one server, because of one call where that is known; sampling is declared where there is a model."""
 
         async def elicit(params: ElicitRequestParams) -> ElicitResult:
@@ -94,8 +94,11 @@ class Answering:
             return await self._sample(server, params, self._place(server, wanted))
 
         return Answers(
-            elicit=elicit, sample=sample if self._models else None, roots=lambda: list(self._roots(server)), extensions=self.extensions
-        )  # fmt: skip
+            elicit=elicit,
+            sample=sample if self._models else None,
+            roots=lambda: list(self._roots(server)),
+            extensions=self.extensions,
+        )
 
     # -- forms and pages ------------------------------------------------------------------------------------------
 
@@ -176,10 +179,16 @@ class Answering:
         waved = (server, session) in self._waved
         if not waved:
             asked = SampleQuestion(
-                id=question, server=server, session=session, call=call, warnings=warnings, request=params,
-                model=model.name, models={name: each.facts.remark for name, each in self._models.items()},
+                id=question,
+                server=server,
+                session=session,
+                call=call,
+                warnings=warnings,
+                request=params,
+                model=model.name,
+                models={name: each.facts.remark for name, each in self._models.items()},
                 left=self._left(server, "sample", self._asking.samples),
-            )  # fmt: skip
+            )
             decision = await self._desk.decide(asked)
             if not decision.allow:
                 raise McpError(
@@ -230,7 +239,7 @@ class Answering:
         question: str,
         model: Model,
         params: CreateMessageRequestParams,
-    ) -> Said:
+    ) -> ModelAnswer:
         try:
             said = await whole(model, params)
             if not params.tools:  # with tools it is a loop of the server's own, in which a provider wants to see its marks again
@@ -261,7 +270,7 @@ class Answering:
 
     # -- bounds ---------------------------------------------------------------------------------------------------------
 
-    def _place(self, server: str, wanted: Wanted | None) -> tuple[str, str]:
+    def _place(self, server: str, wanted: CallRequest | None) -> tuple[str, str]:
         """The conversation and the call because of which a server asks, as far as that can be known."""
         if wanted is not None:
             return wanted.session, wanted.call

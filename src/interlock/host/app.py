@@ -29,11 +29,11 @@ from interlock.types import (
 
 from . import suspicions
 from .admission import approval_of, start_question
-from .answering import Answering, Asking
-from .calls import Calls
+from .answering import RequestLimits, ServerRequests
+from .calls import ToolCalls
 from .config import Changes, Config, Entry, load_config, read_config
 from .config import changes as changes_of
-from .desk import Desk
+from .desk import Prompter
 from .event_redaction import redacted_event
 from .events import (
     CallDecided,
@@ -41,15 +41,15 @@ from .events import (
     CallProposed,
     Event,
     FeaturesChanged,
-    Noted,
+    LogEntry,
     Notice,
-    PromptGot,
+    PromptFetched,
     ResourceRead,
     RootsChanged,
     SessionBegan,
     SessionResumed,
 )
-from .hub import Hub, Link
+from .hub import Hub, ManagedServer
 from .hub.hub import DEFAULT_WAIT
 from .log import Log, LogError, MemoryLog, Replay
 from .loop.budget import Budget
@@ -57,15 +57,15 @@ from .models.seam import Model
 from .naming import server_part, tool_name
 from .pins import BadPins, Pins
 from .policy import Policy, Rule
-from .questions import AnyQuestion, NotAnswered, Person
-from .register import Register
+from .questions import AnyQuestion, NotAnswered, UserInterface
+from .register import FeatureApprovals
 from .session import Session
-from .skills.acting import Skills
+from .skills.acting import LoadedSkills
 from .toolbox import Toolbox
 
 log = logging.getLogger("interlock.host")
 
-Hear = Callable[[Noted], None]
+EventListener = Callable[[LogEntry], None]
 MOST_NOTES = 100_000  # of one conversation
 DISCOVERY = 0.05  # share of a model's context that the list of tools may take
 
@@ -77,7 +77,7 @@ class Host:
         servers: a Config, entries of one, the path of a configuration file, or an object: the `mcpServers` of one, or by id what a Client
             can be pointed at, a Server of this process for instance.
         models: the models that there are, each with a name of its own; the first is the one that is used unless another is chosen.
-        person: who is asked. Nobody, unless it is given, or a face sets `host.desk.person`: what would have to be asked is refused then.
+        person: who is asked; also `host.prompter.person`. Without it, what has to be asked is refused.
         policy: what may be called unasked, and what never; asks about everything but what trusted servers call read-only, unless given.
         pins: what was approved; kept in memory unless given.
         log: where everything is noted; in memory unless given.
@@ -100,12 +100,12 @@ class Host:
         servers: Config | Iterable[Entry] | Mapping[str, Any] | str | Path,
         *,
         models: Sequence[Model],
-        person: Person | None = None,
+        person: UserInterface | None = None,
         policy: Policy | None = None,
         pins: Pins | None = None,
         log: Log | None = None,
         budget: Budget = Budget(),  # noqa: B008 - a frozen value
-        asking: Asking = Asking(),  # noqa: B008 - a frozen value
+        asking: RequestLimits = RequestLimits(),  # noqa: B008 - a frozen value
         roots: Mapping[str, Sequence[str | Path]] = {},
         ask_to_start: bool = True,
         discovery: float = DISCOVERY,
@@ -126,21 +126,21 @@ class Host:
         self._secrets.add(*(value for entry in self.config.entries for value in entry.secrets))
         self.log = log or MemoryLog(redact=self._secrets)
         self.sessions: dict[str, Session] = {}
-        self._listeners: list[Hear] = []
+        self._listeners: list[EventListener] = []
         self._ask_to_start, self._saved = ask_to_start, saved
         self._granted: dict[str, list[Path]] = {
             server: [_folder(f) for f in folders] for server, folders in roots.items()
         }
         for entry in self.config.entries:
             self._granted.setdefault(entry.id, []).extend(_folder(folder) for folder in entry.roots)
-        self.desk = Desk(self.tell)
+        self.prompter = Prompter(self.tell)
         if person is not None:
-            self.desk.person = person
+            self.prompter.person = person
         self.toolbox = Toolbox(entry.id for entry in self.config.entries)
-        self.register = Register(self.toolbox, self.pins, self.desk, self.tell)
+        self.register = FeatureApprovals(self.toolbox, self.pins, self.prompter, self.tell)
         running: dict[str, Any] = {}
-        self.answering = Answering(
-            self.desk,
+        self.answering = ServerRequests(
+            self.prompter,
             self.tell,
             self.models,
             running,
@@ -157,12 +157,12 @@ class Host:
             admit=self._admit,
             **{"target": lambda entry: targets.get(entry.id), **hub},
         )
-        self.skills = Skills(self.hub, self.pins, self.desk, self.tell)
-        self.calls = Calls(
+        self.skills = LoadedSkills(self.hub, self.pins, self.prompter, self.tell)
+        self.calls = ToolCalls(
             self.hub,
             self.toolbox,
             self.policy,
-            self.desk,
+            self.prompter,
             self.tell,
             lambda rule: self._save(),
             running,
@@ -288,7 +288,7 @@ class Host:
             return f"Nothing is called while the log cannot be written. {bad}"
         return ""
 
-    def listen(self, hear: Hear) -> Callable[[], None]:
+    def listen(self, hear: EventListener) -> Callable[[], None]:
         """Hear every event as it happens; what is returned ends it."""
         self._listeners.append(hear)
         return lambda: self._listeners.remove(hear) if hear in self._listeners else None
@@ -332,7 +332,7 @@ class Host:
     @property
     def questions(self) -> dict[str, AnyQuestion]:
         """What the person is being asked, by id."""
-        return self.desk.open
+        return self.prompter.open
 
     # -- conversations -----------------------------------------------------------------------------------------------
 
@@ -379,10 +379,10 @@ class Host:
         if (gone := self.sessions.pop(session, None)) is not None:
             gone.cancel()
             self.policy.end(session)
-            for question in list(self.desk.open.values()):
+            for question in list(self.prompter.open.values()):
                 if question.session == session:
                     words = "The conversation has ended."
-                    self.desk.withdraw(question.id, NotAnswered(words=words))
+                    self.prompter.withdraw(question.id, NotAnswered(words=words))
 
     def declare(self, extensions: Mapping[str, JSONObject]) -> None:
         """Declare extensions, by id, to every server that starts from now on (2026-07-28, "Extensions"); the web face does so for apps."""
@@ -390,7 +390,7 @@ class Host:
 
     # -- what a person does with servers -----------------------------------------------------------------------------------
 
-    def link(self, server: str) -> Link:
+    def link(self, server: str) -> ManagedServer:
         """The client kept for a server. Raises Unreachable for one that is not configured."""
         link = self.hub.links.get(server)
         if link is None:
@@ -431,12 +431,12 @@ class Host:
             result = await self.link(server).get_prompt(name, given)
         except InterlockError as bad:
             self.tell(
-                PromptGot(
+                PromptFetched(
                     server=server, prompt=name, arguments=given, error=suspicions.visible(str(bad))
                 )
             )
             raise
-        self.tell(PromptGot(server=server, prompt=name, arguments=given))
+        self.tell(PromptFetched(server=server, prompt=name, arguments=given))
         return result
 
     async def complete(
@@ -540,7 +540,7 @@ class Host:
 
     # -- servers -----------------------------------------------------------------------------------------------------------------
 
-    def _changed(self, link: Link) -> None:
+    def _changed(self, link: ManagedServer) -> None:
         try:
             self.register.changed(link)
         except BadPins as bad:
@@ -559,8 +559,8 @@ class Host:
             or self.pins.approved_command(entry.id, wanted)
         ):
             return True
-        question = start_question(self.desk.name(), entry)
-        decision = await self.desk.decide(question)
+        question = start_question(self.prompter.name(), entry)
+        decision = await self.prompter.decide(question)
         if decision.allow:
             self.pins.approve_command(entry.id, wanted)
         return decision.allow

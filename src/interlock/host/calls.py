@@ -24,7 +24,7 @@ from interlock.types import (
 )
 
 from . import suspicions
-from .desk import Desk
+from .desk import Prompter
 from .events import (
     CallDecided,
     CallEnded,
@@ -34,12 +34,12 @@ from .events import (
     ResourceRead,
     RuleRemembered,
 )
-from .hub import Hub, Link
+from .hub import Hub, ManagedServer
 from .loop.builtin import OF_SERVERS, RESOURCE_TOOL
 from .policy import Choice, Policy, Rule, Verdict, rule_for
 from .questions import CallQuestion, Decision, NotAnswered, ResultQuestion, Warned
-from .skills.acting import Skills
-from .toolbox import Item, Toolbox, Unknown
+from .skills.acting import LoadedSkills
+from .toolbox import ServerTool, Toolbox, UnknownTool
 
 MOST_PROBLEMS = 5
 MOST_SCANNING = 0.5  # seconds for the threat scan of one result
@@ -47,17 +47,17 @@ MOST_PROGRESS = 1_000  # characters of what a server says of how far it is
 TRIES = 5  # at arguments that the person edits and that do not fit
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class CallRequest(Struct, frozen=True, kw_only=True):
     """A call that somebody wants: `by` the model, an app or the person, in a conversation (or "")."""
 
     call: str
     session: str
-    item: Item
+    item: ServerTool
     arguments: dict[str, Any]
     by: Any = "model"
 
 
-class Outcome(Struct, frozen=True):
+class CallOutcome(Struct, frozen=True):
     """What came of it: the result, or in words why there is none; `said` is what the server says of it.
 
     `could_not_ask` says that the tool failed because its server cannot ask questions under the
@@ -73,14 +73,14 @@ class Outcome(Struct, frozen=True):
 class _Waiting(Struct):
     """A call whose question is open; `verdict` or `gone` say why the question was taken back."""
 
-    wanted: Wanted
+    wanted: CallRequest
     arguments: dict[str, Any]
     trusted: bool
     verdict: Verdict | None = None
     gone: str = ""
 
 
-class Calls:
+class ToolCalls:
     """Calls tools. `running` has the calls under way at each server, and `answers` who answers what it asks because of one."""
 
     def __init__(
@@ -88,14 +88,14 @@ class Calls:
         hub: Hub,
         toolbox: Toolbox,
         policy: Policy,
-        desk: Desk,
+        desk: Prompter,
         tell: Callable[[Event], None],
         remembered: Callable[[Rule], None],
-        running: dict[str, list[Wanted]],
-        answers: Callable[[str, Wanted], Answers],
+        running: dict[str, list[CallRequest]],
+        answers: Callable[[str, CallRequest], Answers],
         unlogged: Callable[[], Awaitable[str]],
-        scanned: Callable[[Item], Sequence[Warned]],
-        skills: Skills,
+        scanned: Callable[[ServerTool], Sequence[Warned]],
+        skills: LoadedSkills,
     ) -> None:
         self._hub, self._toolbox, self._policy, self._desk, self._tell = (
             hub,
@@ -113,42 +113,48 @@ class Calls:
         self.clock: Callable[[], float] = time.perf_counter
         self._waiting: dict[str, _Waiting] = {}  # for an answer, by the id of the question
 
-    async def call(self, wanted: Wanted) -> Outcome:
-        """Carry a call through; whatever goes wrong is an Outcome with words, and only cancellation comes through."""
+    async def call(self, wanted: CallRequest) -> CallOutcome:
+        """Carry a call through; whatever goes wrong is an CallOutcome with words, and only cancellation comes through."""
         return await self._carried(wanted, self._run)
 
-    async def read(self, wanted: Wanted) -> Outcome:
+    async def read(self, wanted: CallRequest) -> CallOutcome:
         """Read a resource for a model, which is a call like any other: judged, asked about, and looked at."""
         return await self._carried(wanted, self._fetch)
 
-    async def load_skill(self, wanted: Wanted) -> Outcome:
+    async def load_skill(self, wanted: CallRequest) -> CallOutcome:
         """Load a skill for a model: the person is asked unless it is approved as it is."""
         return await self._carried(wanted, self._of_skill(self._skills.load), self._admitted_skill)
 
-    async def read_skill(self, wanted: Wanted) -> Outcome:
+    async def read_skill(self, wanted: CallRequest) -> CallOutcome:
         """Read a file of a skill that is loaded, at the skill's own server."""
         return await self._carried(wanted, self._of_skill(self._skills.read), self._admitted_file)
 
     async def _carried(
         self,
-        wanted: Wanted,
-        do: Callable[[Wanted, dict[str, Any]], Awaitable[Outcome]],
-        admit: Callable[[Wanted], Awaitable[tuple[dict[str, Any], str]]] | None = None,
-    ) -> Outcome:
+        wanted: CallRequest,
+        do: Callable[[CallRequest, dict[str, Any]], Awaitable[CallOutcome]],
+        admit: Callable[[CallRequest], Awaitable[tuple[dict[str, Any], str]]] | None = None,
+    ) -> CallOutcome:
         item = wanted.item
         self._tell(
             CallProposed(
-                session=wanted.session, call=wanted.call, name=item.name, server=item.server, tool=item.tool.name,
-                title=suspicions.visible(item.tool.label), arguments=wanted.arguments, by=wanted.by,
+                session=wanted.session,
+                call=wanted.call,
+                name=item.name,
+                server=item.server,
+                tool=item.tool.name,
+                title=suspicions.visible(item.tool.label),
+                arguments=wanted.arguments,
+                by=wanted.by,
             )
-        )  # fmt: skip
+        )
         began: float | None = None
         try:
             arguments, words = await (admit or self._admitted)(wanted)
             if words:
-                return Outcome(None, words)
+                return CallOutcome(None, words)
             if words := await self._unlogged():
-                unmade = Outcome(None, words)
+                unmade = CallOutcome(None, words)
                 self._ended(wanted, unmade, None)
                 return unmade
             began = self.clock() - self._desk.asked_seconds(wanted.call)
@@ -156,7 +162,7 @@ class Calls:
             over = self.clock()
             warnings = await self._orders_in(outcome.result)
         except asyncio.CancelledError:
-            self._ended(wanted, Outcome(None, "Cancelled."), began)
+            self._ended(wanted, CallOutcome(None, "Cancelled."), began)
             raise
         self._ended(wanted, outcome, began, over, warnings)
         if outcome.result is None:
@@ -165,7 +171,7 @@ class Calls:
 
     # -- whether it may be --------------------------------------------------------------------------------------
 
-    async def _admitted(self, wanted: Wanted) -> tuple[dict[str, Any], str]:
+    async def _admitted(self, wanted: CallRequest) -> tuple[dict[str, Any], str]:
         """The arguments to call with, and why not, in words for the model; "" where it may be."""
         item, arguments = wanted.item, wanted.arguments
         if moved := self._moved(item):
@@ -188,7 +194,7 @@ class Calls:
             return arguments, ""
         return await self._asked(wanted, verdict, trusted)
 
-    def _judged(self, wanted: Wanted, arguments: Mapping[str, Any], trusted: bool) -> Verdict:
+    def _judged(self, wanted: CallRequest, arguments: Mapping[str, Any], trusted: bool) -> Verdict:
         """What the rules say of a call. What a skill may have led to is asked about all the same."""
         item = wanted.item
         verdict = self._policy.judge(item.server, item.tool, arguments, trusted, wanted.session)
@@ -202,7 +208,7 @@ class Calls:
             return verdict
         return Verdict(decision="ask", why=suspicions.visible(why), review=verdict.review)
 
-    async def _admitted_skill(self, wanted: Wanted) -> tuple[dict[str, Any], str]:
+    async def _admitted_skill(self, wanted: CallRequest) -> tuple[dict[str, Any], str]:
         """As `_admitted`, for a skill: its approval is of its content, not of the call."""
         arguments, words = await self._admitted_file(wanted, decided=False)
         if words:
@@ -214,7 +220,7 @@ class Calls:
         return arguments, ""
 
     async def _admitted_file(
-        self, wanted: Wanted, *, decided: bool = True
+        self, wanted: CallRequest, *, decided: bool = True
     ) -> tuple[dict[str, Any], str]:
         """As `_admitted`, for a file of a skill: it was approved with the skill, and rules can deny it."""
         item, arguments = wanted.item, wanted.arguments
@@ -240,22 +246,22 @@ class Calls:
         return arguments, ""
 
     def _of_skill(
-        self, do: Callable[[Wanted], Awaitable[CallToolResult]]
-    ) -> Callable[[Wanted, dict[str, Any]], Awaitable[Outcome]]:
-        async def done(wanted: Wanted, arguments: dict[str, Any]) -> Outcome:
+        self, do: Callable[[CallRequest], Awaitable[CallToolResult]]
+    ) -> Callable[[CallRequest, dict[str, Any]], Awaitable[CallOutcome]]:
+        async def done(wanted: CallRequest, arguments: dict[str, Any]) -> CallOutcome:
             try:
-                return Outcome(await do(wanted))
+                return CallOutcome(await do(wanted))
             except InterlockError as bad:
-                return Outcome(None, "The skill cannot be used.", str(bad))
+                return CallOutcome(None, "The skill cannot be used.", str(bad))
 
         return done
 
-    def _flags(self, item: Item) -> tuple[Warned, ...]:
+    def _flags(self, item: ServerTool) -> tuple[Warned, ...]:
         """What the threat scan says of a tool: by itself, and beside the tools of other servers."""
         found = (*suspicions.of_tool(item.tool), *self._scanned(item))
         return tuple({(each.kind, each.where): each for each in found}.values())
 
-    def _moved(self, item: Item) -> str:
+    def _moved(self, item: ServerTool) -> str:
         """Why this tool may not be called, or is not any more what was chosen; "" where it is."""
         if item.name in OF_SERVERS:
             return ""
@@ -264,7 +270,7 @@ class Calls:
             return f"{item.name} is no longer there: the server {item.server} was removed."
         try:
             now = self._toolbox.find(item.name)
-        except Unknown:
+        except UnknownTool:
             if link.state in ("off", "refused"):
                 return f"The server {item.server} is stopped."
             return f"{item.name} is no longer there."
@@ -275,19 +281,30 @@ class Calls:
         )
 
     async def _asked(
-        self, wanted: Wanted, verdict: Verdict, trusted: bool
+        self, wanted: CallRequest, verdict: Verdict, trusted: bool
     ) -> tuple[dict[str, Any], str]:
         item, arguments = wanted.item, wanted.arguments
         flags = self._flags(item)
         warnings, problems = flags, ""
         for _ in range(TRIES):
             question = CallQuestion(
-                id=self._desk.name(), server=item.server, session=wanted.session, call=wanted.call,
-                warnings=warnings, tool=item.tool.name, title=suspicions.visible(item.tool.label),
-                description=suspicions.visible(item.tool.description or ""), arguments=arguments, input_schema=item.tool.input_schema,
-                annotations=item.tool.annotations, trusted=trusted, by=wanted.by, why=verdict.why, flagged=bool(flags),
+                id=self._desk.name(),
+                server=item.server,
+                session=wanted.session,
+                call=wanted.call,
+                warnings=warnings,
+                tool=item.tool.name,
+                title=suspicions.visible(item.tool.label),
+                description=suspicions.visible(item.tool.description or ""),
+                arguments=arguments,
+                input_schema=item.tool.input_schema,
+                annotations=item.tool.annotations,
+                trusted=trusted,
+                by=wanted.by,
+                why=verdict.why,
+                flagged=bool(flags),
                 may_remember=verdict.may_remember and not flags,
-            )  # fmt: skip
+            )
             waiting = self._waiting[question.id] = _Waiting(wanted, arguments, trusted)
             try:
                 decision = await self._desk.ask(question)
@@ -362,7 +379,7 @@ class Calls:
                 waiting.verdict = verdict
                 self._desk.withdraw(question, Decision(allow=allowed, reason=verdict.why))
 
-    def _ruled(self, wanted: Wanted, verdict: Verdict) -> str:
+    def _ruled(self, wanted: CallRequest, verdict: Verdict) -> str:
         """Why a rule does not let a call be that waited for an answer; "" where it does."""
         if verdict.decision == "deny":
             return self._refused(wanted, "rule", verdict.why)
@@ -376,7 +393,7 @@ class Calls:
         return ""
 
     def _remember(
-        self, wanted: Wanted, verdict: Verdict, decision: Decision, choice: Choice
+        self, wanted: CallRequest, verdict: Verdict, decision: Decision, choice: Choice
     ) -> None:
         if decision.remember == "once" or not verdict.may_remember:
             return
@@ -394,7 +411,7 @@ class Calls:
             self._remembered(rule)
         self.release()
 
-    def _refused(self, wanted: Wanted, by: str, why: str) -> str:
+    def _refused(self, wanted: CallRequest, by: str, why: str) -> str:
         self._tell(
             CallDecided(session=wanted.session, call=wanted.call, allow=False, by=by, why=why)
         )
@@ -411,11 +428,11 @@ class Calls:
 
     # -- the call itself --------------------------------------------------------------------------------------------
 
-    async def _run(self, wanted: Wanted, arguments: Mapping[str, Any]) -> Outcome:
+    async def _run(self, wanted: CallRequest, arguments: Mapping[str, Any]) -> CallOutcome:
         item = wanted.item
         link = self._hub.links.get(item.server)
         if link is None:
-            return Outcome(None, f"The server {item.server} is no longer there.")
+            return CallOutcome(None, f"The server {item.server} is no longer there.")
         outcome = await self._run_once(link, wanted, arguments)
         if not outcome.could_not_ask:
             return outcome
@@ -423,7 +440,7 @@ class Calls:
         return outcome if again is None else await self._run_once(link, wanted, again)
 
     async def _admitted_again(
-        self, link: Link, wanted: Wanted, arguments: Mapping[str, Any]
+        self, link: ManagedServer, wanted: CallRequest, arguments: Mapping[str, Any]
     ) -> Mapping[str, Any] | None:
         """The arguments for a second try of a call that ended at its question; None: there is none.
 
@@ -443,13 +460,23 @@ class Calls:
         )
         flags = self._flags(item)
         question = CallQuestion(
-            id=self._desk.name(), server=item.server, session=wanted.session, call=wanted.call,
-            warnings=(Warned(kind="again", words=words), *flags), flagged=bool(flags),
-            tool=item.tool.name, title=suspicions.visible(item.tool.label),
-            description=suspicions.visible(item.tool.description or ""), arguments=dict(arguments),
-            input_schema=item.tool.input_schema, annotations=hints, trusted=link.entry.trusted, by=wanted.by,
-            why="it is called a second time", may_remember=False,
-        )  # fmt: skip
+            id=self._desk.name(),
+            server=item.server,
+            session=wanted.session,
+            call=wanted.call,
+            warnings=(Warned(kind="again", words=words), *flags),
+            flagged=bool(flags),
+            tool=item.tool.name,
+            title=suspicions.visible(item.tool.label),
+            description=suspicions.visible(item.tool.description or ""),
+            arguments=dict(arguments),
+            input_schema=item.tool.input_schema,
+            annotations=hints,
+            trusted=link.entry.trusted,
+            by=wanted.by,
+            why="it is called a second time",
+            may_remember=False,
+        )
         decision = await self._desk.ask(question)
         if not isinstance(decision, Decision) or not decision.allow or self._moved(item):
             return None
@@ -462,34 +489,39 @@ class Calls:
             return None
         return decision.arguments
 
-    async def _run_once(self, link: Link, wanted: Wanted, arguments: Mapping[str, Any]) -> Outcome:
+    async def _run_once(
+        self, link: ManagedServer, wanted: CallRequest, arguments: Mapping[str, Any]
+    ) -> CallOutcome:
         item = wanted.item
 
         def progress(params: ProgressNotificationParams) -> None:
             self._tell(
                 CallProgress(
-                    session=wanted.session, call=wanted.call, progress=params.progress, total=params.total,
+                    session=wanted.session,
+                    call=wanted.call,
+                    progress=params.progress,
+                    total=params.total,
                     message=suspicions.visible((params.message or "")[:MOST_PROGRESS]),
                 )
-            )  # fmt: skip
+            )
 
         running = self.running.setdefault(item.server, [])
         running.append(wanted)
         try:
             asker = self._answers(item.server, wanted)
             result = await link.call(item.tool.name, arguments, on_progress=progress, asker=asker)
-            return Outcome(result, could_not_ask=Client.could_not_ask(result))
+            return CallOutcome(result, could_not_ask=Client.could_not_ask(result))
         except TimedOut as late:
-            return Outcome(None, "The tool gave no answer in time.", str(late))
+            return CallOutcome(None, "The tool gave no answer in time.", str(late))
         except McpError as bad:
             could_not_ask = Client.could_not_ask(bad)
-            return Outcome(None, "The call failed.", str(bad), could_not_ask)
+            return CallOutcome(None, "The call failed.", str(bad), could_not_ask)
         except InterlockError as bad:
-            return Outcome(None, "The call failed.", str(bad))
+            return CallOutcome(None, "The call failed.", str(bad))
         finally:
             running.remove(wanted)
 
-    async def _fetch(self, wanted: Wanted, arguments: Mapping[str, Any]) -> Outcome:
+    async def _fetch(self, wanted: CallRequest, arguments: Mapping[str, Any]) -> CallOutcome:
         server, uri = wanted.item.server, str(arguments["uri"])
         try:
             link = self._hub.links.get(server)
@@ -510,12 +542,12 @@ class Calls:
                     error=suspicions.visible(str(bad)),
                 )
             )
-            return Outcome(None, "The resource cannot be read.", str(bad))
+            return CallOutcome(None, "The resource cannot be read.", str(bad))
         size = sum(len(part.text or part.blob or "") for part in read.contents)
         self._tell(
             ResourceRead(session=wanted.session, server=server, uri=uri, by="model", size=size)
         )
-        return Outcome(
+        return CallOutcome(
             CallToolResult(content=[EmbeddedResource(resource=part) for part in read.contents])
         )
 
@@ -536,8 +568,8 @@ class Calls:
 
     def _ended(
         self,
-        wanted: Wanted,
-        outcome: Outcome,
+        wanted: CallRequest,
+        outcome: CallOutcome,
         began: float | None,
         over: float | None = None,
         warnings: tuple[Warned, ...] = (),
@@ -549,18 +581,24 @@ class Calls:
         item = wanted.item
         self._tell(
             CallEnded(
-                session=wanted.session, call=wanted.call, server=item.server, tool=item.tool.name, result=outcome.result, error=error,
-                seconds=seconds, warnings=warnings,
+                session=wanted.session,
+                call=wanted.call,
+                server=item.server,
+                tool=item.tool.name,
+                result=outcome.result,
+                error=error,
+                seconds=seconds,
+                warnings=warnings,
             )
-        )  # fmt: skip
+        )
 
     async def _reviewed(
         self,
-        wanted: Wanted,
+        wanted: CallRequest,
         result: CallToolResult,
         arguments: dict[str, Any],
         warnings: tuple[Warned, ...],
-    ) -> Outcome:
+    ) -> CallOutcome:
         """The result, where a rule wants it held for review as the person lets it pass."""
         item = wanted.item
         link = self._hub.links.get(item.server)
@@ -568,15 +606,21 @@ class Calls:
         if not self._policy.judge(
             item.server, item.tool, arguments, trusted, wanted.session
         ).review:
-            return Outcome(result)
+            return CallOutcome(result)
         question = ResultQuestion(
-            id=self._desk.name(), server=item.server, session=wanted.session, call=wanted.call, warnings=warnings,
-            tool=item.tool.name, title=suspicions.visible(item.tool.label), result=result,
-        )  # fmt: skip
+            id=self._desk.name(),
+            server=item.server,
+            session=wanted.session,
+            call=wanted.call,
+            warnings=warnings,
+            tool=item.tool.name,
+            title=suspicions.visible(item.tool.label),
+            result=result,
+        )
         decision = await self._desk.decide(question)
         if not decision.allow:
-            return Outcome(None, f"The person keeps the result back. {decision.reason}".strip())
-        return Outcome(decision.result if decision.result is not None else result)
+            return CallOutcome(None, f"The person keeps the result back. {decision.reason}".strip())
+        return CallOutcome(decision.result if decision.result is not None else result)
 
 
 def _problems(tool: Tool, arguments: Mapping[str, Any]) -> str:

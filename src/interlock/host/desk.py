@@ -8,17 +8,17 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
-from .events import Answered, Asked, Event
+from .events import Event, QuestionAnswered, QuestionAsked
 from .questions import (
-    Absent,
     Answer,
     AnyQuestion,
     Decision,
     Filled,
     FormQuestion,
     NotAnswered,
-    Person,
+    NoUser,
     UrlQuestion,
+    UserInterface,
 )
 
 MOST_OPEN = 100
@@ -26,18 +26,18 @@ FULL = "Too many questions are open already."
 MOOT = "The question is no longer open."
 
 
-class Desk:
+class Prompter:
     """Brings questions to the person. `person` may change while the host runs: a face comes, another one goes.
 
     At most `most_open` questions are open at once; one more is a no. `open` has those that wait, by their ids.
     """
 
     def __init__(self, tell: Callable[[Event], None], *, most_open: int = MOST_OPEN) -> None:
-        self.person: Person = Absent()
+        self.person: UserInterface = NoUser()
         self.open: dict[str, AnyQuestion] = {}
         self._tell, self._most = tell, most_open
         self._count = count(1)
-        self._asked: dict[str, _Asked] = {}  # by conversation, and by call
+        self._asked: dict[str, _QuestionTime] = {}  # by conversation, and by call
         self.clock: Callable[[], float] | None = None  # seconds; the loop's own time, unless set
         self._withdrawn: dict[str, asyncio.Future[Answer]] = {}
 
@@ -47,7 +47,7 @@ class Desk:
 
     async def ask(self, question: AnyQuestion) -> Answer:
         """The person's answer: what fits the question, or NotAnswered; or that of `withdraw`."""
-        self._tell(Asked(session=question.session, question=question))
+        self._tell(QuestionAsked(session=question.session, question=question))
         if len(self.open) >= self._most:
             return self._settle(question, NotAnswered(words=FULL))
         self.open[question.id] = question
@@ -130,7 +130,7 @@ class Desk:
         if not of:
             yield
             return
-        spent = self._asked.setdefault(of, _Asked())
+        spent = self._asked.setdefault(of, _QuestionTime())
         spent.begin(self._now())
         try:
             yield
@@ -140,11 +140,13 @@ class Desk:
     def _settle(self, question: AnyQuestion, answer: Answer, by: str = "person") -> Answer:
         self.open.pop(question.id, None)
         by = "nobody" if isinstance(answer, NotAnswered) else by
-        self._tell(Answered(session=question.session, question=question.id, answer=answer, by=by))
+        self._tell(
+            QuestionAnswered(session=question.session, question=question.id, answer=answer, by=by)
+        )
         return answer
 
 
-class _Asked:
+class _QuestionTime:
     """The time in which at least one question was open."""
 
     def __init__(self) -> None:

@@ -10,8 +10,6 @@ from msgspec import structs
 from interlock.redaction import Redact, Redactor, redacted
 
 from .events import (
-    Answered,
-    Asked,
     CallDecided,
     CallEnded,
     CallProposed,
@@ -19,12 +17,14 @@ from .events import (
     ModelSaid,
     ModelSays,
     PersonSaid,
+    QuestionAnswered,
+    QuestionAsked,
     ResultsGiven,
 )
 
 # The person decides on the arguments of a call and on what a question shows, and may edit them, so these are shown as they are.
 # The log keeps them without secrets.
-_DECIDED_ON = (Asked, Answered, CallProposed, CallDecided)
+_DECIDED_ON = (QuestionAsked, QuestionAnswered, CallProposed, CallDecided)
 # In what was said and what a tool returned, a key may be the very thing that was asked for. Only configured secrets are hidden there.
 _CONVERSATION = (PersonSaid, ModelSays, ModelSaid, ResultsGiven)
 

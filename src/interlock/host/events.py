@@ -27,7 +27,7 @@ class Event(
     session: str = ""
 
 
-class Noted(Struct, frozen=True, kw_only=True, rename="camel"):
+class LogEntry(Struct, frozen=True, kw_only=True, rename="camel"):
     """An event with its place in the log (0 where the log does not keep it) and its time, in seconds of the wall clock."""
 
     seq: int
@@ -188,13 +188,13 @@ class ResultsGiven(Event, frozen=True, kw_only=True, tag="resultsGiven"):
 # -- the person --------------------------------------------------------------------------------------------------------
 
 
-class Asked(Event, frozen=True, kw_only=True, tag="asked"):
+class QuestionAsked(Event, frozen=True, kw_only=True, tag="asked"):
     """The person is asked something."""
 
     question: AnyQuestion
 
 
-class Answered(Event, frozen=True, kw_only=True, tag="answered"):
+class QuestionAnswered(Event, frozen=True, kw_only=True, tag="answered"):
     """A question is over: the answer, and who gave it ("person", "rule", "nobody")."""
 
     question: str
@@ -222,7 +222,7 @@ class ResourceRead(Event, frozen=True, kw_only=True, tag="resourceRead"):
     error: str = ""
 
 
-class PromptGot(Event, frozen=True, kw_only=True, tag="promptGot"):
+class PromptFetched(Event, frozen=True, kw_only=True, tag="promptGot"):
     """A prompt was got."""
 
     server: str
@@ -246,7 +246,7 @@ class ServerState(Event, frozen=True, kw_only=True, tag="serverState"):
     prompts: int = 0
 
 
-class ServerSaid(Event, frozen=True, kw_only=True, tag="serverSaid"):
+class ServerLogLine(Event, frozen=True, kw_only=True, tag="serverSaid"):
     """A log message of a server, or a line that it wrote to stderr."""
 
     kept: ClassVar[bool] = False
@@ -303,8 +303,31 @@ class Notice(Event, frozen=True, kw_only=True, tag="notice"):
 
 
 AnyEvent = (
-    SessionBegan | SessionResumed | PersonSaid | ModelAsked | ModelSays | ModelSaid | ModelFailed | Trimmed | TurnEnded
-    | CallProposed | CallDecided | CallProgress | CallEnded | ResultsGiven
-    | Asked | Answered | SampleEnded | ResourceRead | PromptGot
-    | ServerState | ServerSaid | FeaturesChanged | ResourceUpdated | Pinned | RootsChanged | RuleRemembered | Notice
-)  # fmt: skip
+    SessionBegan
+    | SessionResumed
+    | PersonSaid
+    | ModelAsked
+    | ModelSays
+    | ModelSaid
+    | ModelFailed
+    | Trimmed
+    | TurnEnded
+    | CallProposed
+    | CallDecided
+    | CallProgress
+    | CallEnded
+    | ResultsGiven
+    | QuestionAsked
+    | QuestionAnswered
+    | SampleEnded
+    | ResourceRead
+    | PromptFetched
+    | ServerState
+    | ServerLogLine
+    | FeaturesChanged
+    | ResourceUpdated
+    | Pinned
+    | RootsChanged
+    | RuleRemembered
+    | Notice
+)

@@ -6,18 +6,18 @@ from collections.abc import Callable
 
 from interlock.types import CreateMessageRequestParams
 
-from .models.seam import Delta, Model, ModelFailure, Said
+from .models.seam import Delta, Model, ModelAnswer, ModelFailure
 from .nesting import too_deep
 
 
 async def whole(
     model: Model, request: CreateMessageRequestParams, hear: Callable[[Delta], None] | None = None
-) -> Said:
+) -> ModelAnswer:
     """All that a model says; `hear` gets the pieces as they come. Raises ModelFailure, also for a model that breaks in its own way."""
     stream = model.stream(request)
     try:
         async for piece in stream:
-            if isinstance(piece, Said):
+            if isinstance(piece, ModelAnswer):
                 if too_deep(piece.result):
                     raise ModelFailure(
                         f"{model.name} gave an answer that is nested too deeply.", "bad_answer"

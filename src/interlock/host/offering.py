@@ -10,12 +10,12 @@ from interlock.types import Tool
 
 from . import suspicions
 from .loop import builtin, tokens
-from .loop.fence import Fence
-from .loop.turn import Offer
-from .models.seam import Facts
-from .register import Register
-from .skills.acting import Skills
-from .toolbox import Item, Toolbox
+from .loop.fence import UntrustedTextMarker
+from .loop.turn import ModelContext
+from .models.seam import ModelFacts
+from .register import FeatureApprovals
+from .skills.acting import LoadedSkills
+from .toolbox import ServerTool, Toolbox
 
 MOST_SKILLS = 100  # of one server that a model is told of
 MOST_ABOUT_A_SKILL = 300  # characters of one
@@ -33,15 +33,15 @@ _BY_NAME = (
 )  # below these the keys are names
 
 
-class Offering:
+class ModelContextBuilder:
     """Makes the offer for one conversation. Once tools have to be searched for it stays so, that the list is the same in each step."""
 
     def __init__(
         self,
         toolbox: Toolbox,
-        register: Register,
-        skills: Skills,
-        fence: Fence,
+        register: FeatureApprovals,
+        skills: LoadedSkills,
+        fence: UntrustedTextMarker,
         discovery: float,
     ) -> None:
         self._toolbox = toolbox
@@ -54,7 +54,7 @@ class Offering:
         self._size = 0
         self._searching = False
 
-    def now(self, facts: Facts) -> Offer:
+    def now(self, facts: ModelFacts) -> ModelContext:
         """The system prompt and the tools, as they are at this moment."""
         if self._version != self._toolbox.version:
             self._version = self._toolbox.version
@@ -69,8 +69,8 @@ class Offering:
         if self._skills.offered:
             own = (*own, builtin.LOAD_SKILL_TOOL, builtin.READ_SKILL_TOOL)
         if self._searching:
-            return Offer(self._system(), (builtin.FIND_TOOL, builtin.USE_TOOL, *own))
-        return Offer(self._system(), (*self._tools, *own))
+            return ModelContext(self._system(), (builtin.FIND_TOOL, builtin.USE_TOOL, *own))
+        return ModelContext(self._system(), (*self._tools, *own))
 
     def search(self, words: str, limit: int) -> list[Tool]:
         """The tools that fit, as the model may see them."""
@@ -111,14 +111,20 @@ class Offering:
         return listed
 
 
-def _for_model(item: Item) -> Tool:
+def _for_model(item: ServerTool) -> Tool:
     """A tool as a model sees it: under its own name here, without what no person could see."""
     tool = item.tool
     return replace(
-        tool, name=item.name, title=suspicions.clean(tool.title) if tool.title else None,
-        description=suspicions.clean(item.offered.description or tool.label), input_schema=_readable(tool.input_schema),
-        output_schema=None, annotations=None, icons=None, meta=None,
-    )  # fmt: skip
+        tool,
+        name=item.name,
+        title=suspicions.clean(tool.title) if tool.title else None,
+        description=suspicions.clean(item.offered.description or tool.label),
+        input_schema=_readable(tool.input_schema),
+        output_schema=None,
+        annotations=None,
+        icons=None,
+        meta=None,
+    )
 
 
 def _readable(schema: Any) -> Any:

@@ -16,7 +16,7 @@ from interlock.types import Prompt, Tool
 
 from .pinfile import BadPins, PinFile, digest_of_form
 
-__all__ = ["BadPins", "Difference", "Features", "Pins", "digest_of", "unified"]
+__all__ = ["BadPins", "PinDifference", "ServerFeatures", "Pins", "digest_of", "unified"]
 
 Kind = Literal["tool", "prompt", "instructions"]
 How = Literal["changed", "added", "gone"]
@@ -27,7 +27,7 @@ _WORDS = {
 }
 
 
-class Features(Struct, frozen=True, kw_only=True):
+class ServerFeatures(Struct, frozen=True, kw_only=True):
     """What a server offers, as far as a model or a person reads it."""
 
     tools: Sequence[Tool] = ()
@@ -35,7 +35,7 @@ class Features(Struct, frozen=True, kw_only=True):
     instructions: str | None = None
 
 
-class Difference(Struct, frozen=True, kw_only=True, rename="camel"):
+class PinDifference(Struct, frozen=True, kw_only=True, rename="camel"):
     """A feature that is not what was approved. `was` and `now` are lines of JSON to be shown, empty where there was or is nothing.
 
     `name` is empty for the instructions. `digest` is that of what is there now; empty where it has gone.
@@ -63,7 +63,7 @@ class Pins:
         """Whether this server's features were approved once. Raises BadPins."""
         return "features" in self._server(server)
 
-    def seen(self, server: str, features: Features) -> list[Difference]:
+    def seen(self, server: str, features: ServerFeatures) -> list[PinDifference]:
         """What a server offers now: how it differs from what was approved, in the order of the server. Raises BadPins.
 
         Of a server that is not known everything is `added`.
@@ -71,7 +71,7 @@ class Pins:
         self._now[server] = dict(_canonical(features))
         return self._differences(server)
 
-    def first(self, server: str, features: Features) -> list[Difference]:
+    def first(self, server: str, features: ServerFeatures) -> list[PinDifference]:
         """Approve all that a server offers, the first time that it is seen. Raises BadPins.
 
         If another host was quicker its approval stands, and the differences to it are returned.
@@ -89,11 +89,11 @@ class Pins:
         self._file.edit(change)
         return self._differences(server)
 
-    def approve(self, server: str, difference: Difference) -> bool:
+    def approve(self, server: str, difference: PinDifference) -> bool:
         """Let a feature be as the difference has it; whether it is so now. Raises BadPins."""
         return bool(self.approve_all(server, [difference]))
 
-    def approve_all(self, server: str, differences: Sequence[Difference]) -> list[Difference]:
+    def approve_all(self, server: str, differences: Sequence[PinDifference]) -> list[PinDifference]:
         """Let features be as the differences have them, in one write.
 
         Only what was shown is approved: what the server has changed again since `seen` made the
@@ -182,10 +182,10 @@ class Pins:
         found: Mapping[str, Any] = self._file.read()["servers"].get(server, {})
         return found
 
-    def _differences(self, server: str) -> list[Difference]:
+    def _differences(self, server: str) -> list[PinDifference]:
         kept = self._server(server).get("features", {})
         now = self._now.get(server, {})
-        found: list[Difference] = []
+        found: list[PinDifference] = []
         for (kind, name), form in now.items():
             pinned = kept.get(kind, {}).get(name)
             digest = digest_of_form(form)
@@ -217,7 +217,7 @@ def digest_of(feature: Tool | Prompt) -> str:
     return digest_of_form(_tool(feature) if isinstance(feature, Tool) else _prompt(feature))
 
 
-def unified(difference: Difference, *, context: int = 3) -> str:
+def unified(difference: PinDifference, *, context: int = 3) -> str:
     """A difference as terminals show it: the lines that went with -, those that came with +; nothing in it is invisible."""
     what = difference.name or difference.kind
     lines = difflib.unified_diff(
@@ -236,8 +236,8 @@ def _lines(shown: str) -> list[str]:
     return shown.replace("\\n", "\\n\n      ").splitlines()
 
 
-def _difference(kind: Kind, name: str, how: How, was: Any, now: Any, digest: str) -> Difference:
-    return Difference(
+def _difference(kind: Kind, name: str, how: How, was: Any, now: Any, digest: str) -> PinDifference:
+    return PinDifference(
         kind=kind, name=name, how=how, was=_shown(was), now=_shown(now), digest=digest
     )
 
@@ -253,7 +253,7 @@ def _shown(form: Any) -> str:
 # -- canonical forms ----------------------------------------------------------------------------------------------
 
 
-def _canonical(features: Features) -> Iterator[tuple[tuple[Kind, str], Any]]:
+def _canonical(features: ServerFeatures) -> Iterator[tuple[tuple[Kind, str], Any]]:
     for tool in features.tools:
         yield ("tool", _text(tool.name)), _tool(tool)
     for prompt in features.prompts:

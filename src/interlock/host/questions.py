@@ -190,7 +190,7 @@ AnyQuestion = (
 Answer = Decision | Filled | NotAnswered
 
 
-class Person(Protocol):
+class UserInterface(Protocol):
     """Whoever answers: a face of the host, with a person behind it."""
 
     async def answer(self, question: AnyQuestion) -> Answer:
@@ -201,7 +201,7 @@ class Person(Protocol):
         ...
 
 
-class Absent:
+class NoUser:
     """Nobody is there: every question remains unanswered, which is a no."""
 
     async def answer(self, question: AnyQuestion) -> Answer:

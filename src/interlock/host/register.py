@@ -7,18 +7,18 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from . import suspicions
-from .desk import Desk
+from .desk import Prompter
 from .events import Event, FeaturesChanged, Notice, Pinned
-from .hub import Link
-from .pins import BadPins, Difference, Features, Pins
+from .hub import ManagedServer
+from .pins import BadPins, PinDifference, Pins, ServerFeatures
 from .questions import Decision, FeatureChange, NotAnswered, PinQuestion, Warned
-from .toolbox import Item, Toolbox
+from .toolbox import ServerTool, Toolbox
 
 MOST_NOTICES = 10  # about one server at a time
 MOST_WARNED = 3  # tools and prompts that one notice names with what is odd about them
 
 
-class Register:
+class FeatureApprovals:
     """Takes in what servers offer.
 
     `instructions` has the approved ones, `blocked` what may not be used, by server, kind and name; `warnings` has those about tools
@@ -26,23 +26,23 @@ class Register:
     """
 
     def __init__(
-        self, toolbox: Toolbox, pins: Pins, desk: Desk, tell: Callable[[Event], None]
+        self, toolbox: Toolbox, pins: Pins, desk: Prompter, tell: Callable[[Event], None]
     ) -> None:
         self._toolbox, self._pins, self._desk, self._tell = toolbox, pins, desk, tell
         self.instructions: dict[str, str] = {}
         self.blocked: dict[str, dict[tuple[str, str], str]] = {}
         self.warnings: dict[str, dict[tuple[str, str], tuple[Warned, ...]]] = {}
-        self._open: dict[str, list[Difference]] = {}
+        self._open: dict[str, list[PinDifference]] = {}
         # The question that is open about a server, and what it shows.
-        self._shown: dict[str, tuple[str, list[Difference]]] = {}
-        self._links: dict[str, Link] = {}
+        self._shown: dict[str, tuple[str, list[PinDifference]]] = {}
+        self._links: dict[str, ManagedServer] = {}
         self._asking: dict[str, asyncio.Task[None]] = {}
         self._told: dict[str, set[str]] = {}
         self._refused: dict[
             str, set[tuple[str, str, str]]
         ] = {}  # differences to which the person has said no
 
-    def changed(self, link: Link) -> None:
+    def changed(self, link: ManagedServer) -> None:
         """A server's lists are there, or are not as they were."""
         self._links[link.id] = link
         if link.state in ("off", "refused"):
@@ -68,7 +68,7 @@ class Register:
             if asking is None or asking.done():
                 self._asking[link.id] = asyncio.get_running_loop().create_task(self._ask(link.id))
 
-    def unusable(self, link: Link, words: str) -> None:
+    def unusable(self, link: ManagedServer, words: str) -> None:
         """What was approved of a server cannot be known: nothing of it is offered."""
         self._toolbox.drop(link.id)
         self.instructions.pop(link.id, None)
@@ -96,7 +96,7 @@ class Register:
             asking.cancel()
         self._tell(FeaturesChanged(server=server))
 
-    def warnings_of(self, item: Item) -> tuple[Warned, ...]:
+    def warnings_of(self, item: ServerTool) -> tuple[Warned, ...]:
         """What the threat scan says of a tool, beside the tools of all servers."""
         return self.warnings.get(item.server, {}).get(("tool", item.tool.name), ())
 
@@ -107,7 +107,7 @@ class Register:
             task.cancel()
         await asyncio.gather(*asking, return_exceptions=True)
 
-    def _take(self, link: Link, differences: list[Difference]) -> None:
+    def _take(self, link: ManagedServer, differences: list[PinDifference]) -> None:
         differences = [
             d for d in differences if d.how != "gone"
         ]  # what is not there can do no harm; it stays approved
@@ -133,7 +133,7 @@ class Register:
             self._tell(Pinned(server=link.id, kind=kind, name=name, how="blocked"))
         self._tell(FeaturesChanged(server=link.id))
 
-    def _warn(self, link: Link) -> None:
+    def _warn(self, link: ManagedServer) -> None:
         """Keep the warnings about what a server offers, and tell of those that are new, all in one notice."""
         others = {server: other.tools for server, other in self._links.items() if server != link.id}
         tools = suspicions.of_tools(link.id, link.tools, others)
@@ -186,7 +186,7 @@ class Register:
             if isinstance(answer, Decision):
                 self._decided(server, [difference for difference, _ in shown], answer)
 
-    def _change(self, server: str, difference: Difference) -> FeatureChange:
+    def _change(self, server: str, difference: PinDifference) -> FeatureChange:
         known = self.warnings.get(server, {}).get((difference.kind, difference.name), ())
         found = (*suspicions.of_text(difference.now), *known)
         return FeatureChange(
@@ -197,7 +197,7 @@ class Register:
             warnings=tuple({each.words: each for each in found}.values()),
         )
 
-    def _decided(self, server: str, shown: list[Difference], answer: Decision) -> None:
+    def _decided(self, server: str, shown: list[PinDifference], answer: Decision) -> None:
         """Approve what the person has approved of what was shown, and remember the rest as refused."""
         wanted = range(len(shown)) if answer.only is None else answer.only
         chosen = [shown[at] for at in wanted if 0 <= at < len(shown)] if answer.allow else []
@@ -213,7 +213,7 @@ class Register:
             self._take(link, self._pins.seen(server, _features(link)))
 
     def _tell_pinned(
-        self, server: str, difference: Difference, how: Literal["approved", "refused"]
+        self, server: str, difference: PinDifference, how: Literal["approved", "refused"]
     ) -> None:
         self._tell(
             Pinned(
@@ -252,11 +252,11 @@ def _warning(kind: str, name: str, warnings: tuple[Warned, ...]) -> str:
     return f"The {kind} {name}: {words}"
 
 
-def _mark(difference: Difference) -> tuple[str, str, str]:
+def _mark(difference: PinDifference) -> tuple[str, str, str]:
     return difference.kind, difference.name, difference.digest
 
 
-def _features(link: Link) -> Features:
-    return Features(
+def _features(link: ManagedServer) -> ServerFeatures:
+    return ServerFeatures(
         tools=tuple(link.tools), prompts=tuple(link.prompts), instructions=link.instructions
     )

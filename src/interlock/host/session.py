@@ -20,19 +20,19 @@ from interlock.types import (
 )
 
 from . import suspicions
-from .calls import Wanted
+from .calls import CallRequest
 from .events import Attached, ModelSays, PersonSaid, TurnEnded
 from .hearing import whole
 from .log.titles import title_of
 from .loop import builtin, lanes
-from .loop.fence import Fence
-from .loop.results import Rendering
-from .loop.shelf import Shelf
-from .loop.trimming import Trimming
-from .loop.turn import AskModel, Step, Stopped, Talk, Tell, Use, turn
-from .models.seam import Delta, Model, ModelFailure, Said
-from .offering import Offering
-from .toolbox import Item, Unknown
+from .loop.fence import UntrustedTextMarker
+from .loop.results import ResultRenderer
+from .loop.shelf import ResultStore
+from .loop.trimming import ContextWindow
+from .loop.turn import AskModel, PublishEvent, Step, ToolUse, TurnState, TurnStopped, turn
+from .models.seam import Delta, Model, ModelAnswer, ModelFailure
+from .offering import ModelContextBuilder
+from .toolbox import ServerTool, UnknownTool
 
 if TYPE_CHECKING:
     from .app import Host
@@ -63,10 +63,13 @@ class Session:
         self.messages: list[SamplingMessage] = list(messages)
         self._host = host
         budget = host.budget
-        self._fence, self._shelf = Fence(_mark(id)), Shelf(budget.page, budget.shelf)
-        self._rendering = Rendering(budget, self._fence, self._shelf, suspicions.clean)
-        self._trimming = Trimming(budget.keep)
-        self._offering = Offering(
+        self._fence, self._shelf = (
+            UntrustedTextMarker(_mark(id)),
+            ResultStore(budget.page, budget.shelf),
+        )
+        self._rendering = ResultRenderer(budget, self._fence, self._shelf, suspicions.clean)
+        self._trimming = ContextWindow(budget.keep)
+        self._offering = ModelContextBuilder(
             host.toolbox, host.register, host.skills, self._fence, host.discovery
         )
         host.skills.resumed(id, self.messages)
@@ -230,12 +233,12 @@ class Session:
     async def _within(self, work: asyncio.Task[TurnEnded]) -> None:
         """Wait for the turn, as long as it may take; time in which the person is asked does not count."""
         loop = asyncio.get_running_loop()
-        began = loop.time() - self._host.desk.asked_seconds(self.id)
+        began = loop.time() - self._host.prompter.asked_seconds(self.id)
         while not work.done():
             left = self._host.budget.seconds - (
-                loop.time() - began - self._host.desk.asked_seconds(self.id)
+                loop.time() - began - self._host.prompter.asked_seconds(self.id)
             )
-            if left <= 0 and not self._host.desk.is_asking(self.id):
+            if left <= 0 and not self._host.prompter.is_asking(self.id):
                 self.cancel("seconds")
                 left = self._host.budget.seconds
             await asyncio.wait({work}, timeout=max(left, LEAST_WAIT))
@@ -248,10 +251,15 @@ class Session:
         return ended
 
     async def _drive(self) -> TurnEnded:
-        talk = Talk(
-            session=self.id, model=self.model.name, facts=self.model.facts, budget=self._host.budget, messages=self.messages,
-            trimming=self._trimming, offer=lambda: self._offering.now(self.model.facts),
-        )  # fmt: skip
+        talk = TurnState(
+            session=self.id,
+            model=self.model.name,
+            facts=self.model.facts,
+            budget=self._host.budget,
+            messages=self.messages,
+            trimming=self._trimming,
+            offer=lambda: self._offering.now(self.model.facts),
+        )
         steps = turn(talk)
         came: Any = None
         try:
@@ -261,7 +269,7 @@ class Session:
                 if self._stopping:
                     self._end(steps, self._stop)
                 try:
-                    if isinstance(step, Tell):
+                    if isinstance(step, PublishEvent):
                         self._host.tell(step.event)
                     elif isinstance(step, AskModel):
                         came = await self._ask(step)
@@ -279,14 +287,14 @@ class Session:
     def _end(self, steps: Generator[Step, Any, TurnEnded], reason: str) -> None:
         """End the turn before it is done; raises StopIteration with how it ended."""
         step: Step = steps.throw(
-            Stopped(reason, [result for result in self._results if result is not None])
+            TurnStopped(reason, [result for result in self._results if result is not None])
         )
         while True:
-            if isinstance(step, Tell):
+            if isinstance(step, PublishEvent):
                 self._host.tell(step.event)
             step = next(steps)
 
-    async def _ask(self, step: AskModel) -> Said | ModelFailure:
+    async def _ask(self, step: AskModel) -> ModelAnswer | ModelFailure:
         self._results = []
 
         def hear(piece: Delta) -> None:
@@ -301,13 +309,13 @@ class Session:
 
     # -- tools --------------------------------------------------------------------------------------------------------
 
-    async def _call(self, uses: Sequence[Use]) -> list[ToolResultContent]:
+    async def _call(self, uses: Sequence[ToolUse]) -> list[ToolResultContent]:
         """Call the tools, side by side where they may be; their results in the order of the uses."""
         plan = [self._planned(use) for use in uses]
-        rows = lanes.lanes(
+        rows = lanes.parallel_groups(
             [
-                lanes.Call(each.item.server, _reads(each.item))
-                if isinstance(each, Wanted)
+                lanes.PlannedCall(each.item.server, _reads(each.item))
+                if isinstance(each, CallRequest)
                 else _HERE
                 for each in plan
             ]
@@ -333,7 +341,7 @@ class Session:
                 group.create_task(lane(waves))
         return [result for result in results if result is not None]
 
-    def _planned(self, use: Use) -> Wanted | ToolResultContent:
+    def _planned(self, use: ToolUse) -> CallRequest | ToolResultContent:
         """The call that a use means; what needs no call, or can be none, has its result already."""
         name, arguments = use.name, use.arguments
         if use.unreadable:
@@ -351,19 +359,19 @@ class Session:
         self._calls += 1
         call = f"{self.id}.{self._calls}"
         if name in builtin.OF_SERVERS:
-            item = Item(name=name, server=str(arguments.get("server", "")), tool=_OWN[name])
-            return Wanted(call=call, session=self.id, item=item, arguments=arguments)
+            item = ServerTool(name=name, server=str(arguments.get("server", "")), tool=_OWN[name])
+            return CallRequest(call=call, session=self.id, item=item, arguments=arguments)
         try:
             item = self._host.toolbox.find(name)
-        except Unknown as bad:
+        except UnknownTool as bad:
             if server := self._host.stopped(name):
                 return self._stopped_server(use, call, name, arguments, server)
             return self._unknown(use, call, arguments, str(bad))
         if not item.for_model:
             return self._unknown(use, call, arguments, f"{name} is not for models to call.")
-        return Wanted(call=call, session=self.id, item=item, arguments=arguments)
+        return CallRequest(call=call, session=self.id, item=item, arguments=arguments)
 
-    async def _called(self, use: Use, wanted: Wanted) -> ToolResultContent:
+    async def _called(self, use: ToolUse, wanted: CallRequest) -> ToolResultContent:
         item = wanted.item
         if item.name == builtin.READ_RESOURCE:
             uri = str(wanted.arguments.get("uri", ""))
@@ -385,7 +393,7 @@ class Session:
             )
         return self._rendering.result(use.id, outcome.result, origin)
 
-    def _found(self, use: Use) -> ToolResultContent:
+    def _found(self, use: ToolUse) -> ToolResultContent:
         words, limit = str(use.arguments.get("words", "")), use.arguments.get("limit", 8)
         found = self._offering.search(
             words, limit if isinstance(limit, int) and 1 <= limit <= 50 else 8
@@ -406,7 +414,7 @@ class Session:
             use.id, CallToolResult(content=[TextContent(text=text)]), "tools that were found"
         )
 
-    def _read_on(self, use: Use) -> ToolResultContent:
+    def _read_on(self, use: ToolUse) -> ToolResultContent:
         name, page = str(use.arguments.get("result", "")), use.arguments.get("page")
         text = self._shelf.read(name, page) if isinstance(page, int) else None
         if text is None:
@@ -423,20 +431,20 @@ class Session:
         )
 
     def _stopped_server(
-        self, use: Use, call: str, name: str, arguments: dict[str, Any], server: str
+        self, use: ToolUse, call: str, name: str, arguments: dict[str, Any], server: str
     ) -> ToolResultContent:
         self._host.tell_stopped(self.id, call, name, arguments, server)
         words = f"The server {server} is stopped, so {name} cannot be called. The person can start it; ask them."
         return self._rendering.refusal(use.id, suspicions.clean(words))
 
     def _unknown(
-        self, use: Use, call: str, arguments: dict[str, Any], words: str
+        self, use: ToolUse, call: str, arguments: dict[str, Any], words: str
     ) -> ToolResultContent:
         self._host.tell_unknown(self.id, call, use.name, arguments, words)
         return self._rendering.refusal(use.id, words)
 
 
-_HERE = lanes.Call("interlock", True)
+_HERE = lanes.PlannedCall("interlock", True)
 _OWN = {
     builtin.READ_RESOURCE: builtin.RESOURCE_TOOL,
     builtin.LOAD_SKILL: builtin.LOAD_SKILL_TOOL,
@@ -444,7 +452,7 @@ _OWN = {
 }
 
 
-def _reads(item: Item) -> bool:
+def _reads(item: ServerTool) -> bool:
     hints = item.tool.annotations
     return bool(hints is not None and hints.read_only_hint)
 

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from interlock.types import Tool
 
-from .finding import Index, fields_of
+from .finding import TextIndex, fields_of
 from .naming import tool_name
 
 MOST_TOOLS = 10_000  # of one server
@@ -24,7 +24,7 @@ _NAME = 120  # characters of a name that stand in words
 _CUT = " [cut]"
 
 
-class Item(Struct, frozen=True, kw_only=True):
+class ServerTool(Struct, frozen=True, kw_only=True):
     """A tool of a server. `name` is what models call it; `blocked` says why it may not be used now, and is empty where it may."""
 
     name: str
@@ -50,7 +50,7 @@ class Item(Struct, frozen=True, kw_only=True):
         )
 
 
-class Refusal(Struct, frozen=True, kw_only=True):
+class RefusedTool(Struct, frozen=True, kw_only=True):
     """A tool that is not taken, and why. `tool` is empty where it is about the server's whole list."""
 
     server: str
@@ -58,7 +58,7 @@ class Refusal(Struct, frozen=True, kw_only=True):
     words: str
 
 
-class Unknown(LookupError):
+class UnknownTool(LookupError):
     """No tool has this name; the words say which come near it (`near`)."""
 
     def __init__(self, words: str, near: tuple[str, ...] = ()) -> None:
@@ -78,15 +78,15 @@ class Toolbox:
     ) -> None:
         self._naming = naming
         self._places: list[str] = list(dict.fromkeys(servers))
-        self._had: dict[str, list[Item]] = {}  # what each server has, colliding ones too
+        self._had: dict[str, list[ServerTool]] = {}  # what each server has, colliding ones too
         self._own: dict[
-            str, tuple[Refusal, ...]
+            str, tuple[RefusedTool, ...]
         ] = {}  # what was refused because of the server's own list
         self._named: dict[
-            str, list[Item]
+            str, list[ServerTool]
         ] = {}  # all that would have a name: more than one, and nobody has it
-        self._items: tuple[Item, ...] | None = ()
-        self._index: Index[tuple[str, str]] = Index()
+        self._items: tuple[ServerTool, ...] | None = ()
+        self._index: TextIndex[tuple[str, str]] = TextIndex()
         self._indexed: dict[tuple[str, str], Tool] = {}
         self._stale: set[str] = set()  # servers that the index is not told of yet
         self.version = 0
@@ -101,7 +101,7 @@ class Toolbox:
         tools_globs: Sequence[str] | None = None,
         without: Sequence[str] = (),
         blocked: Mapping[str, str] = {},
-    ) -> list[Refusal]:
+    ) -> list[RefusedTool]:
         """Take a server's list of tools in place of the one it had, and give what of it is refused, and why.
 
         Of the tools, those that match one of `tools_globs` (None: all) and none of `without` are taken, by the names that the server
@@ -114,19 +114,21 @@ class Toolbox:
         refused = []
         if len(wanted) > MOST_TOOLS:
             words = f"It lists {len(wanted):,} tools; those after the first {MOST_TOOLS:,} are left out."
-            refused.append(Refusal(server=server, tool="", words=words))
+            refused.append(RefusedTool(server=server, tool="", words=words))
             wanted = wanted[:MOST_TOOLS]
         times = Counter(tool.name for tool in wanted)
-        items: list[Item] = []
+        items: list[ServerTool] = []
         for tool in wanted:
             words = _fault(tool, times[tool.name])
             if not words:
                 name = self._naming(server, tool.name)
                 items.append(
-                    Item(name=name, server=server, tool=tool, blocked=blocked.get(tool.name, ""))
+                    ServerTool(
+                        name=name, server=server, tool=tool, blocked=blocked.get(tool.name, "")
+                    )
                 )
             else:
-                refused.append(Refusal(server=server, tool=tool.name, words=words))
+                refused.append(RefusedTool(server=server, tool=tool.name, words=words))
         refused = list(
             dict.fromkeys(refused)
         )  # a name that is there a thousand times is refused in one sentence
@@ -153,7 +155,7 @@ class Toolbox:
             self._places, self._items = places, None
             self.version += 1
 
-    def _replace(self, server: str, items: list[Item]) -> None:
+    def _replace(self, server: str, items: list[ServerTool]) -> None:
         for name in {old.name for old in self._had.pop(server, [])}:
             others = [item for item in self._named.pop(name) if item.server != server]
             if others:
@@ -166,12 +168,12 @@ class Toolbox:
         self._items = None
         self.version += 1
 
-    def _collision(self, name: str) -> list[Refusal]:
+    def _collision(self, name: str) -> list[RefusedTool]:
         sharing = self._named.get(name, [])
         if len(sharing) < 2:
             return []
         return [
-            Refusal(
+            RefusedTool(
                 server=item.server,
                 tool=item.tool.name,
                 words=f"Models would know it as {name!r}, and so they would "
@@ -188,7 +190,7 @@ class Toolbox:
     # -- what is there ------------------------------------------------------------------------------------------------
 
     @property
-    def items(self) -> tuple[Item, ...]:
+    def items(self) -> tuple[ServerTool, ...]:
         """All tools in their order, blocked ones and those that only apps may use included."""
         if self._items is None:
             all_of_them = itertools.chain.from_iterable(
@@ -198,29 +200,31 @@ class Toolbox:
         return self._items
 
     @property
-    def refusals(self) -> tuple[Refusal, ...]:
+    def refusals(self) -> tuple[RefusedTool, ...]:
         """All that is refused now, by server."""
         refused = [refusal for server in self._places for refusal in self._own.get(server, ())]
         shared = (name for name, items in self._named.items() if len(items) > 1)
         return tuple(refused) + tuple(itertools.chain.from_iterable(map(self._collision, shared)))
 
-    def find(self, name: str) -> Item:
+    def find(self, name: str) -> ServerTool:
         """The tool that models call so, to the letter: a name that is nearly right is not guessed at. Raises Unknown."""
         items = self._named.get(name, [])
         if len(items) == 1:
             return items[0]
         if items:
-            raise Unknown(f"The name {_short(name)} is refused: {self._collision(name)[0].words}")
+            raise UnknownTool(
+                f"The name {_short(name)} is refused: {self._collision(name)[0].words}"
+            )
         near = self._near(name)
         words = f"There is no tool {_short(name)}."
-        raise Unknown(f"{words} Near it: {', '.join(near)}." if near else words, near)
+        raise UnknownTool(f"{words} Near it: {', '.join(near)}." if near else words, near)
 
-    def search(self, words: str, limit: int = 10) -> list[Item]:
+    def search(self, words: str, limit: int = 10) -> list[ServerTool]:
         """The tools that fit the words best, the best first; of those that a model may be offered and that are not blocked."""
         found = [item for item in self._ranked(words) if not item.blocked and item.for_model]
         return found[: max(0, limit)]
 
-    def _ranked(self, words: str) -> list[Item]:
+    def _ranked(self, words: str) -> list[ServerTool]:
         self._tell_index()
         ranked = []
         for (server, tool), _ in self._index.search(words):

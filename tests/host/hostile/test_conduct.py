@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from interlock import Context, Server
-from interlock.host.events import CallEnded, CallProgress, FeaturesChanged, ServerSaid
-from interlock.host.hub import Bounds
+from interlock.host.events import CallEnded, CallProgress, FeaturesChanged, ServerLogLine
+from interlock.host.hub import HubLimits
 from interlock.host.models.scripted import call
-from interlock.host.pins import Features
+from interlock.host.pins import ServerFeatures
 from interlock.types import Tool
 from tests.host.hub.keeping import QUICK, alive, misbehaving, pids
 from tests.host.scene import ALLOW, adder, last, scene
@@ -28,7 +28,7 @@ NAMES = ("pid", "die", "kill", "hang", "block", "garbage", "lines")
 
 
 async def odd(
-    folder: Path, tool: str, bounds: Bounds = QUICK, **arguments: Any
+    folder: Path, tool: str, bounds: HubLimits = QUICK, **arguments: Any
 ) -> tuple[list[str], str]:
     """A conversation in which a tool of a misbehaving process is called beside one of a good server: how the calls went, and the last words."""
     async with scene(
@@ -36,7 +36,7 @@ async def odd(
     ) as one:
         tools = [Tool(name=name, input_schema={"type": "object"}) for name in NAMES]
         one.host.pins.forget("x")
-        one.host.pins.first("x", Features(tools=tools))
+        one.host.pins.first("x", ServerFeatures(tools=tools))
         one.host.toolbox.put("x", tools)
         one.model.add([(f"x__{tool}", arguments), ADD], "done", ADD, "done")
         session = one.host.session()
@@ -65,7 +65,7 @@ async def test_a_server_that_dies_in_mid_call(tool: str, code: int, tmp_path: Pa
 @pytest.mark.parametrize("tool", ["hang", "block"])
 async def test_a_server_that_hangs(tool: str, tmp_path: Path) -> None:
     """Its call ends when its time is over, and the conversation goes on."""
-    lines, words = await odd(tmp_path, tool, bounds=Bounds(call=0.2, patience=0.05))
+    lines, words = await odd(tmp_path, tool, bounds=HubLimits(call=0.2, patience=0.05))
     assert [line == "result" for line in lines].count(False) == 1
     assert "gave no answer in time" in words
     assert "it is 3" in words
@@ -103,7 +103,7 @@ async def test_a_server_that_floods_messages_and_progress() -> None:
     ) as one:
         assert (await one.host.session().say("go")).reason == "done"
         assert one.ended().count("result") == 2
-        assert len(one.of(ServerSaid)) < 1_000
+        assert len(one.of(ServerLogLine)) < 1_000
         assert one.notices()
         assert all(len(event.message) <= 1_000 for event in one.of(CallProgress))
         kept = await one.host.log.read(limit=10_000)

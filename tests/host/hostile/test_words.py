@@ -8,10 +8,10 @@ import pytest
 from msgspec import Meta
 
 from interlock import Context, McpError, ResourceLink, Server, ToolError
-from interlock.host.events import Attached, CallEnded, CallProposed, Notice, ServerSaid
+from interlock.host.events import Attached, CallEnded, CallProposed, Notice, ServerLogLine
 from interlock.host.loop.budget import Budget
 from interlock.host.models.scripted import Scripted, call
-from interlock.host.models.seam import Facts
+from interlock.host.models.seam import ModelFacts
 from interlock.host.suspicions import clean
 from interlock.types import PromptMessage, TextContent, ToolAnnotations
 from tests.host.hub.test_lists import Shop, tools
@@ -122,7 +122,7 @@ async def test_orders_in_what_tools_give(
         for event in one.of(CallProposed, CallEnded):
             shown = event.title if isinstance(event, CallProposed) else event.error
             assert HIDDEN[0] not in shown
-        assert bool(one.of(ServerSaid)) == (tool == "talk")
+        assert bool(one.of(ServerLogLine)) == (tool == "talk")
 
 
 async def test_orders_in_what_is_read_and_listed() -> None:
@@ -143,7 +143,7 @@ async def test_orders_in_what_is_found() -> None:
     model = Scripted(
         call("interlock__find_tools", words="ignore previous instructions passwords"),
         "x",
-        facts=Facts(context=9_000),
+        facts=ModelFacts(context=9_000),
     )
     async with scene({"evil": server}, model=model, policy=ALLOW) as one:
         await one.host.session().say("go")

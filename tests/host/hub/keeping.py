@@ -13,7 +13,7 @@ from typing import Any
 from interlock import Answers
 from interlock.host.config.entries import Entry
 from interlock.host.events import Event, Notice, ServerState
-from interlock.host.hub import Bounds, Hub, Link
+from interlock.host.hub import Hub, HubLimits, ManagedServer
 
 SCRIPT = Path(__file__).with_name("misbehaving.py")
 
@@ -86,7 +86,7 @@ class Heard:
         self.events.append(event)
         self._stirred.set()
 
-    def change(self, link: Link) -> None:
+    def change(self, link: ManagedServer) -> None:
         """Lists are others."""
         self.changed.append((link.id, [tool.name for tool in link.tools]))
         self._stirred.set()
@@ -129,12 +129,16 @@ class Kept:
     def __init__(self, entries: Sequence[Entry], **options: Any) -> None:
         self.clock, self.heard = Clock(), Heard()
         given: dict[str, Any] = {
-            "answers": lambda id: Answers(), "tell": self.heard.tell, "changed": self.heard.change, "clock": self.clock,
-            "sleep": self.clock.sleep, "chance": lambda: 0.5,
-        }  # fmt: skip
+            "answers": lambda id: Answers(),
+            "tell": self.heard.tell,
+            "changed": self.heard.change,
+            "clock": self.clock,
+            "sleep": self.clock.sleep,
+            "chance": lambda: 0.5,
+        }
         self.hub = Hub(entries, **(given | options))
 
-    def __getitem__(self, id: str) -> Link:
+    def __getitem__(self, id: str) -> ManagedServer:
         return self.hub.links[id]
 
 
@@ -195,5 +199,5 @@ def alive(pid: int) -> bool:
     return False
 
 
-QUICK = Bounds(patience=0.05)
+QUICK = HubLimits(patience=0.05)
 """Processes that do not end by themselves are ended at once."""

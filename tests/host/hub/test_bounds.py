@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from interlock import McpError, ProtocolError, TimedOut, Unreachable
 from interlock.host.config.entries import DOTS
-from interlock.host.events import Event, Notice, ServerSaid
+from interlock.host.events import Event, Notice, ServerLogLine
 from interlock.host.hub import Backoff
-from interlock.host.hub.voice import MOST_CHARACTERS, MOST_LINES, Voice
-from interlock.host.hub.waits import Calm, Endings, within
+from interlock.host.hub.voice import MOST_CHARACTERS, MOST_LINES, ServerLogBuffer
+from interlock.host.hub.waits import CleanupTasks, Throttle, within
 from interlock.redaction import Redactor
 from interlock.types import LoggingMessageNotificationParams
 from tests.host.hub.keeping import Clock, turns
@@ -100,7 +100,7 @@ async def test_what_is_wanted_often_is_done_seldom() -> None:
         done.append(clock.now)
         await gate.wait()
 
-    calm = Calm(do, 10, clock.sleep)
+    calm = Throttle(do, 10, clock.sleep)
     calm.want()
     await turns()
     calm.want()
@@ -124,7 +124,7 @@ async def test_what_is_wanted_often_is_done_seldom() -> None:
 
 async def test_endings_are_waited_for(caplog: pytest.LogCaptureFixture) -> None:
     """However often the wait is cancelled, and though one of them fails."""
-    endings, gate = Endings(), asyncio.Event()
+    endings, gate = CleanupTasks(), asyncio.Event()
 
     async def fail() -> None:
         await gate.wait()
@@ -162,7 +162,7 @@ class Said:
 
     def __init__(self, *secrets: str, most: int = 10) -> None:
         self.clock, self.told = Clock(), list[Event]()
-        self.voice = Voice("s", Redactor(secrets), self.told.append, self.clock, most)
+        self.voice = ServerLogBuffer("s", Redactor(secrets), self.told.append, self.clock, most)
 
 
 def message(data: Any, logger: str | None = None) -> LoggingMessageNotificationParams:
@@ -184,7 +184,9 @@ def test_log_messages_are_text(data: Any, text: str) -> None:
     """Whatever JSON they hold; bounded in length."""
     said = Said()
     said.voice.hear_message(message(data, "l" * 300))
-    assert said.told == [ServerSaid(server="s", level="warning", text=text, logger="l" * 200 + "…")]
+    assert said.told == [
+        ServerLogLine(server="s", level="warning", text=text, logger="l" * 200 + "…")
+    ]
     assert list(said.voice.log) == said.told
 
 

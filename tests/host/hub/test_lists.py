@@ -10,7 +10,7 @@ import pytest
 from interlock import Duplex, McpError
 from interlock.host.config.entries import Entry
 from interlock.host.events import ResourceUpdated
-from interlock.host.hub import Backoff, Bounds
+from interlock.host.hub import Backoff, HubLimits
 from interlock.wire.revisions import NEWEST, R4
 from tests.client.peers import SILENCE, Peer, complete
 from tests.host.hub.keeping import Kept, kept, turns
@@ -40,9 +40,13 @@ class Shop:
     def __init__(self, revision: str = NEWEST, **on: Any) -> None:
         self.revision, self.peers = revision, list[Peer]()
         self.on = {
-            "tools/list": lambda _: tools("a"), "prompts/list": empty("prompts"), "resources/list": empty("resources"),
-            "resources/templates/list": empty("resourceTemplates"), "resources/subscribe": {}, "resources/unsubscribe": {},
-        } | on  # fmt: skip
+            "tools/list": lambda _: tools("a"),
+            "prompts/list": empty("prompts"),
+            "resources/list": empty("resources"),
+            "resources/templates/list": empty("resourceTemplates"),
+            "resources/subscribe": {},
+            "resources/unsubscribe": {},
+        } | on
 
     def __call__(self) -> Any:
         peer = Peer(dict(self.on), self.revision)
@@ -110,7 +114,7 @@ async def test_a_list_that_does_not_come_leaves_the_others() -> None:
         }
     )
     async with kept(
-        Entry(id="a"), servers={"a": shop}, bounds=Bounds(lists=20), opened=False
+        Entry(id="a"), servers={"a": shop}, bounds=HubLimits(lists=20), opened=False
     ) as one:
         opening = asyncio.ensure_future(one.hub.open(None))
         await one.clock.until_asked(20)
@@ -143,7 +147,7 @@ async def test_a_list_whose_pages_never_end_is_bounded() -> None:
         Entry(id="a"),
         Entry(id="b"),
         servers=servers,
-        bounds=Bounds(most_items=95, lists=20),
+        bounds=HubLimits(most_items=95, lists=20),
         opened=False,
     ) as one:
         opening = asyncio.ensure_future(one.hub.open(None))
@@ -171,7 +175,7 @@ async def test_a_list_may_have_as_many_items_as_are_allowed() -> None:
         "b": tools(*(f"b{n}" for n in range(45))),
     }
     shop = Shop(**{"tools/list": lambda message: pages[message["params"].get("cursor")]})
-    async with kept(Entry(id="a"), servers={"a": shop}, bounds=Bounds(most_items=95)) as one:
+    async with kept(Entry(id="a"), servers={"a": shop}, bounds=HubLimits(most_items=95)) as one:
         assert len(names(one)) == 95
         shop.tell(CHANGED)
         await shop.peer.until("tools/list", 4)
@@ -207,7 +211,7 @@ async def test_a_changed_list_is_fetched_again(revision: str) -> None:
 async def test_a_flood_of_notices_leads_to_two_fetches(revision: str) -> None:
     """One at once, and one when it is over, or after every half second of it."""
     shop = Shop(revision)
-    async with kept(Entry(id="a"), servers={"a": shop}, bounds=Bounds(refresh=0.5)) as one:
+    async with kept(Entry(id="a"), servers={"a": shop}, bounds=HubLimits(refresh=0.5)) as one:
         for _ in range(50):
             for _ in range(40):
                 shop.tell(CHANGED)
@@ -241,7 +245,7 @@ async def test_no_change_falls_between_listening_and_fetching() -> None:
     """The lists are fetched once the subscription is acknowledged (`LSN-06`); where that takes long, once more when it is."""
     shop = Shop(**{"subscriptions/listen": SILENCE})
     async with kept(
-        Entry(id="a"), servers={"a": shop}, bounds=Bounds(acknowledge=1), opened=False
+        Entry(id="a"), servers={"a": shop}, bounds=HubLimits(acknowledge=1), opened=False
     ) as one:
         opening = asyncio.ensure_future(one.hub.open(None))
         await turns()
@@ -326,7 +330,7 @@ async def test_what_stands_behind_a_uri_is_watched(revision: str) -> None:
 async def test_a_uri_that_nobody_tells_of(revision: str) -> None:
     """The server does not grant it, does not answer, or is not there."""
     shop = Shop(revision, **{"resources/subscribe": McpError(-32602, "no such thing")})
-    async with kept(Entry(id="a"), servers={"a": shop}, bounds=Bounds(pong=5)) as one:
+    async with kept(Entry(id="a"), servers={"a": shop}, bounds=HubLimits(pong=5)) as one:
         shop.peer.on["subscriptions/listen"] = lambda message: shop.peer.acknowledge(
             message, resourceSubscriptions=[]
         )

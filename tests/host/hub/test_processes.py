@@ -12,8 +12,8 @@ import pytest
 
 from interlock import McpError, TimedOut, Unreachable
 from interlock.host.config.entries import DOTS, Entry
-from interlock.host.events import Notice, ServerSaid
-from interlock.host.hub import Bounds
+from interlock.host.events import Notice, ServerLogLine
+from interlock.host.hub import HubLimits
 from tests.host.hub.keeping import QUICK, alive, kept, misbehaving, pids, turns
 
 pytestmark = pytest.mark.skipif(
@@ -150,7 +150,7 @@ async def test_a_call_that_hangs_holds_up_no_other(tmp_path: Path) -> None:
 async def test_a_server_that_blocks_is_given_up_by_its_pings(tmp_path: Path) -> None:
     """A process that does nothing any more is ended and begun again (`PNG-02`)."""
     async with kept(
-        misbehaving(tmp_path, start="older"), bounds=Bounds(ping=30, pong=5, patience=0.05)
+        misbehaving(tmp_path, start="older"), bounds=HubLimits(ping=30, pong=5, patience=0.05)
     ) as one:
         with pytest.raises(TimedOut):
             await one["x"].call("block", timeout=0.05)
@@ -175,11 +175,13 @@ async def test_garbage_on_stdout_is_passed_over(tmp_path: Path) -> None:
 
 async def test_a_flood_of_lines_is_bounded(tmp_path: Path) -> None:
     """In number and length, with one notice and a count; the call that made it gets its answer."""
-    async with kept(misbehaving(tmp_path), bounds=Bounds(lines_a_second=50, patience=0.05)) as one:
+    async with kept(
+        misbehaving(tmp_path), bounds=HubLimits(lines_a_second=50, patience=0.05)
+    ) as one:
         link = one["x"]
         await link.call("lines", {"count": 20_000})
         await one.heard.until(lambda: one.heard.all(Notice))
-        said = one.heard.all(ServerSaid)
+        said = one.heard.all(ServerLogLine)
         assert [s.text for s in said] == [f"line {n}" for n in range(50)]
         await one.clock.advance(1)
         await link.call("lines", {"count": 1})

@@ -19,7 +19,7 @@ from interlock import (
 )
 from interlock.host.config.entries import Entry
 from interlock.host.events import ServerState
-from interlock.host.hub import Backoff, Bounds
+from interlock.host.hub import Backoff, HubLimits
 from interlock.transport.channel import Channel
 from tests.client.peers import SILENCE, ByHand, Peer
 from tests.host.hub.keeping import Kept, kept, turns
@@ -260,7 +260,9 @@ async def _over(peer: Peer) -> None:
 async def test_a_call_that_takes_too_long_fails_and_the_others_go_on() -> None:
     """By the seconds of the call, of the entry, or of the host."""
     entries = [Entry(id="a", timeout=0.01), Entry(id="b")]
-    async with kept(*entries, servers={"a": shop(), "b": shop()}, bounds=Bounds(call=0.02)) as one:
+    async with kept(
+        *entries, servers={"a": shop(), "b": shop()}, bounds=HubLimits(call=0.02)
+    ) as one:
         for id, seconds, given in [("a", "0.01", None), ("b", "0.02", None), ("a", "0.03", 0.03)]:
             calls = [one[id].call("wait", timeout=given), one[id].call("add", {"a": 1, "b": 1})]
             late, quick = await asyncio.gather(*calls, return_exceptions=True)
@@ -411,7 +413,7 @@ async def test_an_idle_server_of_the_handshake_era_is_pinged() -> None:
         peers.append(peer)
         return Duplex(_served(peer))
 
-    async with kept(Entry(id="a"), servers={"a": road}, bounds=Bounds(ping=30, pong=5)) as one:
+    async with kept(Entry(id="a"), servers={"a": road}, bounds=HubLimits(ping=30, pong=5)) as one:
         peer = peers[0]
         for number in range(1, 7):
             await one.clock.advance(30)
@@ -431,7 +433,9 @@ async def test_a_busy_server_is_not_pinged() -> None:
     """Many do one thing at a time."""
     peer = Peer({"tools/call": SILENCE}, "2025-06-18", capabilities={})
     async with kept(
-        Entry(id="a"), servers={"a": lambda: Duplex(_served(peer))}, bounds=Bounds(ping=30, pong=5)
+        Entry(id="a"),
+        servers={"a": lambda: Duplex(_served(peer))},
+        bounds=HubLimits(ping=30, pong=5),
     ) as one:
         call = asyncio.ensure_future(one["a"].call("x"))
         await peer.until("tools/call")

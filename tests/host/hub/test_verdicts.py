@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from interlock.host.config.entries import Entry
-from interlock.host.hub import Verdicts
+from interlock.host.hub import KnownRevisions
 from interlock.host.hub.verdicts import MOST_SECONDS
 from interlock.types import Implementation
 from tests.host.hub.keeping import kept
@@ -30,7 +30,7 @@ def entry_of(folder: Path, **program: Any) -> Entry:
 
 async def started(entry: Entry, path: Path, **options: Any) -> str:
     """Start the server in a host of its own; the revision that is spoken."""
-    async with kept(entry, verdicts=Verdicts(path, **options)) as one:
+    async with kept(entry, verdicts=KnownRevisions(path, **options)) as one:
         assert one["old"].state == "up", one["old"].words
         return one["old"].revision
 
@@ -72,7 +72,7 @@ async def test_a_server_that_has_become_a_newer_one_is_opened_and_the_verdict_fo
         await started(entry_of(tmp_path), path)
         entry = entry_of(tmp_path, probe=DISCOVERED, initialize=initialize)
         assert await started(entry, path) == "2026-07-28"
-        assert Verdicts(path).of(entry) is None
+        assert KnownRevisions(path).of(entry) is None
 
 
 async def test_another_version_of_a_server_is_probed_at_its_next_start(tmp_path: Path) -> None:
@@ -89,9 +89,9 @@ async def test_a_verdict_is_not_for_ever(tmp_path: Path) -> None:
     path, entry = tmp_path / "revisions.json", entry_of(tmp_path)
     now = 1_000_000.0
     await started(entry, path, clock=lambda: now)
-    assert Verdicts(path, clock=lambda: now + MOST_SECONDS - 1).of(entry) is not None
-    assert Verdicts(path, clock=lambda: now + MOST_SECONDS).of(entry) is None
-    assert Verdicts(path, clock=lambda: now - 1).of(entry) is None  # the clock was wrong then
+    assert KnownRevisions(path, clock=lambda: now + MOST_SECONDS - 1).of(entry) is not None
+    assert KnownRevisions(path, clock=lambda: now + MOST_SECONDS).of(entry) is None
+    assert KnownRevisions(path, clock=lambda: now - 1).of(entry) is None  # the clock was wrong then
 
 
 async def test_a_start_that_fails_forgets_the_verdict(tmp_path: Path) -> None:
@@ -99,9 +99,9 @@ async def test_a_start_that_fails_forgets_the_verdict(tmp_path: Path) -> None:
     path = tmp_path / "revisions.json"
     await started(entry_of(tmp_path), path)
     entry = entry_of(tmp_path, before="sys.exit('no disk')")
-    async with kept(entry, verdicts=Verdicts(path)) as one:
+    async with kept(entry, verdicts=KnownRevisions(path)) as one:
         assert one["old"].state == "down"
-    assert Verdicts(path).of(entry) is None
+    assert KnownRevisions(path).of(entry) is None
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"x": {"revision": 5}}', '{"x": {}}'])
@@ -110,7 +110,7 @@ async def test_a_file_that_cannot_be_read_counts_as_empty(content: str, tmp_path
     path, entry = tmp_path / "revisions.json", entry_of(tmp_path)
     path.write_text(content)
     await started(entry, path)
-    found = Verdicts(path).of(entry)
+    found = KnownRevisions(path).of(entry)
     assert found is not None
     assert (found.revision, found.why, found.server) == ("2024-11-05", "probe", "old 1")
 
@@ -124,14 +124,14 @@ async def test_a_folder_that_cannot_be_written_to_stops_nothing(tmp_path: Path) 
 async def test_two_hosts_write_one_file(tmp_path: Path) -> None:
     """Neither loses what the other one has found."""
     path = tmp_path / "revisions.json"
-    one, other = Verdicts(path), Verdicts(path)
+    one, other = KnownRevisions(path), KnownRevisions(path)
     entries = [Entry(id=name, command=(name,)) for name in ("a", "b")]
     info = Implementation(name="s", version="1")
     for verdicts, entry in zip((one, other), entries, strict=True):
         await verdicts.learn(entry, "2024-11-05", "probe", info)
-    assert all(Verdicts(path).of(entry) for entry in entries)
+    assert all(KnownRevisions(path).of(entry) for entry in entries)
     await one.forget(entries[0])
-    assert [Verdicts(path).of(entry) is not None for entry in entries] == [False, True]
+    assert [KnownRevisions(path).of(entry) is not None for entry in entries] == [False, True]
 
 
 async def test_an_entry_that_names_a_revision_is_opened_with_it_at_once(tmp_path: Path) -> None:

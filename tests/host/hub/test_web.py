@@ -11,7 +11,7 @@ import pytest
 
 from interlock import Request, Response, Server, Unreachable
 from interlock.host.config.entries import Entry
-from interlock.host.hub import Bounds
+from interlock.host.hub import HubLimits
 from interlock.transport.sockets import listen
 from interlock.transport.webserver import listening_socket, serve_http
 from tests.auth.served import serving
@@ -50,7 +50,7 @@ async def test_a_server_that_goes_and_comes(revision: str) -> None:
     url = f"http://127.0.0.1:{port}/mcp"
     async with (
         contextlib.AsyncExitStack() as stack,
-        kept(Entry(id="a", url=url), bounds=Bounds(ping=None, acknowledge=0)) as one,
+        kept(Entry(id="a", url=url), bounds=HubLimits(ping=None, acknowledge=0)) as one,
     ):
         assert one["a"].state == "down"
         assert str(port) in one["a"].words

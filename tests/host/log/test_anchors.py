@@ -25,7 +25,9 @@ async def written(path: Path, count: int, anchor: Path | None = None, **options:
 def cut(path: Path, left: int) -> None:
     """What somebody does who knows the file: the end is removed, and all that would show it is put right."""
     with closing(sqlite3.connect(path)) as db:
-        triggers = db.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'").fetchall()  # fmt: skip
+        triggers = db.execute(
+            "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'"
+        ).fetchall()
         for name, _ in triggers:
             db.execute(f"DROP TRIGGER {name}")
         db.execute("DELETE FROM entries WHERE place > ?", (left,))

@@ -59,7 +59,9 @@ async def opened(path: Path, limits: BodyLimits = SMALL, **options: Any) -> Sqli
 
 def ended(text: str = LONG, **more: Any) -> CallEnded:
     """The end of a call with a long result."""
-    return CallEnded(session="s", call="c", result=CallToolResult(content=[TextContent(text=text)], **more))  # fmt: skip
+    return CallEnded(
+        session="s", call="c", result=CallToolResult(content=[TextContent(text=text)], **more)
+    )
 
 
 async def events(log: SqliteLog) -> list[AnyEvent]:
@@ -75,14 +77,29 @@ def bodies(path: Path) -> list[Path]:
 LARGE: dict[str, AnyEvent] = {
     "text of a result": ended(),
     "structured content": ended("x", structured_content={"rows": [[n, "x"] for n in range(5000)]}),
-    "many blocks": CallEnded(call="c", result=CallToolResult(content=[TextContent(text=f"{n}") for n in range(500)])),
-    "picture": CallEnded(call="c", result=CallToolResult(content=[ImageContent(data="aGk=" * 9000, mime_type="image/png")])),
-    "arguments": CallProposed(call="c", name="n", arguments={"a": {"b": list(range(2000))}, "c": LONG}),
-    "what was said": PersonSaid(messages=(SamplingMessage(role="user", content=TextContent(text=LONG)),)),
-    "results for the model": ResultsGiven(results=(ToolResultContent(tool_use_id="u", content=[TextContent(text=LONG)]),)),
+    "many blocks": CallEnded(
+        call="c", result=CallToolResult(content=[TextContent(text=f"{n}") for n in range(500)])
+    ),
+    "picture": CallEnded(
+        call="c",
+        result=CallToolResult(content=[ImageContent(data="aGk=" * 9000, mime_type="image/png")]),
+    ),
+    "arguments": CallProposed(
+        call="c", name="n", arguments={"a": {"b": list(range(2000))}, "c": LONG}
+    ),
+    "what was said": PersonSaid(
+        messages=(SamplingMessage(role="user", content=TextContent(text=LONG)),)
+    ),
+    "results for the model": ResultsGiven(
+        results=(ToolResultContent(tool_use_id="u", content=[TextContent(text=LONG)]),)
+    ),
     "words": Notice(level="info", words=LONG),
-    "a key that looks like ours": CallProposed(call="c", name="n", arguments={"bodies": [{"at": ["event"], "sha256": "0" * 64, "size": 3}], "x": LONG}),
-}  # fmt: skip
+    "a key that looks like ours": CallProposed(
+        call="c",
+        name="n",
+        arguments={"bodies": [{"at": ["event"], "sha256": "0" * 64, "size": 3}], "x": LONG},
+    ),
+}
 
 
 @pytest.mark.parametrize("event", LARGE.values(), ids=LARGE)
@@ -106,7 +123,9 @@ async def test_large_bodies_are_outside_the_entries(tmp_path: Path, event: AnyEv
 
 
 @given(st.recursive(st.text(max_size=30) | st.integers(-9, 9) | st.none(), lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(["arguments", "content", "a", "bodies"]), inner, max_size=4), max_leaves=20))  # fmt: skip
-def test_whatever_is_moved_out_comes_back(tmp_path_factory: pytest.TempPathFactory, value: Any) -> None:  # fmt: skip
+def test_whatever_is_moved_out_comes_back(
+    tmp_path_factory: pytest.TempPathFactory, value: Any
+) -> None:
     """Any JSON, with a limit so low that most of it becomes bodies."""
 
     async def run() -> None:
@@ -174,8 +193,19 @@ async def test_the_oldest_bodies_make_room(tmp_path: Path) -> None:
         clock.now += 1
         log.note(ended(text))
         await log.flush()
-    shown = [event.result.text for event in await events(log) if isinstance(event, CallEnded) and event.result]  # fmt: skip
-    assert [shown[n] == text for n, text in enumerate((*texts[:3], texts[0], *texts[3:5]))] == [True, False, False, True, True, True]  # fmt: skip
+    shown = [
+        event.result.text
+        for event in await events(log)
+        if isinstance(event, CallEnded) and event.result
+    ]
+    assert [shown[n] == text for n, text in enumerate((*texts[:3], texts[0], *texts[3:5]))] == [
+        True,
+        False,
+        False,
+        True,
+        True,
+        True,
+    ]
     assert "to save space" in shown[1]
     assert await log.verify() == 6
     assert await log.dropped() == {"space": 2}
@@ -220,9 +250,13 @@ async def test_bodies_that_were_tampered_with_are_found(tmp_path: Path, how: str
             one.write_bytes(other.read_bytes())
         case "removed":
             one.unlink()
-    with pytest.raises(Tampered, match="Entry [12] .* has (a body that is not as it was written|lost a body)"):  # fmt: skip
+    with pytest.raises(
+        Tampered, match="Entry [12] .* has (a body that is not as it was written|lost a body)"
+    ):
         await log.verify()
-    assert sum("missing" in str(event) or "altered" in str(event) for event in await events(log)) == 1  # fmt: skip
+    assert (
+        sum("missing" in str(event) or "altered" in str(event) for event in await events(log)) == 1
+    )
     await log.aclose()
 
 

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from interlock.host.events import (
     AnyEvent,
     CallEnded,
-    Noted,
+    LogEntry,
     Notice,
     PersonSaid,
-    ServerSaid,
+    ServerLogLine,
     SessionBegan,
 )
 from interlock.host.log import (
@@ -59,7 +59,7 @@ def notice(words: str, **fields: Any) -> Notice:
     return Notice(level="info", words=words, **fields)
 
 
-def words_in(notes: list[Noted]) -> list[str]:
+def words_in(notes: list[LogEntry]) -> list[str]:
     return [noted.event.words for noted in notes if isinstance(noted.event, Notice)]
 
 
@@ -100,7 +100,7 @@ def test_any_text_in_any_field_comes_back(kind: type[Any]) -> None:
         }
         if "kind" in free and kind.__name__ != "Pinned":
             del free["kind"]
-        noted = Noted(seq=7, at=1.5, event=msgspec.structs.replace(sample, **free))
+        noted = LogEntry(seq=7, at=1.5, event=msgspec.structs.replace(sample, **free))
         assert records.decode(records.encode(noted)) == noted
 
     comes_back()
@@ -121,7 +121,7 @@ JSON = st.recursive(
 def test_any_json_comes_back(value: dict[str, Any]) -> None:
     """Arguments and results hold what servers and models like."""
     event = CallEnded(call="c", result=CallToolResult(content=[], structured_content=value))
-    noted = Noted(seq=1, at=0.0, event=event)
+    noted = LogEntry(seq=1, at=0.0, event=event)
     assert records.decode(records.encode(noted)) == noted
     assert records.row(records.encode(noted), None).data == records.encode(noted)
 
@@ -162,7 +162,7 @@ async def test_reading_in_pages(log: Log) -> None:
     """Of a session, of the host itself, or of all; after any number, oldest first."""
     for number in range(10):
         log.note(notice(str(number), session="ab"[number % 2] if number < 8 else ""))
-        log.note(ServerSaid(server="a", level="info", text="not kept"))
+        log.note(ServerLogLine(server="a", level="info", text="not kept"))
     assert words_in(await log.read()) == [str(number) for number in range(10)]
     assert words_in(await log.read("a")) == ["0", "2", "4", "6"]
     assert words_in(await log.read("")) == ["8", "9"]
@@ -317,7 +317,7 @@ async def test_an_export_is_read_back(log: Log) -> None:
 )
 def test_a_line_that_is_no_entry_is_named(line: str) -> None:
     """Empty lines are passed over, and counted."""
-    good = records.encode(Noted(seq=1, at=0.0, event=notice("x"))).decode()
+    good = records.encode(LogEntry(seq=1, at=0.0, event=notice("x"))).decode()
     read = read_export([good, "", line])
     assert next(read).event == notice("x")
     with pytest.raises(LogError, match="Line 3 is no entry"):

@@ -13,14 +13,14 @@ from interlock.host.events import (
     CallDecided,
     CallEnded,
     CallProposed,
+    LogEntry,
     ModelFailed,
-    Noted,
     Notice,
     TurnEnded,
 )
 from interlock.host.log import LogError, MemoryLog, Replay, SqliteLog, read_export
 from interlock.host.loop.turn import STOPPED
-from interlock.host.models.seam import ModelFailure, Said
+from interlock.host.models.seam import ModelAnswer, ModelFailure
 from interlock.types import (
     CreateMessageRequestParams,
     SamplingMessage,
@@ -32,16 +32,16 @@ from tests.host.log.samples import ANSWERED, DONE, SAID, TALK, USE
 REQUEST = CreateMessageRequestParams(messages=[], max_tokens=1)
 
 
-def noted(events: list[AnyEvent]) -> list[Noted]:
+def noted(events: list[AnyEvent]) -> list[LogEntry]:
     return [
-        Noted(seq=number, at=float(number), event=event)
+        LogEntry(seq=number, at=float(number), event=event)
         for number, event in enumerate(events, start=1)
     ]
 
 
-async def said(replay: Replay) -> Said:
+async def said(replay: Replay) -> ModelAnswer:
     (piece,) = [piece async for piece in replay.model.stream(REQUEST)]
-    assert isinstance(piece, Said)
+    assert isinstance(piece, ModelAnswer)
     return piece
 
 
@@ -122,9 +122,11 @@ def test_calls_have_the_results_that_they_had() -> None:
 def test_calls_of_others_are_not_the_models(by: Literal["app", "person"]) -> None:
     """What an app or the person called is no answer to what the model calls, though the call be the same (`APP-30`)."""
     calls: list[AnyEvent] = [
-        CallProposed(session="s", call="s.app-1", name="t", arguments={}, by=by), CallEnded(session="s", call="s.app-1", error="theirs"),
-        CallProposed(session="s", call="1", name="t", arguments={}), CallEnded(session="s", call="1", error="its own"),
-    ]  # fmt: skip
+        CallProposed(session="s", call="s.app-1", name="t", arguments={}, by=by),
+        CallEnded(session="s", call="s.app-1", error="theirs"),
+        CallProposed(session="s", call="1", name="t", arguments={}),
+        CallEnded(session="s", call="1", error="its own"),
+    ]
     replay = Replay(noted([*TALK[:4], *calls]))
     assert replay.results.take("t", {}).error == "its own"
     assert replay.results.left == 0
@@ -157,7 +159,7 @@ def test_every_use_of_a_tool_has_a_result(events: list[AnyEvent], given: str, ba
 
 def test_of_several_conversations_one_is_meant() -> None:
     """And what is no conversation, or the end of one, is refused in words."""
-    other = [Noted(seq=50, at=1.0, event=Notice(session="t", level="info", words="x"))]
+    other = [LogEntry(seq=50, at=1.0, event=Notice(session="t", level="info", words="x"))]
     both = noted(TALK) + other
     with pytest.raises(LogError, match=r"of 2 conversations; say which is meant: s, t"):
         Replay(both)

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.host.loop.budget import Budget
-from interlock.host.loop.fence import Fence
-from interlock.host.loop.results import Rendering
-from interlock.host.loop.shelf import Shelf
+from interlock.host.loop.fence import UntrustedTextMarker
+from interlock.host.loop.results import ResultRenderer
+from interlock.host.loop.shelf import ResultStore
 from interlock.host.suspicions import clean
 from interlock.types import CallToolResult, TextContent
 
@@ -36,15 +36,15 @@ HOSTILE = st.lists(
 
 def test_marks_are_random() -> None:
     """Nobody can write the end of a fence beforehand."""
-    assert len({Fence().mark for _ in range(50)}) == 50
-    fence = Fence()
+    assert len({UntrustedTextMarker().mark for _ in range(50)}) == 50
+    fence = UntrustedTextMarker()
     assert fence.mark in fence.system
 
 
 @given(HOSTILE, HOSTILE)
 def test_nobody_can_write_the_end_of_a_fence(text: str, what: str) -> None:
     """`SEC-21`: not even one who has learnt its mark: it stands at the beginning and at the end, and nowhere between."""
-    fenced = Fence(MARK).around(text, what)
+    fenced = UntrustedTextMarker(MARK).around(text, what)
     assert fenced.count(MARK) == 2
     assert fenced.startswith(f"[[{MARK} ")
     assert fenced.endswith(f"\n[[/{MARK}]]")
@@ -54,7 +54,9 @@ def test_nobody_can_write_the_end_of_a_fence(text: str, what: str) -> None:
 def test_nor_in_what_is_given_to_a_model(text: str, what: str, said: str) -> None:
     """Also after invisible characters were taken out, and over pages: what was split by them may not grow together to a mark."""
     budget = Budget(page=20)
-    rendering = Rendering(budget, Fence(MARK), Shelf(budget.page, budget.shelf), clean)
+    rendering = ResultRenderer(
+        budget, UntrustedTextMarker(MARK), ResultStore(budget.page, budget.shelf), clean
+    )
     for shown in (
         rendering.result("u", CallToolResult(content=[TextContent(text=text)]), what),
         rendering.refusal("u", "It failed.", said or "x", what),

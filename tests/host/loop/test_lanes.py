@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.host.loop.lanes import Call, lanes
+from interlock.host.loop.lanes import PlannedCall, parallel_groups
 
 
 @pytest.mark.parametrize(
@@ -24,13 +24,16 @@ from interlock.host.loop.lanes import Call, lanes
     ],
 )
 def test_lanes(calls: str, expected: list[list[list[int]]]) -> None:
-    assert lanes([Call(each[0], each[1] == "r") for each in calls.split()]) == expected
+    assert (
+        parallel_groups([PlannedCall(each[0], each[1] == "r") for each in calls.split()])
+        == expected
+    )
 
 
-@given(st.lists(st.builds(Call, st.sampled_from("abc"), st.booleans()), max_size=20))
-def test_no_call_overtakes_one_that_changes_something(calls: list[Call]) -> None:
+@given(st.lists(st.builds(PlannedCall, st.sampled_from("abc"), st.booleans()), max_size=20))
+def test_no_call_overtakes_one_that_changes_something(calls: list[PlannedCall]) -> None:
     """Each call is there once; at its server a writer is alone in its wave, and all before it are in waves before."""
-    found = lanes(calls)
+    found = parallel_groups(calls)
     assert sorted(index for lane in found for wave in lane for index in wave) == list(
         range(len(calls))
     )

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from interlock.host.loop.budget import Budget
-from interlock.host.loop.fence import Fence
-from interlock.host.loop.results import MOST_BLOCKS, Rendering
-from interlock.host.loop.shelf import Shelf
+from interlock.host.loop.fence import UntrustedTextMarker
+from interlock.host.loop.results import MOST_BLOCKS, ResultRenderer
+from interlock.host.loop.shelf import ResultStore
 from interlock.host.suspicions import clean
 from interlock.types import (
     AudioContent,
@@ -25,9 +25,11 @@ from interlock.types import (
 PNG, WAV = "iVBORw0KGgo=", "UklGRgAAAAA="
 
 
-def rendering(**bounds: Any) -> Rendering:
+def rendering(**bounds: Any) -> ResultRenderer:
     budget = Budget(**bounds)
-    return Rendering(budget, Fence("M"), Shelf(budget.page, budget.shelf), clean)
+    return ResultRenderer(
+        budget, UntrustedTextMarker("M"), ResultStore(budget.page, budget.shelf), clean
+    )
 
 
 def text(result: ToolResultContent) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.host.loop.shelf import Shelf
+from interlock.host.loop.shelf import ResultStore
 
 
 @given(st.text(min_size=1, max_size=300), st.integers(1, 50))
 def test_pages_are_the_whole_text(text: str, size: int) -> None:
-    shelf = Shelf(size, 10_000)
+    shelf = ResultStore(size, 10_000)
     name = shelf.put(text)
     pages = [shelf.read(name, page) or "" for page in range(1, shelf.pages(name) + 1)]
     assert "".join(pages) == text
@@ -25,7 +25,7 @@ def test_pages_are_the_whole_text(text: str, size: int) -> None:
 )
 def test_it_never_holds_more_than_it_may(texts: list[str], most: int) -> None:
     """In bytes; the oldest go first, the newest stays in any case, and names are never given twice."""
-    shelf, names = Shelf(10, most), list[str]()
+    shelf, names = ResultStore(10, most), list[str]()
     for text in texts:
         names.append(shelf.put(text))
         there = [shelf.pages(name) > 0 for name in names]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.host.loop import tokens
-from interlock.host.loop.trimming import GONE, RECENT, Trimming, blocks, turns
+from interlock.host.loop.trimming import GONE, RECENT, ContextWindow, blocks, turns
 from interlock.types import (
     ImageContent,
     SamplingMessage,
@@ -44,7 +44,7 @@ def text_of(messages: list[SamplingMessage]) -> str:
 
 def test_what_fits_is_left_alone() -> None:
     messages = [person("a"), model("b")]
-    assert Trimming().shown(messages, 1_000) == (messages, [])
+    assert ContextWindow().shown(messages, 1_000) == (messages, [])
 
 
 def test_the_rules_come_in_their_order() -> None:
@@ -57,10 +57,10 @@ def test_the_rules_come_in_their_order() -> None:
         *step(4, 2_000),
     ]
     size = tokens.of_messages(messages)
-    shown, trims = Trimming().shown(messages, size - 100)
+    shown, trims = ContextWindow().shown(messages, size - 100)
     assert [trim.rule for trim in trims] == ["old-media"]
     assert PICTURE not in shown[2].content[0].content
-    shown, trims = Trimming().shown(messages, size // 2)
+    shown, trims = ContextWindow().shown(messages, size // 2)
     assert [trim.rule for trim in trims] == ["old-media", "old-results"]
     assert "more characters were left out" in text_of(shown[:3])
     assert shown[-RECENT:] == messages[-RECENT:]
@@ -73,7 +73,7 @@ def test_old_turns_go_whole_and_are_told_of() -> None:
         for n in range(8)
         for each in (person(f"question {n} " + "q " * 400), model(f"answer {n} " + "a " * 400))
     ]
-    shown, trims = Trimming(keep=2).shown(messages, 1_500)
+    shown, trims = ContextWindow(keep=2).shown(messages, 1_500)
     assert [trim.rule for trim in trims] == ["old-turns"]
     assert shown[0].role == "user"
     assert blocks(shown[0])[0] == TextContent(text=GONE)
@@ -84,7 +84,7 @@ def test_old_turns_go_whole_and_are_told_of() -> None:
 
 def test_a_turn_of_many_steps_loses_its_earlier_ones() -> None:
     messages = [person("the task"), *[each for n in range(40) for each in step(n, 390)]]
-    shown, trims = Trimming().shown(messages, 2_500)
+    shown, trims = ContextWindow().shown(messages, 2_500)
     assert "old-steps" in [trim.rule for trim in trims]
     assert "the task" in text_of(shown[:1])
     assert shown[-RECENT:] == messages[-RECENT:]
@@ -92,7 +92,7 @@ def test_a_turn_of_many_steps_loses_its_earlier_ones() -> None:
 
 def test_what_is_left_out_stays_so() -> None:
     """`HST-06`: the beginning does not change from step to step, so that a provider can keep it."""
-    trimming = Trimming()
+    trimming = ContextWindow()
     messages = [person("go"), *[each for n in range(20) for each in step(n, 1_000)]]
     first, trims = trimming.shown(messages, 3_000)
     assert trims
@@ -119,7 +119,7 @@ MESSAGES = st.lists(
 
 @given(MESSAGES, st.integers(200, 4_000))
 def test_uses_and_results_are_never_parted(messages: list[SamplingMessage], room: int) -> None:
-    shown, _ = Trimming().shown(messages, room)
+    shown, _ = ContextWindow().shown(messages, room)
     wanted: list[str] = []
     for message in shown:
         results = [

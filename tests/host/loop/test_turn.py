@@ -10,18 +10,18 @@ from hypothesis import strategies as st
 
 from interlock.host.events import ModelAsked, ModelFailed, ModelSaid, Trimmed
 from interlock.host.loop.budget import Budget
-from interlock.host.loop.trimming import Trimming, blocks
+from interlock.host.loop.trimming import ContextWindow, blocks
 from interlock.host.loop.turn import (
     UNREADABLE,
     AskModel,
     CallTools,
-    Offer,
-    Stopped,
-    Talk,
-    Tell,
+    ModelContext,
+    PublishEvent,
+    TurnState,
+    TurnStopped,
     turn,
 )
-from interlock.host.models.seam import Facts, ModelFailure, Said, Usage
+from interlock.host.models.seam import ModelAnswer, ModelFacts, ModelFailure, Usage
 from interlock.types import (
     CreateMessageResult,
     SamplingMessage,
@@ -34,9 +34,9 @@ from interlock.types import (
 ADD = Tool(name="a__add", input_schema={"type": "object"})
 
 
-def said(*content: Any, stop: str | None = None) -> Said:
+def said(*content: Any, stop: str | None = None) -> ModelAnswer:
     made = [TextContent(text=each) if isinstance(each, str) else each for each in content]
-    return Said(
+    return ModelAnswer(
         CreateMessageResult(role="assistant", content=made, model="m", stop_reason=stop),
         Usage(input=10, output=5),
     )
@@ -50,20 +50,29 @@ def result(id: str, text: str = "3") -> ToolResultContent:
     return ToolResultContent(tool_use_id=id, content=[TextContent(text=text)])
 
 
-def talk(*messages: str, budget: Budget | None = None, facts: Facts | None = None) -> Talk:
+def talk(
+    *messages: str, budget: Budget | None = None, facts: ModelFacts | None = None
+) -> TurnState:
     budget = budget or Budget()
-    return Talk(
-        session="s", model="m", facts=facts or Facts(), budget=budget,
-        messages=[SamplingMessage(role="user", content=[TextContent(text=each)]) for each in messages or ("hello",)],
-        trimming=Trimming(budget.keep), offer=lambda: Offer("system", (ADD,)),
-    )  # fmt: skip
+    return TurnState(
+        session="s",
+        model="m",
+        facts=facts or ModelFacts(),
+        budget=budget,
+        messages=[
+            SamplingMessage(role="user", content=[TextContent(text=each)])
+            for each in messages or ("hello",)
+        ],
+        trimming=ContextWindow(budget.keep),
+        offer=lambda: ModelContext("system", (ADD,)),
+    )
 
 
 class Played:
     """A turn played against answers: of the model one after the other, of tools always the same."""
 
     def __init__(
-        self, talk: Talk, *answers: Said | ModelFailure | Stopped, tools: str = "3"
+        self, talk: TurnState, *answers: ModelAnswer | ModelFailure | TurnStopped, tools: str = "3"
     ) -> None:
         self.talk, self.events, self.requests, self.called = talk, [], [], []
         steps, left, came = turn(talk), list(answers), None
@@ -71,18 +80,18 @@ class Played:
             while True:
                 step = steps.send(came)
                 came = None
-                if isinstance(step, Tell):
+                if isinstance(step, PublishEvent):
                     self.events.append(step.event)
                 elif isinstance(step, AskModel):
                     self.requests.append(step.request)
                     came = left.pop(0)
-                    if isinstance(came, Stopped):
+                    if isinstance(came, TurnStopped):
                         steps.throw(came)
                 else:
                     assert isinstance(step, CallTools)
                     self.called.append(step.uses)
                     came = [result(each.id, tools) for each in step.uses]
-                    if left and isinstance(left[0], Stopped) and left[0].reason == "seconds":
+                    if left and isinstance(left[0], TurnStopped) and left[0].reason == "seconds":
                         steps.throw(left.pop(0))
         except StopIteration as end:
             self.ended = end.value
@@ -166,17 +175,17 @@ def test_too_many_calls_in_one_step() -> None:
         (ModelFailure("later", "rate_limited"), "failed", "later"),
     ],
 )
-def test_ways_to_end(answer: Said | ModelFailure, reason: str, words: str) -> None:
+def test_ways_to_end(answer: ModelAnswer | ModelFailure, reason: str, words: str) -> None:
     played = Played(talk(), answer)
     assert played.ended.reason == reason
     assert words in played.ended.words
-    assert isinstance(answer, Said) or [event.kind for event in played.of(ModelFailed)] == [
+    assert isinstance(answer, ModelAnswer) or [event.kind for event in played.of(ModelFailed)] == [
         answer.kind
     ]
 
 
 def test_a_conversation_that_is_too_long_is_tried_once_more_with_less_of_it() -> None:
-    long = talk(facts=Facts(context=3_000, output=500))
+    long = talk(facts=ModelFacts(context=3_000, output=500))
     for n in range(6):
         long.messages += [
             SamplingMessage(role="assistant", content=[TextContent(text="x " * 300)]),
@@ -199,14 +208,14 @@ def test_a_conversation_that_is_too_long_is_tried_once_more_with_less_of_it() ->
 
 @pytest.mark.parametrize("reason", ["cancelled", "seconds"])
 def test_cancelled_while_the_model_speaks(reason: str) -> None:
-    played = Played(talk(), Stopped(reason))
+    played = Played(talk(), TurnStopped(reason))
     assert played.ended.reason == reason
     assert [m.role for m in played.talk.messages] == ["user"]
 
 
 def test_cancelled_while_tools_run() -> None:
     """The uses get results that say so: otherwise no provider would take the conversation any more."""
-    played = Played(talk(), said("I add", use("1"), use("2")), Stopped("seconds"))
+    played = Played(talk(), said("I add", use("1"), use("2")), TurnStopped("seconds"))
     assert played.ended.reason == "seconds"
     assert whole(played.talk.messages)
     last = played.talk.messages[-1].content
@@ -220,7 +229,7 @@ def test_arguments_that_are_no_json_are_told() -> None:
 
 
 def test_a_model_without_tools_gets_none() -> None:
-    played = Played(talk(facts=Facts(tools=False)), said("hi"))
+    played = Played(talk(facts=ModelFacts(tools=False)), said("hi"))
     assert played.requests[0].tools is None
     assert played.requests[0].tool_choice is None
 
@@ -228,7 +237,7 @@ def test_a_model_without_tools_gets_none() -> None:
 def test_an_answer_is_never_longer_than_allowed() -> None:
     assert Played(talk(budget=Budget(answer=100)), said("hi")).requests[0].max_tokens == 100
     assert (
-        Played(talk(facts=Facts(output=50), budget=Budget(answer=100)), said("hi"))
+        Played(talk(facts=ModelFacts(output=50), budget=Budget(answer=100)), said("hi"))
         .requests[0]
         .max_tokens
         == 50
@@ -242,7 +251,7 @@ ANSWERS = st.one_of(
     st.sampled_from(
         [ModelFailure("a", "cut"), ModelFailure("b", "too_long"), ModelFailure("c", "refused")]
     ),
-    st.builds(Stopped, st.sampled_from(["cancelled", "seconds"])),
+    st.builds(TurnStopped, st.sampled_from(["cancelled", "seconds"])),
 )
 
 

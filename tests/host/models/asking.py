@@ -11,7 +11,7 @@ from interlock.host.models.anthropic import Anthropic
 from interlock.host.models.gemini import Gemini
 from interlock.host.models.openai import OpenAI
 from interlock.host.models.provider import Provider
-from interlock.host.models.seam import Delta, Model, Said
+from interlock.host.models.seam import Delta, Model, ModelAnswer
 from interlock.types import (
     CreateMessageRequestParams,
     SamplingMessage,
@@ -55,11 +55,13 @@ def request(
     )
 
 
-async def heard(model: Model, params: CreateMessageRequestParams) -> tuple[list[Delta], Said]:
+async def heard(
+    model: Model, params: CreateMessageRequestParams
+) -> tuple[list[Delta], ModelAnswer]:
     """What came in pieces, and the whole; exactly one whole, and at the end."""
     pieces = [piece async for piece in model.stream(params)]
     *deltas, last = pieces
-    assert isinstance(last, Said)
+    assert isinstance(last, ModelAnswer)
     assert all(isinstance(delta, Delta) for delta in deltas)
     return [delta for delta in deltas if isinstance(delta, Delta)], last
 

@@ -67,8 +67,17 @@ HOTELS = [
     hotel("inn", 80, 8.0),
     hotel("beach", 150, 7.0, "private beach"),
 ]
-BOOKING = {"id": "BK-2024-0001", "total": 3150, "travelers": 2, "insurance": True, "room": "Sea view", "outbound": OUT, "return_flight": BACK,
-           "hotel": {"name": "Mar", "area": "Old town"}, "contact": {"email": "ada@example.com"}}  # fmt: skip
+BOOKING = {
+    "id": "BK-2024-0001",
+    "total": 3150,
+    "travelers": 2,
+    "insurance": True,
+    "room": "Sea view",
+    "outbound": OUT,
+    "return_flight": BACK,
+    "hotel": {"name": "Mar", "area": "Old town"},
+    "contact": {"email": "ada@example.com"},
+}
 
 
 class World:

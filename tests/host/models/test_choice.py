@@ -12,12 +12,12 @@ from interlock.host.models.choice import choose
 from interlock.host.models.facts import UNKNOWN, known
 from interlock.host.models.openai import OpenAI
 from interlock.host.models.scripted import Scripted
-from interlock.host.models.seam import Facts
+from interlock.host.models.seam import ModelFacts
 from interlock.types import ModelHint, ModelPreferences
 
 
 def model(name: str, cost: float, speed: float, intelligence: float) -> Scripted:
-    return Scripted(name=name, facts=Facts(cost=cost, speed=speed, intelligence=intelligence))
+    return Scripted(name=name, facts=ModelFacts(cost=cost, speed=speed, intelligence=intelligence))
 
 
 MODELS = [

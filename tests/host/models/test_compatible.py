@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from interlock.host.models.openai import OpenAI
-from interlock.host.models.seam import ModelFailure, Said
+from interlock.host.models.seam import ModelAnswer, ModelFailure
 from interlock.types import TextContent, ToolResultContent, ToolUseContent
 from tests.host.models.asking import heard, request, said
 from tests.host.models.providers import Act, Answer, Site, event, openai_whole
@@ -22,7 +22,7 @@ def piece(arguments: Any, **more: Any) -> dict[str, Any]:
     return {"function": {"arguments": arguments} | ({"name": name} if name else {}), **more}
 
 
-async def streamed(*events: bytes, **more: Any) -> Said:
+async def streamed(*events: bytes, **more: Any) -> ModelAnswer:
     """What is heard of the stream."""
     async with Site(Act(stream=events)) as site:
         model = OpenAI("m", model="model-1", url=site.openai)

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interlock.host.models.conversation import NOT_RUN, Words, begun_and_ended_by_user, prepared
+from interlock.host.models.conversation import NOT_RUN, IdMap, begun_and_ended_by_user, prepared
 from interlock.types import SamplingMessage, TextContent, ToolResultContent, ToolUseContent
 from tests.host.models.asking import said
 
@@ -73,7 +73,7 @@ def test_a_turn_that_was_cancelled_is_completed() -> None:
 @given(st.lists(st.text(max_size=100), max_size=20, unique=True))
 def test_words_that_are_replaced_are_told_apart(words: list[str]) -> None:
     """TOL-20: every name comes out as the provider takes it, different ones different, and turns back."""
-    names = Words("a-zA-Z0-9_-", 64, first="a-zA-Z_")
+    names = IdMap("a-zA-Z0-9_-", 64, first="a-zA-Z_")
     out = [names.out(word) for word in words]
     assert len(set(out)) == len(words)
     for word, name in zip(words, out, strict=True):

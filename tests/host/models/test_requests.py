@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from interlock.host.models.seam import Facts, ModelFailure
+from interlock.host.models.seam import ModelFacts, ModelFailure
 from interlock.types import (
     AudioContent,
     EmbeddedResource,
@@ -24,8 +24,8 @@ from tests.host.models.asking import ADAPTERS, KEY, WEATHER, heard, request, sai
 from tests.host.models.providers import Act, Answer, Site
 
 PIXEL = base64.b64encode(b"not really a picture").decode()
-SEEING = Facts(images=True, audio=True)
-BLIND = Facts(images=False, audio=False)
+SEEING = ModelFacts(images=True, audio=True)
+BLIND = ModelFacts(images=False, audio=False)
 
 
 def use(id: str = "c1", name: str = "weather", **more: Any) -> ToolUseContent:
@@ -367,7 +367,7 @@ async def test_names_that_are_refused_are_replaced_and_turned_back(speaks: str) 
 @pytest.mark.parametrize("speaks", list(ADAPTERS))
 async def test_a_model_without_tools(speaks: str) -> None:
     """SAM-12: tools are not sent to a model that takes none, what they did is told as text, and the person is told."""
-    deaf = Facts(tools=False)
+    deaf = ModelFacts(tools=False)
     params = request(said("user", "Go"), said("assistant", use()), said("user", result("Sunny.")))
     async with Site("Yes.") as site:
         model = ADAPTERS[speaks]("m", model="model-1", url=getattr(site, speaks), facts=deaf)
@@ -393,7 +393,7 @@ async def test_nothing_to_ask(speaks: str) -> None:
 
 async def test_the_limit_of_words_is_kept() -> None:
     """SAM-09: no more than was asked for, and no more than the model can."""
-    few = Facts(output=50)
+    few = ModelFacts(output=50)
     assert (await sent("openai", request(), facts=few))["max_tokens"] == 50
     assert (await sent("anthropic", request(max_tokens=7)))["max_tokens"] == 7
     assert (await sent("gemini", request(max_tokens=7)))["generationConfig"]["maxOutputTokens"] == 7

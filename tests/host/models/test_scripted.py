@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.host.models.scripted import Scripted, call
-from interlock.host.models.seam import Delta, ModelFailure, Said, Usage
+from interlock.host.models.seam import Delta, ModelAnswer, ModelFailure, Usage
 from interlock.types import (
     CreateMessageRequestParams,
     CreateMessageResult,
@@ -56,7 +56,7 @@ async def test_functions_results_and_failures() -> None:
     async def echo(params: CreateMessageRequestParams) -> str:
         return f"{len(params.messages)} messages"
 
-    whole = Said(
+    whole = ModelAnswer(
         CreateMessageResult(
             role="assistant", content=TextContent("So."), model="x", stop_reason="maxTokens"
         ),

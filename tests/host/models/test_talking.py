@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from interlock.host.models.seam import Delta, ModelFailure, Said, Usage
+from interlock.host.models.seam import Delta, ModelAnswer, ModelFailure, Usage
 from interlock.host.models.speech import UNREADABLE
 from interlock.types import TextContent, ToolResultContent, ToolUseContent
 from tests.host.models.asking import (
@@ -459,7 +459,7 @@ async def test_noise_is_a_failure_and_nothing_else(speaks: str, noise: list[byte
         except ModelFailure as failure:
             assert str(failure)
         else:
-            assert isinstance(last, Said)
+            assert isinstance(last, ModelAnswer)
 
 
 JSONS = st.recursive(
@@ -500,7 +500,7 @@ async def test_answers_of_the_wrong_shape(speaks: str, data: st.DataObject) -> N
     except ModelFailure as failure:
         assert str(failure)
     else:
-        assert isinstance(last, Said)
+        assert isinstance(last, ModelAnswer)
 
 
 @everybody

@@ -15,7 +15,7 @@ from interlock import Server
 from interlock.host.app import Host
 from interlock.host.log import MemoryLog
 from interlock.host.models.scripted import Scripted
-from interlock.host.models.seam import Facts
+from interlock.host.models.seam import ModelFacts
 from interlock.host.web.app import WebFace
 from interlock.host.web.serving import serve
 from tests.host.web.offers import travel, weather
@@ -86,9 +86,9 @@ async def staged(
     made = {
         name: make() for name, make in (servers or {"travel": travel, "weather": weather}).items()
     }
-    model = Scripted(*answers, name="planner", facts=Facts(remark=remark))
+    model = Scripted(*answers, name="planner", facts=ModelFacts(remark=remark))
     second = Scripted(
-        "VY 8301, it is cheaper.", name="second", facts=Facts(remark=""), forever=True
+        "VY 8301, it is cheaper.", name="second", facts=ModelFacts(remark=""), forever=True
     )
     host = Host(made, models=[model, second], log=MemoryLog(), ask_to_start=False, **options)
     ready: asyncio.Future[WebFace] = asyncio.get_running_loop().create_future()

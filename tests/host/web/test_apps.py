@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 from interlock import CallToolResult, Context, ResourceContents, Server, ToolAnnotations
 from interlock.host.app import Host
 from interlock.host.events import (
-    Answered,
     CallEnded,
     CallProposed,
-    Noted,
+    LogEntry,
     Notice,
     PersonSaid,
+    QuestionAnswered,
     ResourceRead,
     TurnEnded,
 )
@@ -317,7 +317,7 @@ class Table:
         self._stirred = asyncio.Event()
         host.listen(self._hear)
 
-    def _hear(self, noted: Noted) -> None:
+    def _hear(self, noted: LogEntry) -> None:
         self.events.append(noted.event)
         self._stirred.set()
 
@@ -356,7 +356,7 @@ async def table() -> AsyncIterator[Table]:
         {"shop": shop(seen), "other": other()}, models=[model], policy=rules, extensions=DECLARED
     ) as host:
         face = WebFace(host, origin=ORIGIN, apps_origin=APPS)
-        host.desk.person = person
+        host.prompter.person = person
         made = Table(host, face, seen, person, model)
         await made.browser.enter()
         yield made
@@ -599,7 +599,9 @@ async def test_an_app_opens_a_page_by_asking(table: Table) -> None:
     refused = await table.browser.tried("appLink", app=opened["app"], url=url)
     assert "Another page" in refused["words"]
     table.person.answers.put_nowait(Filled(action="accept"))
-    assert (await table.until(Answered, question=question)).answer == Filled(action="accept")
+    assert (await table.until(QuestionAnswered, question=question)).answer == Filled(
+        action="accept"
+    )
     asked = table.person.asked[0]
     assert isinstance(asked, UrlQuestion)
     assert (asked.url, asked.host, asked.server, asked.call) == (

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.host.events import CallEnded, Noted
+from interlock.host.events import CallEnded, LogEntry
 from interlock.host.log import MemoryLog
 from interlock.host.web import cutting
 from interlock.host.web.cutting import cut_value, size_of, structured_page
@@ -63,7 +63,7 @@ def test_only_results_are_cut() -> None:
     """Arguments are edited and sent back, so they stay whole whatever they are called."""
     long = {"rows": ["x" * 100] * 10_000}
     event = CallEnded(call="c", result=CallToolResult(content=[], structured_content=long))
-    shown = plain(Noted(seq=1, at=0.0, event=event))["event"]["result"]
+    shown = plain(LogEntry(seq=1, at=0.0, event=event))["event"]["result"]
     assert size_of(shown["structuredContent"]) < size_of(long) / 4
     assert shown["structuredSize"] == size_of(long)
     arguments = {"arguments": {"structuredContent": long}}

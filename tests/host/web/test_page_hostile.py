@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from interlock import Server
-from interlock.host.events import CallEnded, CallProposed, ModelSaid, Notice, PersonSaid, ServerSaid
+from interlock.host.events import (
+    CallEnded,
+    CallProposed,
+    ModelSaid,
+    Notice,
+    PersonSaid,
+    ServerLogLine,
+)
 from interlock.host.questions import (
     CallQuestion,
     FeatureChange,
@@ -150,7 +157,7 @@ async def test_every_text_of_a_server_is_a_text(chromium: Any) -> None:
     """Titles, descriptions, instructions, addresses, logs, notices, results: in lists, palettes, the browser and the panel (`HST-03`)."""
     async with staged(chromium, servers={"evil": evil}) as stage:
         page, elsewhere = await watched(stage)
-        stage.host.tell(ServerSaid(server="evil", level=EVIL, text=EVIL, logger=EVIL))
+        stage.host.tell(ServerLogLine(server="evil", level=EVIL, text=EVIL, logger=EVIL))
         stage.host.tell(Notice(level="warning", words=EVIL, server="evil"))
         await page.locator(".side").get_by_role("button", name="evil").click()
         await page.get_by_role("complementary").get_by_text("What it tells the model").click()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from interlock import Server
-from interlock.host.events import Notice, ServerSaid
+from interlock.host.events import Notice, ServerLogLine
 from interlock.host.models.scripted import call
 from interlock.host.policy import Rule
 from tests.host.web.stage import TELEPHONE, say, shot, staged
@@ -28,7 +28,7 @@ async def test_a_server_shows_what_it_offers_and_says(chromium: Any) -> None:
         row = panel.get_by_role("listitem").filter(has_text="book_hotel")
         assert "destructive" in await row.inner_text()
         stage.host.tell(
-            ServerSaid(
+            ServerLogLine(
                 server="travel", level="error", text="No connection to the airline", logger="net"
             )
         )

@@ -56,7 +56,7 @@ SCHEMA = {
 
 def asked(stage: Stage, question: Any) -> asyncio.Task[Any]:
     """Ask the person something; the task ends with the answer."""
-    return asyncio.create_task(stage.host.desk.ask(question))
+    return asyncio.create_task(stage.host.prompter.ask(question))
 
 
 async def armed(page: Any) -> Any:

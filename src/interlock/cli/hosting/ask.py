@@ -17,8 +17,8 @@ from ...host.events import (
     CallDecided,
     CallEnded,
     CallProposed,
+    LogEntry,
     ModelSays,
-    Noted,
     Notice,
     ServerState,
     TurnEnded,
@@ -132,8 +132,8 @@ def ask(
     if not text.strip():
         raise click.UsageError("There is nothing to ask.")
     host = host_of(given, ask=False, ask_to_start=not given.configs)
-    host.desk.person = Stated(stated, sampling)
-    told = Told(machine, events, given.secrets)
+    host.prompter.person = PresetAnswers(stated, sampling)
+    told = AskReport(machine, events, given.secrets)
     host.listen(told.hear)
 
     async def run() -> tuple[TurnEnded, Session]:
@@ -154,7 +154,7 @@ def ask(
         click.get_current_context().exit(code)
 
 
-class Stated:
+class PresetAnswers:
     """Answers what was answered beforehand: forms by `--answers`, sampling by `--sampling`; nothing else is ever allowed."""
 
     def __init__(self, given: AnswersGiven, sampling: bool) -> None:
@@ -184,7 +184,7 @@ class Stated:
         return NotAnswered(words="Nobody is there to be asked.")
 
 
-class Told:
+class AskReport:
     """Prints what happens: for people words on stdout and remarks on stderr, for machines JSON."""
 
     def __init__(self, machine: bool, events: bool, secrets: Redactor) -> None:
@@ -194,7 +194,7 @@ class Told:
         self._line_open = False
         self._heard = True  # whether somebody still reads what is printed
 
-    def hear(self, noted: Noted) -> None:
+    def hear(self, noted: LogEntry) -> None:
         """Take in an event."""
         event = noted.event
         if self._events:
@@ -263,9 +263,15 @@ class Told:
         if self._machine:
             usage = {"input": ended.usage.input, "output": ended.usage.output}
             answer = {
-                "answer": _last(session), "reason": ended.reason, "words": ended.words, "model": session.model.name, "session": session.id,
-                "usage": usage, "calls": list(self._calls.values()), "notices": self._notices,
-            }  # fmt: skip
+                "answer": _last(session),
+                "reason": ended.reason,
+                "words": ended.words,
+                "model": session.model.name,
+                "session": session.id,
+                "usage": usage,
+                "calls": list(self._calls.values()),
+                "notices": self._notices,
+            }
             print_json(redacted(answer, self._secrets))
             return
         self._close()

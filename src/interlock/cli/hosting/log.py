@@ -11,7 +11,7 @@ from typing import Any
 import click
 import msgspec
 
-from ...host.events import Noted
+from ...host.events import LogEntry
 from ...host.log import LogError, SqliteLog, Tampered, read_anchors
 from ...host.log.anchors import line_of, write_anchor
 from .. import exits
@@ -182,7 +182,7 @@ async def _search(kept: SqliteLog, words: str, wanted: dict[str, Any]) -> int:
     return exits.OK
 
 
-def _line(noted: Noted) -> str:
+def _line(noted: LogEntry) -> str:
     data: dict[str, Any] = msgspec.to_builtins(noted.event)
     kind = data.pop("type")
     session = data.pop("session", "")

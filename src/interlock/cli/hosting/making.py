@@ -15,7 +15,7 @@ from ...fetch import Authorizer
 from ...host.app import DISCOVERY, Host
 from ...host.config import Config, Entry, Input, load_config
 from ...host.events import Notice
-from ...host.hub import Verdicts
+from ...host.hub import KnownRevisions
 from ...host.log import BodyLimits, SqliteLog
 from ...host.loop.budget import Budget
 from ...host.policy import Policy, Rule
@@ -27,13 +27,13 @@ from ..configured import asked
 from ..models import models_of
 from ..screen import note
 from ..targets import LIKELY_CONFIGS
-from .options import Given
+from .options import HostCommandOptions
 
 EVERY = 1.0  # seconds between two looks at the configuration
 PATIENCE = 10.0  # seconds that another host may take to write
 
 
-def host_of(given: Given, *, ask: bool = True, ask_to_start: bool = True) -> Host:
+def host_of(given: HostCommandOptions, *, ask: bool = True, ask_to_start: bool = True) -> Host:
     """The host that was asked for. `ask` says that a person at the terminal may be asked for what a configuration wants to know.
 
     Raises click.UsageError for what is missing or wrong.
@@ -68,11 +68,11 @@ def host_of(given: Given, *, ask: bool = True, ask_to_start: bool = True) -> Hos
         ask_to_start=ask_to_start,
         secrets=given.secrets,
         saved=lambda rules: save_rules(saved, rules),
-        hub={"auth": _authorizer, "verdicts": Verdicts(own / "revisions.json")},
+        hub={"auth": _authorizer, "verdicts": KnownRevisions(own / "revisions.json")},
     )
 
 
-def _body_limits(given: Given) -> BodyLimits:
+def _body_limits(given: HostCommandOptions) -> BodyLimits:
     """What the log keeps of large results."""
     limits = BodyLimits()
     if given.log_space is not None:
@@ -82,7 +82,7 @@ def _body_limits(given: Given) -> BodyLimits:
     return limits
 
 
-def config_paths(given: Given) -> tuple[Path, ...]:
+def config_paths(given: HostCommandOptions) -> tuple[Path, ...]:
     """The files with the servers. Raises click.UsageError where none is named and none is near."""
     near = next((path for path in map(Path, LIKELY_CONFIGS) if path.is_file()), None)
     if given.configs or near is not None:
@@ -92,7 +92,7 @@ def config_paths(given: Given) -> tuple[Path, ...]:
     )
 
 
-def config_of(given: Given, ask: Callable[[Input], str] | None = None) -> Config:
+def config_of(given: HostCommandOptions, ask: Callable[[Input], str] | None = None) -> Config:
     """The servers, with the trusted ones marked. Raises click.UsageError for a trusted one that is not there."""
     config = _read(given, ask)
     if strange := set(given.trust) - {entry.id for entry in config.entries}:
@@ -103,7 +103,7 @@ def config_of(given: Given, ask: Callable[[Input], str] | None = None) -> Config
     return config
 
 
-def _read(given: Given, ask: Callable[[Input], str] | None = None) -> Config:
+def _read(given: HostCommandOptions, ask: Callable[[Input], str] | None = None) -> Config:
     """The servers as the files have them now; what was answered to a question once is answered to it again."""
 
     def answer(input: Input) -> str | None:
@@ -120,7 +120,7 @@ def _read(given: Given, ask: Callable[[Input], str] | None = None) -> Config:
     return replace(config, entries=entries)
 
 
-async def follow(host: Host, given: Given) -> None:
+async def follow(host: Host, given: HostCommandOptions) -> None:
     """Take a changed configuration over whenever one of its files changes, until cancelled; broken ones are told of and left."""
     paths = config_paths(given)
     before = await asyncio.to_thread(_times, paths)
@@ -155,7 +155,7 @@ def _times(paths: Sequence[Path]) -> list[tuple[int, int] | None]:
     return found
 
 
-def policy_of(given: Given) -> Policy:
+def policy_of(given: HostCommandOptions) -> Policy:
     """The rules of the file, else none. Raises click.UsageError."""
     if given.policy_file is None:
         return Policy()

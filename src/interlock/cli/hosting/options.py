@@ -19,46 +19,98 @@ _NEW = click.Path(dir_okay=False, path_type=Path)
 _FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 HOST_OPTIONS = (
     click.option(
-        "--config", "-c", "configs", multiple=True, type=_FILE, metavar="FILE",
+        "--config",
+        "-c",
+        "configs",
+        multiple=True,
+        type=_FILE,
+        metavar="FILE",
         help="Servers, as any client configures them; may be given several times.  [.mcp.json]",
     ),
     click.option(
-        "--models", "models_file", type=_FILE, metavar="FILE", help="The models there are.  [models.json in your settings folder]"
+        "--models",
+        "models_file",
+        type=_FILE,
+        metavar="FILE",
+        help="The models there are.  [models.json in your settings folder]",
     ),
     click.option(
-        "--model", "-m", "models", multiple=True, metavar="NAME",
+        "--model",
+        "-m",
+        "models",
+        multiple=True,
+        metavar="NAME",
         help="A configured model, or PROVIDER:MODEL[@URL], such as anthropic:claude-sonnet-4-5 or openai:llama3@http://localhost:11434/v1; "
         "the first is used, the others can be chosen.",
     ),
-    click.option("--policy", "policy_file", type=_FILE, metavar="FILE", help="Rules: what may be called unasked, and what never."),
-    click.option("--trust", multiple=True, metavar="ID", help="Believe what this server says of its tools."),
-    click.option("--root", "roots", multiple=True, type=_FOLDER, metavar="FOLDER", help="A folder that all servers may be told of."),
     click.option(
-        "--lock", type=_NEW, metavar="FILE", help="What you approved.  [interlock.lock beside the first --config]"
+        "--policy",
+        "policy_file",
+        type=_FILE,
+        metavar="FILE",
+        help="Rules: what may be called unasked, and what never.",
     ),
-    click.option("--steps", type=click.IntRange(1), metavar="N", help=f"So often a turn may ask the model.  [{Budget().steps}]"),
     click.option(
-        "--discovery", type=click.FloatRange(0, 1), metavar="SHARE",
+        "--trust", multiple=True, metavar="ID", help="Believe what this server says of its tools."
+    ),
+    click.option(
+        "--root",
+        "roots",
+        multiple=True,
+        type=_FOLDER,
+        metavar="FOLDER",
+        help="A folder that all servers may be told of.",
+    ),
+    click.option(
+        "--lock",
+        type=_NEW,
+        metavar="FILE",
+        help="What you approved.  [interlock.lock beside the first --config]",
+    ),
+    click.option(
+        "--steps",
+        type=click.IntRange(1),
+        metavar="N",
+        help=f"So often a turn may ask the model.  [{Budget().steps}]",
+    ),
+    click.option(
+        "--discovery",
+        type=click.FloatRange(0, 1),
+        metavar="SHARE",
         help=f"The share of the model's context above which it gets a search for tools instead of the list.  [{DISCOVERY:g}]",
     ),
-    click.option("--log", "log_file", type=_NEW, metavar="FILE", help="The log of all that happens.  [in your data folder]"),
-    click.option("--log-required", is_flag=True, help="Call no tool while the log cannot be written."),
     click.option(
-        "--log-anchor", type=_NEW, metavar="FILE",
+        "--log",
+        "log_file",
+        type=_NEW,
+        metavar="FILE",
+        help="The log of all that happens.  [in your data folder]",
+    ),
+    click.option(
+        "--log-required", is_flag=True, help="Call no tool while the log cannot be written."
+    ),
+    click.option(
+        "--log-anchor",
+        type=_NEW,
+        metavar="FILE",
         help=f"After each {EVERY} entries, add the log's head digest to this file, which belongs on another disk or machine.",
     ),
     click.option(
-        "--log-space", type=click.FloatRange(0), metavar="MB",
+        "--log-space",
+        type=click.FloatRange(0),
+        metavar="MB",
         help=f"So much is kept of large results; the oldest are dropped, their entries stay.  [{BodyLimits().total >> 20}]",
     ),
     click.option(
-        "--log-days", type=click.FloatRange(0), metavar="DAYS",
+        "--log-days",
+        type=click.FloatRange(0),
+        metavar="DAYS",
         help=f"So long large results are kept; their entries stay.  [{BodyLimits().days:g}]",
     ),
-)  # fmt: skip
+)
 
 
-class Given(Struct, kw_only=True):
+class HostCommandOptions(Struct, kw_only=True):
     """What was typed, and what was found out since.
 
     Attributes:
@@ -93,6 +145,12 @@ def with_host_options(command: Any) -> Any:
     return command
 
 
-def given_of(options: dict[str, Any]) -> Given:
+def given_of(options: dict[str, Any]) -> HostCommandOptions:
     """The options of the host, taken out of all that were typed."""
-    return Given(**{name: options.pop(name) for name in Given.__struct_fields__ if name in options})
+    return HostCommandOptions(
+        **{
+            name: options.pop(name)
+            for name in HostCommandOptions.__struct_fields__
+            if name in options
+        }
+    )

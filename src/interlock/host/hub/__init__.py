@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from .backoff import Backoff
-from .bounds import Bounds
+from .bounds import HubLimits
 from .hub import Hub
-from .link import Link
-from .verdicts import Verdicts
+from .link import ManagedServer
+from .verdicts import KnownRevisions
 
-__all__ = ["Backoff", "Bounds", "Hub", "Link", "Verdicts"]
+__all__ = ["Backoff", "HubLimits", "Hub", "ManagedServer", "KnownRevisions"]

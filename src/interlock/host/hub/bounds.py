@@ -7,7 +7,7 @@ from msgspec import Struct
 from interlock.types import LoggingLevel
 
 
-class Bounds(Struct, frozen=True, kw_only=True):
+class HubLimits(Struct, frozen=True, kw_only=True):
     """What a server may take, and how often it is looked at. All times are in seconds.
 
     Attributes:

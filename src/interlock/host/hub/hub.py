@@ -14,10 +14,10 @@ from interlock import Answers
 from ..config.entries import Changes, Config, Entry, changes
 from ..events import Event
 from .backoff import Backoff
-from .bounds import Bounds
-from .link import Link, Surroundings
-from .verdicts import Verdicts
-from .waits import Endings, Sleep, cancelled, within
+from .bounds import HubLimits
+from .link import HubServices, ManagedServer
+from .verdicts import KnownRevisions
+from .waits import CleanupTasks, Sleep, cancelled, within
 
 DEFAULT_WAIT = 10.0  # seconds
 
@@ -48,29 +48,41 @@ class Hub:
         *,
         answers: Callable[[str], Answers],
         tell: Callable[[Event], None],
-        changed: Callable[[Link], None],
+        changed: Callable[[ManagedServer], None],
         admit: Callable[[Entry], Awaitable[bool]] | None = None,
         name: str = "interlock-host",
         auth: Callable[[Entry], Any] | None = None,
         backoff: Backoff | None = None,
-        bounds: Bounds | None = None,
+        bounds: HubLimits | None = None,
         target: Callable[[Entry], Any] | None = None,
-        verdicts: Verdicts | None = None,
+        verdicts: KnownRevisions | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Sleep = asyncio.sleep,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        self._endings = Endings()
-        self._around = Surroundings(
-            answers=answers, tell=tell, changed=changed, admit=admit, name=name, auth=auth, target=target, backoff=backoff or Backoff(),
-            bounds=bounds or Bounds(), verdicts=verdicts or Verdicts(), clock=clock, sleep=sleep, chance=chance, endings=self._endings,
-        )  # fmt: skip
-        self.links: dict[str, Link] = {}
+        self._endings = CleanupTasks()
+        self._around = HubServices(
+            answers=answers,
+            tell=tell,
+            changed=changed,
+            admit=admit,
+            name=name,
+            auth=auth,
+            target=target,
+            backoff=backoff or Backoff(),
+            bounds=bounds or HubLimits(),
+            verdicts=verdicts or KnownRevisions(),
+            clock=clock,
+            sleep=sleep,
+            chance=chance,
+            endings=self._endings,
+        )
+        self.links: dict[str, ManagedServer] = {}
         """By id, in the order of the configuration."""
         for entry in entries:
             if entry.id in self.links:
                 raise ValueError(f"there are two servers with the id {entry.id}")
-            self.links[entry.id] = Link(entry, self._around)
+            self.links[entry.id] = ManagedServer(entry, self._around)
         self._is_open = self._is_closed = False
 
     async def __aenter__(self) -> Hub:
@@ -133,7 +145,7 @@ class Hub:
         for entry in new.entries:
             link = before.get(entry.id)
             if link is None or entry.id in anew:
-                link = Link(entry, self._around, after=leaving.get(entry.id))
+                link = ManagedServer(entry, self._around, after=leaving.get(entry.id))
                 if self._is_open:
                     link.begin()
             elif entry != link.entry:
@@ -174,6 +186,6 @@ class Hub:
             raise RuntimeError("the hub is closed")
 
 
-async def _settled(links: Iterable[Link]) -> None:
+async def _settled(links: Iterable[ManagedServer]) -> None:
     for link in links:
         await link.settled.wait()

@@ -11,11 +11,11 @@ from typing import Any
 from interlock import Answers, Client, InterlockError, McpError, TimedOut, Unreachable
 
 from .backoff import Backoff
-from .bounds import Bounds
-from .lists import KINDS, Lists, bounded
-from .reach import with_lifeline
-from .voice import Voice
-from .waits import Calm, Sleep, cancelled, within
+from .bounds import HubLimits
+from .lists import KINDS, FeatureLists, bounded
+from .reach import with_loss_detector
+from .voice import ServerLogBuffer
+from .waits import Sleep, Throttle, cancelled, within
 
 log = logging.getLogger("interlock.host")
 
@@ -23,7 +23,7 @@ log = logging.getLogger("interlock.host")
 _FAREWELL = 0.2  # seconds in which subscriptions are ended before the client is
 
 
-class Life:
+class SupervisedClient:
     """A client that is opened once, listened to and looked after until its server has gone, and closed, whatever happens.
 
     Parameters:
@@ -43,13 +43,13 @@ class Life:
         *,
         name: str,
         answers: Answers,
-        voice: Voice,
+        voice: ServerLogBuffer,
         changed: Callable[[], None],
         updated: Callable[[str], None],
         complain: Callable[[str], None],
         revision: str | None,
         known: str | None,
-        bounds: Bounds,
+        bounds: HubLimits,
         backoff: Backoff,
         sleep: Sleep,
         clock: Callable[[], float],
@@ -64,7 +64,7 @@ class Life:
         )
         self._updated, self._outcry = updated, complain
         self.client = Client(
-            with_lifeline(target, self._lost, known),
+            with_loss_detector(target, self._lost, known),
             answers=answers,
             on_log=voice.hear_message,
             name=name,
@@ -74,7 +74,7 @@ class Life:
             middleware=[bounded(bounds.most_items)],
             older_for_questions=False,  # the host does so itself: it asks the person
         )
-        self.lists = Lists(
+        self.lists = FeatureLists(
             self.client,
             changed=changed,
             complain=self._complain,
@@ -319,7 +319,7 @@ class Life:
         async def tell() -> None:
             self._updated(uri)
 
-        calm = Calm(tell, self._bounds.refresh, self._sleep)
+        calm = Throttle(tell, self._bounds.refresh, self._sleep)
         failed = 0
         try:
             while True:

@@ -39,15 +39,15 @@ from interlock.types import (
 )
 
 from ..config.entries import Entry
-from ..events import Event, Notice, ResourceUpdated, ServerSaid, ServerState
+from ..events import Event, Notice, ResourceUpdated, ServerLogLine, ServerState
 from ..nesting import too_deep
 from .backoff import Backoff
-from .bounds import Bounds
-from .life import Life
-from .reach import way_to
-from .verdicts import Verdicts, said
-from .voice import Voice
-from .waits import Endings, Sleep, cancelled, within
+from .bounds import HubLimits
+from .life import SupervisedClient
+from .reach import transport_for
+from .verdicts import KnownRevisions, said
+from .voice import ServerLogBuffer
+from .waits import CleanupTasks, Sleep, cancelled, within
 
 log = logging.getLogger("interlock.host")
 
@@ -58,26 +58,26 @@ _MOST_WORDS = 2_000  # characters of why a server is in a state
 _MOST_OF_A_LINE = 400  # characters of a line of stderr in it
 
 
-class Surroundings(Struct, frozen=True, kw_only=True):
+class HubServices(Struct, frozen=True, kw_only=True):
     """What all links of a hub have in common; see Hub for what it means."""
 
     answers: Callable[[str], Answers]
     tell: Callable[[Event], None]
-    changed: Callable[[Link], None]
+    changed: Callable[[ManagedServer], None]
     admit: Callable[[Entry], Awaitable[bool]] | None
     name: str
     auth: Callable[[Entry], Any] | None
     target: Callable[[Entry], Any] | None
     backoff: Backoff
-    bounds: Bounds
-    verdicts: Verdicts
+    bounds: HubLimits
+    verdicts: KnownRevisions
     clock: Callable[[], float]
     sleep: Sleep
     chance: Callable[[], float]
-    endings: Endings
+    endings: CleanupTasks
 
 
-class Link:
+class ManagedServer:
     """A server as the host sees it, by the id of its entry, never by what it calls itself (`TOL-21`, `HST-04`).
 
     Attributes:
@@ -88,21 +88,21 @@ class Link:
     """
 
     def __init__(
-        self, entry: Entry, surroundings: Surroundings, *, after: asyncio.Task[None] | None = None
+        self, entry: Entry, surroundings: HubServices, *, after: asyncio.Task[None] | None = None
     ) -> None:
         self.entry, self._around, self._after = entry, surroundings, after
         self.state: State = "off"
         self.words = "It was not started yet."
         self.settled = asyncio.Event()
         self._redactor = Redactor(entry.secrets)
-        self._voice = Voice(
+        self._voice = ServerLogBuffer(
             entry.id,
             self._redactor,
             self._tell,
             surroundings.clock,
             surroundings.bounds.lines_a_second,
         )
-        self._life: Life | None = None  # from when it can be asked until it is lost
+        self._life: SupervisedClient | None = None  # from when it can be asked until it is lost
         self._keeper: asyncio.Task[None] | None = None
         self._closing: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()  # starting and stopping, one after another
@@ -180,7 +180,7 @@ class Link:
         )
 
     @property
-    def log(self) -> deque[ServerSaid]:
+    def log(self) -> deque[ServerLogLine]:
         """The last 1,000 of its log messages and lines of stderr."""
         return self._voice.log
 
@@ -301,7 +301,7 @@ class Link:
             if life.client.asks_under is not None and life is self._life:
                 self._go_back(life, life.client.asks_under)
 
-    async def _ask_life(self, life: Life, do: Callable[[Client], Awaitable[R]]) -> R:
+    async def _ask_life(self, life: SupervisedClient, do: Callable[[Client], Awaitable[R]]) -> R:
         with life.busy():
             try:
                 got = await do(life.client)
@@ -318,7 +318,7 @@ class Link:
                     life.doubt(bad)
                 raise
 
-    async def _reached(self) -> Life:
+    async def _reached(self) -> SupervisedClient:
         """The client that can be asked, once the server has started. Raises Unreachable."""
         if self.state == "starting" and self._life is None:
             waiting: asyncio.Future[None] = asyncio.ensure_future(self._until_reached())
@@ -460,7 +460,7 @@ class Link:
     async def _live(self) -> tuple[float, str]:
         """One life of it, from the start to the end: how many seconds it was up, and why it ended."""
         around = self._around
-        life: Life | None = None
+        life: SupervisedClient | None = None
         since: float | None = None
         self._voice.begin()
         try:
@@ -486,15 +486,15 @@ class Link:
                 self._closing = around.endings.begin(life.aclose())
         return (around.clock() - since if since is not None else 0.0), self._worded(why)
 
-    def _new_life(self) -> Life:
+    def _new_life(self) -> SupervisedClient:
         around, entry = self._around, self.entry
         target = around.target(entry) if around.target is not None else None
         if target is None:
             auth = around.auth(entry) if around.auth is not None else None
-            target = way_to(
+            target = transport_for(
                 entry, hear=self._voice.hear_line, auth=auth, patience=around.bounds.patience
             )
-        return Life(
+        return SupervisedClient(
             target,
             name=around.name,
             answers=around.answers(entry.id),
@@ -539,7 +539,7 @@ class Link:
         elif verdict.server != said(client.server_info):
             self._forget()
 
-    def _go_back(self, life: Life, revision: str) -> None:
+    def _go_back(self, life: SupervisedClient, revision: str) -> None:
         """It can ask only under an older revision: start it again under that one, once nothing else is under way."""
         if self._going_back is not None and not self._going_back.done():
             return
@@ -558,7 +558,7 @@ class Link:
         )
         self._going_back = asyncio.get_running_loop().create_task(self._restart_when_idle(life))
 
-    async def _restart_when_idle(self, life: Life) -> None:
+    async def _restart_when_idle(self, life: SupervisedClient) -> None:
         await life.until_idle()
         if life is self._life:  # else it was started again meanwhile
             await self.restart()

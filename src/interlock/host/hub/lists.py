@@ -32,12 +32,12 @@ from interlock.types import (
 )
 
 from ..nesting import too_deep
-from .waits import Calm, Sleep, within
+from .waits import Sleep, Throttle, within
 
 _MOST_WORDS = 600  # characters of why a list could not be had
 
 
-class _Kind(Struct, frozen=True):
+class _ListKind(Struct, frozen=True):
     """A list: the capability that speaks for it, what it is called, how it is fetched and what tells that it has changed."""
 
     capability: str
@@ -50,26 +50,48 @@ class _Kind(Struct, frozen=True):
 
 
 KINDS: Final = {
-    "tools": _Kind(
-        "tools", "tools", "tools/list", "tools", "notifications/tools/list_changed", lambda client: client.list_tools(timeout=None)
+    "tools": _ListKind(
+        "tools",
+        "tools",
+        "tools/list",
+        "tools",
+        "notifications/tools/list_changed",
+        lambda client: client.list_tools(timeout=None),
     ),
-    "prompts": _Kind(
-        "prompts", "prompts", "prompts/list", "prompts", "notifications/prompts/list_changed",
+    "prompts": _ListKind(
+        "prompts",
+        "prompts",
+        "prompts/list",
+        "prompts",
+        "notifications/prompts/list_changed",
         lambda client: client.list_prompts(timeout=None),
     ),
-    "resources": _Kind(
-        "resources", "resources", "resources/list", "resources", "notifications/resources/list_changed",
+    "resources": _ListKind(
+        "resources",
+        "resources",
+        "resources/list",
+        "resources",
+        "notifications/resources/list_changed",
         lambda client: client.list_resources(timeout=None),
     ),
-    "templates": _Kind(
-        "resources", "resource templates", "resources/templates/list", "resource_templates", "notifications/resources/list_changed",
+    "templates": _ListKind(
+        "resources",
+        "resource templates",
+        "resources/templates/list",
+        "resource_templates",
+        "notifications/resources/list_changed",
         lambda client: client.list_resource_templates(timeout=None),
     ),
-    "skills": _Kind(
-        "resources", "skills", "skills/list", "skills", "notifications/resources/list_changed", lambda client: client.list_skills(),
+    "skills": _ListKind(
+        "resources",
+        "skills",
+        "skills/list",
+        "skills",
+        "notifications/resources/list_changed",
+        lambda client: client.list_skills(),
         extension=EXTENSION,
     ),
-}  # fmt: skip
+}
 """By the name of the list. `resources`, `templates` and `skills` change together."""
 
 
@@ -95,7 +117,7 @@ def bounded(most: int) -> Middleware:
     return layer
 
 
-class Lists:
+class FeatureLists:
     """The lists of one client. `changed` is called when one of them is another than before, `complain` where one cannot be had."""
 
     def __init__(
@@ -119,7 +141,7 @@ class Lists:
         self._seconds = seconds
         self._sleep = sleep
         self._calm = {
-            name: Calm(functools.partial(self._refetch, name), refresh, sleep) for name in KINDS
+            name: Throttle(functools.partial(self._refetch, name), refresh, sleep) for name in KINDS
         }
 
     async def fetch(self) -> None:
@@ -177,7 +199,7 @@ class Lists:
                 fetching.cancel()
                 await asyncio.wait({fetching})
 
-    def _bearable(self, kind: _Kind, items: list[Any]) -> list[Any]:
+    def _bearable(self, kind: _ListKind, items: list[Any]) -> list[Any]:
         """The list without what is nested so deeply that nobody could go through it."""
         for refused in getattr(items, "refused", ()):
             self._complain(f"One of its {kind.words} cannot be used: {refused}")
@@ -188,6 +210,6 @@ class Lists:
             )
         return kept
 
-    def _fail(self, kind: _Kind, bad: Exception) -> None:
+    def _fail(self, kind: _ListKind, bad: Exception) -> None:
         why = self._redactor.beginning(str(bad) or type(bad).__name__, _MOST_WORDS)
         self._complain(f"Its {kind.words} could not be listed: {why}")

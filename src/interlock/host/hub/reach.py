@@ -15,7 +15,7 @@ from interlock import AnyResult, Exchange, Http, Socket, Stdio
 from ..config.entries import Entry
 
 
-def way_to(entry: Entry, *, hear: Callable[[str], None], auth: Any, patience: float) -> Any:
+def transport_for(entry: Entry, *, hear: Callable[[str], None], auth: Any, patience: float) -> Any:
     """The transport to what an entry names; `hear` gets each line of stderr, `auth` is an Authorizer or None.
 
     Raises ValueError or TypeError for what leads nowhere.
@@ -51,7 +51,7 @@ def way_to(entry: Entry, *, hear: Callable[[str], None], auth: Any, patience: fl
     raise ValueError(f"its address leads nowhere: {entry.url}")
 
 
-class Lifeline:
+class LossDetector:
     """A transport that tells when it has broken, and knows which revision was spoken here before (`ERA-13`).
 
     `lost` is called where no answer can come any more; `known` is a revision, or None.
@@ -84,9 +84,9 @@ class Lifeline:
         await self._inner.aclose()
 
 
-def with_lifeline(target: Any, lost: Callable[[Exception], None], known: str | None) -> Any:
+def with_loss_detector(target: Any, lost: Callable[[Exception], None], known: str | None) -> Any:
     """A target with an ear to it: a transport, or a Server of this process; any other as it is."""
     if callable(getattr(target, "transport", None)):
         target = target.transport()
     is_transport = callable(target) and hasattr(target, "open") and hasattr(target, "aclose")
-    return Lifeline(target, lost, known) if is_transport else target
+    return LossDetector(target, lost, known) if is_transport else target

@@ -32,7 +32,7 @@ _PATIENCE = 10.0  # seconds that another host may take to write
 Why = Literal["probe", "questions"]
 
 
-class Verdict(Struct, frozen=True, kw_only=True):
+class RevisionRecord(Struct, frozen=True, kw_only=True):
     """What was found out about a server.
 
     Attributes:
@@ -49,7 +49,7 @@ class Verdict(Struct, frozen=True, kw_only=True):
     at: float
 
 
-class Verdicts:
+class KnownRevisions:
     """The verdicts of a person's hosts, by what is started (`Entry.digest`), in a file or in
     memory.
 
@@ -67,7 +67,7 @@ class Verdicts:
         self.path, self._clock = path, clock
         self._verdicts = self._read()
 
-    def of(self, entry: Entry) -> Verdict | None:
+    def of(self, entry: Entry) -> RevisionRecord | None:
         """What is known about the server of an entry."""
         verdict = self._verdicts.get(entry.digest)
         if verdict is None or verdict.revision not in REVISIONS:
@@ -79,7 +79,7 @@ class Verdicts:
         self, entry: Entry, revision: str, why: Why, info: Implementation | None
     ) -> None:
         """Remember what was found out."""
-        verdict = Verdict(revision=revision, why=why, server=said(info), at=self._clock())
+        verdict = RevisionRecord(revision=revision, why=why, server=said(info), at=self._clock())
         self._verdicts[entry.digest] = verdict
         await asyncio.to_thread(self._write, entry.digest, verdict)
 
@@ -88,14 +88,14 @@ class Verdicts:
         if self._verdicts.pop(entry.digest, None) is not None:
             await asyncio.to_thread(self._write, entry.digest, None)
 
-    def _read(self) -> dict[str, Verdict]:
+    def _read(self) -> dict[str, RevisionRecord]:
         if self.path is None:
             return {}
         with contextlib.suppress(OSError, msgspec.DecodeError):
-            return msgspec.json.decode(self.path.read_bytes(), type=dict[str, Verdict])
+            return msgspec.json.decode(self.path.read_bytes(), type=dict[str, RevisionRecord])
         return {}
 
-    def _write(self, digest: str, verdict: Verdict | None) -> None:
+    def _write(self, digest: str, verdict: RevisionRecord | None) -> None:
         """Change the file by one verdict; what other hosts have written meanwhile stays."""
         if self.path is None:
             return

@@ -11,7 +11,7 @@ import msgspec
 from interlock.redaction import Redactor
 from interlock.types import LoggingMessageNotificationParams
 
-from ..events import Event, Notice, ServerSaid
+from ..events import Event, Notice, ServerLogLine
 
 MOST_LINES = 1_000
 MOST_CHARACTERS = 4 * 1024
@@ -21,7 +21,7 @@ _LAST_LINES = 5
 _QUIET = 60.0  # seconds between two notices of a flood
 
 
-class Voice:
+class ServerLogBuffer:
     """Keeps the last of what a server says, and tells each piece of it.
 
     `most` a second are taken in; what is more is counted, and the count stands in the log where the flood ends.
@@ -35,7 +35,7 @@ class Voice:
         clock: Callable[[], float],
         most: int,
     ) -> None:
-        self.log: deque[ServerSaid] = deque(maxlen=MOST_LINES)
+        self.log: deque[ServerLogLine] = deque(maxlen=MOST_LINES)
         self.redactor = redactor
         self.left_out = 0  # in all
         self.last: deque[str] = deque(
@@ -93,7 +93,7 @@ class Voice:
         )
 
     def _note(self, level: str, text: str, logger: str) -> None:
-        said = ServerSaid(server=self._server, level=level, text=text, logger=logger)
+        said = ServerLogLine(server=self._server, level=level, text=text, logger=logger)
         self.log.append(said)
         self._tell(said)
 

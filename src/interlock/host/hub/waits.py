@@ -37,7 +37,7 @@ async def cancelled(*work: asyncio.Future[Any]) -> None:
             one.exception()  # seen
 
 
-class Endings:
+class CleanupTasks:
     """What has to be done to its end, though whoever began it goes away."""
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class Endings:
             raise called_back
 
 
-class Calm:
+class Throttle:
     """Does something as soon as it is wanted, but not more often than once in `seconds`, however often it is wanted; once more at the end.
 
     `do` must not raise.

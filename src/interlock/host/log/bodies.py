@@ -48,7 +48,7 @@ class BodyLimits(Struct, frozen=True, kw_only=True):
     days: float | None = 365.0
 
 
-class Reference(Struct, frozen=True):
+class BodyReference(Struct, frozen=True):
     """Where in an entry a body belongs: the keys and numbers that lead there, its SHA-256 in hex, and its size in bytes."""
 
     at: tuple[str | int, ...]
@@ -56,7 +56,7 @@ class Reference(Struct, frozen=True):
     size: int
 
 
-class Bodies:
+class BodyStore:
     """The bodies of one log. Everything here is done in the thread of the log's writer."""
 
     def __init__(self, log: Path, limits: BodyLimits, clock: Callable[[], float]) -> None:
@@ -70,7 +70,7 @@ class Bodies:
         if len(data) <= self._limits.inline:
             return data
         entry = msgspec.json.decode(data)
-        found: list[tuple[Reference, bytes]] = []
+        found: list[tuple[BodyReference, bytes]] = []
         event = self._moved(entry["event"], ("event",), found)
         if not found:
             return data
@@ -126,7 +126,7 @@ class Bodies:
         return gone
 
     def _moved(
-        self, value: Any, at: tuple[str | int, ...], found: list[tuple[Reference, bytes]]
+        self, value: Any, at: tuple[str | int, ...], found: list[tuple[BodyReference, bytes]]
     ) -> Any:
         if isinstance(value, str):
             if len(value) > self._limits.inline:
@@ -149,7 +149,7 @@ class Bodies:
             return type(value)()
         return moved
 
-    def _restored(self, db: sqlite3.Connection, reference: Reference, start: Any) -> Any:
+    def _restored(self, db: sqlite3.Connection, reference: BodyReference, start: Any) -> Any:
         stored = self._read(reference)
         if stored is not None and hashlib.sha256(stored).hexdigest() == reference.sha256:
             return msgspec.json.decode(stored)
@@ -161,7 +161,7 @@ class Bodies:
     def _path(self, sha256: str) -> Path:
         return self.folder / os.path.basename(sha256)
 
-    def _read(self, reference: Reference) -> bytes | None:
+    def _read(self, reference: BodyReference) -> bytes | None:
         """The bytes of a body, and some others if it is not as it was written; None where there is no file."""
         try:
             packed = self._path(reference.sha256).read_bytes()
@@ -172,7 +172,7 @@ class Bodies:
         except zlib.error:
             return b""
 
-    def _write(self, reference: Reference, body: bytes, at: float) -> None:
+    def _write(self, reference: BodyReference, body: bytes, at: float) -> None:
         path = self._path(reference.sha256)
         try:
             if not path.exists():
@@ -194,12 +194,12 @@ class Bodies:
                     yield status.st_mtime, status.st_size, Path(found.path)
 
 
-def references_of(data: bytes) -> list[Reference]:
+def references_of(data: bytes) -> list[BodyReference]:
     """Return the bodies that an entry refers to."""
     if _MARK not in data:
         return []
     try:
-        return msgspec.convert(msgspec.json.decode(data).get(_KEY, []), list[Reference])
+        return msgspec.convert(msgspec.json.decode(data).get(_KEY, []), list[BodyReference])
     except msgspec.MsgspecError:
         return []
 
@@ -211,9 +211,9 @@ def remove(files: list[Path]) -> None:
             path.unlink()
 
 
-def _body(at: tuple[str | int, ...], value: Any) -> tuple[Reference, bytes]:
+def _body(at: tuple[str | int, ...], value: Any) -> tuple[BodyReference, bytes]:
     body = msgspec.json.encode(value)
-    return Reference(at, hashlib.sha256(body).hexdigest(), len(body)), body
+    return BodyReference(at, hashlib.sha256(body).hexdigest(), len(body)), body
 
 
 def _dropped(db: sqlite3.Connection, sha256: str) -> tuple[float, str] | None:
@@ -221,7 +221,9 @@ def _dropped(db: sqlite3.Connection, sha256: str) -> tuple[float, str] | None:
     return rows[0] if rows else None
 
 
-def _words(reference: Reference, stored: bytes | None, dropped: tuple[float, str] | None) -> str:
+def _words(
+    reference: BodyReference, stored: bytes | None, dropped: tuple[float, str] | None
+) -> str:
     what = f"{reference.size:,} bytes, SHA-256 {reference.sha256}"
     if stored is not None:
         return f"This body was altered and is not shown: {what}"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from ..events import Noted
+from ..events import LogEntry
 from . import records
 from .seam import LogError
 
@@ -18,7 +18,7 @@ def line(data: bytes) -> bytes:
     return data + b"\n"
 
 
-def read_export(lines: Iterable[str | bytes]) -> Iterator[Noted]:
+def read_export(lines: Iterable[str | bytes]) -> Iterator[LogEntry]:
     """The entries of an export, one after another. Raises LogError, with the number of the line, for what is none.
 
     `lines` may be a file, opened for text or for bytes. Empty lines are passed over.

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from ..finding import words_of
-from .records import MOST_TEXT, Row
+from .records import MOST_TEXT, LogRow
 
 _MOST_WORDS = 64
 
 
-class Wanted(Struct, frozen=True, kw_only=True):
+class LogQuery(Struct, frozen=True, kw_only=True):
     """A search: what is None, or empty, does not matter. See Log.search."""
 
     words: tuple[str, ...] = ()
@@ -22,11 +22,11 @@ class Wanted(Struct, frozen=True, kw_only=True):
     since: float | None = None
     until: float | None = None
 
-    def fits(self, row: Row) -> bool:
+    def fits(self, row: LogRow) -> bool:
         """Whether an entry is one of those."""
         return self.files(row) and (not self.words or self.told(row.text))
 
-    def files(self, row: Row) -> bool:
+    def files(self, row: LogRow) -> bool:
         """Whether an entry is filed where the search looks."""
         return (
             (self.session is None or row.session == self.session)
@@ -49,9 +49,9 @@ def wanted(
     kinds: Sequence[str] = (),
     since: float | None = None,
     until: float | None = None,
-) -> Wanted:
+) -> LogQuery:
     """The search for these words."""
     told = tuple(dict.fromkeys(words_of(words)))[:_MOST_WORDS]
-    return Wanted(
+    return LogQuery(
         words=told, session=session, server=server, kinds=tuple(kinds), since=since, until=until
     )

@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 
 from interlock.redaction import Redact
 
-from ..events import AnyEvent, Noted, Notice
+from ..events import AnyEvent, LogEntry, Notice
 from . import records
 from .export import line
 from .matching import wanted
-from .records import Row
+from .records import LogRow
 from .seam import SessionRow
-from .titles import Titles
+from .titles import SessionTitles
 
 
 def unheard(_: Notice) -> None:
@@ -36,19 +36,19 @@ class MemoryLog:
         self._redact = redact
         self._most, self._most_bytes = most, most_bytes
         self._clock = clock
-        self._rows: deque[Row] = deque()
+        self._rows: deque[LogRow] = deque()
         self._bytes = 0
         self._last = 0
 
     async def open(self) -> None:
         """See Log."""
 
-    def note(self, event: AnyEvent) -> Noted:
+    def note(self, event: AnyEvent) -> LogEntry:
         """See Log."""
         if not event.kept:
-            return Noted(seq=0, at=self._clock(), event=event)
+            return LogEntry(seq=0, at=self._clock(), event=event)
         self._last += 1
-        noted = Noted(seq=self._last, at=self._clock(), event=event)
+        noted = LogEntry(seq=self._last, at=self._clock(), event=event)
         row = records.row(records.encode(noted), self._redact)
         self._rows.append(row)
         self._bytes += len(row.data) + len(row.text)
@@ -67,7 +67,7 @@ class MemoryLog:
 
     async def read(
         self, session: str | None = None, after: int = 0, limit: int = 1000
-    ) -> list[Noted]:
+    ) -> list[LogEntry]:
         """See Log."""
         rows = (
             row
@@ -87,7 +87,7 @@ class MemoryLog:
         until: float | None = None,
         before: int | None = None,
         limit: int = 50,
-    ) -> list[Noted]:
+    ) -> list[LogEntry]:
         """See Log."""
         for_these = wanted(words, session, server, kinds, since, until)
         rows = (
@@ -99,7 +99,7 @@ class MemoryLog:
 
     async def sessions(self) -> list[SessionRow]:
         """See Log."""
-        titles = Titles()
+        titles = SessionTitles()
         for row in self._rows:
             titles.see(row.kind, row.session, row.data)
         return titles.rows()

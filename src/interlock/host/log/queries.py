@@ -9,15 +9,15 @@ import msgspec
 from msgspec import Struct
 
 from . import records, tables
-from .bodies import Bodies
-from .matching import Wanted
+from .bodies import BodyStore
+from .matching import LogQuery
 from .seam import SessionRow, Tampered
-from .titles import BEGAN, SAID, Titles
+from .titles import BEGAN, SAID, SessionTitles
 
 _SCANNED = 500  # entries that are looked through at once where there is no table of words
 
 
-class Page(Struct, frozen=True):
+class EntryPage(Struct, frozen=True):
     """Some of what was found, and the place before which to go on; None where there is no more."""
 
     found: list[bytes]
@@ -33,7 +33,7 @@ def place_of(db: sqlite3.Connection, seq: int) -> int:
 
 
 def page(
-    db: sqlite3.Connection, bodies: Bodies, session: str | None, after: int, limit: int
+    db: sqlite3.Connection, bodies: BodyStore, session: str | None, after: int, limit: int
 ) -> list[tuple[int, bytes]]:
     """Entries after a place, oldest first, with their places."""
     where, values = ("AND session = ?", [session]) if session is not None else ("", [])
@@ -44,12 +44,12 @@ def page(
 
 def find(
     db: sqlite3.Connection,
-    bodies: Bodies,
-    wanted: Wanted,
+    bodies: BodyStore,
+    wanted: LogQuery,
     before: int | None,
     limit: int,
     worded: bool,
-) -> Page:
+) -> EntryPage:
     """Entries that a search is for, newest first, from before a place."""
     terms, values = _filed(wanted)
     if before is not None:
@@ -76,10 +76,10 @@ def find(
         for data in (bodies.whole(db, data) for _, data in rows)
         if not wanted.words or worded or wanted.told(records.row(data, None).text)
     ]
-    return Page(found, rows[-1][0] if len(rows) == most and rows else None)
+    return EntryPage(found, rows[-1][0] if len(rows) == most and rows else None)
 
 
-def _filed(wanted: Wanted) -> tuple[list[str], list[Any]]:
+def _filed(wanted: LogQuery) -> tuple[list[str], list[Any]]:
     terms: list[str] = []
     values: list[Any] = []
     for term, value in (
@@ -99,7 +99,7 @@ def _filed(wanted: Wanted) -> tuple[list[str], list[Any]]:
 
 def sessions(db: sqlite3.Connection) -> list[SessionRow]:
     """All conversations, newest first."""
-    titles = Titles()
+    titles = SessionTitles()
     for session, data in db.execute(
         "SELECT session, data FROM entries WHERE kind = ? ORDER BY place", (BEGAN,)
     ):
@@ -123,10 +123,10 @@ def dropped(db: sqlite3.Connection) -> dict[str, int]:
     return dict(db.execute("SELECT why, COUNT(*) FROM dropped GROUP BY why").fetchall())
 
 
-class Check:
+class ChainCheck:
     """Goes through the file, some entries at a time. `fault` is what is wrong with the first that is not as it was written."""
 
-    def __init__(self, bodies: Bodies) -> None:
+    def __init__(self, bodies: BodyStore) -> None:
         self._bodies = bodies
         self.count = 0
         self.fault: Tampered | None = None

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from interlock.redaction import Redact, redacted
 
-from ..events import AnyEvent, Event, Noted, Notice
+from ..events import AnyEvent, Event, LogEntry, Notice
 from ..nesting import too_deep
 
 MOST_TEXT = 256 * 1024  # characters of an entry that it is found by; all of it is kept
@@ -19,7 +19,7 @@ MOST_KEPT_LEVELS = 200
 """Levels of lists and objects in one entry. Python versions differ in how many they can go through; the log does not."""
 
 _encoder = msgspec.json.Encoder(enc_hook=repr)
-_decoder = msgspec.json.Decoder(Noted)
+_decoder = msgspec.json.Decoder(LogEntry)
 _kinds = frozenset(event.__struct_config__.tag for event in AnyEvent.__args__)
 
 
@@ -27,12 +27,12 @@ class _TooDeep(Exception):
     """An entry has more levels than the log keeps."""
 
 
-class Unread(Notice, frozen=True, kw_only=True, tag="notice"):
+class UnreadableEvent(Notice, frozen=True, kw_only=True, tag="notice"):
     """Stands in the place of an entry that this version cannot read."""
 
 
-class Row(Struct, frozen=True):
-    """An entry as it is kept. `data` is the JSON of a Noted."""
+class LogRow(Struct, frozen=True):
+    """An entry as it is kept. `data` is the JSON of a LogEntry."""
 
     seq: int
     at: float
@@ -43,7 +43,7 @@ class Row(Struct, frozen=True):
     text: str
 
 
-def encode(noted: Noted) -> bytes:
+def encode(noted: LogEntry) -> bytes:
     """An entry as JSON. What JSON cannot say is said with replacement characters."""
     try:
         return _encoder.encode(noted)
@@ -60,19 +60,19 @@ def encode(noted: Noted) -> bytes:
         )
 
 
-def decode(data: bytes) -> Noted:
+def decode(data: bytes) -> LogEntry:
     """The entry that was encoded. Raises msgspec.DecodeError for what is none, or one of a kind that this version does not know."""
     return _decoder.decode(data)
 
 
-def row(data: bytes, redact: Redact | None) -> Row:
+def row(data: bytes, redact: Redact | None) -> LogRow:
     """What is to be kept of an entry: without secrets, and with the text that it is found by."""
     try:
         return _row(data, redact)
     except (RecursionError, _TooDeep):
         # An entry that says so is better than a log that stops.
         seq, at = data[:80].partition(b',"event"')[0].removeprefix(b'{"seq":').split(b',"at":')
-        noted = Noted(
+        noted = LogEntry(
             seq=int(seq),
             at=float(at),
             event=Notice(
@@ -82,7 +82,7 @@ def row(data: bytes, redact: Redact | None) -> Row:
         return _row(_encoder.encode(noted), redact)
 
 
-def _row(data: bytes, redact: Redact | None) -> Row:
+def _row(data: bytes, redact: Redact | None) -> LogRow:
     value = msgspec.json.decode(data)
     if data.count(b"{") + data.count(b"[") > MOST_KEPT_LEVELS and too_deep(value, MOST_KEPT_LEVELS):
         raise _TooDeep
@@ -95,7 +95,7 @@ def _row(data: bytes, redact: Redact | None) -> Row:
                 decode(data)
             except msgspec.DecodeError:
                 # A secret is a word of the log's own, such as the name of a kind. Better no entry than one that cannot be read.
-                noted = Noted(
+                noted = LogEntry(
                     seq=value["seq"],
                     at=value["at"],
                     event=Notice(level="warning", words="An entry had a secret where none can be."),
@@ -105,7 +105,7 @@ def _row(data: bytes, redact: Redact | None) -> Row:
     event = value["event"]
     asked = event.get("question")
     server = event.get("server") or (asked.get("server") if isinstance(asked, dict) else "") or ""
-    return Row(
+    return LogRow(
         value["seq"],
         value["at"],
         event.get("session", ""),
@@ -166,12 +166,12 @@ def _sayable(value: Any) -> Any:
     return value
 
 
-def _instead(noted: Noted, words: str) -> Noted:
+def _instead(noted: LogEntry, words: str) -> LogEntry:
     words = words.encode("utf-8", "replace").decode()
-    return Noted(seq=noted.seq, at=noted.at, event=Notice(level="warning", words=words))
+    return LogEntry(seq=noted.seq, at=noted.at, event=Notice(level="warning", words=words))
 
 
-def unreadable(data: bytes) -> Noted:
+def unreadable(data: bytes) -> LogEntry:
     """What is shown for an entry that this version cannot read."""
     try:
         value = msgspec.json.decode(data)
@@ -189,10 +189,12 @@ def unreadable(data: bytes) -> Noted:
         else "is of a kind that this version does not know"
     )
     words = f"Entry {seq} ({kind[:60]!r}) {known}."
-    return Noted(seq=seq, at=at, event=Unread(session=session, level="warning", words=words))
+    return LogEntry(
+        seq=seq, at=at, event=UnreadableEvent(session=session, level="warning", words=words)
+    )
 
 
-def show(data: bytes) -> Noted:
+def show(data: bytes) -> LogEntry:
     """The entry that was encoded, or a notice in its place where it cannot be read."""
     try:
         return decode(data)

@@ -22,18 +22,18 @@ from ..events import (
     CallDecided,
     CallEnded,
     CallProposed,
+    LogEntry,
     ModelAsked,
     ModelFailed,
     ModelSaid,
-    Noted,
     PersonSaid,
     ResultsGiven,
     SessionBegan,
     TurnEnded,
 )
 from ..loop.turn import STOPPED
-from ..models.seam import Delta, Facts, ModelFailure, Said
-from .records import Unread
+from ..models.seam import Delta, ModelAnswer, ModelFacts, ModelFailure
+from .records import UnreadableEvent
 from .seam import LogError
 
 
@@ -47,10 +47,10 @@ class Replay:
 
     def __init__(
         self,
-        notes: Iterable[Noted],
+        notes: Iterable[LogEntry],
         session: str = "",
         *,
-        facts: Facts = Facts(),  # noqa: B008 - a frozen value
+        facts: ModelFacts = ModelFacts(),  # noqa: B008 - a frozen value
     ) -> None:
         kept = [noted for noted in notes if noted.seq and noted.event.kept]
         sessions = dict.fromkeys(noted.event.session for noted in kept if noted.event.session)
@@ -62,7 +62,7 @@ class Replay:
         self.notes = tuple(noted for noted in kept if noted.event.session == self.session)
         self.events: tuple[AnyEvent, ...] = tuple(noted.event for noted in self.notes)
         for event in self.events:
-            if isinstance(event, Unread):
+            if isinstance(event, UnreadableEvent):
                 raise LogError(
                     f"The conversation was written by another version of Interlock. {event.words}"
                 )
@@ -77,7 +77,7 @@ class Replay:
         self.title = began.title
         self.messages = _messages(self.events)
         self.model = RecordedModel(began.model, self.events, facts)
-        self.results = Results(self.events)
+        self.results = RecordedResults(self.events)
 
 
 class RecordedModel:
@@ -86,15 +86,15 @@ class RecordedModel:
     An answer that was never finished, for the person cancelled, ends in cancellation once more.
     """
 
-    def __init__(self, name: str, events: Iterable[AnyEvent], facts: Facts) -> None:
+    def __init__(self, name: str, events: Iterable[AnyEvent], facts: ModelFacts) -> None:
         self.name, self.facts = name, facts
-        self._left: deque[Said | ModelFailure | None] = deque()
+        self._left: deque[ModelAnswer | ModelFailure | None] = deque()
         asked = False
         for event in events:
             if isinstance(event, ModelAsked | TurnEnded) and asked:
                 self._left.append(None)
             if isinstance(event, ModelSaid):
-                self._left.append(Said(event.result, event.usage))
+                self._left.append(ModelAnswer(event.result, event.usage))
             elif isinstance(event, ModelFailed):
                 self._left.append(ModelFailure(event.words, event.kind))  # type: ignore[arg-type]  # as it was noted
             asked = isinstance(event, ModelAsked) or (
@@ -106,7 +106,9 @@ class RecordedModel:
         """How often it can still be asked."""
         return len(self._left)
 
-    async def stream(self, request: CreateMessageRequestParams) -> AsyncIterator[Delta | Said]:
+    async def stream(
+        self, request: CreateMessageRequestParams
+    ) -> AsyncIterator[Delta | ModelAnswer]:
         """See Model."""
         if not self._left:
             raise ModelFailure(
@@ -123,7 +125,7 @@ class RecordedModel:
         """See Model."""
 
 
-class Results:
+class RecordedResults:
     """What the calls of a conversation came to: each as often as it was made, in the order in which it was."""
 
     def __init__(self, events: Iterable[AnyEvent]) -> None:

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from interlock.types import InterlockError
 
-from ..events import AnyEvent, Noted, Notice
+from ..events import AnyEvent, LogEntry, Notice
 
 
 class LogError(InterlockError):
@@ -43,7 +43,7 @@ class Log(Protocol):
         """Begin. Raises LogError where the log cannot be used."""
         ...
 
-    def note(self, event: AnyEvent) -> Noted:
+    def note(self, event: AnyEvent) -> LogEntry:
         """Give an event its time, and its number where it is to be kept. Returns at once; it is written soon. Never raises."""
         ...
 
@@ -57,7 +57,7 @@ class Log(Protocol):
 
     async def read(
         self, session: str | None = None, after: int = 0, limit: int = 1000
-    ) -> list[Noted]:
+    ) -> list[LogEntry]:
         """The entries after the one with the number `after`, oldest first: of a session, of the host itself (""), or of all (None)."""
         ...
 
@@ -72,7 +72,7 @@ class Log(Protocol):
         until: float | None = None,
         before: int | None = None,
         limit: int = 50,
-    ) -> list[Noted]:
+    ) -> list[LogEntry]:
         """The entries that have all the words, or words that begin with them, newest first.
 
         `kinds` are events' types ("callEnded"); `since` and `until` are seconds of the wall clock, the second excluded; `before` is the

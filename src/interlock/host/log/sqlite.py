@@ -16,10 +16,10 @@ from typing import TypeVar
 from interlock.redaction import Redact
 from interlock.store import StoreError, Writer
 
-from ..events import AnyEvent, Noted, Notice
+from ..events import AnyEvent, LogEntry, Notice
 from . import queries, records, tables
 from .anchors import EVERY, Anchor, write_anchor
-from .bodies import Bodies, BodyLimits, remove
+from .bodies import BodyLimits, BodyStore, remove
 from .export import line
 from .matching import wanted
 from .memory import unheard
@@ -69,7 +69,7 @@ class SqliteLog:
         self._anchor_every = anchor_every
         self._anchored = 0  # entries at the last anchor
         self._anchor_fails = False
-        self._bodies = Bodies(self.path, bodies, clock)
+        self._bodies = BodyStore(self.path, bodies, clock)
         self._open = False
         self._worded = False
         self._last = 0
@@ -105,17 +105,17 @@ class SqliteLog:
             raise
         self._open = True
 
-    def note(self, event: AnyEvent) -> Noted:
+    def note(self, event: AnyEvent) -> LogEntry:
         """See Log. Before `open` and after `aclose` nothing is kept."""
         at = self._clock()
         if not event.kept or not self._open:
-            return Noted(seq=0, at=at, event=event)
+            return LogEntry(seq=0, at=at, event=event)
         self._last += 1
-        noted = Noted(seq=self._last, at=at, event=event)
+        noted = LogEntry(seq=self._last, at=at, event=event)
         data = records.encode(noted)
         if self._waiting_bytes + len(data) > _MOST_WAITING and self._waiting:
             self._dropped += 1
-            return Noted(seq=0, at=at, event=event)
+            return LogEntry(seq=0, at=at, event=event)
         self._waiting.append((self._last, data))
         self._waiting_bytes += len(data)
         if self._task is None:
@@ -152,7 +152,7 @@ class SqliteLog:
 
     async def read(
         self, session: str | None = None, after: int = 0, limit: int = 1000
-    ) -> list[Noted]:
+    ) -> list[LogEntry]:
         """See Log."""
         place = await self._ask(lambda db: queries.place_of(db, after))
         return [records.show(data) for _, data in await self._page(session, place, limit)]
@@ -168,7 +168,7 @@ class SqliteLog:
         until: float | None = None,
         before: int | None = None,
         limit: int = 50,
-    ) -> list[Noted]:
+    ) -> list[LogEntry]:
         """See Log."""
         await self._settle()
         for_these = wanted(words, session, server, kinds, since, until)
@@ -222,7 +222,7 @@ class SqliteLog:
         which were kept where the file was not, the first entries must be those that were anchored.
         """
         await self._settle()
-        check = queries.Check(self._bodies)
+        check = queries.ChainCheck(self._bodies)
         while await self._ask(lambda db: check.some(db, _PAGE)):
             pass
         await self._ask(check.end)

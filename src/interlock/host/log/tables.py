@@ -11,7 +11,7 @@ from interlock.store import StoreError
 
 from ..finding import words_of
 from . import records
-from .bodies import Bodies
+from .bodies import BodyStore
 from .records import MOST_TEXT
 
 FIRST = b"\0" * 32  # what stands before the first entry
@@ -84,7 +84,7 @@ def make_words(db: sqlite3.Connection) -> bool:
     return True
 
 
-def catch_up(db: sqlite3.Connection, bodies: Bodies, most: int) -> bool:
+def catch_up(db: sqlite3.Connection, bodies: BodyStore, most: int) -> bool:
     """File some of the entries that were added where SQLite had no such table; True where there may be more."""
     ((last,),) = db.execute("SELECT coalesce(max(rowid), 0) FROM words").fetchall()
     rows = db.execute(
@@ -112,7 +112,7 @@ def add(
     db: sqlite3.Connection,
     entries: Iterable[bytes],
     redact: Redact | None,
-    bodies: Bodies,
+    bodies: BodyStore,
     worded: bool,
 ) -> int:
     """Add entries after the last one. Return how many entries there are then."""

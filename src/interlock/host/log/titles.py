@@ -31,7 +31,7 @@ def title_of(said: PersonSaid) -> str:
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
 
 
-class Titles:
+class SessionTitles:
     """Sees entries as they come, oldest first, and knows the conversations in them."""
 
     def __init__(self) -> None:

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 
-class Call(Struct, frozen=True):
+class PlannedCall(Struct, frozen=True):
     """A call as far as its order matters: at which server, and whether its tool says that it only reads."""
 
     server: str
     reads: bool
 
 
-def lanes(calls: Sequence[Call]) -> list[list[list[int]]]:
+def parallel_groups(calls: Sequence[PlannedCall]) -> list[list[list[int]]]:
     """Lanes that run side by side, one for each server; each is a row of waves, and the calls (by index) of a wave run at once.
 
     Calls that only read share a wave with their neighbours; one that changes something waits for those before it, and those after it

@@ -20,18 +20,20 @@ from interlock.types import (
 )
 
 from .budget import Budget
-from .fence import Fence
-from .shelf import Shelf
+from .fence import UntrustedTextMarker
+from .shelf import ResultStore
 
 MOST_BLOCKS = 100
 Clean = Callable[[str], str]
 Media = ImageContent | AudioContent
 
 
-class Rendering:
+class ResultRenderer:
     """Turns results of servers into what may stand in a conversation; `clean` takes out what no person could see."""
 
-    def __init__(self, budget: Budget, fence: Fence, shelf: Shelf, clean: Clean = str) -> None:
+    def __init__(
+        self, budget: Budget, fence: UntrustedTextMarker, shelf: ResultStore, clean: Clean = str
+    ) -> None:
         self.budget, self.fence, self.shelf, self._clean = budget, fence, shelf, clean
 
     def result(self, use: str, result: CallToolResult, origin: str) -> ToolResultContent:

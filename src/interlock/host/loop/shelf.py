@@ -5,7 +5,7 @@ from __future__ import annotations
 from interlock.caches import BoundedCache
 
 
-class Shelf:
+class ResultStore:
     """Long texts by a short name; the oldest go when `most` bytes are passed."""
 
     def __init__(self, page: int, most: int) -> None:

@@ -26,7 +26,7 @@ SHORT = 400  # characters of an old result that stay
 GONE = "(Earlier parts of this conversation were left out, as it has grown long.)"
 
 
-class Trim(Struct, frozen=True):
+class Omission(Struct, frozen=True):
     """What a rule did, in words, and about how many tokens that saves."""
 
     rule: str
@@ -34,7 +34,7 @@ class Trim(Struct, frozen=True):
     tokens: int
 
 
-class Trimming:
+class ContextWindow:
     """The marks of one conversation: what lies before them is shown shortened, or not at all. `keep` turns at the end stay whole."""
 
     def __init__(self, keep: int = 2) -> None:
@@ -44,9 +44,9 @@ class Trimming:
 
     def shown(
         self, messages: Sequence[SamplingMessage], room: int
-    ) -> tuple[list[SamplingMessage], list[Trim]]:
+    ) -> tuple[list[SamplingMessage], list[Omission]]:
         """The messages for the model, in at most `room` tokens as far as the rules reach, and what was done anew for that."""
-        trims: list[Trim] = []
+        trims: list[Omission] = []
         view = self._view(messages)
         size = tokens.of_messages(view)
         if size <= room:
@@ -90,7 +90,7 @@ class Trimming:
                 size = tokens.of_messages(self._view(messages))
             if size < before:
                 trims.append(
-                    Trim(
+                    Omission(
                         rule,
                         f"Left out, as the conversation is longer than the model takes: {words}.",
                         before - size,

@@ -22,17 +22,17 @@ from interlock.types import (
 )
 
 from ..events import ModelAsked, ModelFailed, ModelSaid, ResultsGiven, Trimmed, TurnEnded
-from ..models.seam import Facts, ModelFailure, Said, Usage
+from ..models.seam import ModelAnswer, ModelFacts, ModelFailure, Usage
 from . import tokens
 from .budget import Budget
-from .trimming import Trimming, blocks
+from .trimming import ContextWindow, blocks
 
 UNREADABLE = "io.interlock/unreadable"  # in the `_meta` of a tool use whose arguments were no JSON: what the model wrote in their place
 STOPPED = "Not run, or not to its end: the turn was ended."
 HARDER = 0.5  # of the room, once the provider has said that a conversation is too long
 
 
-class Offer(Struct, frozen=True):
+class ModelContext(Struct, frozen=True):
     """What the model gets beside the conversation, at this moment."""
 
     system: str
@@ -46,7 +46,7 @@ class AskModel(Struct, frozen=True):
     request: CreateMessageRequestParams
 
 
-class Use(Struct, frozen=True):
+class ToolUse(Struct, frozen=True):
     """A tool that the model wants called. `unreadable` is what it wrote where its arguments are no JSON object."""
 
     id: str
@@ -58,19 +58,19 @@ class Use(Struct, frozen=True):
 class CallTools(Struct, frozen=True):
     """Wanted: what these tools give. Sent back: a ToolResultContent for each, in the same order."""
 
-    uses: tuple[Use, ...]
+    uses: tuple[ToolUse, ...]
 
 
-class Tell(Struct, frozen=True):
+class PublishEvent(Struct, frozen=True):
     """To be told to whoever listens. Nothing is sent back."""
 
     event: Any
 
 
-Step = AskModel | CallTools | Tell
+Step = AskModel | CallTools | PublishEvent
 
 
-class Stopped(Exception):
+class TurnStopped(Exception):
     """Thrown into the generator: the person has cancelled the turn, its time is over (`seconds`), or the host has a fault (`failed`).
 
     `results` are those that were there already.
@@ -83,19 +83,19 @@ class Stopped(Exception):
         self.reason, self.results = reason, results
 
 
-class Talk(Struct):
+class TurnState(Struct):
     """One conversation as the turn sees it: its messages, to which it adds, and all that it needs to know."""
 
     session: str
     model: str
-    facts: Facts
+    facts: ModelFacts
     budget: Budget
     messages: list[SamplingMessage]
-    trimming: Trimming
-    offer: Callable[[], Offer]
+    trimming: ContextWindow
+    offer: Callable[[], ModelContext]
 
 
-def turn(talk: Talk) -> Generator[Step, Any, TurnEnded]:
+def turn(talk: TurnState) -> Generator[Step, Any, TurnEnded]:
     """Take the conversation on from what the person said last; returns how it ended. The messages are whole then, however that was."""
     used = Usage()
     step = 0
@@ -111,7 +111,7 @@ def turn(talk: Talk) -> Generator[Step, Any, TurnEnded]:
                 )
             used = used + said.usage
             uses = _heard(talk, said.result)
-            yield Tell(
+            yield PublishEvent(
                 ModelSaid(
                     session=talk.session,
                     model=talk.model,
@@ -128,10 +128,10 @@ def turn(talk: Talk) -> Generator[Step, Any, TurnEnded]:
                 for use in uses[talk.budget.calls :]
             ]
             talk.messages.append(SamplingMessage(role="user", content=[*results, *late]))
-            yield Tell(ResultsGiven(session=talk.session, results=(*results, *late)))
-    except Stopped as stop:
+            yield PublishEvent(ResultsGiven(session=talk.session, results=(*results, *late)))
+    except TurnStopped as stop:
         if given := _complete(talk.messages, stop.results):
-            yield Tell(ResultsGiven(session=talk.session, results=given))
+            yield PublishEvent(ResultsGiven(session=talk.session, results=given))
         words = {
             "cancelled": "Cancelled by the person.",
             "seconds": f"The turn took longer than {talk.budget.seconds:g} seconds.",
@@ -157,7 +157,7 @@ def _over(budget: Budget, step: int, used: Usage) -> tuple[Any, str] | None:
     return None
 
 
-def _asked(talk: Talk, step: int) -> Generator[Step, Any, Said | TurnEnded]:
+def _asked(talk: TurnState, step: int) -> Generator[Step, Any, ModelAnswer | TurnEnded]:
     """One answer of the model; where the conversation is too long for it, a second try with less of it."""
     share = 1.0
     while True:
@@ -168,7 +168,7 @@ def _asked(talk: Talk, step: int) -> Generator[Step, Any, Said | TurnEnded]:
             talk.messages, int(max(1_000, talk.facts.context - outside) * share)
         )
         for trim in trims:
-            yield Tell(
+            yield PublishEvent(
                 Trimmed(session=talk.session, rule=trim.rule, words=trim.words, tokens=trim.tokens)
             )
         tools = list(offer.tools) if talk.facts.tools else []
@@ -180,7 +180,7 @@ def _asked(talk: Talk, step: int) -> Generator[Step, Any, Said | TurnEnded]:
             tool_choice=ToolChoice(mode="auto") if tools else None,
         )
         size = outside - most + tokens.of_messages(messages)
-        yield Tell(
+        yield PublishEvent(
             ModelAsked(
                 session=talk.session,
                 model=talk.model,
@@ -191,10 +191,10 @@ def _asked(talk: Talk, step: int) -> Generator[Step, Any, Said | TurnEnded]:
             )
         )
         came = yield AskModel(step, request)
-        if isinstance(came, Said):
+        if isinstance(came, ModelAnswer):
             return came
         failure: ModelFailure = came
-        yield Tell(
+        yield PublishEvent(
             ModelFailed(
                 session=talk.session,
                 model=talk.model,
@@ -212,7 +212,7 @@ def _asked(talk: Talk, step: int) -> Generator[Step, Any, Said | TurnEnded]:
         share = HARDER
 
 
-def _heard(talk: Talk, result: CreateMessageResult) -> tuple[Use, ...]:
+def _heard(talk: TurnState, result: CreateMessageResult) -> tuple[ToolUse, ...]:
     """Add what the model said to the conversation; what it wants called."""
     said = SamplingMessage(role="assistant", content=result.content)
     if blocks(said):
@@ -220,11 +220,13 @@ def _heard(talk: Talk, result: CreateMessageResult) -> tuple[Use, ...]:
     return tuple(_use(block) for block in blocks(said) if isinstance(block, ToolUseContent))
 
 
-def _use(block: ToolUseContent) -> Use:
-    return Use(block.id, block.name, dict(block.input), str((block.meta or {}).get(UNREADABLE, "")))
+def _use(block: ToolUseContent) -> ToolUse:
+    return ToolUse(
+        block.id, block.name, dict(block.input), str((block.meta or {}).get(UNREADABLE, ""))
+    )
 
 
-def _answered(talk: Talk, result: CreateMessageResult, used: Usage) -> TurnEnded:
+def _answered(talk: TurnState, result: CreateMessageResult, used: Usage) -> TurnEnded:
     if result.stop_reason == "refusal":
         return TurnEnded(
             session=talk.session,

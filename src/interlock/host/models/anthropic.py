@@ -13,9 +13,9 @@ from interlock.types import (
 )
 
 from .blocks import KEY, BlockReader
-from .conversation import Spoken, Words, begun_and_ended_by_user, kept
-from .pieces import Piece, Taken, pieces, result_pieces
-from .provider import Asked, Described, Provider
+from .conversation import IdMap, RoleTurn, begun_and_ended_by_user, kept
+from .pieces import AcceptedContent, ContentPiece, pieces, result_pieces
+from .provider import Provider, ProviderRequest, ToolDescription
 from .schemas import Dialect
 
 _VERSION = "2023-06-01"
@@ -40,7 +40,7 @@ class Anthropic(Provider):
     def __init__(self, name: str, *, model: str, cache: bool = True, **options: Any) -> None:
         super().__init__(name, model=model, **options)
         self._cache = cache
-        self._taken = Taken(
+        self._taken = AcceptedContent(
             images=_IMAGES if self.facts.images else frozenset(),
             documents=frozenset({"application/pdf"}) if self.facts.images else frozenset(),
             most=_MOST_IMAGE,
@@ -50,8 +50,8 @@ class Anthropic(Provider):
         headers = {"anthropic-version": _VERSION}
         return headers | ({"x-api-key": self._key.value} if self._key.value else {})
 
-    def _asked(self, request: CreateMessageRequestParams) -> Asked:
-        names, ids, notes = self._words_of_names(), Words("a-zA-Z0-9_-", 64), list[str]()
+    def _asked(self, request: CreateMessageRequestParams) -> ProviderRequest:
+        names, ids, notes = self._words_of_names(), IdMap("a-zA-Z0-9_-", 64), list[str]()
         tools = self._tools(request, names, notes)
         talk = begun_and_ended_by_user(self._talk(request))
         body: JSONObject = {
@@ -82,14 +82,14 @@ class Anthropic(Provider):
         if self._cache:
             _keep_prefix(body)
         url = self.url if self.url.endswith("/v1") else f"{self.url}/v1"
-        return Asked(
+        return ProviderRequest(
             f"{url}/messages",
             body,
             lambda: BlockReader(request, names, self.who, self.model),
             notes,
         )
 
-    def _messages(self, talk: list[Spoken], names: Words, ids: Words) -> list[JSONObject]:
+    def _messages(self, talk: list[RoleTurn], names: IdMap, ids: IdMap) -> list[JSONObject]:
         told = []
         for turn in talk:
             content: list[JSONObject] = []
@@ -102,7 +102,7 @@ class Anthropic(Provider):
         return told
 
     def _block(
-        self, block: SamplingContent, own: bool, names: Words, ids: Words
+        self, block: SamplingContent, own: bool, names: IdMap, ids: IdMap
     ) -> list[JSONObject]:
         if isinstance(block, ToolUseContent):
             return [
@@ -121,10 +121,10 @@ class Anthropic(Provider):
                 if piece.kind != "text" or piece.text.strip()
             ]
             return [result | ({"is_error": True} if block.is_error else {})]
-        return [_part(piece) for piece in pieces(block, Taken() if own else self._taken)]
+        return [_part(piece) for piece in pieces(block, AcceptedContent() if own else self._taken)]
 
 
-def _part(piece: Piece) -> JSONObject:
+def _part(piece: ContentPiece) -> JSONObject:
     source = {"type": "base64", "media_type": piece.mime, "data": piece.data}
     if piece.kind == "image":
         return {"type": "image", "source": source}
@@ -135,11 +135,11 @@ def _part(piece: Piece) -> JSONObject:
     return {"type": "text", "text": piece.text}
 
 
-def _tool(tool: Described) -> JSONObject:
+def _tool(tool: ToolDescription) -> JSONObject:
     return {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
 
 
-def _tools_used(talk: list[Spoken], names: Words) -> list[JSONObject]:
+def _tools_used(talk: list[RoleTurn], names: IdMap) -> list[JSONObject]:
     used = dict.fromkeys(
         names.out(block.name)
         for turn in talk

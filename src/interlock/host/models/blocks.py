@@ -6,10 +6,10 @@ from typing import Any
 
 from interlock.types import CreateMessageRequestParams, JSONObject
 
-from .conversation import Words
-from .failures import Who, of, trouble
-from .seam import Delta, ModelFailure, Said, Usage
-from .speech import Part, Speech, Stop
+from .conversation import IdMap
+from .failures import ProviderIdentity, of, trouble
+from .seam import Delta, ModelAnswer, ModelFailure, Usage
+from .speech import AnswerBuilder, AnswerPart, Stop
 from .untrusted import count_of, list_of, object_of, parsed, plain, text_of
 
 KEY = "io.interlock/anthropic"
@@ -28,12 +28,12 @@ class BlockReader:
     """Takes an answer apart; it fulfils the seam `Reader` of the providers."""
 
     def __init__(
-        self, request: CreateMessageRequestParams, names: Words, who: Who, model: str
+        self, request: CreateMessageRequestParams, names: IdMap, who: ProviderIdentity, model: str
     ) -> None:
         self.complete = self.over = False
         self._who, self._model = who, model
-        self._speech = Speech(request, names, KEY, who.host)
-        self._growing: dict[int, Part | JSONObject] = {}  # by index: a part, or thinking
+        self._speech = AnswerBuilder(request, names, KEY, who.host)
+        self._growing: dict[int, AnswerPart | JSONObject] = {}  # by index: a part, or thinking
         self._thinking: list[JSONObject] = []  # that waits for the block that it stands before
         self._numbers: dict[str, int] = {}
         self._stop: Stop = "endTurn"
@@ -77,7 +77,7 @@ class BlockReader:
         self.complete = self.over = True
         return deltas
 
-    def said(self) -> Said:
+    def said(self) -> ModelAnswer:
         """All of it. Raises ModelFailure where nothing was said but that it will not."""
         if self._stop == "refusal" and not self._speech.parts:
             raise ModelFailure(f"{self._who.words} refuses to answer this.", "refused")
@@ -121,7 +121,7 @@ class BlockReader:
             return [Delta("call", part.name, part.id)]
         return []
 
-    def _precede(self, part: Part) -> None:
+    def _precede(self, part: AnswerPart) -> None:
         if self._thinking:
             part.back["before"], self._thinking = self._thinking, []
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from interlock.types import CreateMessageRequestParams, JSONObject
 
-from .conversation import Words
-from .failures import Who, of, trouble
-from .seam import Delta, ModelFailure, Said, Usage
-from .speech import Speech, Stop
+from .conversation import IdMap
+from .failures import ProviderIdentity, of, trouble
+from .seam import Delta, ModelAnswer, ModelFailure, Usage
+from .speech import AnswerBuilder, Stop
 from .untrusted import count_of, list_of, object_of, parsed, plain, text_of
 
 KEY = "io.interlock/gemini"
@@ -33,11 +33,11 @@ class CandidateReader:
     """Takes an answer apart; it fulfils the seam `Reader` of the providers. A stream has no end of its own: it ends with its body."""
 
     def __init__(
-        self, request: CreateMessageRequestParams, names: Words, who: Who, model: str
+        self, request: CreateMessageRequestParams, names: IdMap, who: ProviderIdentity, model: str
     ) -> None:
         self.complete = self.over = False
         self._who, self._model = who, model
-        self._speech = Speech(request, names, KEY, who.host)
+        self._speech = AnswerBuilder(request, names, KEY, who.host)
         self._reason = self._why = ""
         self._signed = False  # the last text bears a signature, so that nothing may be put to it
         self._usage = Usage()
@@ -56,7 +56,7 @@ class CandidateReader:
         self.complete = self.over = True
         return deltas
 
-    def said(self) -> Said:
+    def said(self) -> ModelAnswer:
         """All of it. Raises ModelFailure where a filter let nothing through, or a call was muddled."""
         why = f": {self._who.quote(self._why)}" if self._why else ""
         if self._reason in _MUDDLED:

@@ -6,10 +6,10 @@ from typing import Any
 
 from interlock.types import CreateMessageRequestParams, JSONObject
 
-from .conversation import Words
-from .failures import Who, of, trouble
-from .seam import Delta, ModelFailure, Said, Usage
-from .speech import Part, Speech, Stop
+from .conversation import IdMap
+from .failures import ProviderIdentity, of, trouble
+from .seam import Delta, ModelAnswer, ModelFailure, Usage
+from .speech import AnswerBuilder, AnswerPart, Stop
 from .untrusted import count_of, list_of, object_of, parsed, plain, text_of
 
 _STOPS: dict[str, Stop] = {
@@ -25,14 +25,19 @@ class ChunkReader:
     """Takes an answer apart; it fulfils the seam `Reader` of the providers."""
 
     def __init__(
-        self, request: CreateMessageRequestParams, names: Words, who: Who, key: str, model: str
+        self,
+        request: CreateMessageRequestParams,
+        names: IdMap,
+        who: ProviderIdentity,
+        key: str,
+        model: str,
     ) -> None:
         self.complete = self.over = False
         self._who, self._model = who, model
-        self._speech = Speech(request, names, key, who.host)
+        self._speech = AnswerBuilder(request, names, key, who.host)
         self._stops = request.stop_sequences or []
         self._calls: dict[
-            int, tuple[str, Part]
+            int, tuple[str, AnswerPart]
         ] = {}  # by index: the id as the provider gives it, and the call that grows there
         self._told: set[str] = set()
         self._usage = Usage()
@@ -75,7 +80,7 @@ class ChunkReader:
         self.complete = self.over = True
         return deltas
 
-    def said(self) -> Said:
+    def said(self) -> ModelAnswer:
         """All of it. Raises ModelFailure where a filter let nothing through."""
         if self._refused:
             self._stop = "refusal"

@@ -23,7 +23,7 @@ from .facts import known
 from .gemini import Gemini
 from .openai import OpenAI
 from .provider import Provider
-from .seam import Facts
+from .seam import ModelFacts
 from .untrusted import plain
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -34,7 +34,7 @@ class BadModels(InterlockError):
     """The configuration of models cannot be used; the words say where, and what to write instead."""
 
 
-class _Kind(Struct, frozen=True):
+class _ProviderKind(Struct, frozen=True):
     """A provider by its name: the adapter, where it is unless the configuration says so, and the variable that its key is usually in."""
 
     make: Callable[..., Provider]
@@ -42,14 +42,14 @@ class _Kind(Struct, frozen=True):
     variable: str = ""
 
 
-PROVIDERS: dict[str, _Kind] = {
-    "openai": _Kind(OpenAI, OpenAI.default_url, "OPENAI_API_KEY"),
-    "anthropic": _Kind(Anthropic, Anthropic.default_url, "ANTHROPIC_API_KEY"),
-    "gemini": _Kind(Gemini, Gemini.default_url, "GEMINI_API_KEY"),
-    "openrouter": _Kind(OpenAI, "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
-    "ollama": _Kind(OpenAI, "http://127.0.0.1:11434/v1"),
-    "lmstudio": _Kind(OpenAI, "http://127.0.0.1:1234/v1"),
-    "vllm": _Kind(OpenAI, "http://127.0.0.1:8000/v1"),
+PROVIDERS: dict[str, _ProviderKind] = {
+    "openai": _ProviderKind(OpenAI, OpenAI.default_url, "OPENAI_API_KEY"),
+    "anthropic": _ProviderKind(Anthropic, Anthropic.default_url, "ANTHROPIC_API_KEY"),
+    "gemini": _ProviderKind(Gemini, Gemini.default_url, "GEMINI_API_KEY"),
+    "openrouter": _ProviderKind(OpenAI, "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+    "ollama": _ProviderKind(OpenAI, "http://127.0.0.1:11434/v1"),
+    "lmstudio": _ProviderKind(OpenAI, "http://127.0.0.1:1234/v1"),
+    "vllm": _ProviderKind(OpenAI, "http://127.0.0.1:8000/v1"),
 }
 
 
@@ -57,7 +57,7 @@ class ModelEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One model in a configuration.
 
     `key` and the values of `headers` name variables of the environment as `${NAME}`, `key_file` a file with nothing but the key in it.
-    `context` to `remark` say what the model is where the names of models do not tell (see `Facts`). `plain` allows to send a key
+    `context` to `remark` say what the model is where the names of models do not tell (see `ModelFacts`). `plain` allows to send a key
     over http to another machine. The rest are parameters of the adapters.
     """
 
@@ -85,7 +85,7 @@ class ModelEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     plain: bool = False
 
 
-class Configured(Struct, frozen=True):
+class ConfiguredModels(Struct, frozen=True):
     """The models that can be used, in the order of the configuration, and why the others cannot, by name."""
 
     models: list[Provider]
@@ -98,7 +98,7 @@ def read_models(
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
     fetch: Fetch | None = None,
-) -> Configured:
+) -> ConfiguredModels:
     """Make the models of the `models` member of a configuration: objects by name, see ModelEntry.
 
     `environment` is where keys are looked up (that of the process), `folder` what a relative `key_file` is relative to, `fetch` the HTTP
@@ -107,7 +107,7 @@ def read_models(
     if not isinstance(entries, Mapping):
         raise BadModels('"models" must be an object: a name for each model, and what it is.')
     environment = os.environ if environment is None else environment
-    configured = Configured([], {})
+    configured = ConfiguredModels([], {})
     for name, entry in entries.items():
         if not isinstance(name, str) or not re.fullmatch(r"[^\s/\\\x00-\x1f]{1,64}", name):
             raise BadModels(
@@ -130,7 +130,7 @@ def read_models(
 
 def from_environment(
     environment: Mapping[str, str] | None = None, *, fetch: Fetch | None = None
-) -> Configured:
+) -> ConfiguredModels:
     """The model that the environment names: `INTERLOCK_MODEL` as `provider:model`, and `INTERLOCK_MODEL_URL` where it is elsewhere.
 
     Its key is in the provider's usual variable. Without INTERLOCK_MODEL there is none. Raises BadModels.
@@ -138,7 +138,7 @@ def from_environment(
     environment = os.environ if environment is None else environment
     named = environment.get("INTERLOCK_MODEL", "").strip()
     if not named:
-        return Configured([], {})
+        return ConfiguredModels([], {})
     provider, _, model = named.partition(":")
     if not model:
         raise BadModels(
@@ -245,7 +245,7 @@ def _made(
     url = url or kind.url
     stated = {
         field: value
-        for field in Facts.__struct_fields__
+        for field in ModelFacts.__struct_fields__
         if (value := getattr(entry, field)) is not None
     }
     options: dict[str, Any] = {

@@ -25,7 +25,7 @@ from interlock.types import (
 NOT_RUN = "This call was not run: the turn ended before it."
 
 
-class Spoken(Struct):
+class RoleTurn(Struct):
     """What one side said at a time, all its messages together."""
 
     role: Role
@@ -37,12 +37,12 @@ def blocks_of(message: SamplingMessage) -> list[SamplingContent]:
     return message.content if isinstance(message.content, list) else [message.content]
 
 
-def prepared(messages: Iterable[SamplingMessage]) -> list[Spoken]:
+def prepared(messages: Iterable[SamplingMessage]) -> list[RoleTurn]:
     """The conversation with empty parts left out, roles in turn, and after each tool use its result, in the order of the uses.
 
     A use without a result gets one that says so, marked as an error. A result that answers no use becomes text, so that it is not lost.
     """
-    talk: list[Spoken] = []
+    talk: list[RoleTurn] = []
     waiting: dict[str, ToolUseContent] = {}
     for message in messages:
         blocks = [block for block in blocks_of(message) if not _is_empty(block)]
@@ -69,19 +69,19 @@ def prepared(messages: Iterable[SamplingMessage]) -> list[Spoken]:
     return talk
 
 
-def begun_and_ended_by_user(talk: list[Spoken]) -> list[Spoken]:
+def begun_and_ended_by_user(talk: list[RoleTurn]) -> list[RoleTurn]:
     """The same with the user's words at both ends, which some providers demand."""
     if talk and talk[0].role == "assistant":
         talk = [
-            Spoken("user", [TextContent("(The beginning of the conversation is not here.)")]),
+            RoleTurn("user", [TextContent("(The beginning of the conversation is not here.)")]),
             *talk,
         ]
     if talk and talk[-1].role == "assistant":
-        talk = [*talk, Spoken("user", [TextContent("Go on.")])]
+        talk = [*talk, RoleTurn("user", [TextContent("Go on.")])]
     return talk
 
 
-def without_tools(talk: list[Spoken]) -> list[Spoken]:
+def without_tools(talk: list[RoleTurn]) -> list[RoleTurn]:
     """The same for a model that takes no tools: calls and results told as text."""
     told = []
     for turn in talk:
@@ -93,7 +93,7 @@ def without_tools(talk: list[Spoken]) -> list[Spoken]:
                 blocks.extend(_told(block))
             else:
                 blocks.append(block)
-        told.append(Spoken(turn.role, blocks))
+        told.append(RoleTurn(turn.role, blocks))
     return told
 
 
@@ -101,17 +101,17 @@ def _is_empty(block: SamplingContent) -> bool:
     return isinstance(block, TextContent) and not block.text.strip()
 
 
-def _say(talk: list[Spoken], role: Role, blocks: list[SamplingContent]) -> None:
+def _say(talk: list[RoleTurn], role: Role, blocks: list[SamplingContent]) -> None:
     if not blocks:
         return
     if talk and talk[-1].role == role:
         talk[-1].blocks.extend(blocks)
     else:
-        talk.append(Spoken(role, blocks))
+        talk.append(RoleTurn(role, blocks))
 
 
 def _settle(
-    talk: list[Spoken], waiting: dict[str, ToolUseContent], results: Sequence[ToolResultContent]
+    talk: list[RoleTurn], waiting: dict[str, ToolUseContent], results: Sequence[ToolResultContent]
 ) -> None:
     """Put the results behind the uses that wait for them."""
     found: dict[str, ToolResultContent] = {}
@@ -146,7 +146,7 @@ def _told(result: ToolResultContent) -> list[SamplingContent]:
     return [block for block in told if not _is_empty(block)]
 
 
-class Words:
+class IdMap:
     """Names (or ids) as a provider takes them: those that it would refuse are replaced, always by the same, and can be turned back.
 
     `allowed` and `first` are what stands in a class of a regular expression: signs that may be in a word, and at its beginning.

@@ -2,60 +2,72 @@
 
 from __future__ import annotations
 
-from .seam import Facts
+from .seam import ModelFacts
 
 # The first whose words are all in the name counts. Sizes are those that the providers document, the smallest where a name has had several.
-_KNOWN: tuple[tuple[tuple[str, ...], Facts], ...] = (
+_KNOWN: tuple[tuple[tuple[str, ...], ModelFacts], ...] = (
     (
         ("claude", "opus"),
-        Facts(context=200_000, output=32_000, cost=0.1, speed=0.3, intelligence=1.0),
+        ModelFacts(context=200_000, output=32_000, cost=0.1, speed=0.3, intelligence=1.0),
     ),
     (
         ("claude", "haiku"),
-        Facts(context=200_000, output=8_192, cost=0.7, speed=0.9, intelligence=0.6),
+        ModelFacts(context=200_000, output=8_192, cost=0.7, speed=0.9, intelligence=0.6),
     ),
     (
         ("claude", "sonnet"),
-        Facts(context=200_000, output=32_000, cost=0.4, speed=0.6, intelligence=0.9),
+        ModelFacts(context=200_000, output=32_000, cost=0.4, speed=0.6, intelligence=0.9),
     ),
-    (("claude",), Facts(context=200_000, output=8_192, cost=0.4, speed=0.6, intelligence=0.8)),
+    (("claude",), ModelFacts(context=200_000, output=8_192, cost=0.4, speed=0.6, intelligence=0.8)),
     (
         ("gemini", "lite"),
-        Facts(context=1_000_000, output=8_192, audio=True, cost=0.9, speed=0.95, intelligence=0.5),
+        ModelFacts(
+            context=1_000_000, output=8_192, audio=True, cost=0.9, speed=0.95, intelligence=0.5
+        ),
     ),
     (
         ("gemini", "flash"),
-        Facts(context=1_000_000, output=8_192, audio=True, cost=0.8, speed=0.9, intelligence=0.65),
+        ModelFacts(
+            context=1_000_000, output=8_192, audio=True, cost=0.8, speed=0.9, intelligence=0.65
+        ),
     ),
     (
         ("gemini",),
-        Facts(context=1_000_000, output=32_000, audio=True, cost=0.4, speed=0.5, intelligence=0.9),
+        ModelFacts(
+            context=1_000_000, output=32_000, audio=True, cost=0.4, speed=0.5, intelligence=0.9
+        ),
     ),
     (
         ("gpt-5", "nano"),
-        Facts(context=400_000, output=32_000, cost=0.95, speed=0.95, intelligence=0.45),
+        ModelFacts(context=400_000, output=32_000, cost=0.95, speed=0.95, intelligence=0.45),
     ),
     (
         ("gpt-5", "mini"),
-        Facts(context=400_000, output=32_000, cost=0.8, speed=0.8, intelligence=0.7),
+        ModelFacts(context=400_000, output=32_000, cost=0.8, speed=0.8, intelligence=0.7),
     ),
-    (("gpt-5",), Facts(context=400_000, output=32_000, cost=0.4, speed=0.4, intelligence=0.95)),
+    (
+        ("gpt-5",),
+        ModelFacts(context=400_000, output=32_000, cost=0.4, speed=0.4, intelligence=0.95),
+    ),
     (
         ("gpt-4.1", "nano"),
-        Facts(context=1_000_000, output=32_000, cost=0.95, speed=0.95, intelligence=0.4),
+        ModelFacts(context=1_000_000, output=32_000, cost=0.95, speed=0.95, intelligence=0.4),
     ),
     (
         ("gpt-4.1", "mini"),
-        Facts(context=1_000_000, output=32_000, cost=0.8, speed=0.85, intelligence=0.55),
+        ModelFacts(context=1_000_000, output=32_000, cost=0.8, speed=0.85, intelligence=0.55),
     ),
-    (("gpt-4.1",), Facts(context=1_000_000, output=32_000, cost=0.4, speed=0.6, intelligence=0.75)),
+    (
+        ("gpt-4.1",),
+        ModelFacts(context=1_000_000, output=32_000, cost=0.4, speed=0.6, intelligence=0.75),
+    ),
     (
         ("gpt-4o", "mini"),
-        Facts(context=128_000, output=16_000, cost=0.9, speed=0.85, intelligence=0.5),
+        ModelFacts(context=128_000, output=16_000, cost=0.9, speed=0.85, intelligence=0.5),
     ),
     (
         ("gpt-4o", "audio"),
-        Facts(
+        ModelFacts(
             context=128_000,
             output=16_000,
             images=False,
@@ -65,49 +77,71 @@ _KNOWN: tuple[tuple[tuple[str, ...], Facts], ...] = (
             intelligence=0.65,
         ),
     ),
-    (("gpt-4o",), Facts(context=128_000, output=16_000, cost=0.4, speed=0.65, intelligence=0.7)),
+    (
+        ("gpt-4o",),
+        ModelFacts(context=128_000, output=16_000, cost=0.4, speed=0.65, intelligence=0.7),
+    ),
     (
         ("gpt-4",),
-        Facts(context=8_192, output=4_096, images=False, cost=0.1, speed=0.3, intelligence=0.65),
+        ModelFacts(
+            context=8_192, output=4_096, images=False, cost=0.1, speed=0.3, intelligence=0.65
+        ),
     ),
     (
         ("gpt-3.5",),
-        Facts(context=16_000, output=4_096, images=False, cost=0.8, speed=0.8, intelligence=0.3),
+        ModelFacts(
+            context=16_000, output=4_096, images=False, cost=0.8, speed=0.8, intelligence=0.3
+        ),
     ),
     (
         ("gpt-oss",),
-        Facts(context=128_000, output=16_000, images=False, cost=0.9, speed=0.7, intelligence=0.6),
+        ModelFacts(
+            context=128_000, output=16_000, images=False, cost=0.9, speed=0.7, intelligence=0.6
+        ),
     ),
-    (("o3",), Facts(context=200_000, output=32_000, cost=0.3, speed=0.3, intelligence=0.9)),
-    (("o4",), Facts(context=200_000, output=32_000, cost=0.5, speed=0.5, intelligence=0.8)),
+    (("o3",), ModelFacts(context=200_000, output=32_000, cost=0.3, speed=0.3, intelligence=0.9)),
+    (("o4",), ModelFacts(context=200_000, output=32_000, cost=0.5, speed=0.5, intelligence=0.8)),
     (
         ("deepseek", "reasoner"),
-        Facts(context=64_000, output=8_192, images=False, cost=0.8, speed=0.4, intelligence=0.8),
+        ModelFacts(
+            context=64_000, output=8_192, images=False, cost=0.8, speed=0.4, intelligence=0.8
+        ),
     ),
     (
         ("deepseek",),
-        Facts(context=64_000, output=8_192, images=False, cost=0.9, speed=0.6, intelligence=0.75),
+        ModelFacts(
+            context=64_000, output=8_192, images=False, cost=0.9, speed=0.6, intelligence=0.75
+        ),
     ),
-    (("qwen", "vl"), Facts(context=32_000, output=8_192, cost=0.9, speed=0.6, intelligence=0.55)),
+    (
+        ("qwen", "vl"),
+        ModelFacts(context=32_000, output=8_192, cost=0.9, speed=0.6, intelligence=0.55),
+    ),
     (
         ("qwen",),
-        Facts(context=32_000, output=8_192, images=False, cost=0.9, speed=0.6, intelligence=0.55),
+        ModelFacts(
+            context=32_000, output=8_192, images=False, cost=0.9, speed=0.6, intelligence=0.55
+        ),
     ),
     (
         ("llama", "vision"),
-        Facts(context=128_000, output=4_096, cost=0.9, speed=0.6, intelligence=0.45),
+        ModelFacts(context=128_000, output=4_096, cost=0.9, speed=0.6, intelligence=0.45),
     ),
     (
         ("llama",),
-        Facts(context=128_000, output=4_096, images=False, cost=0.9, speed=0.6, intelligence=0.45),
+        ModelFacts(
+            context=128_000, output=4_096, images=False, cost=0.9, speed=0.6, intelligence=0.45
+        ),
     ),
     (
         ("mistral",),
-        Facts(context=128_000, output=8_192, images=False, cost=0.7, speed=0.7, intelligence=0.6),
+        ModelFacts(
+            context=128_000, output=8_192, images=False, cost=0.7, speed=0.7, intelligence=0.6
+        ),
     ),
     (
         ("gemma",),
-        Facts(
+        ModelFacts(
             context=32_000,
             output=8_192,
             images=False,
@@ -119,7 +153,7 @@ _KNOWN: tuple[tuple[tuple[str, ...], Facts], ...] = (
     ),
     (
         ("phi",),
-        Facts(
+        ModelFacts(
             context=16_000,
             output=4_096,
             images=False,
@@ -132,10 +166,10 @@ _KNOWN: tuple[tuple[tuple[str, ...], Facts], ...] = (
 )
 
 # Pictures and sound would be refused by most; tools are what a host is for.
-UNKNOWN = Facts(context=32_000, output=4_096, images=False)
+UNKNOWN = ModelFacts(context=32_000, output=4_096, images=False)
 
 
-def known(model: str) -> Facts:
+def known(model: str) -> ModelFacts:
     """What is known of a model; the publisher's name before a slash does not count."""
     name = model.lower().rpartition("/")[2]
     for words, facts in _KNOWN:

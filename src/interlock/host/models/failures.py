@@ -18,7 +18,7 @@ from .untrusted import list_of, object_of, parsed, plain, text_of
 _LONGEST = 86_400.0  # seconds that a provider may tell us to wait, as far as we repeat it
 
 
-class Who(Struct, frozen=True):
+class ProviderIdentity(Struct, frozen=True):
     """Of whom is spoken: the provider's name, the host of its address, the model, and what must not be repeated."""
 
     provider: str
@@ -44,7 +44,7 @@ class Who(Struct, frozen=True):
         return plain(Redactor(self.secrets)(text), most)
 
 
-class Trouble(Struct, frozen=True):
+class ProviderError(Struct, frozen=True):
     """What the body of an error says, whoever made it."""
 
     message: str = ""
@@ -56,14 +56,14 @@ class Trouble(Struct, frozen=True):
     status: int = 0
 
 
-def trouble(data: Any) -> Trouble:
+def trouble(data: Any) -> ProviderError:
     """Read an error's body: the shapes of OpenAI, vLLM, Ollama, Anthropic, Gemini and plain web servers."""
     if isinstance(data, list):
         data = data[0] if data else {}
     body = object_of(data)
     error = body.get("error", body)
     if isinstance(error, str):
-        return Trouble(message=error)
+        return ProviderError(message=error)
     inner = object_of(error)
     codes = {text_of(inner, name).lower() for name in ("type", "code", "status")}
     status = inner.get("code")
@@ -77,25 +77,29 @@ def trouble(data: Any) -> Trouble:
     if isinstance(upstream, str) and upstream:
         message = f"{message}: {upstream}"
     number = status if isinstance(status, int) and 400 <= status < 600 else 0
-    return Trouble(message, frozenset(codes - {""}), text_of(inner, "param"), retry_after, number)
+    return ProviderError(
+        message, frozenset(codes - {""}), text_of(inner, "param"), retry_after, number
+    )
 
 
 def of_body(
-    who: Who, status: int, headers: Mapping[str, str], body: bytes
-) -> tuple[ModelFailure, Trouble]:
+    who: ProviderIdentity, status: int, headers: Mapping[str, str], body: bytes
+) -> tuple[ModelFailure, ProviderError]:
     """The failure that an answer with an HTTP status that says no stands for."""
     try:
         found = trouble(parsed(body))
     except ValueError:
         text = body[:2_000].decode("utf-8", "replace")
-        found = Trouble(
+        found = ProviderError(
             message="" if "<html" in text.lower() or "<!doctype" in text.lower() else text
         )
     told = retry_after(headers)
     return of(who, found, status, told if told is not None else found.retry_after), found
 
 
-def of(who: Who, found: Trouble, status: int, wait: float | None = None) -> ModelFailure:
+def of(
+    who: ProviderIdentity, found: ProviderError, status: int, wait: float | None = None
+) -> ModelFailure:
     """The failure for what was read; `status` is 0 where the error came in the middle of a stream."""
     kind = _kind(found, status or found.status)
     said = who.quote(found.message)
@@ -192,7 +196,7 @@ _OFTEN = frozenset(
 )
 
 
-def _kind(found: Trouble, status: int) -> FailureKind:
+def _kind(found: ProviderError, status: int) -> FailureKind:
     message, codes = found.message.lower(), found.codes
     if status in (0, 400, 413, 422, 429, 500) and (
         codes & {"context_length_exceeded", "exceed_context_size_error", "request_too_large"}

@@ -14,9 +14,9 @@ from interlock.types import (
 )
 
 from .candidates import KEY, CandidateReader
-from .conversation import Spoken, Words, begun_and_ended_by_user, kept
-from .pieces import Piece, Taken, pieces, result_pieces, text_of_pieces
-from .provider import Asked, Described, Provider
+from .conversation import IdMap, RoleTurn, begun_and_ended_by_user, kept
+from .pieces import AcceptedContent, ContentPiece, pieces, result_pieces, text_of_pieces
+from .provider import Provider, ProviderRequest, ToolDescription
 from .schemas import Dialect
 
 _IMAGES = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"})
@@ -41,7 +41,7 @@ class Gemini(Provider):
 
     def __init__(self, name: str, *, model: str, **options: Any) -> None:
         super().__init__(name, model=model.removeprefix("models/"), **options)
-        self._taken = Taken(
+        self._taken = AcceptedContent(
             images=_IMAGES if self.facts.images else frozenset(),
             audio=_SOUNDS if self.facts.audio else frozenset(),
             documents=frozenset({"application/pdf"}) if self.facts.images else frozenset(),
@@ -52,10 +52,10 @@ class Gemini(Provider):
     def _sent_headers(self) -> dict[str, str]:
         return {"x-goog-api-key": self._key.value} if self._key.value else {}
 
-    def _words_of_names(self) -> Words:
-        return Words("a-zA-Z0-9_-", self.tool_names, first="a-zA-Z_")
+    def _words_of_names(self) -> IdMap:
+        return IdMap("a-zA-Z0-9_-", self.tool_names, first="a-zA-Z_")
 
-    def _asked(self, request: CreateMessageRequestParams) -> Asked:
+    def _asked(self, request: CreateMessageRequestParams) -> ProviderRequest:
         names, notes = self._words_of_names(), list[str]()
         tools = self._tools(request, names, notes)
         body: JSONObject = {
@@ -82,11 +82,11 @@ class Gemini(Provider):
             )
         how = "streamGenerateContent?alt=sse" if self.streamed else "generateContent"
         url = f"{self.url}/models/{quote(self.model, safe='')}:{how}"
-        return Asked(
+        return ProviderRequest(
             url, body, lambda: CandidateReader(request, names, self.who, self.model), notes
         )
 
-    def _contents(self, talk: list[Spoken], names: Words) -> list[JSONObject]:
+    def _contents(self, talk: list[RoleTurn], names: IdMap) -> list[JSONObject]:
         used: dict[str, JSONObject] = {}  # by id of a tool use: what its result has to name
         contents = []
         for turn in talk:
@@ -96,7 +96,9 @@ class Gemini(Provider):
                 contents.append({"role": "user", "parts": self._heard(turn, used)})
         return contents
 
-    def _spoken(self, turn: Spoken, names: Words, used: dict[str, JSONObject]) -> list[JSONObject]:
+    def _spoken(
+        self, turn: RoleTurn, names: IdMap, used: dict[str, JSONObject]
+    ) -> list[JSONObject]:
         parts: list[JSONObject] = []
         unsigned = self.model.startswith("gemini-3")  # they demand a signature of the first call
         for block in turn.blocks:
@@ -113,12 +115,12 @@ class Gemini(Provider):
                 unsigned = False
                 parts.append({"functionCall": {**named, "args": block.input}, **signed})
             else:
-                parts += [{**_part(piece), **signed} for piece in pieces(block, Taken())]
+                parts += [{**_part(piece), **signed} for piece in pieces(block, AcceptedContent())]
             if isinstance(back.get("trailing"), str):
                 parts.append({"text": "", "thoughtSignature": back["trailing"]})
         return parts
 
-    def _heard(self, turn: Spoken, used: dict[str, JSONObject]) -> list[JSONObject]:
+    def _heard(self, turn: RoleTurn, used: dict[str, JSONObject]) -> list[JSONObject]:
         responses: list[JSONObject] = []
         shown: list[JSONObject] = []
         rest: list[SamplingContent] = []
@@ -151,7 +153,7 @@ class Gemini(Provider):
         ]
 
 
-def _part(piece: Piece) -> JSONObject:
+def _part(piece: ContentPiece) -> JSONObject:
     return (
         {"text": piece.text}
         if piece.kind == "text"
@@ -159,7 +161,7 @@ def _part(piece: Piece) -> JSONObject:
     )
 
 
-def _declared(tool: Described) -> JSONObject:
+def _declared(tool: ToolDescription) -> JSONObject:
     declared: JSONObject = {"name": tool.name, "description": tool.description}
     if tool.schema.get("properties") or isinstance(tool.schema.get("additionalProperties"), dict):
         declared["parametersJsonSchema"] = tool.schema

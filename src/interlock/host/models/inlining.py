@@ -54,7 +54,7 @@ _DEEPEST = 40
 _MOST_WORDS = 400
 
 
-class Inlined:
+class SchemaInliner:
     """Writes one schema out; `whole` is what references point into. `every_keyword` keeps those that Gemini does not take."""
 
     def __init__(self, whole: JSONObject, lost: list[str], *, every_keyword: bool) -> None:

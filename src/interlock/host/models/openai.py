@@ -16,10 +16,10 @@ from interlock.types import (
 )
 
 from .chunks import ChunkReader
-from .conversation import Spoken, Words, kept
-from .failures import Trouble
-from .pieces import Piece, Taken, pieces, result_pieces, text_of_pieces
-from .provider import Asked, Provider
+from .conversation import IdMap, RoleTurn, kept
+from .failures import ProviderError
+from .pieces import AcceptedContent, ContentPiece, pieces, result_pieces, text_of_pieces
+from .provider import Provider, ProviderRequest
 from .schemas import Dialect
 
 KEY = "io.interlock/openai"
@@ -52,14 +52,14 @@ class OpenAI(Provider):
         self._output_name = output_name or ("max_completion_tokens" if first_hand else "max_tokens")
         self._refused: set[str] = set()  # parameters that this model does not take, as it has told
         documents = frozenset({"application/pdf"}) if self.host in _READS_FILES else frozenset()
-        self._taken = Taken(
+        self._taken = AcceptedContent(
             images=_IMAGES if self.facts.images else frozenset(),
             audio=frozenset(_SOUNDS) if self.facts.audio else frozenset(),
             documents=documents if self.facts.images else frozenset(),
         )
 
-    def _asked(self, request: CreateMessageRequestParams) -> Asked:
-        names, ids, notes = self._words_of_names(), Words("!-~", 40), list[str]()
+    def _asked(self, request: CreateMessageRequestParams) -> ProviderRequest:
+        names, ids, notes = self._words_of_names(), IdMap("!-~", 40), list[str]()
         tools = self._tools(request, names, notes)
         body: JSONObject = {"model": self.model, "messages": self._messages(request, names, ids)}
         body[self._output_name] = self._output(request)
@@ -90,9 +90,9 @@ class OpenAI(Provider):
         def reader() -> ChunkReader:
             return ChunkReader(request, names, self.who, KEY, self.model)
 
-        return Asked(f"{self.url}/chat/completions", body, reader, notes)
+        return ProviderRequest(f"{self.url}/chat/completions", body, reader, notes)
 
-    def _repair(self, asked: Asked, found: Trouble) -> bool:
+    def _repair(self, asked: ProviderRequest, found: ProviderError) -> bool:
         """Leave out what this model says that it does not take; reasoning models take no temperature, for one."""
         if (
             not found.codes & {"unsupported_parameter", "unsupported_value"}
@@ -110,7 +110,7 @@ class OpenAI(Provider):
         return True
 
     def _messages(
-        self, request: CreateMessageRequestParams, names: Words, ids: Words
+        self, request: CreateMessageRequestParams, names: IdMap, ids: IdMap
     ) -> list[JSONObject]:
         told: list[JSONObject] = []
         if request.system_prompt:
@@ -125,7 +125,7 @@ class OpenAI(Provider):
                 told.extend(self._user(turn, ids))
         return told
 
-    def _assistant(self, turn: Spoken, names: Words, ids: Words, current: bool) -> JSONObject:
+    def _assistant(self, turn: RoleTurn, names: IdMap, ids: IdMap, current: bool) -> JSONObject:
         text: list[str] = []
         calls: list[JSONObject] = []
         message: JSONObject = {"role": "assistant", "content": None}
@@ -141,15 +141,15 @@ class OpenAI(Provider):
                     call["extra_content"] = back["extra_content"]
                 calls.append(call)
             else:
-                text.extend(piece.text for piece in pieces(block, Taken()))
+                text.extend(piece.text for piece in pieces(block, AcceptedContent()))
         message["content"] = "\n\n".join(text) if text else None
         if calls:
             message["tool_calls"] = calls
         return message
 
-    def _user(self, turn: Spoken, ids: Words) -> list[JSONObject]:
+    def _user(self, turn: RoleTurn, ids: IdMap) -> list[JSONObject]:
         told: list[JSONObject] = []
-        media: list[Piece] = []
+        media: list[ContentPiece] = []
         rest: list[SamplingContent] = []
         for block in turn.blocks:
             if not isinstance(block, ToolResultContent):
@@ -168,13 +168,13 @@ class OpenAI(Provider):
             )
         parts = [piece for block in rest for piece in pieces(block, self._taken)]
         if media:
-            parts = [Piece("text", "[From the results of the calls above:]"), *media, *parts]
+            parts = [ContentPiece("text", "[From the results of the calls above:]"), *media, *parts]
         if parts:
             told.append({"role": "user", "content": _content(parts)})
         return told
 
 
-def _is_asking(turn: Spoken) -> bool:
+def _is_asking(turn: RoleTurn) -> bool:
     return turn.role == "user" and any(
         not isinstance(block, ToolResultContent) for block in turn.blocks
     )
@@ -188,14 +188,14 @@ def _thinking(back: Mapping[str, Any]) -> JSONObject:
     }
 
 
-def _content(parts: list[Piece]) -> str | list[JSONObject]:
+def _content(parts: list[ContentPiece]) -> str | list[JSONObject]:
     """Plain text where there is nothing else: not every server takes parts."""
     if all(part.kind == "text" for part in parts):
         return "\n\n".join(part.text for part in parts)
     return [_part(part) for part in parts]
 
 
-def _part(part: Piece) -> JSONObject:
+def _part(part: ContentPiece) -> JSONObject:
     if part.kind == "image":
         return {"type": "image_url", "image_url": {"url": f"data:{part.mime};base64,{part.data}"}}
     if part.kind == "audio":

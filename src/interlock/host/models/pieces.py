@@ -25,7 +25,7 @@ _MOST_TEXT = 2_000_000  # characters of one text: more than any model takes
 NOTHING = "The tool gave nothing."
 
 
-class Piece(Struct, frozen=True):
+class ContentPiece(Struct, frozen=True):
     """Text, or base64 `data` of a `mime` type; `name` is what to call it."""
 
     kind: Literal["text", "image", "audio", "document"]
@@ -35,7 +35,7 @@ class Piece(Struct, frozen=True):
     name: str = ""
 
 
-class Taken(Struct, frozen=True):
+class AcceptedContent(Struct, frozen=True):
     """What a model takes besides text: mime types, and the most bytes of a picture or sound, and of a document."""
 
     images: frozenset[str] = frozenset()
@@ -45,42 +45,45 @@ class Taken(Struct, frozen=True):
     most_document: int = 20_000_000
 
 
-def pieces(block: Any, taken: Taken) -> list[Piece]:
+def pieces(block: Any, taken: AcceptedContent) -> list[ContentPiece]:
     """A block of content in pieces that can be sent; what cannot is a line of text that says what was left out."""
     if isinstance(block, TextContent):
-        return [Piece("text", block.text[:_MOST_TEXT])] if block.text else []
+        return [ContentPiece("text", block.text[:_MOST_TEXT])] if block.text else []
     if isinstance(block, ImageContent):
         return [_media("image", "A picture", block.data, block.mime_type, taken)]
     if isinstance(block, AudioContent):
         return [_media("audio", "A sound", block.data, block.mime_type, taken)]
     if isinstance(block, ResourceLink):
-        return [Piece("text", _link(block))]
+        return [ContentPiece("text", _link(block))]
     if isinstance(block, EmbeddedResource):
         return _resource(block, taken)
     if isinstance(block, ToolUseContent | ToolResultContent):
         return []
     kind = block.block.get("type") if isinstance(block, UnknownContent) else type(block).__name__
     return [
-        Piece(
+        ContentPiece(
             "text",
             f"[Content of the kind {plain(str(kind), 60)} was left out: it is not known here.]",
         )
     ]
 
 
-def result_pieces(result: ToolResultContent, taken: Taken) -> list[Piece]:
+def result_pieces(result: ToolResultContent, taken: AcceptedContent) -> list[ContentPiece]:
     """A tool's result in pieces, at least one. Structured content is told where no text tells it."""
     found = [piece for block in result.content for piece in pieces(block, taken)]
     if result.structured_content is not UNSET and not any(
         isinstance(block, TextContent) for block in result.content
     ):
         found.insert(
-            0, Piece("text", msgspec.json.encode(result.structured_content).decode()[:_MOST_TEXT])
+            0,
+            ContentPiece(
+                "text", msgspec.json.encode(result.structured_content).decode()[:_MOST_TEXT]
+            ),
         )
-    return found or [Piece("text", NOTHING)]
+    return found or [ContentPiece("text", NOTHING)]
 
 
-def text_of_pieces(found: list[Piece]) -> str:
+def text_of_pieces(found: list[ContentPiece]) -> str:
     """The text among the pieces, in lines."""
     return "\n".join(piece.text for piece in found if piece.kind == "text")
 
@@ -95,25 +98,27 @@ def _media(
     what: str,
     data: str,
     mime: str,
-    taken: Taken,
+    taken: AcceptedContent,
     name: str = "",
-) -> Piece:
+) -> ContentPiece:
     mime = mime.partition(";")[0].strip().lower()
     allowed = {"image": taken.images, "audio": taken.audio, "document": taken.documents}[kind]
     if mime == "image/jpg":
         mime = "image/jpeg"
     described = f"{what} ({plain(mime or 'no type', 60)}, {_readable(size_of(data))}{', ' + plain(name, 100) if name else ''})"
     if not allowed:
-        return Piece("text", f"[{described} was left out: this model does not take any.]")
+        return ContentPiece("text", f"[{described} was left out: this model does not take any.]")
     if mime not in allowed:
-        return Piece("text", f"[{described} was left out: this model does not take this type.]")
+        return ContentPiece(
+            "text", f"[{described} was left out: this model does not take this type.]"
+        )
     if size_of(data) > (taken.most_document if kind == "document" else taken.most):
-        return Piece("text", f"[{described} was left out: it is too large for this model.]")
+        return ContentPiece("text", f"[{described} was left out: it is too large for this model.]")
     try:
         binascii.a2b_base64(data.encode("ascii"), strict_mode=True)
     except ValueError:
-        return Piece("text", f"[{described} was left out: its data is broken.]")
-    return Piece(kind, data=data, mime=mime, name=name)
+        return ContentPiece("text", f"[{described} was left out: its data is broken.]")
+    return ContentPiece(kind, data=data, mime=mime, name=name)
 
 
 def _readable(size: int) -> str:
@@ -134,19 +139,19 @@ def _link(link: ResourceLink) -> str:
     return f"{words}\n{link.description}" if link.description else words
 
 
-def _resource(block: EmbeddedResource, taken: Taken) -> list[Piece]:
+def _resource(block: EmbeddedResource, taken: AcceptedContent) -> list[ContentPiece]:
     held = block.resource
     mime = (held.mime_type or "").partition(";")[0].strip().lower()
     head = f"[Resource {held.uri}{f' ({mime})' if mime else ''}]"
     if held.text is not None:
-        return [Piece("text", f"{head}\n{held.text[:_MOST_TEXT]}")]
+        return [ContentPiece("text", f"{head}\n{held.text[:_MOST_TEXT]}")]
     data = held.blob or ""
     if mime.startswith("image/"):
-        return [Piece("text", head), _media("image", "A picture", data, mime, taken)]
+        return [ContentPiece("text", head), _media("image", "A picture", data, mime, taken)]
     if mime.startswith("audio/"):
-        return [Piece("text", head), _media("audio", "A sound", data, mime, taken)]
+        return [ContentPiece("text", head), _media("audio", "A sound", data, mime, taken)]
     return [
-        Piece("text", head),
+        ContentPiece("text", head),
         _media(
             "document", "A document", data, mime, taken, held.uri.rstrip("/").rpartition("/")[2]
         ),

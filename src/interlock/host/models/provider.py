@@ -26,11 +26,11 @@ from interlock import (
 )
 from interlock.types import CreateMessageRequestParams, JSONObject, Tool
 
-from .conversation import Spoken, Words, prepared, without_tools
+from .conversation import IdMap, RoleTurn, prepared, without_tools
 from .facts import known
-from .failures import Trouble, Who, of_body
+from .failures import ProviderError, ProviderIdentity, of_body
 from .schemas import Dialect, compile
-from .seam import Delta, Facts, ModelFailure, Said
+from .seam import Delta, ModelAnswer, ModelFacts, ModelFailure
 from .speech import has_calls, without_calls
 from .untrusted import parsed
 
@@ -43,7 +43,7 @@ _DRAIN = (
 _AGAIN = frozenset({"unreachable", "rate_limited", "overloaded"})
 
 
-class Key:
+class ApiKey:
     """A key that nobody sees by accident; `value` is what goes into a header. Raises ValueError for what cannot be one."""
 
     __slots__ = ("value",)
@@ -59,7 +59,7 @@ class Key:
         return "Key(***)" if self.value else "Key(none)"
 
 
-class Reader(Protocol):
+class AnswerReader(Protocol):
     """Reads one answer. `complete`: enough came to be an answer; `over`: nothing more is to come."""
 
     complete: bool
@@ -73,21 +73,21 @@ class Reader(Protocol):
         """An answer that was not streamed. Raises ModelFailure."""
         ...
 
-    def said(self) -> Said:
+    def said(self) -> ModelAnswer:
         """All of it. Raises ModelFailure."""
         ...
 
 
-class Asked(Struct):
+class ProviderRequest(Struct):
     """A request made ready: where it goes, what it says, who reads the answer, and what the person should know of it."""
 
     url: str
     body: JSONObject
-    reader: Callable[[], Reader]
+    reader: Callable[[], AnswerReader]
     notes: list[str] = []
 
 
-class Described(Struct, frozen=True):
+class ToolDescription(Struct, frozen=True):
     """A tool as the provider is told of it."""
 
     name: str
@@ -117,7 +117,7 @@ class Provider(ABC):
         model: str,
         url: str = "",
         key: str = "",
-        facts: Facts | None = None,
+        facts: ModelFacts | None = None,
         fetch: Fetch | None = None,
         stream: bool = True,
         extra: Mapping[str, Any] | None = None,
@@ -135,7 +135,7 @@ class Provider(ABC):
         self.host = urlsplit(self.url).hostname or ""
         self.streamed, self.tries, self.patience = stream, tries, patience
         self.silence, self.seconds, self.most = silence, seconds, most
-        self._key = Key(key)
+        self._key = ApiKey(key)
         self._extra, self._headers = dict(extra or {}), dict(headers or {})
         self._sleep = sleep
         self._own = fetch is None
@@ -144,7 +144,7 @@ class Provider(ABC):
             self._key.value,
             *(value for value in self._headers.values() if len(value) >= 8),
         } - {""}
-        self.who = Who(self.title, urlsplit(self.url).netloc, model, tuple(secrets))
+        self.who = ProviderIdentity(self.title, urlsplit(self.url).netloc, model, tuple(secrets))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, model={self.model!r}, url={self.url!r})"
@@ -159,8 +159,8 @@ class Provider(ABC):
 
     async def stream(
         self, request: CreateMessageRequestParams
-    ) -> AsyncGenerator[Delta | Said, None]:
-        """Ask the model. Yields pieces as they come and ends with exactly one `Said`. Raises ModelFailure."""
+    ) -> AsyncGenerator[Delta | ModelAnswer, None]:
+        """Ask the model. Yields pieces as they come and ends with exactly one `ModelAnswer`. Raises ModelFailure."""
         asked = self._asked(request)
         for note in asked.notes:
             yield Delta("note", note)
@@ -171,7 +171,11 @@ class Provider(ABC):
                 async with aclosing(self._attempt(asked)) as pieces:
                     async for piece in pieces:
                         begun = True
-                        yield self._judged(request, piece) if isinstance(piece, Said) else piece
+                        yield (
+                            self._judged(request, piece)
+                            if isinstance(piece, ModelAnswer)
+                            else piece
+                        )
                 return
             except _Repaired:
                 continue
@@ -201,21 +205,21 @@ class Provider(ABC):
     # -- for the adapters --
 
     @abstractmethod
-    def _asked(self, request: CreateMessageRequestParams) -> Asked:
+    def _asked(self, request: CreateMessageRequestParams) -> ProviderRequest:
         """The request as the provider takes it. Raises ModelFailure."""
 
     def _sent_headers(self) -> dict[str, str]:
         """What identifies us to the provider."""
         return {"authorization": f"Bearer {self._key.value}"} if self._key.value else {}
 
-    def _repair(self, asked: Asked, found: Trouble) -> bool:
+    def _repair(self, asked: ProviderRequest, found: ProviderError) -> bool:
         """Change a request that was not understood; True where it is worth to be sent again."""
         return False
 
-    def _words_of_names(self) -> Words:
-        return Words("a-zA-Z0-9_-", self.tool_names)
+    def _words_of_names(self) -> IdMap:
+        return IdMap("a-zA-Z0-9_-", self.tool_names)
 
-    def _talk(self, request: CreateMessageRequestParams) -> list[Spoken]:
+    def _talk(self, request: CreateMessageRequestParams) -> list[RoleTurn]:
         """The conversation as the model takes it. Raises ModelFailure where there is nothing in it."""
         talk = prepared(request.messages)
         if not self.facts.tools:
@@ -227,8 +231,8 @@ class Provider(ABC):
         return talk
 
     def _tools(
-        self, request: CreateMessageRequestParams, names: Words, notes: list[str]
-    ) -> list[Described]:
+        self, request: CreateMessageRequestParams, names: IdMap, notes: list[str]
+    ) -> list[ToolDescription]:
         """The tools that the model is told of."""
         tools = request.tools or []
         if tools and not self.facts.tools:
@@ -241,10 +245,10 @@ class Provider(ABC):
             return []
         return [self._described(tool, names) for tool in tools]
 
-    def _described(self, tool: Tool, names: Words) -> Described:
+    def _described(self, tool: Tool, names: IdMap) -> ToolDescription:
         made = compile(tool.input_schema, self.dialect)
         description = "\n".join(filter(None, [tool.description or tool.title or "", made.words]))
-        return Described(names.out(tool.name), description, made.schema)
+        return ToolDescription(names.out(tool.name), description, made.schema)
 
     def _output(self, request: CreateMessageRequestParams) -> int:
         """The most tokens that it may say (`SAM-09`)."""
@@ -252,7 +256,7 @@ class Provider(ABC):
 
     # -- the talk with the provider --
 
-    async def _attempt(self, asked: Asked) -> AsyncGenerator[Delta | Said, None]:
+    async def _attempt(self, asked: ProviderRequest) -> AsyncGenerator[Delta | ModelAnswer, None]:
         """Ask once."""
         response = await self._send(asked)
         try:
@@ -278,7 +282,7 @@ class Provider(ABC):
         finally:
             await response.aclose()
 
-    async def _send(self, asked: Asked) -> Response:
+    async def _send(self, asked: ProviderRequest) -> Response:
         headers = {
             "content-type": "application/json",
             "accept": "text/event-stream" if self.streamed else "application/json",
@@ -315,7 +319,7 @@ class Provider(ABC):
         except (InterlockError, TimeoutError):
             return b""
 
-    async def _whole(self, response: Response, reader: Reader) -> list[Delta]:
+    async def _whole(self, response: Response, reader: AnswerReader) -> list[Delta]:
         try:
             async with asyncio.timeout(self.seconds):
                 body = await response.read(self.most)
@@ -336,7 +340,9 @@ class Provider(ABC):
                 f"{self.who.words} gave an answer that is no JSON; is the url right?", "bad_answer"
             ) from None
 
-    async def _events(self, response: Response, reader: Reader) -> AsyncGenerator[Delta, None]:
+    async def _events(
+        self, response: Response, reader: AnswerReader
+    ) -> AsyncGenerator[Delta, None]:
         """Read a stream to its end."""
         events, size = EventReader(min(_MOST_EVENT, self.most)), 0
         end = time.monotonic() + self.seconds
@@ -387,7 +393,7 @@ class Provider(ABC):
             "cut",
         )
 
-    def _judged(self, request: CreateMessageRequestParams, said: Said) -> Said:
+    def _judged(self, request: CreateMessageRequestParams, said: ModelAnswer) -> ModelAnswer:
         """What the model said, held against what it was told of tools (`SAM-16`)."""
         mode = _mode(request)
         if mode == "none":

@@ -17,7 +17,7 @@ from interlock.schema import SchemaError
 from interlock.schema import compile as check
 from interlock.types import JSONObject
 
-from .inlining import Inlined
+from .inlining import SchemaInliner
 from .merging import both, subschemas
 from .pointers import dangling, resolve
 from .untrusted import list_of, object_of, plain, text_of
@@ -75,7 +75,7 @@ def _compiled(text: bytes, dialect: Dialect) -> Compiled:
     if dialect == "anthropic":
         _named(root, lost)
     if dialect == "gemini" or dangling(root):
-        root = Inlined({**whole, **root}, lost, every_keyword=dialect != "gemini").root(root)
+        root = SchemaInliner({**whole, **root}, lost, every_keyword=dialect != "gemini").root(root)
     if dialect == "anthropic":
         _named(root, lost)
     else:

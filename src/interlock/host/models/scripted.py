@@ -16,7 +16,7 @@ from interlock.types import (
 )
 
 from .conversation import fresh_id, ids_in
-from .seam import Delta, Facts, ModelFailure, Said, Usage
+from .seam import Delta, ModelAnswer, ModelFacts, ModelFailure, Usage
 
 Call = tuple[str, dict[str, Any]]
 """A tool's name and arguments."""
@@ -27,10 +27,10 @@ Answer = (
     | SamplingContent
     | Sequence[str | Call | SamplingContent]
     | CreateMessageResult
-    | Said
+    | ModelAnswer
     | BaseException
 )
-"""Text; a call; several of them; a result of sampling or all of `Said` as it is; or what to raise."""
+"""Text; a call; several of them; a result of sampling or all of `ModelAnswer` as it is; or what to raise."""
 
 Scripts = Answer | Callable[[CreateMessageRequestParams], Answer | Awaitable[Answer]]
 
@@ -52,12 +52,12 @@ class Scripted:
         self,
         *answers: Scripts,
         name: str = "scripted",
-        facts: Facts | None = None,
+        facts: ModelFacts | None = None,
         forever: bool = False,
         before: Callable[[int], Awaitable[None]] | None = None,
     ) -> None:
         self.name = self.model = name
-        self.facts = facts or Facts(remark="says what it was told to say")
+        self.facts = facts or ModelFacts(remark="says what it was told to say")
         self.requests: list[CreateMessageRequestParams] = []
         self.closed = 0
         self._answers, self._forever, self._before = list(answers), forever, before
@@ -77,7 +77,7 @@ class Scripted:
 
     async def stream(
         self, request: CreateMessageRequestParams
-    ) -> AsyncGenerator[Delta | Said, None]:
+    ) -> AsyncGenerator[Delta | ModelAnswer, None]:
         """Say the next answer. Raises ModelFailure, or what the script says."""
         self.requests.append(request)
         said = await self._said(request)
@@ -93,7 +93,7 @@ class Scripted:
         finally:
             self.closed += not heard
 
-    async def _said(self, request: CreateMessageRequestParams) -> Said:
+    async def _said(self, request: CreateMessageRequestParams) -> ModelAnswer:
         if self._next >= len(self._answers):
             if not (self._forever and self._answers):
                 raise ModelFailure(
@@ -110,13 +110,13 @@ class Scripted:
             answer = await answer
         if isinstance(answer, BaseException):
             raise answer
-        if isinstance(answer, Said):
+        if isinstance(answer, ModelAnswer):
             return answer
         if isinstance(answer, CreateMessageResult):
-            return Said(answer)
+            return ModelAnswer(answer)
         return self._made(request, answer)
 
-    def _made(self, request: CreateMessageRequestParams, answer: Any) -> Said:
+    def _made(self, request: CreateMessageRequestParams, answer: Any) -> ModelAnswer:
         parts = (
             [answer]
             if isinstance(answer, str | SamplingContent) or _is_call(answer)
@@ -143,7 +143,7 @@ class Scripted:
             role="assistant", content=content, model=self.model, stop_reason=stop
         )
         words = sum(len(block.text.split()) for block in content if isinstance(block, TextContent))
-        return Said(result, Usage(input=len(request.messages), output=words))
+        return ModelAnswer(result, Usage(input=len(request.messages), output=words))
 
 
 def _is_call(part: Any) -> bool:

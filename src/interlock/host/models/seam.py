@@ -15,7 +15,7 @@ from msgspec import Struct
 from interlock.types import CreateMessageRequestParams, CreateMessageResult, InterlockError
 
 
-class Facts(Struct, frozen=True, kw_only=True):
+class ModelFacts(Struct, frozen=True, kw_only=True):
     """What is known of a model.
 
     `context` and `output` are in tokens: what it can take in, and the most it may say in one go. `cost`, `speed` and `intelligence` run
@@ -61,7 +61,7 @@ class Delta(Struct, frozen=True, tag=True):
     call: str = ""
 
 
-class Said(Struct, frozen=True, tag=True):
+class ModelAnswer(Struct, frozen=True, tag=True):
     """All that a model said, and what it took."""
 
     result: CreateMessageResult
@@ -72,10 +72,10 @@ class Model(Protocol):
     """A language model; each has a `name` that is unique among the configured ones."""
 
     name: str
-    facts: Facts
+    facts: ModelFacts
 
-    def stream(self, request: CreateMessageRequestParams) -> AsyncIterator[Delta | Said]:
-        """Ask the model. Yields pieces as they come and ends with exactly one `Said`.
+    def stream(self, request: CreateMessageRequestParams) -> AsyncIterator[Delta | ModelAnswer]:
+        """Ask the model. Yields pieces as they come and ends with exactly one `ModelAnswer`.
 
         Closing the iterator, or cancelling the task that reads it, ends the request. Raises ModelFailure.
         """

@@ -17,8 +17,8 @@ from interlock.types import (
     ToolUseContent,
 )
 
-from .conversation import Words, fresh_id, ids_in, keeping
-from .seam import Delta, ModelFailure, Said, Usage
+from .conversation import IdMap, fresh_id, ids_in, keeping
+from .seam import Delta, ModelAnswer, ModelFailure, Usage
 from .untrusted import joined, parsed
 
 UNREADABLE = "io.interlock/unreadable"
@@ -30,7 +30,7 @@ _MOST_PARTS = 512  # of one answer
 Stop = Literal["endTurn", "maxTokens", "toolUse", "stopSequence", "refusal"]
 
 
-class Part(Struct):
+class AnswerPart(Struct):
     """A part of an answer that is still growing; `back` is what its provider wants to see again with it."""
 
     kind: Literal["text", "call", "media"]
@@ -42,7 +42,7 @@ class Part(Struct):
     back: dict[str, Any] = {}
 
 
-class Speech:
+class AnswerBuilder:
     """The parts in the order in which they began.
 
     `names` turns the provider's names of tools back into ours; `key` and `source` say under what name, and for whom, the
@@ -50,19 +50,19 @@ class Speech:
     """
 
     def __init__(
-        self, request: CreateMessageRequestParams, names: Words, key: str, source: str
+        self, request: CreateMessageRequestParams, names: IdMap, key: str, source: str
     ) -> None:
-        self.parts: list[Part] = []
+        self.parts: list[AnswerPart] = []
         self._names, self._key, self._source = names, key, source
         self._ids = ids_in(request.messages)
         self._messages = len(request.messages)
         self._calls = 0
 
-    def begin_text(self) -> Part:
+    def begin_text(self) -> AnswerPart:
         """A text begins."""
-        return self._add(Part("text", []))
+        return self._add(AnswerPart("text", []))
 
-    def grow(self, part: Part, words: str) -> list[Delta]:
+    def grow(self, part: AnswerPart, words: str) -> list[Delta]:
         """More of a text."""
         if not words:
             return []
@@ -78,24 +78,24 @@ class Speech:
             last if last is not None and last.kind == "text" else self.begin_text(), words
         )
 
-    def call(self, id: str, name: str, input: JSONObject | None = None) -> Part:
+    def call(self, id: str, name: str, input: JSONObject | None = None) -> AnswerPart:
         """A tool call begins. Without an id of its own it gets one, always the same at this place."""
         if not id or id in self._ids:
             id = fresh_id(self._ids.__contains__, self._messages, self._calls)
         self._ids.add(id)
         self._calls += 1
-        return self._add(Part("call", [], id, self._names.back(name), input))
+        return self._add(AnswerPart("call", [], id, self._names.back(name), input))
 
     def named(self, name: str) -> str:
         """A tool's name as we call it."""
         return self._names.back(name)
 
-    def media(self, data: str, mime: str) -> Part:
+    def media(self, data: str, mime: str) -> AnswerPart:
         """A picture or a sound, whole."""
         kind = ImageContent if mime.startswith("image/") else AudioContent
-        return self._add(Part("media", media=kind(data=data, mime_type=mime)))
+        return self._add(AnswerPart("media", media=kind(data=data, mime_type=mime)))
 
-    def _add(self, part: Part) -> Part:
+    def _add(self, part: AnswerPart) -> AnswerPart:
         if len(self.parts) >= _MOST_PARTS:
             raise ModelFailure(
                 f"The model's answer has more than {_MOST_PARTS} parts; it was given up.",
@@ -106,11 +106,11 @@ class Speech:
         return part
 
     @property
-    def calls(self) -> list[Part]:
+    def calls(self) -> list[AnswerPart]:
         """The tool calls."""
         return [part for part in self.parts if part.kind == "call"]
 
-    def said(self, stop: Stop, model: str, usage: Usage) -> Said:
+    def said(self, stop: Stop, model: str, usage: Usage) -> ModelAnswer:
         """The whole of it. What a provider's filter stopped calls no tools, and what calls tools ended for that."""
         content: list[SamplingContent] = []
         for part in self.parts:
@@ -129,13 +129,13 @@ class Speech:
             stop = "toolUse"
         elif stop == "toolUse" and not self.calls:
             stop = "endTurn"
-        return Said(
+        return ModelAnswer(
             CreateMessageResult(role="assistant", content=content, model=model, stop_reason=stop),
             usage,
         )
 
 
-def _use(part: Part) -> ToolUseContent:
+def _use(part: AnswerPart) -> ToolUseContent:
     if part.input is not None:
         return ToolUseContent(id=part.id, name=part.name, input=part.input)
     raw = "".join(part.pieces)
@@ -154,17 +154,17 @@ def _use(part: Part) -> ToolUseContent:
     )
 
 
-def without_calls(said: Said) -> Said:
+def without_calls(said: ModelAnswer) -> ModelAnswer:
     """The same without its tool calls, for a model that called where it must not."""
     content = (
         said.result.content if isinstance(said.result.content, list) else [said.result.content]
     )
     rest = [block for block in content if not isinstance(block, ToolUseContent)]
     stop = "endTurn" if said.result.stop_reason == "toolUse" else said.result.stop_reason
-    return Said(structs.replace(said.result, content=rest, stop_reason=stop), said.usage)
+    return ModelAnswer(structs.replace(said.result, content=rest, stop_reason=stop), said.usage)
 
 
-def has_calls(said: Said) -> bool:
+def has_calls(said: ModelAnswer) -> bool:
     """Whether it calls a tool."""
     content = said.result.content
     return isinstance(content, list) and any(isinstance(block, ToolUseContent) for block in content)

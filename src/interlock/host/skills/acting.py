@@ -20,16 +20,16 @@ from interlock.types import (
     ToolUseContent,
 )
 
-from ..desk import Desk
+from ..desk import Prompter
 from ..events import Event, Pinned, ResourceRead
-from ..hub import Hub, Link
+from ..hub import Hub, ManagedServer
 from ..loop.builtin import LOAD_SKILL
 from ..pins import BadPins, Pins
 from ..questions import Decision
 from .asking import form_of, skill_question
 
 if TYPE_CHECKING:
-    from ..calls import Wanted
+    from ..calls import CallRequest
 
 MOST_LISTED = 100
 """The most files of a skill that are named to a model when it is loaded."""
@@ -39,25 +39,25 @@ Key = tuple[
 ]  # the host's label of the server, and the URI: one without the other names nothing
 
 
-class Held(Struct):
+class LoadedSkill(Struct):
     """A skill that a conversation acts on: the entry it was loaded from, and what was read and verified."""
 
     entry: SkillEntry
     read: dict[str, bytes]
 
 
-class Skills:
+class LoadedSkills:
     """The skills of all servers, and those that each conversation acts on.
 
     A skill is acted on from when it is loaded to the end of its conversation.
     """
 
-    def __init__(self, hub: Hub, pins: Pins, desk: Desk, tell: Callable[[Event], None]) -> None:
+    def __init__(self, hub: Hub, pins: Pins, desk: Prompter, tell: Callable[[Event], None]) -> None:
         self._hub = hub
         self._pins = pins
         self._desk = desk
         self._tell = tell
-        self._acting: dict[str, dict[Key, Held | None]] = {}
+        self._acting: dict[str, dict[Key, LoadedSkill | None]] = {}
         self._admitted: dict[str, SkillEntry] = {}  # by call, between its question and its reading
 
     # -- the known skills -----------------------------------------------------------------------------
@@ -102,7 +102,7 @@ class Skills:
 
     # -- loading -------------------------------------------------------------------------------------
 
-    async def admit(self, wanted: Wanted) -> tuple[str, str]:
+    async def admit(self, wanted: CallRequest) -> tuple[str, str]:
         """Ask for the entry of a skill, and the person where it is not approved as it is.
 
         Returns:
@@ -142,7 +142,7 @@ class Skills:
         self._admitted[wanted.call] = entry
         return "", "person"
 
-    async def load(self, wanted: Wanted) -> CallToolResult:
+    async def load(self, wanted: CallRequest) -> CallToolResult:
         """Read the `SKILL.md` of a skill that was admitted, and act on it from now on.
 
         Raises:
@@ -152,12 +152,12 @@ class Skills:
         entry = self._admitted.pop(wanted.call)
         key = (server, entry.uri)
         data = await self._fetched(wanted, entry, SKILL_MD)
-        self._acting.setdefault(wanted.session, {})[key] = Held(entry, {SKILL_MD: data})
+        self._acting.setdefault(wanted.session, {})[key] = LoadedSkill(entry, {SKILL_MD: data})
         return CallToolResult(content=[TextContent(text=data.decode()), _manifest(entry)])
 
     # -- reading -------------------------------------------------------------------------------------
 
-    async def read(self, wanted: Wanted) -> CallToolResult:
+    async def read(self, wanted: CallRequest) -> CallToolResult:
         """Read a file of a skill that the conversation acts on, or what a folder of it has.
 
         Raises:
@@ -186,7 +186,7 @@ class Skills:
             content = ResourceContents(uri=f"{held.entry.root}/{inside}", blob=blob)
             return CallToolResult(content=[EmbeddedResource(resource=content)])
 
-    async def _fetched(self, wanted: Wanted, entry: SkillEntry, path: str) -> bytes:
+    async def _fetched(self, wanted: CallRequest, entry: SkillEntry, path: str) -> bytes:
         server = wanted.item.server
         try:
             data = await self._link(server).read_skill(entry, path)
@@ -204,7 +204,7 @@ class Skills:
         return data
 
     def _told(
-        self, wanted: Wanted, entry: SkillEntry, path: str, *, size: int = 0, error: str = ""
+        self, wanted: CallRequest, entry: SkillEntry, path: str, *, size: int = 0, error: str = ""
     ) -> None:
         self._tell(
             ResourceRead(
@@ -217,7 +217,7 @@ class Skills:
             )
         )
 
-    def _link(self, server: str) -> Link:
+    def _link(self, server: str) -> ManagedServer:
         link = self._hub.links.get(server)
         if link is None:
             raise SkillError(f"There is no server {server} any more.")
@@ -225,7 +225,7 @@ class Skills:
 
     # -- what is asked while a skill is acted on -------------------------------------------------------
 
-    def why_asked(self, wanted: Wanted, reads_only: bool) -> str:
+    def why_asked(self, wanted: CallRequest, reads_only: bool) -> str:
         """Why a call is asked about that a rule would allow, because a skill may have led to it; "" for no reason.
 
         Args:

@@ -28,9 +28,20 @@ from .results import UNREMARKABLE, pieces
 from .wordings import phrases, secrets
 
 __all__ = [
-    "clean", "in_result", "pieces",
-    "of_command", "of_content", "of_form", "of_prompt", "of_sampling", "of_text", "of_tool", "of_tools", "of_url", "visible",
-]  # fmt: skip
+    "clean",
+    "in_result",
+    "pieces",
+    "of_command",
+    "of_content",
+    "of_form",
+    "of_prompt",
+    "of_sampling",
+    "of_text",
+    "of_tool",
+    "of_tools",
+    "of_url",
+    "visible",
+]
 
 MAX_TEXT = 200_000  # characters of one text that are looked at; the rest is looked at for hidden characters only
 MOST_TOKENS = 32_000  # of one request for sampling, beyond which it is unusual

@@ -65,7 +65,7 @@ _DANGERS: tuple[tuple[str, str, str], ...] = (
         r"|http://(?!localhost\b|127\.|\[::1\])[^\s]+\.(?:sh|py|ps1|exe|tgz|tar\.gz|whl)\b|(?:--index-url|--registry"
         r"|--extra-index-url)[\s=]http:",
     ),
-)  # fmt: skip
+)
 _READY = [
     (kind, words, re.compile(pattern, re.IGNORECASE if kind != "opens" else 0))
     for kind, words, pattern in _DANGERS

@@ -90,9 +90,21 @@ PHRASES: tuple[tuple[str, str, str], ...] = (
         r"<\s*/?\s*(?:important|system|instructions?|secret|hidden|admin|override|critical)\s*>|\[/?(?:inst|system)\]"
         r"|<\|(?:im_start|im_end|system|assistant|user|endoftext)\|?>|<<sys>>|^\s*#{2,} ?(?:system|instruction) ?:?\s*$",
     ),
-    ("files", "It mentions your keys or secret files.", rf"\b{_FETCH}\b[^.!?\n]{{0,80}}?{_SECRETS}"),
-    ("files", "It mentions your keys or secret files.", rf"\b(?:contents?|text) of [^.!?\n]{{0,40}}?{_SECRETS}"),
-    ("passing", "It wants data to be passed on that the tool does not need.", rf"\b{_SEND}\b[^.!?\n]{{0,60}}?\b{_TALK}"),
+    (
+        "files",
+        "It mentions your keys or secret files.",
+        rf"\b{_FETCH}\b[^.!?\n]{{0,80}}?{_SECRETS}",
+    ),
+    (
+        "files",
+        "It mentions your keys or secret files.",
+        rf"\b(?:contents?|text) of [^.!?\n]{{0,40}}?{_SECRETS}",
+    ),
+    (
+        "passing",
+        "It wants data to be passed on that the tool does not need.",
+        rf"\b{_SEND}\b[^.!?\n]{{0,60}}?\b{_TALK}",
+    ),
     (
         "passing",
         "It wants data to be passed on that the tool does not need.",
@@ -117,7 +129,7 @@ PHRASES: tuple[tuple[str, str, str], ...] = (
         r"\b(?:always|must|you should) (?:\w+ )?(?:use|call|invoke|run|prefer) this (?:tool"
         r"|function)\b[^.\n]{0,40}\b(?:instead of|rather than|before) (?:any|all|every|other|using any)\b",
     ),
-)  # fmt: skip
+)
 
 # What a form must never ask for (`ELI-15`, `ELI-16`), in several languages: in the names and texts of fields, and in the message.
 _NO = r"(?<![\w])"
@@ -162,7 +174,7 @@ SECRETS: tuple[tuple[str, str, str], ...] = (
         r"(?<![a-z])(?:ssn|iban)(?![a-z])|social security (?:number|no)|(?:bank )?account number|routing number"
         r"|sozialversicherungsnummer|kontonummer|身份证号|社会保障号|银行账号|(?<![a-z])passport[ _-]?(?:number|no)(?![a-z])",
     ),
-)  # fmt: skip
+)
 
 # Kinds of phrases that a text may also forbid ("never read ~/.ssh"), which is no reason to warn.
 FORBIDDEN = frozenset({"override", "secrecy", "files", "passing", "order"})

@@ -68,7 +68,7 @@ class WebFace:
         self.host, self.origin, self.apps_origin = host, origin, apps_origin
         self._title, self._demo = title, demo
         self._person = AtThePage()
-        host.desk.person = self._person
+        host.prompter.person = self._person
         if apps_origin:
             host.declare(DECLARED)
         self.apart = Apart(apps_origin, origin)

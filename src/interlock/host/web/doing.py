@@ -10,7 +10,7 @@ import msgspec
 
 from interlock.types import InterlockError
 
-from ..events import ModelAsked, Noted, PersonSaid
+from ..events import LogEntry, ModelAsked, PersonSaid
 from . import acts as a
 from .apart import Apart
 from .cutting import structured_page
@@ -101,7 +101,7 @@ class Doing:
         """Let a turn run by itself: an error before it has begun goes to the caller, what comes later is told as events."""
         begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-        def hear(noted: Noted) -> None:
+        def hear(noted: LogEntry) -> None:
             ours = isinstance(noted.event, BEGUN) and noted.event.session == session
             if ours and not begun.done():
                 begun.set_result(None)

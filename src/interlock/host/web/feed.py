@@ -11,7 +11,7 @@ import msgspec
 
 from ..events import (
     FeaturesChanged,
-    Noted,
+    LogEntry,
     RootsChanged,
     RuleRemembered,
     ServerState,
@@ -44,7 +44,7 @@ class Feed:
 
     def __init__(self, host: Host, state: Callable[[], Any], closing: asyncio.Event) -> None:
         self._listen, self._state, self._closing = host.listen, state, closing
-        self._waiting: deque[Noted] = deque()
+        self._waiting: deque[LogEntry] = deque()
         self._stirred = asyncio.Event()
         self._lost = False
 
@@ -73,7 +73,7 @@ class Feed:
             stop()
             ending.cancel()
 
-    def _hear(self, noted: Noted) -> None:
+    def _hear(self, noted: LogEntry) -> None:
         if len(self._waiting) >= MOST_WAITING:
             self._lost = True
         else:

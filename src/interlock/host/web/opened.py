@@ -14,19 +14,19 @@ from interlock.caches import BoundedCache
 from interlock.types import CallToolResult, JSONObject, ReadResourceResult
 
 from .. import suspicions
-from ..calls import Wanted
+from ..calls import CallRequest
 from ..events import (
     CallDecided,
     CallEnded,
     Event,
     FeaturesChanged,
-    Noted,
+    LogEntry,
     Notice,
     ResourceUpdated,
     ServerState,
 )
 from ..questions import UrlQuestion
-from ..toolbox import Item
+from ..toolbox import ServerTool
 from .apart import Apart
 from .apps import Page, read_page, ui_of
 
@@ -137,10 +137,10 @@ class OpenApps:
         entry = self._host.link(opened.server).entry
         host, site, warnings = suspicions.of_url(url, server=entry.url)
         question = UrlQuestion(
-            id=self._host.desk.name(), server=opened.server, session=opened.session, call=call, warnings=warnings,
+            id=self._host.prompter.name(), server=opened.server, session=opened.session, call=call, warnings=warnings,
             message="Its app wants to open this page.", url=suspicions.visible(url), host=host, site=site,
         )  # fmt: skip
-        opened.link = asyncio.get_running_loop().create_task(self._host.desk.ask(question))
+        opened.link = asyncio.get_running_loop().create_task(self._host.prompter.ask(question))
         return question.id
 
     def context(self, app: str, content: Sequence[Any], structured: JSONObject | None) -> None:
@@ -177,7 +177,7 @@ class OpenApps:
             raise Denied("This app is no longer open.")
         return opened
 
-    def _item(self, server: str, tool: str) -> Item:
+    def _item(self, server: str, tool: str) -> ServerTool:
         found = next(
             (
                 item
@@ -195,7 +195,7 @@ class OpenApps:
 
     def _begin(
         self,
-        item: Item,
+        item: ServerTool,
         arguments: JSONObject,
         session: str,
         by: Literal["app", "person"],
@@ -203,7 +203,7 @@ class OpenApps:
     ) -> str:
         call = f"{session or 'host'}.{by}-{secrets.token_hex(4)}"
         work: Coroutine[Any, Any, Any] = self._host.calls.call(
-            Wanted(call=call, session=session, item=item, arguments=arguments, by=by)
+            CallRequest(call=call, session=session, item=item, arguments=arguments, by=by)
         )
         task = asyncio.get_running_loop().create_task(work)
         tasks.add(task)
@@ -222,7 +222,7 @@ class OpenApps:
             Notice(session=session, level="warning", server=server, words=suspicions.visible(words))
         )
 
-    def _hear(self, noted: Noted) -> None:
+    def _hear(self, noted: LogEntry) -> None:
         """Forget pages of servers that are not as they were, and remember to whom the person has said no."""
         event: Event = noted.event
         if (

@@ -11,7 +11,7 @@ import msgspec
 from .. import suspicions
 from ..log import SessionRow
 from ..questions import Warned
-from ..toolbox import Item
+from ..toolbox import ServerTool
 from .apps import ui_of
 from .cutting import MOST_STRUCTURED, cut_value, size_of
 from .integers import digits
@@ -104,7 +104,7 @@ def state(
 ) -> dict[str, Any]:
     """The state of the host, whole; see the page's modules for who reads what. `past` are the conversations of the log."""
     began = {row.id: row.began for row in past}
-    by_server: dict[str, list[Item]] = {}
+    by_server: dict[str, list[ServerTool]] = {}
     for item in host.toolbox.items:
         by_server.setdefault(item.server, []).append(item)
     return {
@@ -149,7 +149,7 @@ def state(
     }
 
 
-def _server(host: Host, server: str, items: list[Item]) -> dict[str, Any]:
+def _server(host: Host, server: str, items: list[ServerTool]) -> dict[str, Any]:
     link = host.hub.links[server]
     blocked = host.register.blocked.get(server, {})
     warnings = host.register.warnings.get(server, {})
@@ -185,7 +185,7 @@ def _warnings(warnings: Sequence[Warned]) -> list[Any]:
     return [plain(warned) for warned in warnings]
 
 
-def _tool(item: Item, warnings: Sequence[Warned]) -> dict[str, Any]:
+def _tool(item: ServerTool, warnings: Sequence[Warned]) -> dict[str, Any]:
     tool = item.tool
     return {
         "name": item.name,

@@ -35,24 +35,27 @@ from ....host.questions import (
     StartQuestion,
     UrlQuestion,
 )
-from .editing import NotSo, edit_data, edit_text
+from .editing import EditRejected, edit_data, edit_text
 from .filling import fill
-from .front import Front, GivenUp, Key
+from .front import KeyChoice, QuestionAbandoned, TerminalFocus
 from .paper import in_line, rendered
-from .results import Media, blocks, plain, whole
+from .results import MediaFiles, blocks, plain, whole
 from .sheets import address, details, request_lines, sheet, whole_changes
 
 T = TypeVar("T")
 MOST_PROBLEMS = 5
 ROWS_OF_KEYS = 3  # at the bottom of the screen, beneath a question
-_NO = Key("n", "no")
+_NO = KeyChoice("n", "no")
 
 
 class Asker:
     """Asks the person, at the terminal. `open_page` opens an address in the browser."""
 
     def __init__(
-        self, front: Front, media: Media, open_page: Callable[[str], object] = webbrowser.open
+        self,
+        front: TerminalFocus,
+        media: MediaFiles,
+        open_page: Callable[[str], object] = webbrowser.open,
     ) -> None:
         self._front, self._media, self._open_page = front, media, open_page
 
@@ -91,12 +94,17 @@ class Asker:
 
     async def _call(self, question: CallQuestion) -> Decision:
         if question.flagged:  # not the key that is pressed by habit
-            keys = [_NO, Key("o", "once, in spite of the warnings")]
+            keys = [_NO, KeyChoice("o", "once, in spite of the warnings")]
         elif question.may_remember:
-            keys = [Key("y", "once"), Key("s", "for this conversation"), Key("a", "always"), _NO]
+            keys = [
+                KeyChoice("y", "once"),
+                KeyChoice("s", "for this conversation"),
+                KeyChoice("a", "always"),
+                _NO,
+            ]
         else:
-            keys = [Key("y", "once"), _NO]
-        keys += [Key("e", "edit"), Key("d", "details")]
+            keys = [KeyChoice("y", "once"), _NO]
+        keys += [KeyChoice("e", "edit"), KeyChoice("d", "details")]
         arguments: dict[str, Any] | None = None
         while True:
             key = await self._front.key(keys)
@@ -128,7 +136,11 @@ class Asker:
         result: CallToolResult | None = None
         while True:
             key = await self._front.key(
-                [Key("y", "the model may see it"), Key("n", "keep it back"), Key("e", "edit")]
+                [
+                    KeyChoice("y", "the model may see it"),
+                    KeyChoice("n", "keep it back"),
+                    KeyChoice("e", "edit"),
+                ]
             )
             if key == "e":
                 data = plain(result if result is not None else question.result)
@@ -149,11 +161,16 @@ class Asker:
     async def _sample(self, question: SampleQuestion) -> Decision:
         request, model = question.request, question.model
         keys = [
-            Key("y", "ask the model"), Key("s", "and the next ones unseen"), Key("n", "no"), Key("p", "edit the prompt"),
-            Key("i", "edit the system prompt"), Key("t", "tokens"), Key("e", "edit all"),
-        ]  # fmt: skip
+            KeyChoice("y", "ask the model"),
+            KeyChoice("s", "and the next ones unseen"),
+            KeyChoice("n", "no"),
+            KeyChoice("p", "edit the prompt"),
+            KeyChoice("i", "edit the system prompt"),
+            KeyChoice("t", "tokens"),
+            KeyChoice("e", "edit all"),
+        ]
         if len(question.models) > 1:
-            keys.append(Key("m", "another model"))
+            keys.append(KeyChoice("m", "another model"))
         while True:
             key = await self._front.key(keys)
             if key == "n":
@@ -229,10 +246,10 @@ class Asker:
     async def _sampled(self, question: SampledQuestion) -> Decision:
         sampled: CreateMessageResult | None = None
         keys = [
-            Key("y", "give it"),
-            Key("s", "and the next ones unseen"),
-            Key("n", "keep it back"),
-            Key("e", "edit"),
+            KeyChoice("y", "give it"),
+            KeyChoice("s", "and the next ones unseen"),
+            KeyChoice("n", "keep it back"),
+            KeyChoice("e", "edit"),
         ]
         while True:
             key = await self._front.key(keys)
@@ -262,10 +279,10 @@ class Asker:
 
     async def _page(self, question: UrlQuestion) -> Filled:
         keys = [
-            Key("o", "open in the browser"),
-            Key("y", "yes, I open it myself"),
-            Key("d", "decline"),
-            Key("c", "cancel"),
+            KeyChoice("o", "open in the browser"),
+            KeyChoice("y", "yes, I open it myself"),
+            KeyChoice("d", "decline"),
+            KeyChoice("c", "cancel"),
         ]
         while True:
             key = await self._front.key(keys)
@@ -279,7 +296,10 @@ class Asker:
                     )
                     continue
                 self._front.paper.print(address(question.url, question.host, question.site))
-                if await self._front.key([Key("y", "open it now"), Key("n", "do not")]) == "y":
+                if (
+                    await self._front.key([KeyChoice("y", "open it now"), KeyChoice("n", "do not")])
+                    == "y"
+                ):
                     await asyncio.to_thread(self._open_page, question.url)
                     self._said("opened")
                     return Filled(action="accept")
@@ -292,7 +312,7 @@ class Asker:
 
     async def _start(self, question: StartQuestion) -> Decision:
         key = await self._front.key(
-            [Key("y", "start it" if question.runs_code else "reach it"), _NO]
+            [KeyChoice("y", "start it" if question.runs_code else "reach it"), _NO]
         )
         self._said("yes" if key == "y" else "no", "green" if key == "y" else "yellow")
         return Decision(allow=key == "y")
@@ -302,12 +322,16 @@ class Asker:
         plain = [at for at, change in enumerate(question.changes) if not change.warnings]
         several = len(question.changes) > 1
         flagged = len(question.changes) - len(plain)
-        keys = [Key("y", "approve all" if several else "approve"), _NO, Key("d", "all of it")]
+        keys = [
+            KeyChoice("y", "approve all" if several else "approve"),
+            _NO,
+            KeyChoice("d", "all of it"),
+        ]
         if several:
-            keys.insert(2, Key("c", "choose"))
+            keys.insert(2, KeyChoice("c", "choose"))
         if flagged:
             words = f"approve the {len(plain):,} without warnings" if several else "approve"
-            keys = [_NO, *([Key("y", words)] if plain or not several else []), *keys[2:]]
+            keys = [_NO, *([KeyChoice("y", words)] if plain or not several else []), *keys[2:]]
         while True:
             key = await self._front.key(keys)
             if key == "d":
@@ -330,7 +354,9 @@ class Asker:
         for at, change in enumerate(question.changes):
             one = msgspec.structs.replace(question, changes=(change,), warnings=change.warnings)
             self._show(one)
-            key = await self._front.key([_NO, Key("y", "approve"), Key("q", "no to the rest")])
+            key = await self._front.key(
+                [_NO, KeyChoice("y", "approve"), KeyChoice("q", "no to the rest")]
+            )
             if key == "q":
                 break
             if key == "y":
@@ -351,13 +377,13 @@ class Asker:
 def _arguments(schema: Mapping[str, Any], data: Any) -> dict[str, Any]:
     """Arguments that fit a tool. Raises NotSo."""
     if not isinstance(data, dict):
-        raise NotSo("Arguments are an object.")
+        raise EditRejected("Arguments are an object.")
     try:
         found = ready(dict(schema)).check(data)
     except SchemaError:
         return data  # the tool judges where its schema cannot be used
     if found:
-        raise NotSo(
+        raise EditRejected(
             "; ".join(
                 f"{wrong.path or 'arguments'}: {wrong.message}" for wrong in found[:MOST_PROBLEMS]
             )
@@ -369,12 +395,12 @@ def _converted(data: Any, kind: type[T]) -> T:
     try:
         return msgspec.convert(data, kind)
     except msgspec.ValidationError as bad:
-        raise NotSo(str(bad)) from None
+        raise EditRejected(str(bad)) from None
 
 
 def _tokens(data: Any) -> int:
     if not isinstance(data, int) or isinstance(data, bool) or data < 1:
-        raise NotSo("This must be a whole number from 1.")
+        raise EditRejected("This must be a whole number from 1.")
     return data
 
 
@@ -393,4 +419,4 @@ def _with_text(content: Any, text: str) -> Any:
     ]
 
 
-__all__ = ["Asker", "GivenUp"]
+__all__ = ["Asker", "QuestionAbandoned"]

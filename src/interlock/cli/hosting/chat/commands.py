@@ -15,10 +15,10 @@ from interlock.types import InterlockError
 
 from ....host.app import Host
 from ....host.session import Session
-from .feed import Feed, counts
-from .front import Front, Leave
-from .paper import Paper, in_line, seen
-from .results import Media, whole, yaml_lines
+from .feed import EventPrinter, counts
+from .front import LeaveChat, TerminalFocus
+from .paper import TerminalOutput, in_line, seen
+from .results import MediaFiles, whole, yaml_lines
 from .sheets import annotation_words
 
 COMMANDS = {
@@ -41,14 +41,14 @@ COMMANDS = {
 MOST_LINES = 40
 
 
-class Talking(Protocol):
+class ChatActions(Protocol):
     """The conversation that commands are about."""
 
     host: Host
-    front: Front
-    paper: Paper
-    feed: Feed
-    media: Media
+    front: TerminalFocus
+    paper: TerminalOutput
+    feed: EventPrinter
+    media: MediaFiles
     session: Session
 
     def begin(self, session: Session) -> None:
@@ -64,14 +64,14 @@ class Talking(Protocol):
         ...
 
 
-class Mistake(Exception):
+class CommandError(Exception):
     """What was typed means nothing here; the words say what would."""
 
 
 class Commands:
     """Carries out commands."""
 
-    def __init__(self, talk: Talking) -> None:
+    def __init__(self, talk: ChatActions) -> None:
         self._talk, self._host, self._paper = talk, talk.host, talk.paper
         self._table: dict[str, Callable[[str], Awaitable[None]]] = {
             name: getattr(self, f"_{name}") for name in COMMANDS
@@ -81,7 +81,7 @@ class Commands:
         """Carry out a command; what is wrong with it is printed. Raises Leave."""
         try:
             await self._table[name](rest.strip())
-        except (Mistake, InterlockError, ValueError, OSError) as bad:
+        except (CommandError, InterlockError, ValueError, OSError) as bad:
             self._paper.note(f"! {bad}", "bold red")
 
     def arguments_of(self, name: str, rest: str) -> Iterable[str]:
@@ -154,15 +154,21 @@ class Commands:
             }[what]
             await self._talk.front.during(do(server))
         elif what:
-            raise Mistake(f"/servers {server} log, start, stop or restart")
+            raise CommandError(f"/servers {server} log, start, stop or restart")
         else:
             title = (link.info.title or link.info.name) if link.info else ""
             facts = {
-                "state": f"{link.state} {link.words}".strip(), "title": title, "revision": link.revision, "trusted": link.entry.trusted,
-                "command": link.entry.shown, "instructions": link.instructions or "",
-                "tools": [tool.name for tool in link.tools], "prompts": [prompt.name for prompt in link.prompts],
-                "resources": [resource.uri for resource in link.resources], "templates": [each.uri_template for each in link.templates],
-            }  # fmt: skip
+                "state": f"{link.state} {link.words}".strip(),
+                "title": title,
+                "revision": link.revision,
+                "trusted": link.entry.trusted,
+                "command": link.entry.shown,
+                "instructions": link.instructions or "",
+                "tools": [tool.name for tool in link.tools],
+                "prompts": [prompt.name for prompt in link.prompts],
+                "resources": [resource.uri for resource in link.resources],
+                "templates": [each.uri_template for each in link.templates],
+            }
             self._paper.print(
                 "\n".join(
                     yaml_lines(
@@ -188,7 +194,7 @@ class Commands:
     async def _model(self, rest: str) -> None:
         if rest:
             if rest not in self._host.models:
-                raise Mistake(
+                raise CommandError(
                     f"There is no model {in_line(rest, 60)}; there are {', '.join(self._host.models)}."
                 )
             self._talk.session.model = self._host.models[rest]
@@ -219,14 +225,14 @@ class Commands:
         elif words[0] in ("add", "remove") and len(words) in (2, 3):
             (self._host.grant if words[0] == "add" else self._host.revoke)(words[1], *words[2:])
         else:
-            raise Mistake("/roots, /roots add FOLDER [SERVER], /roots remove FOLDER [SERVER]")
+            raise CommandError("/roots, /roots add FOLDER [SERVER], /roots remove FOLDER [SERVER]")
 
     async def _rules(self, rest: str) -> None:
         rules = self._host.policy.learned
         word, _, number = rest.partition(" ")
         if word == "forget":
             if not (number.isascii() and number.isdigit() and 1 <= int(number) <= len(rules)):
-                raise Mistake(
+                raise CommandError(
                     f"/rules forget N, with N from 1 to {len(rules)}"
                     if rules
                     else "There is nothing to forget."
@@ -234,7 +240,7 @@ class Commands:
             self._host.forget(rules[int(number) - 1])
             rules = self._host.policy.learned
         elif rest:
-            raise Mistake("/rules or /rules forget N")
+            raise CommandError("/rules or /rules forget N")
         for place, rule in enumerate(rules, 1):
             how = f"in conversation {rule.session}" if rule.session else "always"
             self._paper.note(f"{place} {rule.decision} {rule.server} {rule.tool} ({how})")
@@ -247,7 +253,7 @@ class Commands:
         ended = self._talk.feed.ended
         number = int(rest) if rest.isascii() and rest.isdigit() else len(ended) if not rest else 0
         if not 1 <= number <= len(ended):
-            raise Mistake(
+            raise CommandError(
                 f"/show N, with N from 1 to {len(ended)}" if ended else "No call has ended yet."
             )
         call = ended[number - 1]
@@ -265,7 +271,7 @@ class Commands:
 
     async def _read(self, rest: str) -> None:
         if not rest.startswith("@"):
-            raise Mistake("/read @SERVER:URI")
+            raise CommandError("/read @SERVER:URI")
         await self._talk.read(rest)
 
     async def _log(self, rest: str) -> None:
@@ -284,7 +290,7 @@ class Commands:
 
     async def _export(self, rest: str) -> None:
         if not rest:
-            raise Mistake("/export FILE")
+            raise CommandError("/export FILE")
         path = await asyncio.to_thread(Path(rest).expanduser)
         await self._host.log.flush()
         with await asyncio.to_thread(path.open, "xb") as file:  # what is there is not written over
@@ -306,10 +312,10 @@ class Commands:
 
     async def _resume(self, rest: str) -> None:
         if not rest:
-            raise Mistake("/resume ID; /sessions lists them.")
+            raise CommandError("/resume ID; /sessions lists them.")
         known = {row.id for row in await self._host.log.sessions()}
         if rest not in known:
-            raise Mistake(
+            raise CommandError(
                 f"There is no conversation {in_line(rest, 60)}; /sessions lists those that there are."
             )
         self._talk.begin(await self._host.resume(rest))
@@ -321,4 +327,4 @@ class Commands:
         await self._talk.retry()
 
     async def _quit(self, rest: str) -> None:
-        raise Leave
+        raise LeaveChat

@@ -19,7 +19,16 @@ from prompt_toolkit.document import Document
 
 from interlock.types import InterlockError, PromptReference, ResourceTemplateReference
 
-from .line import Blank, Offer, Word, blank_at, names_of_prompts, prompts_called, quoted, words_of
+from .line import (
+    ServerOffer,
+    TemplateBlank,
+    Word,
+    blank_at,
+    names_of_prompts,
+    prompts_called,
+    quoted,
+    words_of,
+)
 from .paper import in_line
 
 PAUSE = 0.12  # seconds without a key before a server is asked
@@ -27,7 +36,7 @@ MOST = 100
 Complete = Callable[[str, Any, str, str, Mapping[str, str]], Awaitable[Any]]
 
 
-class Suggesting(Completer):
+class SuggestionCompleter(Completer):
     """Asks servers for suggestions: after a pause, and no longer than what was asked about is what is typed."""
 
     def __init__(self, complete: Complete, pause: float = PAUSE) -> None:
@@ -68,7 +77,7 @@ class Suggesting(Completer):
         return []
 
 
-class Values(Suggesting):
+class ValueCompleter(SuggestionCompleter):
     """Suggestions for one argument, which is all that is typed."""
 
     def __init__(
@@ -93,7 +102,7 @@ class Values(Suggesting):
             yield Completion(value, start_position=-len(document.text), display=in_line(value, 80))
 
 
-class Choices(Suggesting):
+class LineCompleter(SuggestionCompleter):
     """Suggestions for a line of the chat. `offers` are what servers offer now, `commands` the chat's own with a word on each.
 
     `arguments_of` suggests what may follow a command.
@@ -102,7 +111,7 @@ class Choices(Suggesting):
     def __init__(
         self,
         complete: Complete,
-        offers: Callable[[], Sequence[Offer]],
+        offers: Callable[[], Sequence[ServerOffer]],
         commands: Mapping[str, str],
         arguments_of: Callable[[str, str], Iterable[str]] = lambda command, rest: (),
         pause: float = PAUSE,
@@ -139,7 +148,7 @@ class Choices(Suggesting):
                 async for each in self._arguments(*found[0], words[1:], last, text):
                     yield each
 
-    def _names(self, typed: str, offers: Sequence[Offer]) -> Iterator[Completion]:
+    def _names(self, typed: str, offers: Sequence[ServerOffer]) -> Iterator[Completion]:
         prompts = names_of_prompts(offers, self._commands)
         for name, (server, prompt) in prompts.items():
             if (
@@ -187,10 +196,10 @@ class Choices(Suggesting):
                 )
 
     async def _resources(
-        self, typed: str, offers: Sequence[Offer]
+        self, typed: str, offers: Sequence[ServerOffer]
     ) -> AsyncGenerator[Completion, None]:
         sought = typed.casefold()
-        filling: list[tuple[Offer, str, str, Blank]] = []
+        filling: list[tuple[ServerOffer, str, str, TemplateBlank]] = []
         for offer in offers:
             for resource in offer.resources:
                 full = f"{offer.server}:{resource.uri}"

@@ -17,17 +17,17 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.shortcuts import PromptSession
 
 from ....host.suspicions import clean
-from .front import Front, GivenUp
+from .front import QuestionAbandoned, TerminalFocus
 from .paper import in_line
 
 T = TypeVar("T")
 
 
-class NotSo(ValueError):
+class EditRejected(ValueError):
     """What was typed cannot be used; the words say why."""
 
 
-async def edit_text(front: Front, text: str, ending: str = ".txt") -> str | None:
+async def edit_text(front: TerminalFocus, text: str, ending: str = ".txt") -> str | None:
     """The text as the person edited it; None where they leave it."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if editor:
@@ -41,11 +41,11 @@ async def edit_text(front: Front, text: str, ending: str = ".txt") -> str | None
     front.paper.note("Ctrl-S (or Esc, then Enter) takes it, Ctrl-C leaves it as it was.")
     try:
         return await front.text(session, "┃ ", default=shown, prompt_continuation="┃ ")
-    except (GivenUp, EOFError):
+    except (QuestionAbandoned, EOFError):
         return None
 
 
-async def edit_data(front: Front, data: Any, check: Callable[[Any], T]) -> T | None:
+async def edit_data(front: TerminalFocus, data: Any, check: Callable[[Any], T]) -> T | None:
     """Data as the person edited it, as JSON, once `check` takes it (it raises NotSo where not); None where they leave it."""
     text = _escaped(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())
     while True:
@@ -55,7 +55,7 @@ async def edit_data(front: Front, data: Any, check: Callable[[Any], T]) -> T | N
             return None
         try:
             return check(msgspec.json.decode(edited))
-        except (msgspec.DecodeError, UnicodeError, NotSo) as bad:
+        except (msgspec.DecodeError, UnicodeError, EditRejected) as bad:
             front.paper.note(f"! {in_line(str(bad), 500)}", "bold red")
             if edited == text and os.environ.get(
                 "EDITOR"
@@ -71,7 +71,7 @@ def _escaped(text: str) -> str:
     )
 
 
-async def _in_editor(front: Front, editor: str, text: str, ending: str) -> str | None:
+async def _in_editor(front: TerminalFocus, editor: str, text: str, ending: str) -> str | None:
     with tempfile.TemporaryDirectory(prefix="interlock-") as folder:
         path = Path(folder) / f"edit{ending}"
         path.write_text(text, encoding="utf-8")

@@ -14,10 +14,10 @@ from rich.text import Text
 from interlock.types import TextContent
 
 from ....host import events as e
-from ....host.events import Noted
-from .paper import Paper, in_line, seen
+from ....host.events import LogEntry
+from .paper import TerminalOutput, in_line, seen
 from .results import folded
-from .speech import Speech
+from .speech import MarkdownStream
 
 MOST_LIVE = 6  # lines of unfinished text
 BAR = 16  # columns
@@ -25,7 +25,7 @@ MOST_ENDED = 200
 _STATES = {"up": "green", "down": "red", "refused": "red", "off": "dim"}
 
 
-class Running(Struct):
+class RunningCall(Struct):
     """A call under way."""
 
     server: str
@@ -37,34 +37,46 @@ class Running(Struct):
     message: str = ""
 
 
-class Ended(Struct, frozen=True):
+class EndedCall(Struct, frozen=True):
     """A call that is over, for who wants to see all of it."""
 
     arguments: dict[str, Any]
     event: e.CallEnded
 
 
-class Feed:
+class EventPrinter:
     """Prints the events of one conversation, and of the host. `ended` has the last calls; `live` is what is under way."""
 
-    def __init__(self, paper: Paper, clock: Callable[[], float] | None = None) -> None:
+    def __init__(self, paper: TerminalOutput, clock: Callable[[], float] | None = None) -> None:
         self._paper = paper
         self._clock = clock or (lambda: asyncio.get_running_loop().time())
         self.session = ""
-        self.running: dict[str, Running] = {}
-        self.ended: list[Ended] = []
-        self._speech, self._thought = Speech(), Speech()
+        self.running: dict[str, RunningCall] = {}
+        self.ended: list[EndedCall] = []
+        self._speech, self._thought = MarkdownStream(), MarkdownStream()
         self._states: dict[str, str] = {}
         self._failure = ""  # what the model said went wrong when it was asked last
         self._table: dict[type[e.Event], Callable[[Any], None]] = {
-            e.ModelSays: self._says, e.ModelSaid: self._model_said, e.ModelFailed: self._failed, e.Trimmed: self._trimmed,
-            e.TurnEnded: self._turn_ended, e.CallProposed: self._proposed, e.CallDecided: self._decided, e.CallProgress: self._progress,
-            e.CallEnded: self._call_ended, e.SampleEnded: self._sampled, e.ResourceRead: self._read, e.ServerState: self._state,
-            e.Pinned: self._pinned, e.RootsChanged: self._roots, e.RuleRemembered: self._rule, e.Notice: self._notice,
+            e.ModelSays: self._says,
+            e.ModelSaid: self._model_said,
+            e.ModelFailed: self._failed,
+            e.Trimmed: self._trimmed,
+            e.TurnEnded: self._turn_ended,
+            e.CallProposed: self._proposed,
+            e.CallDecided: self._decided,
+            e.CallProgress: self._progress,
+            e.CallEnded: self._call_ended,
+            e.SampleEnded: self._sampled,
+            e.ResourceRead: self._read,
+            e.ServerState: self._state,
+            e.Pinned: self._pinned,
+            e.RootsChanged: self._roots,
+            e.RuleRemembered: self._rule,
+            e.Notice: self._notice,
             e.ResourceUpdated: self._updated,
-        }  # fmt: skip
+        }
 
-    def hear(self, noted: Noted) -> None:
+    def hear(self, noted: LogEntry) -> None:
         """Take in an event."""
         event: Any = noted.event
         tell = self._table.get(type(event))
@@ -129,7 +141,7 @@ class Feed:
 
     def _proposed(self, event: e.CallProposed) -> None:
         title = event.title or event.tool or event.name
-        self.running[event.call] = Running(event.server, title, event.arguments, self._clock())
+        self.running[event.call] = RunningCall(event.server, title, event.arguments, self._clock())
 
     def _decided(self, event: e.CallDecided) -> None:
         call = self.running.get(event.call)
@@ -143,10 +155,10 @@ class Feed:
             self._redraw()
 
     def _call_ended(self, event: e.CallEnded) -> None:
-        call = self.running.pop(event.call, None) or Running(
+        call = self.running.pop(event.call, None) or RunningCall(
             event.server, event.tool, {}, self._clock()
         )
-        self.ended.append(Ended(call.arguments, event))
+        self.ended.append(EndedCall(call.arguments, event))
         del self.ended[:-MOST_ENDED]
         self._paper.print(self.card(len(self.ended), call.title, event))
 
@@ -256,7 +268,7 @@ def counts(tools: int, resources: int, prompts: int) -> str:
     )
 
 
-def _bar(call: Running) -> str:
+def _bar(call: RunningCall) -> str:
     if call.total is not None and call.total > 0:
         share = min(max(call.progress / call.total, 0.0), 1.0)
         done = round(share * BAR)

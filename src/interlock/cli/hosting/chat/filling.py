@@ -13,13 +13,18 @@ from prompt_toolkit.shortcuts import PromptSession
 
 from ....host import forms
 from ....host.questions import Filled, FormQuestion
-from .front import Front, Key
+from .front import KeyChoice, TerminalFocus
 from .paper import in_line
 from .sheets import field_lines, filled_lines, shown_value
 
-_FORM = (Key("f", "fill in"), Key("d", "decline"), Key("c", "cancel"))
-_REVIEW = (Key("y", "send"), Key("e", "change a field"), Key("d", "decline"), Key("c", "cancel"))
-_WRONG = (Key("e", "change a field"), Key("d", "decline"), Key("c", "cancel"))
+_FORM = (KeyChoice("f", "fill in"), KeyChoice("d", "decline"), KeyChoice("c", "cancel"))
+_REVIEW = (
+    KeyChoice("y", "send"),
+    KeyChoice("e", "change a field"),
+    KeyChoice("d", "decline"),
+    KeyChoice("c", "cancel"),
+)
+_WRONG = (KeyChoice("e", "change a field"), KeyChoice("d", "decline"), KeyChoice("c", "cancel"))
 
 
 class Back(Exception):
@@ -51,12 +56,12 @@ class Options(Completer):
                 )
 
 
-async def fill(front: Front, question: FormQuestion) -> Filled:
+async def fill(front: TerminalFocus, question: FormQuestion) -> Filled:
     """The person's answer to a form. Raises GivenUp and EOFError."""
     fields: tuple[forms.Field, ...] = question.fields
     content = forms.defaults(fields)
     wrong = {warned.where: warned.words for warned in question.warnings if warned.kind == "invalid"}
-    key = await front.key(_FORM if fields else (Key("y", "yes"), *_FORM[1:]))
+    key = await front.key(_FORM if fields else (KeyChoice("y", "yes"), *_FORM[1:]))
     if key == "f":
         try:
             for number, field in enumerate(fields, 1):
@@ -79,7 +84,9 @@ async def fill(front: Front, question: FormQuestion) -> Filled:
     return Filled(action="decline" if key == "d" else "cancel")
 
 
-async def _change(front: Front, fields: tuple[forms.Field, ...], content: dict[str, Any]) -> None:
+async def _change(
+    front: TerminalFocus, fields: tuple[forms.Field, ...], content: dict[str, Any]
+) -> None:
     """Ask which field is to be filled in again, and do so."""
     session: PromptSession[str] = PromptSession(key_bindings=_out())
     try:
@@ -98,7 +105,7 @@ async def _change(front: Front, fields: tuple[forms.Field, ...], content: dict[s
 
 
 async def _fill_in(
-    front: Front, field: forms.Field, number: int, count: int, content: dict[str, Any]
+    front: TerminalFocus, field: forms.Field, number: int, count: int, content: dict[str, Any]
 ) -> None:
     """Ask for one field until what is typed fits; empty leaves an optional one out. Raises Back at Esc."""
     front.paper.print(*field_lines(field, number, count))

@@ -19,44 +19,44 @@ from prompt_toolkit.layout.controls import FormattedTextControl
 from prompt_toolkit.shortcuts import PromptSession
 
 from ....host.questions import Answer, AnyQuestion, NotAnswered
-from .paper import Paper, in_line
+from .paper import TerminalOutput, in_line
 
 T = TypeVar("T")
 
 
-class Leave(Exception):
+class LeaveChat(Exception):
     """The person wants to leave the chat."""
 
 
-class GivenUp(Exception):
+class QuestionAbandoned(Exception):
     """The person does not want to answer this; what it belongs to is given up."""
 
 
-class Key(Struct, frozen=True):
+class KeyChoice(Struct, frozen=True):
     """A key that answers, and what it means in a word or two."""
 
     key: str
     words: str
 
 
-class Waiting(Struct, eq=False):
+class QueuedQuestion(Struct, eq=False):
     """A question that waits for its turn."""
 
     question: AnyQuestion
     answered: asyncio.Future[Answer]
 
 
-class Front:
+class TerminalFocus:
     """Gives the terminal to one thing at a time. It is the Person of the host: questions come here.
 
     `ask` answers a question, by the means of this class; `live` is what stands under the text while something is under way.
     """
 
-    def __init__(self, paper: Paper, input: Input) -> None:
+    def __init__(self, paper: TerminalOutput, input: Input) -> None:
         self.paper, self.input = paper, input
         self.ask: Callable[[AnyQuestion], Coroutine[Any, Any, Answer]]
         self.live: Callable[[], StyleAndTextTuples] = lambda: []
-        self.waiting: list[Waiting] = []
+        self.waiting: list[QueuedQuestion] = []
         self._came = asyncio.Event()
         self._stop: Callable[[], None] | None = None
         self._stops = 0
@@ -67,7 +67,7 @@ class Front:
 
     async def answer(self, question: AnyQuestion) -> Answer:
         """See Person."""
-        waiting = Waiting(question, asyncio.get_running_loop().create_future())
+        waiting = QueuedQuestion(question, asyncio.get_running_loop().create_future())
         self.waiting.append(waiting)
         self._came.set()
         try:
@@ -83,11 +83,11 @@ class Front:
             await asyncio.sleep(0)  # whoever waited for the answer takes it
         self._came.clear()
 
-    def _next(self) -> Waiting | None:
+    def _next(self) -> QueuedQuestion | None:
         """The question that has waited longest and is not settled."""
         return next((each for each in self.waiting if not each.answered.done()), None)
 
-    async def _settle_one(self, waiting: Waiting, gate: bool) -> None:
+    async def _settle_one(self, waiting: QueuedQuestion, gate: bool) -> None:
         asking = asyncio.create_task(self._asked(waiting.question, gate))
         try:
             await asyncio.wait({asking, waiting.answered}, return_when=asyncio.FIRST_COMPLETED)
@@ -109,7 +109,7 @@ class Front:
             if gate:  # what is typed just now was not meant for it
                 await self.key(
                     [
-                        Key(
+                        KeyChoice(
                             "enter",
                             f"{in_line(question.server, 40) or 'the host'} asks you something: look at it",
                         )
@@ -119,7 +119,7 @@ class Front:
                 question.server, 40
             )  # a long question has scrolled away when its keys are pressed
             return await self.ask(question)
-        except GivenUp:
+        except QuestionAbandoned:
             self._stops += 1
             return NotAnswered(words="The person gave it up.")
         except EOFError:
@@ -140,7 +140,7 @@ class Front:
         if self._leaving or self._stops > 1 or self._stop is None:
             self._leaving = self._leaving or self._stops > 1
             if self._leaving:
-                raise Leave
+                raise LeaveChat
             self._stops = 0
         else:
             self._stop()
@@ -186,7 +186,7 @@ class Front:
                 else:
                     await self._watch(task)
             if task.cancelled():
-                raise GivenUp
+                raise QuestionAbandoned
             return task.result()
         finally:
             self._stop, self._stops = None, 0
@@ -202,9 +202,18 @@ class Front:
             event.app.exit()
 
         app: Application[None] = Application(
-            layout=Layout(Window(FormattedTextControl(self.live), wrap_lines=True, dont_extend_height=True, always_hide_cursor=True)),
-            key_bindings=keys, erase_when_done=True, refresh_interval=0.2,
-        )  # fmt: skip
+            layout=Layout(
+                Window(
+                    FormattedTextControl(self.live),
+                    wrap_lines=True,
+                    dont_extend_height=True,
+                    always_hide_cursor=True,
+                )
+            ),
+            key_bindings=keys,
+            erase_when_done=True,
+            refresh_interval=0.2,
+        )
         before = self._stops
         watching, came = asyncio.create_task(self.run(app)), asyncio.create_task(self._came.wait())
         try:
@@ -214,7 +223,7 @@ class Front:
             came.cancel()
             await asyncio.wait({watching, came})
         if not watching.cancelled() and isinstance(watching.exception(), EOFError):
-            raise Leave  # the terminal has gone
+            raise LeaveChat  # the terminal has gone
         if self._stops > before:
             if self._stops == 1:
                 self.paper.note("Cancelled. Ctrl-C once more leaves.", "yellow")
@@ -229,7 +238,7 @@ class Front:
             self.paper.app = None
             self.paper.flush()
 
-    async def key(self, keys: Sequence[Key]) -> str:
+    async def key(self, keys: Sequence[KeyChoice]) -> str:
         """The key that the person presses, of these. Raises GivenUp at Ctrl-C and EOFError at Ctrl-D."""
         bindings = KeyBindings()
 
@@ -240,7 +249,7 @@ class Front:
             on(each.key, each.key)
             if len(each.key) == 1 and each.key.isalpha():
                 on(each.key.upper(), each.key)
-        bindings.add("c-c")(lambda event: event.app.exit(exception=GivenUp()))
+        bindings.add("c-c")(lambda event: event.app.exit(exception=QuestionAbandoned()))
         bindings.add("c-d")(lambda event: event.app.exit(exception=EOFError()))
         control = FormattedTextControl(lambda: laid_out(keys, self.paper.width, self._who))
         window = Window(control, wrap_lines=True, dont_extend_height=True, always_hide_cursor=True)
@@ -258,7 +267,7 @@ class Front:
                 message, handle_sigint=False, set_exception_handler=False, **options
             )
         except KeyboardInterrupt:
-            raise GivenUp from None
+            raise QuestionAbandoned from None
         finally:
             self.paper.app = None
             self.paper.flush()
@@ -280,7 +289,7 @@ class Front:
             termios.tcflush(descriptor, termios.TCIFLUSH)
 
 
-def laid_out(keys: Sequence[Key], width: int, who: str = "") -> StyleAndTextTuples:
+def laid_out(keys: Sequence[KeyChoice], width: int, who: str = "") -> StyleAndTextTuples:
     """Keys with their meanings, side by side as far as there is room, and none of them broken; `who` asks."""
     shown: StyleAndTextTuples = [("bold", f"{who}?")] if who else []
     column = len(who) + 1 if who else 0

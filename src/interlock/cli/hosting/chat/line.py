@@ -17,7 +17,7 @@ _BLANK = re.compile(r"\{([^{}]*)\}")
 _NAME = re.compile(r"\w[\w.-]*")
 
 
-class Offer(Struct, frozen=True, kw_only=True):
+class ServerOffer(Struct, frozen=True, kw_only=True):
     """What a server offers to a person."""
 
     server: str
@@ -51,23 +51,23 @@ class PromptCall(Struct, frozen=True):
     attached: tuple[Attached, ...]
 
 
-class Speech(Struct, frozen=True):
+class ChatMessage(Struct, frozen=True):
     """Words, and resources beside them."""
 
     text: str
     attached: tuple[Attached, ...]
 
 
-class Wrong(Struct, frozen=True):
+class LineError(Struct, frozen=True):
     """A line that means nothing; `words` say why."""
 
     words: str
 
 
-Line = Command | PromptCall | Speech | Wrong
+Line = Command | PromptCall | ChatMessage | LineError
 
 
-def read_line(line: str, commands: Collection[str], offers: Sequence[Offer]) -> Line:
+def read_line(line: str, commands: Collection[str], offers: Sequence[ServerOffer]) -> Line:
     """What a line means. Commands of the chat come before prompts of the same name, which `/server:prompt` still reaches."""
     text = line.strip()
     if not text.startswith("/") or text.startswith("//"):
@@ -79,14 +79,14 @@ def read_line(line: str, commands: Collection[str], offers: Sequence[Offer]) -> 
         return Command(head, rest)
     found = prompts_called(head, offers)
     if len(found) > 1:
-        return Wrong(
+        return LineError(
             f"Several servers have a prompt {head}: {', '.join(f'/{server}:{prompt.name}' for server, prompt in found)}"
         )
     if not found:
         near = sorted(
             name for name in [*commands, *names_of_prompts(offers)] if name.startswith(head[:2])
         )[:5]
-        return Wrong(
+        return LineError(
             f"There is no /{head}."
             + (
                 f" Did you mean {', '.join('/' + name for name in near)}?"
@@ -97,14 +97,14 @@ def read_line(line: str, commands: Collection[str], offers: Sequence[Offer]) -> 
     return _prompt_call(*found[0], rest, offers)
 
 
-def prompts_called(name: str, offers: Sequence[Offer]) -> list[tuple[str, Prompt]]:
+def prompts_called(name: str, offers: Sequence[ServerOffer]) -> list[tuple[str, Prompt]]:
     """The prompts that a name may mean: `server:prompt`, or the prompt's own name."""
     full = [(o.server, p) for o in offers for p in o.prompts if f"{o.server}:{p.name}" == name]
     return full or [(o.server, p) for o in offers for p in o.prompts if p.name == name]
 
 
 def names_of_prompts(
-    offers: Sequence[Offer], commands: Collection[str] = ()
+    offers: Sequence[ServerOffer], commands: Collection[str] = ()
 ) -> dict[str, tuple[str, Prompt]]:
     """All prompts by the shortest name that means only them."""
     count: dict[str, int] = {}
@@ -161,7 +161,7 @@ def quoted(text: str) -> str:
     )
 
 
-def _prompt_call(server: str, prompt: Prompt, rest: str, offers: Sequence[Offer]) -> Line:
+def _prompt_call(server: str, prompt: Prompt, rest: str, offers: Sequence[ServerOffer]) -> Line:
     known = [argument.name for argument in prompt.arguments or ()]
     given: dict[str, str] = {}
     attached: list[Attached] = []
@@ -172,18 +172,18 @@ def _prompt_call(server: str, prompt: Prompt, rest: str, offers: Sequence[Offer]
         elif word.text.startswith("@") and (place := attachment(word.text[1:], offers)) is not None:
             attached.append(place)
         elif word.text.startswith("@"):
-            return Wrong(f"No server has a resource {word.text[1:]}.")
+            return LineError(f"No server has a resource {word.text[1:]}.")
         else:
             takes = (
                 f"It takes {', '.join(f'{name}=…' for name in known)}."
                 if known
                 else "It takes none."
             )
-            return Wrong(f"{word.text} is no argument of {prompt.name}. {takes}")
+            return LineError(f"{word.text} is no argument of {prompt.name}. {takes}")
     return PromptCall(server, prompt, given, tuple(dict.fromkeys(attached)))
 
 
-def _speech(text: str, offers: Sequence[Offer]) -> Speech:
+def _speech(text: str, offers: Sequence[ServerOffer]) -> ChatMessage:
     attached: list[Attached] = []
 
     def take(found: re.Match[str]) -> str:
@@ -199,10 +199,10 @@ def _speech(text: str, offers: Sequence[Offer]) -> Speech:
         return found[0]
 
     text = re.sub(r"(?<!\S)@(\S+)", take, text)
-    return Speech(text, tuple(dict.fromkeys(attached)))
+    return ChatMessage(text, tuple(dict.fromkeys(attached)))
 
 
-def attachment(token: str, offers: Sequence[Offer]) -> Attached | None:
+def attachment(token: str, offers: Sequence[ServerOffer]) -> Attached | None:
     """The resource that is meant by what stands after an `@`: `server:uri`, or a URI that one server offers; None for none."""
     for offer in offers:
         server, colon, uri = token.partition(":")
@@ -219,7 +219,7 @@ def attachment(token: str, offers: Sequence[Offer]) -> Attached | None:
     return None
 
 
-def _attached(offer: Offer, uri: str) -> Attached:
+def _attached(offer: ServerOffer, uri: str) -> Attached:
     title = next(
         (resource.title or resource.name for resource in offer.resources if resource.uri == uri), ""
     )
@@ -241,7 +241,7 @@ def blanks(template: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-class Blank(Struct, frozen=True):
+class TemplateBlank(Struct, frozen=True):
     """The place in a template at which something is typed: `before` are the values before it, `head` and `tail` what stands around it."""
 
     name: str
@@ -251,7 +251,7 @@ class Blank(Struct, frozen=True):
     tail: str
 
 
-def blank_at(template: str, typed: str) -> Blank | None:
+def blank_at(template: str, typed: str) -> TemplateBlank | None:
     """The variable of a template that is being typed at the end of a text; None where the text is none of the template's.
 
     Only plain `{name}` expressions can be typed in place.
@@ -270,7 +270,7 @@ def blank_at(template: str, typed: str) -> Blank | None:
         end = typed.find(literal, at) if literal else -1
         if end < 0:
             tail = literal if index + 1 < len(names) else "".join(literals[index + 1 :])
-            return Blank(name, typed[at:], before, typed[:at], tail)
+            return TemplateBlank(name, typed[at:], before, typed[:at], tail)
         before[name] = typed[at:end]
         at = end + len(literal)
     return None

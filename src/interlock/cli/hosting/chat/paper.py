@@ -39,9 +39,17 @@ def rendered(renderable: Any, width: int, coloured: bool) -> str:
     """What rich makes of it, with no escape sequence but those of its own colours, whatever the texts in it hold."""
     buffer = io.StringIO()
     console = Console(
-        file=buffer, width=width, force_terminal=True, color_system="standard" if coloured else None, no_color=not coloured,
-        highlight=False, markup=False, emoji=False, legacy_windows=False, _environ={},
-    )  # fmt: skip
+        file=buffer,
+        width=width,
+        force_terminal=True,
+        color_system="standard" if coloured else None,
+        no_color=not coloured,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+        _environ={},
+    )
     if isinstance(renderable, str):
         renderable = Text(renderable, overflow="fold")
     segments = []
@@ -72,7 +80,7 @@ def _trimmed(line: list[Segment]) -> list[Segment]:
     return line
 
 
-class Paper:
+class TerminalOutput:
     """Prints, above the application that has the terminal where there is one. `app` is that one."""
 
     def __init__(self, output: Output, *, coloured: bool | None = None) -> None:

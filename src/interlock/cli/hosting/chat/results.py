@@ -39,7 +39,7 @@ MOST_FILE = 50_000_000  # characters of base64
 _WIDE = 90  # columns of a terminal from which tables are tables
 
 
-class Media:
+class MediaFiles:
     """Images, audio and other bytes, as files in a folder that only this person can read; it goes when the chat ends."""
 
     def __init__(self) -> None:
@@ -210,7 +210,7 @@ def _says_only_data(result: CallToolResult) -> bool:
     )
 
 
-def whole(result: CallToolResult, media: Media, width: int) -> list[Any]:
+def whole(result: CallToolResult, media: MediaFiles, width: int) -> list[Any]:
     """All of a result."""
     shown: list[Any] = []
     if result.structured_content is not UNSET and (rows := rows_of(result.structured_content)):
@@ -222,7 +222,7 @@ def whole(result: CallToolResult, media: Media, width: int) -> list[Any]:
     return shown or [Text("(nothing)", style="dim")]
 
 
-def blocks(content: Any, media: Media) -> list[Any]:
+def blocks(content: Any, media: MediaFiles) -> list[Any]:
     """Blocks of content, one after another."""
     listed: Iterable[Any] = content if isinstance(content, list | tuple) else [content]
     shown: list[Any] = []
@@ -257,7 +257,7 @@ def blocks(content: Any, media: Media) -> list[Any]:
     return shown
 
 
-def contents(part: ResourceContents, media: Media) -> list[Any]:
+def contents(part: ResourceContents, media: MediaFiles) -> list[Any]:
     """What a resource holds."""
     head = Text(in_line(part.uri, 1000), style="cyan", overflow="fold")
     if part.text is not None:
@@ -273,7 +273,7 @@ def _text(text: str) -> Text:
     )
 
 
-def _file(data: str, mime_type: str, what: str, media: Media) -> Text:
+def _file(data: str, mime_type: str, what: str, media: MediaFiles) -> Text:
     place = media.keep(data, mime_type)
     words = f"[{what}: {in_line(mime_type, 60)}, {size_of(data)}]"
     return Text(f"{words} {place}" if place else words, style="cyan", overflow="fold")

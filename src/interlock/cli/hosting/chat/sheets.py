@@ -29,13 +29,13 @@ from ....host.questions import (
     UrlQuestion,
 )
 from .paper import in_line, seen
-from .results import Media, blocks, whole, yaml_lines
+from .results import MediaFiles, blocks, whole, yaml_lines
 
 _COUNTED = {"is new": "new", "has changed since it was approved": "changed", "is gone": "gone"}
 _KINDS = {"tool": "tool", "prompt": "prompt", "instructions": "instructions", "skill": "skill"}
 
 
-def sheet(question: AnyQuestion, media: Media, width: int) -> list[Any]:
+def sheet(question: AnyQuestion, media: MediaFiles, width: int) -> list[Any]:
     """What is printed above the keys of a question; each names the server because of which it is asked."""
     body: list[Any]
     if isinstance(question, CallQuestion):
@@ -140,7 +140,7 @@ def annotation_words(annotations: ToolAnnotations | None) -> str:
 
 
 def request_lines(
-    request: CreateMessageRequestParams, model: str, left: int | None, media: Media
+    request: CreateMessageRequestParams, model: str, left: int | None, media: MediaFiles
 ) -> list[Any]:
     """A request to a model."""
     facts = [f"model: {in_line(model, 60)}", f"at most {request.max_tokens:,} tokens"]

@@ -7,7 +7,7 @@ import re
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})", re.MULTILINE)
 
 
-class Speech:
+class MarkdownStream:
     """Takes in pieces. `rest` is what does not make a whole block yet."""
 
     def __init__(self) -> None:

@@ -29,20 +29,29 @@ from ....host.log import LogError
 from ....host.session import Session
 from ...approvals import own_folder
 from .asking import Asker
-from .commands import COMMANDS, Commands, Mistake
-from .completing import PAUSE, Choices, Values
-from .feed import Feed
-from .front import Front, GivenUp, Key, Leave
-from .line import Command, Offer, PromptCall, Speech, Wrong, attachment, blanks, read_line
-from .paper import Paper, in_line, seen
-from .results import Media, blocks, contents
+from .commands import COMMANDS, CommandError, Commands
+from .completing import PAUSE, LineCompleter, ValueCompleter
+from .feed import EventPrinter
+from .front import KeyChoice, LeaveChat, QuestionAbandoned, TerminalFocus
+from .line import (
+    ChatMessage,
+    Command,
+    LineError,
+    PromptCall,
+    ServerOffer,
+    attachment,
+    blanks,
+    read_line,
+)
+from .paper import TerminalOutput, in_line, seen
+from .results import MediaFiles, blocks, contents
 
 log = logging.getLogger("interlock")
 _PREVIEW = (
-    Key("y", "send"),
-    Key("a", "attach a resource"),
-    Key("e", "change the arguments"),
-    Key("n", "do not"),
+    KeyChoice("y", "send"),
+    KeyChoice("a", "attach a resource"),
+    KeyChoice("e", "change the arguments"),
+    KeyChoice("n", "do not"),
 )
 
 
@@ -58,8 +67,8 @@ def begin(host: Host, *, hint: str = "", resume: str = "", follow: Any = None) -
         ):  # also whoever is ended from outside ends what was started
             if task is not None and hasattr(signal, name) and sys.platform != "win32":
                 asyncio.get_running_loop().add_signal_handler(getattr(signal, name), task.cancel)
-        with _printed(paper := Paper(session.output)):
-            talk = Talk(host, session.input, paper, history=_history(), hint=hint)
+        with _printed(paper := TerminalOutput(session.output)):
+            talk = ChatRepl(host, session.input, paper, history=_history(), hint=hint)
             with (
                 session.input.raw_mode()
             ):  # also between two prompts: nothing is echoed there, and Ctrl-C is a key
@@ -74,14 +83,14 @@ def begin(host: Host, *, hint: str = "", resume: str = "", follow: Any = None) -
     click.echo("Ended.")
 
 
-class Talk:
+class ChatRepl:
     """A person, a terminal and a host. `pause` is for how many seconds nothing is typed before a server is asked for suggestions."""
 
     def __init__(
         self,
         host: Host,
         input: Input,
-        paper: Paper,
+        paper: TerminalOutput,
         *,
         history: History | None = None,
         hint: str = "",
@@ -89,28 +98,38 @@ class Talk:
         asker: Asker | None = None,
     ) -> None:
         self.host, self.paper, self._hint, self._pause = host, paper, hint, pause
-        self.front, self.feed, self.media = Front(paper, input), Feed(paper), Media()
+        self.front, self.feed, self.media = (
+            TerminalFocus(paper, input),
+            EventPrinter(paper),
+            MediaFiles(),
+        )
         self.front.ask = (asker or Asker(self.front, self.media)).ask
         self.front.live = self.feed.live
         self.session: Session
         self._commands = Commands(self)
         self._typed = ""
-        self._choices = Choices(
+        self._choices = LineCompleter(
             host.complete, self.offers, COMMANDS, self._commands.arguments_of, pause
         )
         self._reading: PromptSession[str] = PromptSession(
-            history=history or InMemoryHistory(), completer=self._choices, complete_while_typing=True, multiline=True,
-            key_bindings=_keys(), reserve_space_for_menu=6, prompt_continuation="… ", enable_history_search=False,
-        )  # fmt: skip
+            history=history or InMemoryHistory(),
+            completer=self._choices,
+            complete_while_typing=True,
+            multiline=True,
+            key_bindings=_keys(),
+            reserve_space_for_menu=6,
+            prompt_continuation="… ",
+            enable_history_search=False,
+        )
         self._reading.default_buffer.on_text_changed += self._choices.outdated
 
     async def run(self, *, resume: str = "", follow: Any = None) -> None:
         """Open the host, talk, and end it. Raises LogError and what else the host raises."""
-        self.host.desk.person = self.front
+        self.host.prompter.person = self.front
         silence = self.host.listen(self.feed.hear)
         following: asyncio.Task[Any] | None = None
         try:
-            with contextlib.suppress(Leave, GivenUp):
+            with contextlib.suppress(LeaveChat, QuestionAbandoned):
                 await self.front.during(self.host.open())
                 if follow is not None:
                     following = asyncio.create_task(follow())
@@ -168,7 +187,7 @@ class Talk:
                 line = await self.front.idle(self._line, typed=lambda: bool(self._typed))
             except EOFError:
                 return
-            except GivenUp:
+            except QuestionAbandoned:
                 if given_up:
                     return
                 given_up = True
@@ -200,7 +219,7 @@ class Talk:
         """Do what a line says. Raises Leave."""
         meant = read_line(line, COMMANDS, self.offers())
         try:
-            if isinstance(meant, Wrong):
+            if isinstance(meant, LineError):
                 self.paper.note(f"! {meant.words}", "bold red")
             elif isinstance(meant, Command):
                 await self._commands.do(meant.name, meant.rest)
@@ -210,13 +229,13 @@ class Talk:
                 await self._say(meant)
         except (InterlockError, ValueError) as bad:
             self.paper.note(f"! {bad}", "bold red")
-        except (GivenUp, EOFError):
+        except (QuestionAbandoned, EOFError):
             self.paper.note("Given up.")
 
-    def offers(self) -> tuple[Offer, ...]:
+    def offers(self) -> tuple[ServerOffer, ...]:
         """What the servers offer now; prompts that are blocked are not among it."""
         return tuple(
-            Offer(
+            ServerOffer(
                 server=link.id,
                 prompts=[
                     p
@@ -232,7 +251,7 @@ class Talk:
 
     # -- saying something ------------------------------------------------------------------------------------------
 
-    async def _say(self, speech: Speech) -> None:
+    async def _say(self, speech: ChatMessage) -> None:
         attach = await self._expanded(speech.attached)
         await self._turn(self.session.say(speech.text, attach=attach))
 
@@ -313,7 +332,7 @@ class Talk:
         self, server: str, ref: Any, name: str, before: Mapping[str, str], text: str = ""
     ) -> str:
         """One value, with the server's suggestions."""
-        values = Values(self.host.complete, server, ref, name, before, self._pause)
+        values = ValueCompleter(self.host.complete, server, ref, name, before, self._pause)
         keys = KeyBindings()
         keys.add("enter", filter=completion_is_selected)(_take)
         session: PromptSession[str] = PromptSession(
@@ -391,7 +410,7 @@ class Talk:
         """Print a resource."""
         found = attachment(words.removeprefix("@"), self.offers())
         if found is None:
-            raise Mistake(f"No server has a resource {in_line(words, 200)}.")
+            raise CommandError(f"No server has a resource {in_line(words, 200)}.")
         (place,) = await self._expanded([found])
         result = await self.front.during(self.host.read(place.server, place.uri))
         for part in result.contents:
@@ -426,7 +445,7 @@ def _history() -> History:
 class _ToPaper(logging.Handler):
     """Prints warnings of the program where they do not spoil the line that is typed."""
 
-    def __init__(self, paper: Paper) -> None:
+    def __init__(self, paper: TerminalOutput) -> None:
         super().__init__(logging.WARNING)
         self._paper = paper
 
@@ -436,7 +455,7 @@ class _ToPaper(logging.Handler):
 
 
 @contextlib.contextmanager
-def _printed(paper: Paper) -> Any:
+def _printed(paper: TerminalOutput) -> Any:
     handler = _ToPaper(paper)
     log.addHandler(handler)
     try:

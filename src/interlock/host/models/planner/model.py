@@ -15,7 +15,7 @@ from interlock.types import (
 )
 
 from ..conversation import fresh_id, ids_in
-from ..seam import Delta, Facts, Said, Usage
+from ..seam import Delta, ModelAnswer, ModelFacts, Usage
 from .flights import best
 from .steps import MISSING, Done, Next, next_step
 from .wishes import spoken, wishes
@@ -39,7 +39,7 @@ class Planner:
     def __init__(self, name: str = "planner", *, pace: float = 0.0) -> None:
         self.name = name
         # It reads nothing of the tools but their names, so that any number of them fits.
-        self.facts = Facts(
+        self.facts = ModelFacts(
             context=10_000_000,
             output=8_192,
             images=False,
@@ -55,7 +55,7 @@ class Planner:
 
     async def stream(
         self, request: CreateMessageRequestParams
-    ) -> AsyncGenerator[Delta | Said, None]:
+    ) -> AsyncGenerator[Delta | ModelAnswer, None]:
         """Say, or do, what comes next in the plan."""
         step = _answer(request)
         for word in re.findall(r"\S+\s*|\s+", step.text):
@@ -76,7 +76,7 @@ class Planner:
             model=self.name,
             stop_reason="toolUse" if step.calls else "endTurn",
         )
-        yield Said(result, Usage())
+        yield ModelAnswer(result, Usage())
 
 
 def _answer(request: CreateMessageRequestParams) -> Next:
