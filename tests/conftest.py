@@ -27,7 +27,6 @@ settings.register_profile(
     max_examples=60,
 )
 settings.register_profile("ci", settings.get_profile("desk"), derandomize=True)
-settings.register_profile("endurance", settings.get_profile("desk"), max_examples=1000)
 settings.load_profile(
     os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "desk")
 )

@@ -37,6 +37,9 @@ MATRIX_SECONDS = 0.1
 MATRIX_SHARE = 0.5
 """The share of the sample that goes to the matrices."""
 
+EXAMPLES = 1000
+"""How many examples a property test tries here."""
+
 WIRED = "whole_cell"
 """The fixture of the wired matrix."""
 
@@ -79,6 +82,7 @@ def pytest_configure(config: pytest.Config) -> None:
         today = int(datetime.now(UTC).strftime("%Y%m%d"))
         config.option.seed = 1 if os.environ.get("CI") else today
     if config.option.endurance:
+        settings.register_profile("endurance", settings(), max_examples=EXAMPLES)
         settings.load_profile("endurance")
 
 
@@ -215,7 +219,7 @@ def sample(
     left = {True: seconds * MATRIX_SHARE, False: seconds * (1 - MATRIX_SHARE)}
     for number in order:
         cheap = costs[number] <= MATRIX_SECONDS
-        if costs[number] <= left[cheap]:
+        if costs[number] <= left[cheap] + 1e-9:  # sums of fractions are not exact
             left[cheap] -= costs[number]
             drawn.append(items[number])
     return drawn

@@ -83,7 +83,9 @@ def test_what_lasts_is_left_out_and_the_suite_runs_it(pytester: pytest.Pytester)
         def test_quick(): pass
         """
     )
-    pytester.makeini(f"[pytest]\npythonpath = {top}\nmarkers =\n  endurance\n  matrix")
+    pytester.makeini(
+        f"[pytest]\nasyncio_default_fixture_loop_scope = function\npythonpath = {top}\nmarkers =\n  endurance\n  matrix"
+    )
     options = ("-p", "tests.endurance", "-p", "no:cacheprovider", "-q")
     everyday = pytester.runpytest_subprocess(*options).parseoutcomes()
     assert everyday["passed"] + everyday["deselected"] == 164
