@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ from interlock.servers.database import Limits, database_server
 from interlock.servers.database.sqlite_lanes import Lane
 from interlock.servers.database.sqlite_worker import Call
 from interlock.servers.database.words import visible
+from interlock.servers.processes import StreamProcess
 from tests.servers.calls import done, refusal
 from tests.servers.database.shop import rows
 from tests.servers.database.shop import shop as made
@@ -137,10 +137,7 @@ async def test_a_process_that_somebody_has_taken_over(answer: bytes) -> None:
     program = (
         f"import sys; sys.stdout.buffer.write({answer!r}); sys.stdout.flush(); sys.stdin.read()"
     )
-    pipe = asyncio.subprocess.PIPE
-    lane = Lane(
-        await asyncio.create_subprocess_exec(sys.executable, "-c", program, stdin=pipe, stdout=pipe)
-    )
+    lane = Lane(await StreamProcess.start([sys.executable, "-c", program], env=os.environ))
     with pytest.raises(ToolError, match="has ended over this"):
         await lane.ask(Call(0, "check", 600))
     assert lane.ended

@@ -6,6 +6,8 @@ import asyncio
 import gzip
 import signal
 import zlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import pytest
 from interlock import McpError, ToolError
 from interlock.servers.fetch import converting
 from interlock.servers.fetch.converting import Workbench
+from interlock.servers.processes import Process
 from tests.servers.calls import done, refusal
 from tests.servers.fetch.papers import pdf
 from tests.servers.fetch.site import HTML, PLAIN, Site, moved, running, text
@@ -23,7 +26,7 @@ from tests.transport.internet import OTHER, PUBLIC
 SECRET = ok(b"the secret of this machine", PLAIN)
 
 
-Begun = asyncio.Queue[asyncio.subprocess.Process]
+Begun = asyncio.Queue[Process]
 
 
 @pytest.fixture
@@ -31,10 +34,11 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> Begun:
     """The converting processes, as they begin."""
     started, found = converting._started, Begun()
 
-    async def told() -> asyncio.subprocess.Process:
-        process = await started()
-        found.put_nowait(process)
-        return process
+    @asynccontextmanager
+    async def told(feed: bytes) -> AsyncIterator[Process]:
+        async with started(feed) as process:
+            found.put_nowait(process)
+            yield process
 
     monkeypatch.setattr(converting, "_started", told)
     return found

@@ -19,7 +19,8 @@ from click.testing import CliRunner
 from interlock import REVISIONS, Client, McpError, ToolError
 from interlock.cli.serving import serve
 from interlock.servers import git as package
-from interlock.servers.git import git_server, processes
+from interlock.servers import processes
+from interlock.servers.git import engine, git_server
 from interlock.servers.git.engine import Git
 from interlock.servers.git.limits import Limits
 from interlock.servers.git.places import Repositories
@@ -90,7 +91,9 @@ async def test_cancelling_while_git_is_being_started(
             await known.wait()
         return process
 
-    monkeypatch.setattr(processes, "_AT_ONCE", False)  # where processes are begun in the background
+    monkeypatch.setattr(
+        processes, "_PIPES_ARE_POLLED", False
+    )  # where processes are begun in the background
     monkeypatch.setattr(asyncio, "create_subprocess_exec", slowly)
     running = asyncio.create_task(Git(program).run(["status"], cwd=tmp_path))
     await begun.wait()
@@ -108,7 +111,7 @@ async def test_git_may_clean_up_before_it_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It takes its lock away, so that nobody else is kept from the repository; who does not heed that is ended all the same (`CAN-02`)."""
-    monkeypatch.setattr(processes, "GRACE", 0.2)
+    monkeypatch.setattr(engine, "GRACE", 0.2)
     started, lock = tmp_path / "started", tmp_path / "lock"
     os.mkfifo(started)
     for heeds in (True, False):

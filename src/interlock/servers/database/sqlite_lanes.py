@@ -13,6 +13,7 @@ import msgspec
 
 from interlock import ToolError
 
+from ..processes import StreamProcess
 from .limits import Limits
 from .spares import Spares
 from .sqlite_work import too_long
@@ -38,7 +39,7 @@ _HERE = str(Path(__file__).resolve().parents[3])
 class Lane:
     """A process that does one call at a time."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, process: StreamProcess) -> None:
         self._process = process
         self._number = 0
         self.ended = False  # whether it can do no more calls
@@ -46,22 +47,10 @@ class Lane:
     @classmethod
     async def start(cls, path: Path, limits: Limits, *, write: bool) -> Lane:
         """A new process, which opens the file when it is first asked something. Raises OSError where none can be started."""
-        pipe = asyncio.subprocess.PIPE
         found = [entry for entry in sys.path if entry and os.path.isabs(entry)]
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
         command = [sys.executable, "-I", "-S", "-c", _PROGRAM, *found, _HERE]
-        starting = asyncio.ensure_future(
-            asyncio.create_subprocess_exec(
-                *command, stdin=pipe, stdout=pipe, env=kept, start_new_session=True
-            )
-        )
-        try:
-            # It may have begun before this knows of it: whoever cancels now still has to end it.
-            lane = cls(await asyncio.shield(starting))
-        except asyncio.CancelledError:
-            with contextlib.suppress(OSError):
-                await cls(await asyncio.shield(starting)).end(GRACE)
-            raise
+        lane = cls(await StreamProcess.start(command, env=kept))
         lane._send(Opening(os.fsencode(path), limits, write))
         return lane
 
@@ -90,7 +79,6 @@ class Lane:
         return answering.result()
 
     async def _answer(self, call: Call) -> Answer:
-        assert self._process.stdout is not None
         self._send(call)
         try:
             (length,) = HEAD.unpack(await self._process.stdout.readexactly(HEAD.size))
@@ -99,7 +87,7 @@ class Lane:
             return msgspec.json.decode(await self._process.stdout.readexactly(length), type=Answer)
         except (asyncio.IncompleteReadError, ConnectionError, msgspec.DecodeError):
             self.ended = True
-            self._kill()
+            self._process.kill()
             await self._process.wait()
             raise ToolError(
                 "The process that reads the database has ended over this: it took too much memory, or the file is damaged."
@@ -112,7 +100,7 @@ class Lane:
         finally:
             if not answering.done():
                 self.ended = True
-                self._kill()
+                self._process.kill()
 
     def _send(self, what: Any) -> None:
         assert self._process.stdin is not None
@@ -121,10 +109,6 @@ class Lane:
             ConnectionError, RuntimeError
         ):  # it has ended, and the answer will say so
             self._process.stdin.write(HEAD.pack(len(frame)) + frame)
-
-    def _kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            self._process.kill()
 
     async def end(self, grace: float) -> None:
         """Let the process end, and end it where it does not within so many seconds."""
@@ -136,7 +120,7 @@ class Lane:
         except TimeoutError:
             pass
         finally:
-            self._kill()
+            self._process.kill()
         await self._process.wait()
 
 

@@ -1,4 +1,7 @@
-"""HTML and PDFs to text, each in a process of its own with bounds on time, memory and output: a document may be made to hurt."""
+"""Converts HTML and PDFs to text in child processes with limits on time, memory and output.
+
+A hostile document may exploit or exhaust the libraries that read it. It harms only its process.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import asyncio
 import contextlib
 import os
 import sys
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,8 +18,19 @@ from msgspec import Struct, field
 
 from interlock import ToolError
 
+from ..processes import Process, read_into, running
+
+# Of the environment: where Python and its libraries are, and no secrets.
+_KEPT = (
+    "PATH",
+    "PYTHONPATH",
+    "PYTHONHOME",
+    "VIRTUAL_ENV",
+    "SYSTEMROOT",
+    "LD_LIBRARY_PATH",
+    "DYLD_LIBRARY_PATH",
+)
 _PROGRAM = str(Path(__file__).with_name("converter.py"))
-_CHUNK = 256 * 1024
 _MISSING = 3  # exit code
 _AT_ONCE = max(2, min(4, os.cpu_count() or 1))
 _FEWEST = 4 * 1024 * 1024  # bytes of text that may always come out
@@ -47,7 +62,7 @@ class Workbench:
 
     def __init__(self, seconds: float, memory: int) -> None:
         self.seconds, self.memory = seconds, memory
-        self._room = asyncio.Semaphore(_AT_ONCE)
+        self._free = asyncio.Semaphore(_AT_ONCE)
 
     async def of_html(
         self,
@@ -87,19 +102,14 @@ class Workbench:
     ) -> tuple[list[dict[str, Any]], bool]:
         """What the program said of a job, and whether that is all of it."""
         head = msgspec.json.encode({**job, "seconds": self.seconds, "memory": self.memory}) + b"\n"
+        most = max(_FEWEST, 4 * len(data))
         said = bytearray()
-        async with self._room:
-            process = await _started()
-            feeding = asyncio.ensure_future(_feed(process, head, data))
-            try:
+        code = -1
+        async with self._free, _started(head + data) as process:
+            with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self.seconds):
-                    ended = await _read(process, max(_FEWEST, 4 * len(data)), said)
-                    code = await process.wait() if ended else -1
-            except TimeoutError:
-                code = -1
-            finally:
-                feeding.cancel()
-                await _end(process)
+                    if await read_into(said, process, most):
+                        code = await process.wait()
         if code == _MISSING:
             what = "PDFs needs pypdf" if extra == "pdf" else "HTML needs html-to-markdown"
             raise ToolError(
@@ -111,63 +121,7 @@ class Workbench:
         ), code == 0
 
 
-async def _started() -> asyncio.subprocess.Process:
-    """The program, which sees nothing of the environment but where Python is to look; nobody but us may end it halfway."""
-    kept = (
-        "PATH",
-        "PYTHONPATH",
-        "PYTHONHOME",
-        "VIRTUAL_ENV",
-        "SYSTEMROOT",
-        "LD_LIBRARY_PATH",
-        "DYLD_LIBRARY_PATH",
-    )
-    pipe = asyncio.subprocess.PIPE
-    seen = {name: os.environ[name] for name in kept if name in os.environ}
-    command = (sys.executable, "-P", _PROGRAM)
-    starting = asyncio.ensure_future(
-        asyncio.create_subprocess_exec(
-            *command,
-            env=seen,
-            stdin=pipe,
-            stdout=pipe,
-            stderr=asyncio.subprocess.DEVNULL,
-            start_new_session=True,
-        )
-    )
-    try:
-        return await asyncio.shield(starting)
-    except asyncio.CancelledError:
-        with contextlib.suppress(OSError):
-            await _end(await asyncio.shield(starting))
-        raise
-
-
-async def _feed(process: asyncio.subprocess.Process, *pieces: bytes) -> None:
-    assert process.stdin is not None
-    with contextlib.suppress(ConnectionError):
-        for piece in pieces:
-            process.stdin.write(piece)
-        await process.stdin.drain()
-        process.stdin.close()
-
-
-async def _read(process: asyncio.subprocess.Process, most: int, said: bytearray) -> bool:
-    """Take in what the program says; False where that is more than it may say."""
-    assert process.stdout is not None
-    while data := await process.stdout.read(_CHUNK):
-        said += data
-        if len(said) > most:
-            return False
-    return True
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """End the program, and let go of its pipes."""
-    try:
-        if process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                process.kill()
-        await asyncio.shield(process.wait())
-    finally:
-        process._transport.close()  # type: ignore[attr-defined]  # nothing public closes pipes that nobody reads to their end
+def _started(feed: bytes) -> AbstractAsyncContextManager[Process]:
+    """The program, with nothing of our environment but where Python looks for libraries."""
+    env = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    return running((sys.executable, "-P", _PROGRAM), env=env, feed=feed, errors=False)

@@ -10,19 +10,18 @@ import contextlib
 import json
 import os
 import re
-import selectors
 import shutil
 import signal
 import stat
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from interlock import ToolError
 
+from ..processes import blocking
 from . import grep
 from .answers import Entries, Hit, Hits, entry_of
 from .grounds import Pace, Reach
@@ -215,13 +214,9 @@ def _program(wanted: Wanted) -> str | None:
     program = shutil.which("rg") if os.path.isdir(OPENED) else None
     if program is not None and wanted.regex:
         tried = [program, "--no-config", "--quiet", f"--regexp={wanted.text}", "--", os.devnull]
-        if (
-            subprocess.run(
-                tried, stdin=subprocess.DEVNULL, capture_output=True, check=False
-            ).returncode
-            > 1
-        ):
-            return None
+        with blocking(tried) as process:
+            if process.wait() > 1:
+                return None
     return program
 
 
@@ -284,32 +279,22 @@ def _ripgrep(program: str, fd: int, wanted: Wanted, limits: Limits, pace: Pace) 
         *([] if limits.mounts else ["--one-file-system"]), *([] if wanted.regex else ["--fixed-strings"]),
     ]  # fmt: skip
     # The folder is entered by its descriptor, before the program begins; what is looked for can be no option after `--regexp=`.
-    process = subprocess.Popen(
+    with blocking(
         [program, *options, f"--regexp={wanted.text}", "--", "."],
-        cwd=f"{OPENED}/{fd}", pass_fds=(fd,), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        cwd=f"{OPENED}/{fd}",
+        pass_fds=(fd,),
         env={"PATH": os.environ.get("PATH", ""), "LANG": "C.UTF-8"},
-    )  # fmt: skip
-    assert process.stdout is not None
-    try:
+    ) as process:
         left = b""
-        while chunk := _chunk(process.stdout, pace):
+        while chunk := process.read(lambda: _is_late(pace)):
             *names, left = (left + chunk).split(b"\0")
             yield from map(os.fsdecode, names)
-    finally:
-        process.kill()
-        process.stdout.close()
-        process.wait()
 
 
-def _chunk(pipe: IO[bytes], pace: Pace) -> bytes:
-    """What comes next from a pipe; nothing at its end, or once the time is over."""
-    with selectors.DefaultSelector() as selector:
-        selector.register(pipe, selectors.EVENT_READ)
-        while not selector.select(0.1):
-            pace.told(pace.count, None, "searching")
-            if pace.late:
-                return b""
-        return os.read(pipe.fileno(), 65536)
+def _is_late(pace: Pace) -> bool:
+    """Whether the time of the call is over. Raises CancelledError once nobody waits for it."""
+    pace.told(pace.count, None, "searching")
+    return pace.late
 
 
 def _literal(wanted: Wanted, most: int) -> Callable[[bytes], list[int]]:
@@ -339,58 +324,33 @@ def _by_process(
     wanted: Wanted, pace: Pace, most: int, seconds: float
 ) -> Iterator[Callable[[bytes], list[int]]]:
     """What finds the lines that hold a pattern: a process, which is ended when its time is over. Raises ToolError for what is none."""
-    process = subprocess.Popen(
-        [sys.executable, "-I", "-S", grep.__file__],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        bufsize=0,
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    given, told_ = process.stdin, process.stdout
+    command = [sys.executable, "-I", "-S", grep.__file__]
+    with blocking(command, fed=True) as process:
 
-    def answer() -> bytes:
-        line = b""
-        with selectors.DefaultSelector() as selector:
-            selector.register(told_, selectors.EVENT_READ)
+        def answer() -> bytes:
+            line = b""
             while not line.endswith(b"\n"):
-                if not selector.select(0.1):
-                    pace.told(pace.count, None, "searching")
-                    if pace.late:
-                        raise ToolError("This pattern takes too long. Send a simpler one.")
-                    continue
-                chunk = os.read(told_.fileno(), 65536)
+                chunk = process.read(lambda: _is_late(pace))
+                if chunk is None:
+                    raise ToolError("This pattern takes too long. Send a simpler one.")
                 if not chunk:
                     raise ToolError(_why_ended(process.wait()))
                 line += chunk
-        return line
+            return line
 
-    def find(data: bytes) -> list[int]:
-        given.write(len(data).to_bytes(8, "big"))
-        view = memoryview(data)
-        while view:
-            view = view[given.write(view) :]
-        return msgspec.json.decode(answer(), type=list[int])
+        def find(data: bytes) -> list[int]:
+            process.write(len(data).to_bytes(8, "big"))
+            process.write(data)
+            return msgspec.json.decode(answer(), type=list[int])
 
-    try:
-        given.write(
-            json.dumps(
-                {
-                    "pattern": wanted.text,
-                    "ignore_case": wanted.ignore_case,
-                    "most": most + 1,
-                    "seconds": seconds,
-                }
-            ).encode()
-            + b"\n"
-        )
+        task = {
+            "pattern": wanted.text,
+            "ignore_case": wanted.ignore_case,
+            "most": most + 1,
+            "seconds": seconds,
+        }
+        process.write(json.dumps(task).encode() + b"\n")
         bad = msgspec.json.decode(answer(), type=str | None)
         if bad is not None:
-            raise ToolError(f"That is no pattern: {bad}.")
+            raise ToolError(f"This is not a regular expression: {bad}.")
         yield find
-    finally:
-        process.kill()
-        for pipe in (given, told_):
-            pipe.close()
-        process.wait()

@@ -9,9 +9,9 @@ from msgspec import Meta
 
 from interlock import Context, ToolError, ToolResult
 
+from ..processes import both
 from .changing import done_in, touched
 from .places import Repositories, Repository
-from .processes import both
 from .records import Branches, BranchInfo, Done
 from .words import Branch, Cursor, Place, Revision, cursor_of, line, phrase, place_of, read
 
@@ -166,7 +166,10 @@ async def git_switch(
             await commit_of(opened, to)
             target = [to]
         await opened.ask(
-            "switch", *options, *target, tell=lambda done, total: ctx.progress(done, total, "files")
+            "switch",
+            *options,
+            *target,
+            on_progress=lambda done, total: ctx.progress(done, total, "files"),
         )
     touched(ctx, opened)
     done = await done_in(opened)

@@ -10,9 +10,9 @@ from msgspec import Meta
 
 from interlock import Context, ToolError, ToolResult
 
+from ..processes import both
 from .patches import files_of, own_index
 from .places import Repositories, Repository
-from .processes import both
 from .reading import status_of
 from .records import Done, Status
 from .words import WHOLE, Message, Paths, Revision, inside, line, phrase, read, stored

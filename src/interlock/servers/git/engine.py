@@ -15,24 +15,22 @@ from typing import NamedTuple
 from interlock import ToolError
 from interlock.caches import BoundedCache
 
+from ..processes import CHUNK, Process, read_output, running
 from .limits import Limits
-from .processes import (
-    CHUNK,
-    Front,
-    Process,
-    Tell,
-    complaints_of,
-    divided,
-    output_of,
-    skipped,
-    started,
-    whole_character,
+from .output import (
+    OnProgress,
+    Preamble,
+    character_boundary,
+    read_errors,
+    skip_output,
+    split_preamble,
 )
 from .words import line, read
 
 NEEDED = (2, 36)  # the first git whose `worktree list` has -z; GIT_CONFIG_GLOBAL came with 2.32
 _MOST_KNOWN = 64  # configurations and indexes whose contents are remembered
 MOST_AT_ONCE = "512m"  # in one piece: an object that says it is larger is not unpacked
+GRACE = 2.0  # seconds in which git may take its lock files away when it is stopped
 ROOT = os.path.abspath(os.sep)  # where git stands when it is asked about no repository
 
 Settings = Sequence[tuple[str, str]]
@@ -115,14 +113,14 @@ class Ended(NamedTuple):
 class Window(NamedTuple):
     """A part of what git wrote: its bytes, the digest of everything up to its end, where it ends, and whether there is more.
 
-    `front` is what stood before all that; where it was too long (`cut`), it is all there is here.
+    `preamble` is what stood before all that; where it was too long (`cut`), it is all there is here.
     """
 
     data: bytes
     digest: str
     end: int
     more: bool
-    front: bytes = b""
+    preamble: bytes = b""
     cut: bool = False
 
 
@@ -153,7 +151,7 @@ class Git:
         if not self._checked:
             try:
                 async with self._briefly([self._program, "version"], environment()) as process:
-                    said = await output_of(process, 1000)
+                    said = await read_output(process, 1000)
             except OSError as bad:  # of which TimeoutError is one
                 raise ToolError(
                     f"Git cannot be run: {bad.strerror or 'it does not answer'}."
@@ -181,7 +179,7 @@ class Git:
             command = [await self.program(), "config", "--global", "--includes", "--null", "--list"]
             try:
                 async with self._briefly(command, env) as process:
-                    listed = read(await output_of(process, 1024 * 1024))
+                    listed = read(await read_output(process, 1024 * 1024))
             except TimeoutError:
                 raise ToolError(
                     "Git took too long to read the configuration of the person who runs this server."
@@ -199,7 +197,7 @@ class Git:
         """A process that is asked about no repository. Raises TimeoutError."""
         async with (
             asyncio.timeout(self.limits.seconds),
-            started(command, ROOT, env, None, self.limits.memory) as process,
+            running(command, cwd=ROOT, env=env, memory=self.limits.memory, grace=GRACE) as process,
         ):
             yield process
 
@@ -221,9 +219,9 @@ class Git:
         feed: bytes | None = None,
         most: int | None = None,
         seconds: float | None = None,
-        tell: Tell | None = None,
+        on_progress: OnProgress | None = None,
     ) -> Ended:
-        """Run git to its end, or until it has written `most` bytes; `feed` is its input, `tell` hears how far it is.
+        """Run git to its end, or until it has written `most` bytes; `feed` is its input, `on_progress` hears how far it is.
 
         Raises ToolError where it takes too long. Whoever cancels this ends git, and whatever git has started.
         """
@@ -231,9 +229,9 @@ class Git:
         async with self._running(
             arguments, cwd, settings, variables, feed, seconds or self.limits.seconds
         ) as process:
-            complaints = asyncio.ensure_future(complaints_of(process, errors, tell))
+            complaints = asyncio.ensure_future(read_errors(process, errors, on_progress))
             try:
-                output = await output_of(process, most + 1)
+                output = await read_output(process, most + 1)
                 if len(output) > most:
                     return Ended(0, output[:most], read(bytes(errors)), cut=True)
                 await complaints
@@ -251,9 +249,9 @@ class Git:
         skip: int = 0,
         most: int = 48 * 1024,
         digest: str = "",
-        front: Front | None = None,
+        preamble: Preamble | None = None,
     ) -> Window:
-        """A part of what git writes, ended at a line where it can be; what is before it goes by and is not kept. With a `front` the part
+        """A part of what git writes, ended at a line where it can be; what is before it goes by and is not kept. With a `preamble` the part
         is one of what comes after that.
 
         Raises ToolError where `digest` is not that of what was skipped: it is no longer what it was.
@@ -262,16 +260,16 @@ class Git:
         async with self._running(
             arguments, cwd, settings, variables, None, self.limits.seconds
         ) as process:
-            complaints = asyncio.ensure_future(complaints_of(process, errors, None))
+            complaints = asyncio.ensure_future(read_errors(process, errors, None))
             try:
-                if front is not None:
-                    head, begun = await divided(process, front, self.limits.output)
+                if preamble is not None:
+                    head, begun = await split_preamble(process, preamble, self.limits.output)
                     if len(head) > self.limits.output:
                         return Window(
-                            b"", "", 0, more=True, front=head[: self.limits.output], cut=True
+                            b"", "", 0, more=True, preamble=head[: self.limits.output], cut=True
                         )
                 seen = hashlib.sha256()
-                kept = await skipped(process, begun, skip, seen)
+                kept = await skip_output(process, begun, skip, seen)
                 if skip and seen.hexdigest() != digest:
                     raise ToolError(
                         "What this cursor was of has changed meanwhile. Begin anew without a cursor."
@@ -283,12 +281,12 @@ class Git:
                     code = await process.wait()
                     if code not in (0, 1):
                         raise failed(code, read(bytes(errors)))
-                    return Window(bytes(kept), "", skip + len(kept), more=False, front=head)
+                    return Window(bytes(kept), "", skip + len(kept), more=False, preamble=head)
             finally:
                 complaints.cancel()
-        end = kept.rfind(b"\n", 0, most) + 1 or whole_character(kept, most)
+        end = kept.rfind(b"\n", 0, most) + 1 or character_boundary(kept, most)
         seen.update(kept[:end])
-        return Window(bytes(kept[:end]), seen.hexdigest(), skip + end, more=True, front=head)
+        return Window(bytes(kept[:end]), seen.hexdigest(), skip + end, more=True, preamble=head)
 
     @asynccontextmanager
     async def _running(
@@ -307,8 +305,13 @@ class Git:
         try:
             async with (
                 limit,
-                started(
-                    [program, "--no-pager", *arguments], cwd, env, feed, self.limits.memory
+                running(
+                    [program, "--no-pager", *arguments],
+                    cwd=cwd,
+                    env=env,
+                    feed=feed,
+                    memory=self.limits.memory,
+                    grace=GRACE,
                 ) as process,
             ):
                 yield process

@@ -11,10 +11,11 @@ from pathlib import Path as FilePath
 
 from interlock import ToolResult
 
+from ..processes import both
 from . import words
 from .engine import Window
+from .output import Preamble
 from .places import Repository
-from .processes import Front, both
 from .records import KINDS, Diff, FileDiff
 from .words import Place, cursor_of, inside, line, read, visible
 
@@ -56,10 +57,10 @@ async def compare(
         if most and command:
             window = await repository.window(
                 "diff", *LISTED, *patched(context), *command, *where, skip=place.skip, digest=place.digest, most=most, variables=variables,
-                front=Front(),
+                preamble=Preamble(),
             )  # fmt: skip
             if not window.cut:
-                diff = diff_of(repository, before, after, window.front, cut=False)
+                diff = diff_of(repository, before, after, window.preamble, cut=False)
                 return ToolResult(diff, page_of(diff, window, revisions))
         # Of files in conflict, as the index has them, git says no more than their names where it is asked for both at once.
         listing = repository.ask("diff", *LISTED, *command, *where, variables=variables)

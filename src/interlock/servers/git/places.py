@@ -16,7 +16,7 @@ from .engine import Ended, Git, Settings, Window, failed
 from .fences import Configuration, check_links, configurations_in, disarmed
 from .index import digest_of, submodules_in
 from .limits import Limits
-from .processes import Front, Tell
+from .output import OnProgress, Preamble
 from .words import is_commit, line, phrase, read
 
 VARIABLE = "INTERLOCK_GIT_REPOSITORIES"
@@ -63,12 +63,12 @@ class Repository:
 
     async def ask(
         self, *arguments: str, feed: bytes | None = None, most: int | None = None, seconds: float | None = None,
-        variables: Mapping[str, str] | None = None, tell: Tell | None = None, fine: Sequence[int] = (0,),
+        variables: Mapping[str, str] | None = None, on_progress: OnProgress | None = None, fine: Sequence[int] = (0,),
     ) -> Ended:  # fmt: skip
         """Run git in it. Raises ToolError with git's complaint for any other exit code than those that are fine."""
         ended = await self.git.run(
             arguments, cwd=self.top, settings=self._settings, variables=self._variables(variables), feed=feed, most=most,
-            seconds=seconds, tell=tell,
+            seconds=seconds, on_progress=on_progress,
         )  # fmt: skip
         if ended.code not in fine:
             raise failed(ended.code, ended.errors)
@@ -76,12 +76,12 @@ class Repository:
 
     async def window(
         self, *arguments: str, skip: int = 0, digest: str = "", most: int, variables: Mapping[str, str] | None = None,
-        front: Front | None = None,
+        preamble: Preamble | None = None,
     ) -> Window:  # fmt: skip
         """A part of what git writes. Raises ToolError."""
         return await self.git.window(
             arguments, cwd=self.top, settings=self._settings, variables=self._variables(variables), skip=skip, digest=digest, most=most,
-            front=front,
+            preamble=preamble,
         )  # fmt: skip
 
     @property

@@ -10,6 +10,7 @@ from interlock import Context, ToolError, ToolResult
 
 from .commits import FIELDS, FORMAT, commit_in
 from .engine import Window
+from .output import Preamble
 from .patches import (
     INDEX,
     LISTED,
@@ -23,7 +24,6 @@ from .patches import (
     words_of_diff,
 )
 from .places import Repositories, Repository
-from .processes import Front
 from .records import KINDS, Change, Diff, Shown, Status
 from .words import Cursor, Paths, Place, Revision, inside, line, place_of, read, visible
 
@@ -37,7 +37,7 @@ Which = Literal["unstaged", "staged", "all"]
 _DETAILS = (
     "--no-notes", "--no-show-signature", "--decorate=short", "--diff-merges=first-parent", f"{FORMAT}%x00%cn <%ce>%x00%cI%x00%B%x00",
 )  # fmt: skip
-_FRONT = FIELDS + 4
+_PREAMBLE_FIELDS = FIELDS + 4
 EMPTY_TREES = {
     40: "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
     64: "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
@@ -142,19 +142,25 @@ async def git_show(
         ]
         if patch:
             return await opened.window(
-                *command, skip=place.skip, digest=place.digest, most=most, front=Front(_FRONT)
+                *command,
+                skip=place.skip,
+                digest=place.digest,
+                most=most,
+                preamble=Preamble(_PREAMBLE_FIELDS),
             )
         listed = await opened.ask(*command)
-        return Window(b"", "", 0, more=False, front=listed.output, cut=listed.cut)
+        return Window(b"", "", 0, more=False, preamble=listed.output, cut=listed.cut)
 
     window = await (show(place.revisions[0]) if place.revisions else opened.run_at(revision, show))
-    fields = window.front.split(b"\0", _FRONT)
-    if len(fields) <= _FRONT:
+    fields = window.preamble.split(b"\0", _PREAMBLE_FIELDS)
+    if len(fields) <= _PREAMBLE_FIELDS:
         raise ToolError("The commit is too large to be shown.")
-    *about, committer, committed, message = map(read, fields[: _FRONT - 1])
+    *about, committer, committed, message = map(read, fields[: _PREAMBLE_FIELDS - 1])
     commit = commit_in(about)
     base = commit.parents[0] if commit.parents else EMPTY_TREES[len(commit.id)]
-    diff = diff_of(opened, base, commit.id, fields[_FRONT].removeprefix(b"\n"), window.cut)
+    diff = diff_of(
+        opened, base, commit.id, fields[_PREAMBLE_FIELDS].removeprefix(b"\n"), window.cut
+    )
     if window.cut and patch:
         window = await patch_alone(opened, [base, commit.id, *where], context, place, most)
     text = page_of(diff, window, [commit.id]) if patch else words_of_diff(diff)
