@@ -114,7 +114,7 @@ def condensed(catalogue: Catalogue) -> Catalogue:
 def _condensed(feature: dict[str, Any]) -> dict[str, Any]:
     kept: dict[str, Any] = {}
     words: list[Any] = []
-    for member, value in feature.items():
+    for member, value in sorted(feature.items()):
         if member in ("inputSchema", "outputSchema"):
             kept[member] = _without_words(value, words)
         elif member == "arguments":
@@ -135,11 +135,11 @@ def _without_words(schema: Any, words: list[Any]) -> Any:
     if not isinstance(schema, dict):
         return schema
     bare: dict[str, Any] = {}
-    for key, value in schema.items():
+    for key, value in sorted(schema.items()):
         if key in _FOR_READERS:
             words.append([key, value])
         elif key in _MAPS_OF_SCHEMAS and isinstance(value, dict):
-            bare[key] = {name: _without_words(one, words) for name, one in value.items()}
+            bare[key] = {name: _without_words(one, words) for name, one in sorted(value.items())}
         elif key in _LISTS_OF_SCHEMAS and isinstance(value, list):
             bare[key] = [_without_words(one, words) for one in value]
         elif key in _SCHEMAS:

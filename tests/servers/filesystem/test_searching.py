@@ -82,7 +82,9 @@ async def test_what_is_no_text_to_look_for(client: Client, tree: Path) -> None:
     assert "NUL" in await refusal(client, "search_files", text="a\0b")
     assert "NUL" in await refusal(client, "search_files", text="a\0b", regex=True)
     for pattern in ("(", "[", "a**", "(?P<a>x)(?P<a>y)", "(?<=a*)b"):
-        assert "not a regular expression" in await refusal(client, "search_files", text=pattern, regex=True)
+        assert "not a regular expression" in await refusal(
+            client, "search_files", text=pattern, regex=True
+        )
     assert (await done(client, "search_files", text="[[i]m", regex=True))["files"] == 1
 
 
