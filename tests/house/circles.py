@@ -62,13 +62,6 @@ OPEN = frozenset(
         "interlock.store.redis.workers",
         "interlock.store.vaults.keyring",
         "interlock.store.vaults.places",
-        "interlock.transport.asgi",
-        "interlock.transport.bodies",
-        "interlock.transport.errands",
-        "interlock.transport.feeds",
-        "interlock.transport.posts",
-        "interlock.transport.pulse",
-        "interlock.transport.twoends",
     }
 )
 

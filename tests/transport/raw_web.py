@@ -15,7 +15,8 @@ import msgspec
 from interlock import Context, McpError, Server
 from interlock import types as t
 from interlock.exchange import Principal
-from interlock.transport.asgi import PRINCIPAL, HttpApp
+from interlock.transport.asgi import HttpApp
+from interlock.transport.authorized import PRINCIPAL
 from interlock.transport.webserver import listening_socket, serve_http
 from interlock.wire.revisions import R3, R4
 from interlock.wire.sse import Event, EventReader

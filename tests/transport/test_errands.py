@@ -68,7 +68,7 @@ class Desk:
     @property
     def left(self) -> int:
         """Calls that the endpoint still knows of."""
-        return len(self.app.pulse.errands) + len(self.app.running)
+        return len(self.app.ticker.light) + len(self.app.calls.servings)
 
 
 @pytest.mark.parametrize(

@@ -322,5 +322,5 @@ def test_a_stream_of_notices_that_fails_ends_and_says_so_in_the_log(tmp_path: Pa
         assert listening.head().status == 200
         assert list(listening.messages()) == []
     one.end()
-    assert "the notices of a session failed" in one.log()
+    assert "the notifications of a session failed" in one.log()
     assert "RuntimeError: not today" in one.log()

@@ -102,10 +102,10 @@ async def storm(number: int, seed: int) -> Counter[str]:
             batch.append(Served(parts).through(app))
         found.update(await asyncio.gather(*batch))
     left = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-    assert not app.running
+    assert not app.calls.servings
     await app.aclose()
     await asyncio.gather(*left, return_exceptions=True)
-    assert app.pulse.streams == 0
+    assert app.ticker.streams == 0
     return found
 
 

@@ -113,7 +113,7 @@ async def test_a_client_that_closes_has_cancelled():
         house.go.set()
         assert (await other.rest()).messages[-1]["result"]["content"][0]["text"] == "kept is done"
         await web.ask(modern("tools/list"))
-        assert not web.app.running
+        assert not web.app.calls.servings
 
 
 async def test_a_client_that_closes_its_side_and_nothing_else():

@@ -11,7 +11,7 @@ import pytest
 from interlock import Client
 from interlock.fetch import Request
 from interlock.store import MemoryStore
-from interlock.transport.notes import Notes
+from interlock.transport.notes import WorkerMessages
 from interlock.wire.revisions import R4, R5
 from tests.ports import free_port
 from tests.workers.clusters import PATIENCE, Cluster, Program, cluster, noted
@@ -159,16 +159,16 @@ def test_workers_end_in_good_order_though_redis_is_gone(valkey: Valkey, tmp_path
 
 async def test_a_silent_worker_counts_as_living_until_it_had_time_to_speak(monkeypatch):
     """Where the store was away, nobody's sign of life is there at first: no call is given up before all have had time for one."""
-    notes = Notes(MemoryStore())
+    messages = WorkerMessages(MemoryStore())
     loop = asyncio.get_running_loop()
-    assert await notes.lives("other")
-    beating = asyncio.ensure_future(notes.beat())
+    assert await messages.is_alive("other")
+    beating = asyncio.ensure_future(messages.beat())
     await asyncio.sleep(0)
-    assert await notes.lives("other")
-    assert await notes.lives(notes.worker)
+    assert await messages.is_alive("other")
+    assert await messages.is_alive(messages.worker)
     now = loop.time()
     monkeypatch.setattr(loop, "time", lambda: now + 4)
-    assert not await notes.lives("other")
-    assert await notes.lives(notes.worker)
+    assert not await messages.is_alive("other")
+    assert await messages.is_alive(messages.worker)
     beating.cancel()
     await asyncio.gather(beating, return_exceptions=True)

@@ -14,7 +14,7 @@ from ..deprecation import warn_deprecated
 from ..protocol.http import Rules
 from ..protocol.sessions import Store
 from ..store import open_store
-from ..transport.asgi import HttpApp
+from ..transport.asgi import HttpApp, HttpAppOptions
 from ..transport.authorized import Guarding, Learning
 from ..transport.limits import Limits
 from .changes import BoardBus, MemoryBus
@@ -76,12 +76,7 @@ def http_app(
         sessions=sessions,
         greets=server.identity.handshakes,
     )
-    return HttpApp(
-        with_anonymous_callers(server.handler),
-        server.identity.seen_by(as_anonymous),
-        store=kept,
-        enter=server.enter,
-        leave=server.leave,
+    options = HttpAppOptions(
         path=path,
         rules=rules,
         limits=limits or Limits(),
@@ -93,6 +88,13 @@ def http_app(
         grace=grace,
         guard=guard,
         routes=server.take_routes(),
+    )
+    return HttpApp(
+        with_anonymous_callers(server.handler),
+        server.identity.seen_by(as_anonymous),
+        kept,
+        server,
+        options,
     )
 
 

@@ -1,4 +1,4 @@
-"""The MCP endpoint as one bare ASGI callable: both eras, the older transport of two endpoints, and a place for health checks.
+"""The HTTP app of a server, one bare ASGI callable: CORS, access log, guard and routing, with the MCP endpoint beneath.
 
 It needs no lifespan from whatever it is mounted in, and keeps nothing of the stateless era.
 """
@@ -6,160 +6,208 @@ It needs no lifespan from whatever it is mounted in, and keeps nothing of the st
 from __future__ import annotations
 
 import asyncio
-import ipaddress
-import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
 from urllib.parse import quote, quote_from_bytes
 
 from .. import types as t
-from ..exchange import Handler, Principal
-from ..protocol.events import (
-    CallId,
-    NotificationReceived,
-    RequestReceived,
-    ServerEvent,
-    SessionListen,
-)
-from ..protocol.http import (
-    EVENTS,
-    Ending,
-    Greeting,
-    HttpRefusal,
-    InSession,
-    Listening,
-    Rules,
-    Stateless,
-    Taken,
-    accepts,
-    error,
-    judge,
-    status_of,
-)
+from ..exchange import Handler
+from ..protocol.events import CallId, SessionListen
+from ..protocol.http import Rules, error
 from ..protocol.identity import Identity
-from ..protocol.server import ServerConnection
 from ..protocol.sessions import Store, StoreError
-from ..protocol.streams import Answer
-from .authorized import PRINCIPAL, Front, Guarding, Scope, Term, challenge
-from .bodies import CLOSE, Bodies, busy
-from .chronicle import Chronicle
-from .cross import Cross
-from .errands import Errand
-from .hosted import is_ending
+from .admission import Admission
+from .authorized import Front, Guarding, Scope
+from .background import BackgroundTasks
+from .bodies import BodyReader
+from .chronicle import AccessLog
+from .cross import Cors
+from .endpoint import McpEndpoint
+from .errands import StatelessEndpoint
+from .error_responses import CLOSE, ErrorResponder
 from .limits import Limits
-from .posts import Incoming, Sessions
-from .pulse import Pulse
-from .replies import HOLD, Pairs, Receive, Reply, Send, gone, send_body
-from .requests import HttpTransport
+from .notes import WorkerMessages
+from .notifications import NotificationRunner
+from .posts import SessionEndpoint, SessionOptions
+from .pulse import Ticker
+from .replies import Receive, Send, send_body
 from .routes import Route, Routes, bounded
-from .serve import DEFAULT_MOST_CALLS, Serving, carry_out_notification
-from .twoends import TwoEndpoints
+from .running_calls import RunningCalls
+from .serve import DEFAULT_MOST_CALLS, Serving
+from .services import Services
+from .session_expiry import SessionExpiry
+from .shutdown import Shutdown
+from .subscriptions import Subscriptions
+from .twoends import PATHS as SSE_PATHS
+from .twoends import SseServer
 
+_HEALTH = "/health"
 _QUERY = "!$%&'()*+,-./:;=?@_~"  # what stays as it is in the query of a redirect
-_MOST_GREETING = 256 * 1024  # bytes; what it says is kept for as long as the session
+
+
+class Lifespan(Protocol):
+    """What is entered before the first request, and left at the end: the server."""
+
+    async def enter(self) -> None:
+        """Start."""
+        ...
+
+    async def leave(self) -> None:
+        """Stop."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpAppOptions:
+    """The options of an HTTP app.
+
+    Attributes:
+        path: The path of the MCP endpoint.
+        rules: Which hosts and origins may use it, and whether it has sessions.
+        limits: Its limits.
+        cors: Origins of web pages that may read the responses; "*" allows all.
+        stream: Whether calls in sessions are answered with an event stream at once.
+        retry_ms: When a client that lost a stream should come back, in milliseconds; None leaves it to the client.
+        legacy_sse: Whether the HTTP+SSE transport of 2024-11-05 is served too.
+        calls_per_session: How many calls of one session may run at once.
+        grace: Seconds that calls have to finish where the web server around the app ends.
+        guard: The authorization in front of the app.
+        routes: ASGI apps of the author, by path.
+    """
+
+    path: str
+    rules: Rules
+    limits: Limits
+    cors: Sequence[str] = ()
+    stream: bool = False
+    retry_ms: int | None = None
+    legacy_sse: bool = False
+    calls_per_session: int = DEFAULT_MOST_CALLS
+    grace: float = 0.0
+    guard: Guarding | None = None
+    routes: Routes | None = None
 
 
 class HttpApp:
-    """One server over HTTP; see `Server.http_app` for the parameters."""
+    """One server over HTTP; see `Server.http_app` for the options."""
 
     def __init__(
         self,
         handler: Handler,
         identity: Identity,
-        *,
         store: Store,
-        enter: Callable[[], Awaitable[None]],
-        leave: Callable[[], Awaitable[None]],
-        path: str,
-        rules: Rules,
-        limits: Limits,
-        cors: Sequence[str] = (),
-        stream: bool = False,
-        legacy_sse: bool = False,
-        retry_ms: int | None = None,
-        calls_per_session: int = DEFAULT_MOST_CALLS,
-        grace: float = 0.0,
-        guard: Guarding | None = None,
-        routes: Routes | None = None,
+        lifespan: Lifespan,
+        options: HttpAppOptions,
     ) -> None:
-        self.handler, self.identity, self.store, self.rules, self.limits = (
-            handler,
-            identity,
-            store,
-            rules,
-            limits,
-        )
-        self.path, self.health = path, "/health"
-        self.chronicle = Chronicle()
-        self.pulse = Pulse(limits.keep_alive, self._look_around)
-        self.running: set[Serving] = set()  # stateless calls that are more than light (`Errand`)
-        self._listening: set[Serving] = set()  # stateless streams that listen
-        self.ended: set[Serving] = (
-            set()
-        )  # those that were answered in place of their handlers, when the server was shut down
-        self._hearing = 0  # POSTs whose notification is being carried out
-        self._draining = False
-        self._grace = grace
-        self._ending: asyncio.Task[None] | None = None  # because the server around us is
-        self._cross = Cross(cors) if cors else None
-        self._enter, self._leave = enter, leave
+        """Compose the parts of the app.
+
+        Raises:
+            ValueError: A route needs the guard, and there is none; or it is in the way of the endpoint.
+        """
+        limits = options.limits
+        self._store = store
+        self._lifespan = lifespan
+        self.path = options.path
+        self._grace = options.grace
+        self.limits = limits
         self._entered = False
         self._entering = asyncio.Lock()
-        self.read_body = Bodies(limits, self.pulse, self.refuse, self.chronicle.refused).read
-        self.sessions = Sessions(
-            self, stream=stream, retry_ms=retry_ms, most_calls=calls_per_session
+        self._log = AccessLog()
+        self._shutdown = Shutdown(lambda: self.drain(self._grace))
+        self.ticker = Ticker(limits.keep_alive, self._shutdown.check)
+        self.calls = RunningCalls(limits.calls, self.ticker)
+        self._errors = ErrorResponder(self._log)
+        self._admission = Admission(options.rules, limits.rate, store, self._shutdown, self._errors)
+        self._messages = WorkerMessages(store)
+        self._expiry = SessionExpiry(store, limits, self._messages)
+        self._tasks = BackgroundTasks()
+        services = Services(
+            handler,
+            identity,
+            limits,
+            self._log,
+            self._errors,
+            self.ticker,
+            self.calls,
+            self._shutdown,
         )
-        self._twoends = TwoEndpoints(self) if legacy_sse else None
-        paths = (path, *(self._twoends.paths if self._twoends is not None else ()))
+        bodies = BodyReader(limits, self.ticker, self._errors, self._log)
+        notifications = NotificationRunner(services)
+        self._subscriptions = Subscriptions(services)
+        self._sessions = SessionEndpoint(
+            services,
+            store,
+            self._messages,
+            self._expiry,
+            self._tasks,
+            notifications,
+            SessionOptions(
+                are_kept=options.rules.sessions,
+                stream=options.stream,
+                retry_ms=options.retry_ms,
+                most_calls=options.calls_per_session,
+            ),
+        )
+        self._sse = None
+        if options.legacy_sse:
+            self._sse = SseServer(
+                services, store, self._messages, self._expiry, self._admission, bodies
+            )
+        stateless = StatelessEndpoint(services, self._subscriptions, notifications)
+        self._serve = McpEndpoint(
+            services, options.rules, self._admission, bodies, stateless, self._sessions
+        ).serve
+        self._cors = Cors(options.cors) if options.cors else None
+        self._routes = options.routes or Routes()
+        paths = (options.path, *(SSE_PATHS if self._sse is not None else ()))
         self._redirects = dict(_slashed(known) for known in paths if known != "/")
-        self._routes = routes or Routes()
-        self._routes.check_free((*paths, self.health))
-        bare = [route.path for route in self._routes if route.guarded and guard is None]
+        self._routes.check_free((*paths, _HEALTH))
+        bare = [route.path for route in self._routes if route.guarded and options.guard is None]
         if bare:
             raise ValueError(
                 f"the routes {', '.join(bare)} want the guard of the endpoint, and there is none: give guard="
             )
-        self._guarded = guard(self._front()) if guard is not None else None
+        self._guarded = None
+        if options.guard is not None:
+            self._guarded = options.guard(self._front(paths[1:]))
 
-    def _front(self) -> Front:
-        """What a guard stands before."""
-        others = self._twoends.paths if self._twoends is not None else ()
+    def _front(self, others: Sequence[str]) -> Front:
+        """The app as its guard sees it."""
         return Front(
-            self._let_in,
+            self._handle,
             self._serve_other,
             self.path,
-            {self.health, *others},
+            {_HEALTH, *others},
             knows=lambda path: self._routes.find(path) is not None,
         )
 
-    # -- ASGI ------------------------------------------------------------------------------------------
+    # -- ASGI ------------------------------------------------------------------------------------
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one ASGI connection: an HTTP request, or the lifespan where the app stands alone."""
         if scope["type"] != "http":
             await (self._guarded or self._serve_other)(scope, receive, send)
             return
-        if self._cross is not None:
-            if self._cross.is_preflight(scope):
-                await self._cross.answer(scope, send)
+        if self._cors is not None:
+            if self._cors.is_preflight(scope):
+                await self._cors.answer(scope, send)
                 return
-            send = self._cross.marking(scope, send)
-        if self.chronicle.is_on:
-            send = self.chronicle.watching(scope, send)
+            send = self._cors.marking(scope, send)
+        if self._log.is_on:
+            send = self._log.watching(scope, send)
         if self._guarded is not None and self._location(scope) is None:
-            await (self._let_in if self._is_open(scope) else self._guarded)(scope, receive, send)
+            await (self._handle if self._is_open(scope) else self._guarded)(scope, receive, send)
         elif self._entered and scope["path"] == self.path and not scope.get("root_path"):
             try:
-                await self._serve(
-                    scope, receive, send
-                )  # what nearly all requests are, by the shortest way
+                await self._serve(scope, receive, send)  # nearly all requests, by the shortest way
             except StoreError:
-                await self._tell_trouble(send)
+                await self._refuse_without_store(send)
         else:
-            await self._let_in(scope, receive, send)
+            await self._handle(scope, receive, send)
 
     def _is_open(self, scope: Scope) -> bool:
-        """Whether a request is for a route of the author before which no guard stands."""
+        """Whether a request is for a route of the author that the guard does not protect."""
         if not self._routes:
             return False
         route = self._routes.find(self._beneath(scope))
@@ -171,89 +219,93 @@ class HttpApp:
         else:
             await send({"type": "websocket.close", "code": 1000})
 
-    async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve an HTTP request that may come in."""
+    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve an HTTP request that the guard has let pass."""
         try:
             await self._route(scope, receive, send)
         except StoreError:
-            await self._tell_trouble(send)
+            await self._refuse_without_store(send)
 
-    async def _tell_trouble(self, send: Send) -> None:
-        """The store is away, which shows before anything is sent, and of which the store has told its operators."""
+    async def _refuse_without_store(self, send: Send) -> None:
+        """The store is away, which shows before anything is sent; the store has told the operators."""
         words = "The server cannot reach its store. Try again later."
-        await self.refuse(
-            send,
-            error(
-                503, t.INTERNAL_ERROR, words, {"reason": "store"}, headers=[(b"retry-after", b"5")]
-            ),
-        )
+        data = {"reason": "store"}
+        later = [(b"retry-after", b"5")]
+        await self._errors.send(send, error(503, t.INTERNAL_ERROR, words, data, headers=later))
+
+    # -- routing ---------------------------------------------------------------------------------
 
     async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not self._entered:
             await self.open()
-        root, path = scope.get("root_path", ""), self._beneath(scope)
+        root = scope.get("root_path", "")
+        path = self._beneath(scope)
         if path == self.path or (root and path in ("", "/")):
             await self._serve(scope, receive, send)
         elif (location := self._location(scope)) is not None:
             await self._redirect(location, scope, send)
-        elif path == self.health and scope["method"] in ("GET", "HEAD"):
-            await self._tell_health(scope, send)
-        elif self._twoends is not None and path in self._twoends.paths:
-            await self._twoends.serve(path, scope, receive, send)
+        elif path == _HEALTH and scope["method"] in ("GET", "HEAD"):
+            await self._answer_health(scope, send)
+        elif self._sse is not None and path in SSE_PATHS:
+            await self._sse.serve(path, scope, receive, send)
         elif (route := self._routes.find(path)) is not None:
             await self._serve_route(route, root, scope, receive, send)
         else:
-            await send_body(
-                send,
-                404,
-                b"Not found: the MCP endpoint of this server is %b\n" % self.path.encode(),
-                b"text/plain",
-            )
+            words = f"Not found: the MCP endpoint of this server is {self.path}\n"
+            await send_body(send, 404, words.encode(), b"text/plain")
 
     async def _serve_route(
         self, route: Route, root: str, scope: Scope, receive: Receive, send: Send
     ) -> None:
-        """Serve a route of the author, within the bounds of the endpoint (`SEC-01`)."""
+        """Serve a route of the author, within the limits of the endpoint (`SEC-01`)."""
         headers = dict(scope["headers"])
-        if await self._turned_away(headers, scope, send):
+        if await self._admission.has_refused(headers, scope, send):
             return
         if route.methods is not None and scope["method"] not in route.methods:
-            allowed = ", ".join(sorted(route.methods)).encode()
-            await send_body(
-                send, 405, b"Method not allowed\n", b"text/plain", headers=((b"allow", allowed),)
-            )
+            allowed = ((b"allow", ", ".join(sorted(route.methods)).encode()),)
+            await send_body(send, 405, b"Method not allowed\n", b"text/plain", headers=allowed)
             return
+        most = self.limits.body
         length = headers.get(b"content-length", b"0")
-        if not length.isdigit() or len(length) > 18 or int(length) > self.limits.body:
-            words = f"Content too large: a body has at most {self.limits.body} bytes\n"
+        if not length.isdigit() or len(length) > 18 or int(length) > most:
+            words = f"Content too large: a body has at most {most} bytes\n"
             await send_body(send, 413, words.encode(), b"text/plain", headers=CLOSE)
             return
         if route.is_prefix:
             scope = {**scope, "root_path": f"{root}{route.path[:-1]}"}
-        await route.app(scope, bounded(receive, self.limits.body), send)
+        await route.app(scope, bounded(receive, most), send)
 
     @staticmethod
     def _beneath(scope: Scope) -> str:
-        """The path of a request beneath the place where the app is mounted."""
+        """The path of a request below the path where the app is mounted."""
         root: str = scope.get("root_path", "")
         path: str = scope["path"]
         return path[len(root) :] if root and f"{path}/".startswith(f"{root}/") else path
 
     def _location(self, scope: Scope) -> bytes | None:
-        """Where a request with a slash too many or too few is redirected to; None where it has not."""
+        """Where a request with a slash too many or too few is redirected to; None for any other."""
         path = self._beneath(scope)
         slash = not path.endswith("/") or (scope.get("raw_path") or b"/").endswith(b"/")
-        return self._redirects.get(path) if slash else None  # an escaped slash is no slash
+        return self._redirects.get(path) if slash else None  # an escaped slash is not a slash
 
     async def _redirect(self, location: bytes, scope: Scope, send: Send) -> None:
-        """Send a client that has a slash too many or too few where it wants to go."""
-        headers = dict(scope["headers"])
-        if why := self.rules.check_host_and_origin(headers.get(b"host"), headers.get(b"origin")):
-            await self.refuse(send, error(403, t.INVALID_REQUEST, f"Forbidden: {why}"))
+        """Redirect a client that has a slash too many or too few."""
+        if refusal := self._admission.check_source(dict(scope["headers"])):
+            await self._errors.send(send, refusal)
             return
         if query := scope.get("query_string", b""):
             location += b"?" + quote_from_bytes(query, safe=_QUERY).encode()
         await send_body(send, 307, b"", headers=((b"location", location),))
+
+    async def _answer_health(self, scope: Scope, send: Send) -> None:
+        status = 200
+        body = b'{"status":"ok"}'
+        if self._shutdown.is_draining:
+            status = 503
+            body = b'{"status":"draining"}'
+        await send_body(send, status, b"" if scope["method"] == "HEAD" else body)
+
+    # -- lifespan --------------------------------------------------------------------------------
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """The ASGI lifespan: the server's own is entered before the first request."""
@@ -272,69 +324,54 @@ class HttpApp:
                 return
 
     async def open(self) -> None:
-        """Enter the server's lifespan and open the store; done at the first request where no ASGI lifespan did it."""
+        """Open the store and enter the server's lifespan; the first request does it where no ASGI lifespan did."""
         async with self._entering:
             if self._entered:
                 return
-            await self.store.open()
+            await self._store.open()
             try:
-                await self._enter()
+                await self._lifespan.enter()
             except BaseException:
-                await self.store.aclose()
+                await self._store.aclose()
                 raise
-            self.sessions.open()
+            self._messages.open()
+            if self._messages.is_shared:
+                self._tasks.start(self._messages.beat())
+            self._tasks.start(self._expiry.run())
             self._entered = True
 
-    @property
-    def draining(self) -> bool:
-        """Whether no more requests are taken."""
-        if self._ending is not None and not is_ending():  # another server serves us now
-            self._ending, self._draining = None, False
-        return self._draining
-
-    def _look_around(self) -> None:
-        """Drain where the server around us is told to end, for it waits until our streams have ended."""
-        if not self._draining and is_ending():
-            self._ending = asyncio.get_running_loop().create_task(self.drain(self._grace))
-
     async def drain(self, grace: float) -> None:
-        """Take no more requests, end what listens, let calls finish for `grace` seconds; what is left then is told and ended."""
-        self._draining = True
-        self.sessions.end_listening()
-        for serving in list(self._listening):
-            self._end_listening(serving)
+        """Refuse new requests, end streams that listen, and let calls finish for `grace` seconds.
+
+        Calls that still run then are answered with an error, and cancelled.
+        """
+        self._shutdown.start()
+        self._sessions.end_listening()
+        self._subscriptions.end_all()
         loop = asyncio.get_running_loop()
         until = loop.time() + grace
-        while (tasks := self._calls()) and loop.time() < until:
+        while (tasks := self._running_tasks()) and loop.time() < until:
             await asyncio.wait(tasks, timeout=until - loop.time())
         for serving in self._servings():
-            self._answer_all(serving, _shut_down)
-        if self._twoends is not None:
-            self._twoends.close()
-        await self.pulse.drain()
+            self.calls.answer(serving, _fail_for_shutdown)
+        if self._sse is not None:
+            self._sse.close()
+        await self.ticker.drain()
 
-    def _end_listening(self, serving: Serving) -> None:
-        """End a subscription of the stateless era in good order."""
-        self._answer_all(
-            serving,
-            lambda serving, id: serving.connection.respond(id, t.SubscriptionsListenResult()),
-        )
+    async def aclose(self) -> None:
+        """End everything: streams, calls, the store, the server's lifespan. May be called twice."""
+        if not self._entered:
+            return
+        self._entered = False
+        self.ticker.close()
+        self._messages.close()
+        await self._sessions.aclose()
+        await self._tasks.aclose()
+        await self._lifespan.leave()
+        await self._store.aclose()
 
-    def _answer_all(self, serving: Serving, answer: Callable[[Serving, CallId], None]) -> None:
-        """Answer what runs in place of its handlers, which are cancelled."""
-        running = dict(serving.running)
-        for id in running:
-            answer(serving, id)
-        serving.flush()
-        if (
-            serving in self.running or serving in self._listening
-        ):  # else whoever holds it cancels what is left
-            self.ended.add(serving)
-            for task in running.values():
-                task.cancel()
-
-    def _calls(self) -> list[asyncio.Task[None]]:
-        """The calls that run; what sessions listen to is none."""
+    def _running_tasks(self) -> list[asyncio.Task[None]]:
+        """The tasks of the calls that run, without the subscriptions of sessions."""
         return [
             task
             for serving in self._servings()
@@ -342,287 +379,12 @@ class HttpApp:
             if not isinstance(id, SessionListen)
         ]
 
-    async def aclose(self) -> None:
-        """End everything: streams, calls, the store, the server's lifespan. May be called twice."""
-        if not self._entered:
-            return
-        self._entered = False
-        self.pulse.close()
-        await self.sessions.aclose()
-        await self._leave()
-        await self.store.aclose()
-
     def _servings(self) -> list[Serving]:
-        for errand in list(self.pulse.errands):
-            errand.grow()
-        return [
-            *self.running,
-            *self.sessions.servings(),
-            *(() if self._twoends is None else self._twoends.servings()),
-        ]
-
-    @property
-    def is_full(self) -> bool:
-        """Whether as many requests run as may."""
-        return (
-            len(self.pulse.errands) + len(self.running) + self.sessions.calls + self._hearing
-            >= self.limits.calls
-        )
-
-    async def _turned_away(self, headers: dict[bytes, bytes], scope: Scope, send: Send) -> bool:
-        """Whether a request was refused for where it comes from, for when, or for its rate."""
-        if why := self.rules.check_host_and_origin(headers.get(b"host"), headers.get(b"origin")):
-            await self.refuse(send, error(403, t.INVALID_REQUEST, f"Forbidden: {why}"))
-            return True
-        if self._draining and self.draining:
-            words, data = "The server is shutting down.", {"reason": "shutdown"}
-            await self.refuse(send, error(503, t.INTERNAL_ERROR, words, data, headers=CLOSE))
-            return True
-        if self.limits.rate is not None and (late := await self.late(scope)):
-            await self.refuse(send, late)
-            return True
-        return False
-
-    # -- one request -------------------------------------------------------------------------------------
-
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Judge a request to the endpoint, and carry it out."""
-        pairs: list[tuple[bytes, bytes]] = scope["headers"]
-        headers = dict(pairs)
-        twice = [] if len(headers) == len(pairs) else _doubled(pairs)
-        if b"accept" in twice:  # a list on several lines is one list
-            headers[b"accept"] = b", ".join(value for name, value in pairs if name == b"accept")
-        if await self._turned_away(headers, scope, send):  # before a stranger's body is waited for
-            return
-        method = scope["method"]
-        body = await self.read_body(headers, receive, send) if method == "POST" else b""
-        if body is None:
-            return
-        verdict = judge(self.rules, self.identity, method, headers, twice, body)
-        if isinstance(verdict, HttpRefusal):
-            await self.refuse(send, verdict)
-            return
-        principal: Principal | None = scope.get(PRINCIPAL)
-        if isinstance(verdict, Stateless):
-            await self._answer(verdict, body, principal, headers, scope, receive, send)
-            return
-        if isinstance(verdict, Taken):
-            await self._take_notification(body, principal, scope, send)
-            return
-        x = Incoming(body, headers, principal, scope, receive, send)
-        match verdict:
-            case InSession():
-                await self.sessions.post(x, verdict)
-            case Greeting():
-                if len(body) > _MOST_GREETING:
-                    words = f"Content too large: initialize has at most {_MOST_GREETING} bytes"
-                    await self.refuse(send, error(413, t.INVALID_REQUEST, words))
-                    return
-                await self.sessions.greet(x)
-            case Listening():
-                await self.sessions.listen(x, verdict)
-            case Ending():
-                await self.sessions.end(x, verdict)
-
-    async def _take_notification(
-        self, body: bytes, principal: Principal | None, scope: Scope, send: Send
-    ) -> None:
-        """A notification of the stateless era; only extensions have any that a server acts on (`X-15`)."""
-        if self.identity.extensions.notifications:
-            connection = ServerConnection(self.identity, principal=principal, shared=False)
-            if not await self.hear(connection.receive(body), scope):
-                await self.refuse(send, busy(None))
-                return
-        await send_body(send, 202, b"")
-
-    async def hear(self, events: Iterable[ServerEvent], scope: Scope) -> bool:
-        """Carry out the notifications of extensions among some events, before they are acknowledged.
-
-        Returns:
-            False where the server is busy, and nothing was done.
-        """
-        heard = [event for event in events if isinstance(event, NotificationReceived)]
-        if heard and self.is_full:
-            return False
-        self._hearing += 1
-        try:
-            for event in heard:
-                if event.caller is not None:
-                    transport = HttpTransport(scope)
-                    await carry_out_notification(self.handler, event, event.caller, transport)
-        finally:
-            self._hearing -= 1
-        return True
-
-    async def _answer(
-        self,
-        verdict: Stateless,
-        body: bytes,
-        principal: Principal | None,
-        headers: dict[bytes, bytes],
-        scope: Scope,
-        receive: Receive,
-        send: Send,
-    ) -> None:
-        """A request of the stateless era."""
-        request, connection = verdict.request, None
-        caller = (
-            None
-            if request is None
-            else self.identity.stateless_caller(request.method, verdict.meta, principal)
-        )
-        if caller is not None and request.method != "subscriptions/listen":
-            event = RequestReceived(
-                request.id,
-                request.method,
-                request.params,
-                caller,
-                verdict.meta.progress_token,
-                body,
-            )
-        else:
-            connection = ServerConnection(self.identity, principal=principal, shared=False)
-            events = (
-                connection.receive_read(request, verdict.meta, body)
-                if request is not None
-                else connection.receive(body)
-            )
-            if not events or type(events[0]) is not RequestReceived:
-                code = connection.error
-                await send_body(
-                    send,
-                    404 if code == t.METHOD_NOT_FOUND else 400,
-                    b"".join(frame for _, frame in connection.outgoing()),
-                )
-                return
-            event = events[0]
-            if event.method == "subscriptions/listen":
-                await self._listen(event, connection, headers, scope, receive, send)
-                return
-        if self.is_full:
-            await self.refuse(send, busy(event.id))  # type: ignore[arg-type]  # a peer's request has a peer's id
-            return
-        await Errand(self, event, scope, headers, verdict.headers, receive, send, connection).run()
-
-    async def _listen(
-        self,
-        event: RequestReceived,
-        connection: ServerConnection,
-        headers: dict[bytes, bytes],
-        scope: Scope,
-        receive: Receive,
-        send: Send,
-    ) -> None:
-        """A subscription of the stateless era: its handler runs in a task of its own, and its stream rests where the server can do that."""
-        id: t.RequestId = event.id  # type: ignore[assignment]  # a peer's request has a peer's id
-        if not accepts(headers, EVENTS):
-            words = "Not acceptable: a subscription is answered with text/event-stream"
-            await self.refuse(send, error(406, t.INVALID_REQUEST, words, id=id))
-            return
-        if self.pulse.streams >= self.limits.streams:
-            await self.refuse(send, busy(id))
-            return
-        reply = Reply(Answer(ids=(id,)), send, connection, cancels=False)
-        serving = Serving(
-            self.handler,
-            connection,
-            reply.transmit,
-            drain=reply.drain,
-            queued=lambda: reply.queued,
-            transport=HttpTransport(scope),
-        )
-        loop = asyncio.get_running_loop()
-        reply.first = loop.create_future()
-        task = serving.running[event.id] = loop.create_task(serving.run(event))
-        task.add_done_callback(lambda _: reply.end())
-        self._listening.add(serving)
-        self.pulse.add(reply, receive, listens=True)
-        term = Term(connection.principal, lambda: self._end_listening(serving))
-
-        def over() -> None:
-            term.over()
-            self._listening.discard(serving)
-            self.ended.discard(serving)
-            self.pulse.discard(reply)
-            task.cancel()
-
-        rests = False
-        try:
-            await reply.first
-            reply.first = None
-            if reply.answer.ended:
-                await reply.finish(*self.verdict(scope, serving, 1, status_of(connection.error)))
-            else:
-                rests = await reply.rest(scope.get(HOLD), over)
-                if not rests:
-                    await gone(receive)
-        finally:
-            if not rests:
-                reply.lose()
-                over()
-
-    async def late(self, scope: Scope) -> HttpRefusal | None:
-        """A refusal where somebody asks too often; the pages of strangers, which are refused anyway, use up nobody's rate."""
-        rate = self.limits.rate
-        headers = dict(scope["headers"])
-        if rate is None or self.rules.check_host_and_origin(
-            headers.get(b"host"), headers.get(b"origin")
-        ):
-            return None
-        principal: Principal | None = scope.get(PRINCIPAL)
-        key = principal.key if principal is not None else f"address:{_network(scope.get('client'))}"
-        wait = await self.store.rates.take(
-            key, rate=rate.per_second, burst=rate.burst, now=time.time()
-        )
-        if wait <= 0:
-            return None
-        seconds = int(wait) + 1
-        words = f"Too many requests: try again in {seconds} s"
-        return error(
-            429,
-            t.INTERNAL_ERROR,
-            words,
-            {"reason": "rate", "retryAfter": seconds},
-            headers=[(b"retry-after", b"%d" % seconds)],
-        )
-
-    async def refuse(self, send: Send, refused: HttpRefusal) -> None:
-        """Send a refusal, and note it where it concerns the safety of the server."""
-        self.chronicle.refused(refused)
-        await send_body(send, refused.status, refused.body, headers=refused.headers[1:])
-
-    def verdict(
-        self, scope: Scope, serving: Serving, answers: int, status: int = 200
-    ) -> tuple[int, Pairs]:
-        """The status and the headers of a response that is JSON: `status` where nobody lacked a scope (`AUS-04`, `AUT-06`)."""
-        if not serving.denied or len(serving.denied) < answers:
-            return status, ()
-        scopes, headers = challenge(scope, serving.denied)
-        self.chronicle.refused(
-            HttpRefusal(403, why=f"insufficient scope: this needs {' '.join(scopes)}")
-        )
-        return 403, headers
-
-    def hear_old(self, session: str, note: str) -> None:
-        """A frame for a client of the older transport was posted to another worker."""
-        if self._twoends is not None:
-            self._twoends.hear_note(session, note)
-
-    def end_old(self, session: str) -> None:
-        """A session of the older transport is over."""
-        if self._twoends is not None:
-            self._twoends.end(session)
-
-    @property
-    def old_sessions(self) -> set[str]:
-        """The sessions of the older transport whose streams are open here."""
-        return set() if self._twoends is None else self._twoends.sessions
-
-    async def _tell_health(self, scope: Scope, send: Send) -> None:
-        status, body = (
-            (503, b'{"status":"draining"}') if self.draining else (200, b'{"status":"ok"}')
-        )
-        await send_body(send, status, b"" if scope["method"] == "HEAD" else body)
+        """All that is running, apart from stateless subscriptions."""
+        servings = [*self.calls.all(), *self._sessions.servings()]
+        if self._sse is not None:
+            servings += self._sse.servings()
+        return servings
 
 
 def _slashed(path: str) -> tuple[str, bytes]:
@@ -637,24 +399,6 @@ def _slashed(path: str) -> tuple[str, bytes]:
     return f"{path}/", f"../{last}".encode()
 
 
-def _shut_down(serving: Serving, id: CallId) -> None:
-    serving.connection.fail(
-        id, t.INTERNAL_ERROR, "The server is shutting down.", {"reason": "shutdown"}
-    )
-
-
-def _doubled(pairs: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
-    seen: set[bytes] = set()
-    return [name for name, _ in pairs if name in seen or seen.add(name)]  # type: ignore[func-returns-value]  # `add` notes the first
-
-
-def _network(client: Sequence[Any] | None) -> str:
-    """Who an address belongs to: whoever has one of version 6 has 2 to the 64th of them."""
-    address = str(client[0])[:100] if client else ""  # a proxy may write anything
-    if ":" not in address:
-        return address
-    try:
-        known = ipaddress.IPv6Address(address.partition("%")[0])
-    except ValueError:
-        return address
-    return str(known.ipv4_mapped or ipaddress.ip_network((known, 64), strict=False))
+def _fail_for_shutdown(serving: Serving, id: CallId) -> None:
+    words = "The server is shutting down."
+    serving.connection.fail(id, t.INTERNAL_ERROR, words, {"reason": "shutdown"})

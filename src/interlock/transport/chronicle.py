@@ -26,7 +26,7 @@ def digest(session: str) -> str:
     return hashlib.blake2b(session.encode("utf-8", "replace"), digest_size=6).hexdigest()
 
 
-class Chronicle:
+class AccessLog:
     """Writes the lines. Where nobody listens to the access log, requests cost nothing more."""
 
     @property

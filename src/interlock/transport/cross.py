@@ -1,4 +1,4 @@
-"""Cross-origin access from web pages: preflights answered, and responses marked so that the page may read them (Fetch standard, "CORS")."""
+"""Cors-origin access from web pages: preflights answered, and responses marked so that the page may read them (Fetch standard, "CORS")."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _EXPOSED = b"mcp-session-id, www-authenticate, dpop-nonce, retry-after"
 _PARAM = b"mcp-param-"
 
 
-class Cross:
+class Cors:
     """What pages of other origins may do; `origins` are theirs, "*" stands for all."""
 
     def __init__(self, origins: Sequence[str]) -> None:

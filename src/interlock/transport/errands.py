@@ -1,35 +1,116 @@
-"""One request of the stateless era while it is carried out: light as long as nothing is sent but its answer."""
+"""Stateless requests over HTTP: each is carried out in the task that brought it, and keeps nothing once it is answered."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import types as t
-from ..exchange import MUTE, AnyResult, Exchange
+from ..exchange import MUTE, AnyResult, Exchange, Principal
 from ..protocol.events import RequestReceived
-from ..protocol.http import EVENTS, Headers, accepts, status_of
+from ..protocol.http import EVENTS, Headers, Stateless, accepts, status_of
 from ..protocol.server import ServerConnection
 from ..protocol.streams import Answer
+from .authorized import Scope
+from .error_responses import busy
+from .notifications import NotificationRunner
 from .replies import Receive, Reply, Send, send_body
 from .requests import HttpTransport
 from .serve import Serving
+from .services import Services
+from .subscriptions import Subscriptions
 
-if TYPE_CHECKING:
-    from .asgi import HttpApp
+
+class StatelessEndpoint:
+    """Answers the requests and notifications of the stateless era."""
+
+    __slots__ = ("_notifications", "_services", "_subscriptions")
+
+    def __init__(
+        self,
+        services: Services,
+        subscriptions: Subscriptions,
+        notifications: NotificationRunner,
+    ) -> None:
+        self._services = services
+        self._subscriptions = subscriptions
+        self._notifications = notifications
+
+    async def answer(
+        self,
+        verdict: Stateless,
+        body: bytes,
+        principal: Principal | None,
+        headers: Headers,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        """Carry out a request, and answer it."""
+        services = self._services
+        identity = services.identity
+        request = verdict.request
+        caller = None
+        connection = None
+        if request is not None:
+            caller = identity.stateless_caller(request.method, verdict.meta, principal)
+        if caller is not None and request.method != "subscriptions/listen":
+            event = RequestReceived(
+                request.id,
+                request.method,
+                request.params,
+                caller,
+                verdict.meta.progress_token,
+                body,
+            )
+        else:
+            connection = ServerConnection(identity, principal=principal, shared=False)
+            if request is not None:
+                events = connection.receive_read(request, verdict.meta, body)
+            else:
+                events = connection.receive(body)
+            if not events or type(events[0]) is not RequestReceived:
+                status = 404 if connection.error == t.METHOD_NOT_FOUND else 400
+                out = b"".join(frame for _, frame in connection.outgoing())
+                await send_body(send, status, out)
+                return
+            event = events[0]
+            if event.method == "subscriptions/listen":
+                await self._subscriptions.serve(event, connection, headers, scope, receive, send)
+                return
+        if services.calls.is_full:
+            await services.errors.send(send, busy(event.id))  # type: ignore[arg-type]  # a peer's request has a peer's id
+            return
+        await StatelessRequest(
+            services, event, scope, headers, verdict.headers, receive, send, connection
+        ).run()
+
+    async def accept_notification(
+        self, body: bytes, principal: Principal | None, scope: Scope, send: Send
+    ) -> None:
+        """Accept a notification; only extensions have any that a server acts on (`X-15`)."""
+        services = self._services
+        if services.identity.extensions.notifications:
+            connection = ServerConnection(services.identity, principal=principal, shared=False)
+            if not await self._notifications.run(connection.receive(body), scope):
+                await services.errors.send(send, busy(None))
+                return
+        await send_body(send, 202, b"")
 
 
-class Errand:
-    """A request, carried out in the task that brought it; the client's going away cancels it (`HTM-14`).
+class StatelessRequest:
+    """One stateless request; its client's disconnect cancels it (`HTM-14`).
 
-    Most calls give their answer and are done. What else there may be (a connection, an event stream, a watch over the client) is made
-    when it is first needed (`grow`): when a call tells something, when it lasts, when it ends in another way, and when the server is
-    shut down. To make all of it for each call would cost as much as all the rest.
+    Most calls only give their answer. What else a call may need (a connection, an event stream, a disconnect monitor) is made
+    by `grow`: when it sends a notification, when it lasts, when it ends in another way, and when the server shuts down. To
+    make all of it for each call would cost as much as all the rest.
+
+    Attributes:
+        age: How many ticks it lasts.
     """
 
     __slots__ = (
-        "_app",
         "_connection",
         "_event",
         "_grown",
@@ -39,6 +120,7 @@ class Errand:
         "_receive",
         "_scope",
         "_send",
+        "_services",
         "_task",
         "_transport",
         "age",
@@ -46,31 +128,34 @@ class Errand:
 
     def __init__(
         self,
-        app: HttpApp,
+        services: Services,
         event: RequestReceived,
-        scope: dict[str, Any],
+        scope: Scope,
         headers: Headers,
         mirrored: Mapping[str, str],
         receive: Receive,
         send: Send,
         connection: ServerConnection | None,
     ) -> None:
-        """`connection` is the one that has read the request, where one has."""
-        self._app = app
+        """`connection` is the one that has read the request, where one was needed for that."""
+        self._services = services
         self._event = event
         self._headers = headers
         self._connection = connection
         self._transport = HttpTransport(scope, mirrored)
-        self._scope, self._receive, self._send = scope, receive, send
+        self._scope = scope
+        self._receive = receive
+        self._send = send
         self._id: t.RequestId = event.id  # type: ignore[assignment]  # a peer's request has a peer's id
         self._task: asyncio.Task[Any] = asyncio.current_task()  # type: ignore[assignment]  # it is made in a task
         self._grown: tuple[Serving, Reply, Exchange] | None = None
         self._is_answered = False
-        self.age = 0  # ticks of the slow clock
+        self.age = 0
 
     async def run(self) -> None:
         """Carry it out, and answer."""
-        app, event = self._app, self._event
+        services = self._services
+        event = self._event
         exchange = Exchange(
             event.method,
             event.params,
@@ -82,15 +167,13 @@ class Errand:
             self._transport,
             event,
         )
-        app.pulse.begin(self)
+        services.ticker.add_light(self)
+        frame = None
         try:
-            result = await app.handler(exchange)
-            frame = (
-                app.identity.plain_answer(self._id, event.caller, result)
-                if self._grown is None
-                else None
-            )
-        except BaseException as bad:  # whatever it is, it is told or passed on as everywhere
+            result = await services.handler(exchange)
+            if self._grown is None:
+                frame = services.identity.plain_answer(self._id, event.caller, result)
+        except BaseException as bad:  # the serving answers it or raises it again
             await self._finish(None, bad)
             return
         if frame is None:
@@ -100,21 +183,22 @@ class Errand:
         try:
             await send_body(self._send, 200, frame)
         finally:
-            app.pulse.end(self)
+            services.ticker.discard_light(self)
 
     def grow(self) -> None:
-        """Make what more than an answer needs; nothing where it is there, or needed no more."""
+        """Make what more than an answer needs, if it is still needed."""
         if self._grown is None and not self._is_answered:
             self._grow()
 
     def _grow(self) -> tuple[Serving, Reply, Exchange]:
         if self._grown is not None:
             return self._grown
-        app, event = self._app, self._event
+        services = self._services
+        event = self._event
         connection = self._connection
         if connection is None:
             connection = ServerConnection(
-                app.identity, principal=event.caller.principal, shared=False
+                services.identity, principal=event.caller.principal, shared=False
             )
             connection.adopt(event)
         id = self._id
@@ -126,36 +210,39 @@ class Errand:
         )
         reply.age = self.age
         serving = Serving(
-            app.handler, connection, reply.transmit, drain=reply.drain, queued=lambda: reply.queued, transport=self._transport
-        )  # fmt: skip
+            services.handler,
+            connection,
+            reply.transmit,
+            drain=reply.drain,
+            queued=lambda: reply.queued,
+            transport=self._transport,
+        )
         serving.running[id] = self._task
-        app.running.add(serving)
-        app.pulse.add(reply, self._receive, self._task)
-        app.pulse.end(self)
+        services.calls.servings.add(serving)
+        services.ticker.add(reply, self._receive, self._task)
+        services.ticker.discard_light(self)
         self._grown = serving, reply, serving.exchange(event)
         return self._grown
 
     async def _finish(self, result: AnyResult | None, bad: BaseException | None) -> None:
         """Answer through the connection."""
-        app = self._app
+        services = self._services
         serving, reply, _ = self._grow()
         connection = serving.connection
         try:
             await serving.finish(self._event, _outcome(result, bad))
             if reply.answer.ended:
-                await reply.finish(
-                    *app.verdict(self._scope, serving, 1, status_of(connection.error))
-                )
+                status = status_of(connection.error)
+                await reply.finish(*services.errors.status(self._scope, serving.denied, 1, status))
         except asyncio.CancelledError:
-            if serving in app.ended:
+            if services.calls.was_answered(serving):
                 self._task.uncancel()
                 await reply.finish()
-            elif not app.pulse.was_cancelled(reply):
+            elif not services.ticker.was_cancelled(reply):
                 raise
         finally:
-            app.running.discard(serving)
-            app.ended.discard(serving)
-            app.pulse.discard(reply)
+            services.calls.discard(serving)
+            services.ticker.discard(reply)
 
     def _notify(self, method: str, params: Any) -> None:
         self._grow()[2].notify(method, params)

@@ -1,4 +1,4 @@
-"""What the workers of an endpoint tell each other, and whether they live."""
+"""Messages between the workers of an endpoint (publish and subscribe), and the heartbeat of each worker."""
 
 from __future__ import annotations
 
@@ -12,11 +12,19 @@ from msgspec import Struct
 
 from ..protocol.sessions import Store, StoreError
 
-_BEAT, _BEATS = 2.0, 4.0  # seconds between signs of life of a worker, and how many may be missing
+_HEARTBEAT = 2.0  # seconds between heartbeats of a worker
+_MISSED = 4.0  # heartbeats that may be missing before a worker counts as gone
+
+Receiver = Callable[[str, str], None]
+"""Takes the session and the payload of a message."""
 
 
-class Note(Struct, array_like=True, frozen=True):
-    """What one worker tells the others about a session: a `frame` for its calls, that it has `ended` or `changed`, who listens now, ..."""
+class WorkerMessage(Struct, array_like=True, frozen=True):
+    """What one worker tells the others about a session.
+
+    The kinds are "frame" (a message for the session's calls), "posted" (one for a stream of the HTTP+SSE transport), "ended",
+    "changed", "listening", "following", "released" and "stirred".
+    """
 
     worker: str
     kind: str
@@ -25,40 +33,84 @@ class Note(Struct, array_like=True, frozen=True):
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Note).decode
+_decode = msgspec.json.Decoder(WorkerMessage).decode
 
 
-class Notes:
-    """The notes of one worker, whose name is `worker`. Where the store is not shared there is nobody to tell."""
+class WorkerMessages:
+    """The messages of one worker, whose name is `worker`; where the store is not shared there is nobody to send them to."""
 
     def __init__(self, store: Store) -> None:
         self.worker = os.urandom(6).hex()
         self._store = store
+        self._receivers: dict[str, list[Receiver]] = {}
+        self._echoed: dict[str, Receiver] = {}
         self._beating_since: float | None = None  # on the clock of the loop
+        self._stop: Callable[[], object] = bool
 
-    def open(self, hear: Callable[[Note], None]) -> Callable[[], None]:
-        """Call `hear` with every note, those of this worker too, until the returned function is called."""
-        return self._store.notes.listen(lambda note, position: hear(_decode(note)))
+    @property
+    def is_shared(self) -> bool:
+        """Whether there may be other workers."""
+        return self._store.shared
 
-    def tell(self, kind: str, session: str, payload: str = "") -> None:
-        """Tell the workers; all of them hear all notes in one order."""
+    def on(self, kind: str, receiver: Receiver) -> None:
+        """Call `receiver` with each message of a kind from another worker, and with those announced here."""
+        self._receivers.setdefault(kind, []).append(receiver)
+
+    def on_every(self, kind: str, receiver: Receiver) -> None:
+        """Call `receiver` with each message of a kind, this worker's own included: all workers see them in one order."""
+        self._echoed[kind] = receiver
+
+    def open(self) -> None:
+        """Start to receive messages."""
         if self._store.shared:
-            self._store.notes.post(_encode(Note(self.worker, kind, session, payload)))
+            self._stop = self._store.notes.listen(
+                lambda message, position: self._receive(_decode(message))
+            )
 
-    async def lives(self, worker: str) -> bool:
-        """Whether a worker lives, as far as is known. Where the store was away until just now, its sign may yet have to come."""
+    def close(self) -> None:
+        """Receive no more messages."""
+        self._stop()
+
+    def publish(self, kind: str, session: str, payload: str = "") -> None:
+        """Send a message to the other workers; all workers see all messages in one order."""
+        if self._store.shared:
+            self._store.notes.post(_encode(WorkerMessage(self.worker, kind, session, payload)))
+
+    def deliver(self, kind: str, session: str, payload: str = "") -> None:
+        """Call the receivers of this worker."""
+        for receiver in self._receivers.get(kind, ()):
+            receiver(session, payload)
+
+    def announce(self, kind: str, session: str, payload: str = "") -> None:
+        """Call the receivers of this worker and of the others."""
+        self.publish(kind, session, payload)
+        self.deliver(kind, session, payload)
+
+    def _receive(self, message: WorkerMessage) -> None:
+        receiver = self._echoed.get(message.kind)
+        if receiver is not None:
+            receiver(message.session, message.payload)
+        elif message.worker != self.worker:
+            self.deliver(message.kind, message.session, message.payload)
+
+    async def is_alive(self, worker: str) -> bool:
+        """Whether a worker is alive, as far as is known.
+
+        Where the store was away until just now, the heartbeat of the other worker may still be to come.
+        """
         since = self._beating_since
-        if since is None or asyncio.get_running_loop().time() - since < _BEAT * 1.5:
+        if since is None or asyncio.get_running_loop().time() - since < _HEARTBEAT * 1.5:
             return True
         return await self._store.workers.lives(worker, now=time.time())
 
     async def beat(self) -> None:
-        """Show the others, again and again, that this worker lives."""
+        """Send the heartbeat of this worker, until cancelled."""
         while True:
             try:
-                await self._store.workers.beat(self.worker, until=time.time() + _BEAT * _BEATS)
+                until = time.time() + _HEARTBEAT * _MISSED
+                await self._store.workers.beat(self.worker, until=until)
                 if self._beating_since is None:
                     self._beating_since = asyncio.get_running_loop().time()
             except StoreError:
                 self._beating_since = None
-            await asyncio.sleep(_BEAT)
+            await asyncio.sleep(_HEARTBEAT)

@@ -1,7 +1,7 @@
-"""One slow clock for all responses of an endpoint: whoever takes long is watched, and quiet streams show that they live.
+"""The ticker: one slow clock that watches all responses of an endpoint for disconnects and sends keep-alives.
 
-A call that is over within a tick costs two operations on a dict and no timer; only what lasts gets a watcher for the client's going
-away.
+A call that is over within a tick costs two operations on a dict and no timer. Only a call that lasts gets a disconnect
+monitor, which cancels it when its client goes away.
 """
 
 from __future__ import annotations
@@ -9,48 +9,61 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from .replies import Receive, Reply, gone
 
-if TYPE_CHECKING:
-    from .errands import Errand
-
 _TICK = 0.1  # seconds
-_STREAM_AFTER = 10  # ticks after which a call that may be resumed becomes an event stream, so that its client can come back for it
+# Ticks after which a resumable call becomes an event stream, so that its client can come back for it.
+_STREAM_AFTER = 10
+_DRAIN = 2.0  # seconds that the last responses may take to be written
 
 
-class Pulse:
-    """The responses that are under way, and the bodies that are awaited."""
+class LightCall(Protocol):
+    """A call that has sent nothing yet, and may never need more than its answer."""
 
-    def __init__(self, keep_alive: float, each: Callable[[], object] = bool) -> None:
+    age: int
+    """How many ticks it lasts."""
+
+    def grow(self) -> None:
+        """Make what more than an answer needs; the ticker forgets the call then."""
+        ...
+
+
+class Ticker:
+    """The responses that are under way, and the bodies that are awaited.
+
+    Args:
+        keep_alive: Seconds between signs of life on a quiet stream.
+        on_tick: Called at each tick.
+    """
+
+    def __init__(self, keep_alive: float, on_tick: Callable[[], object] = bool) -> None:
         self.keep_alive = keep_alive
-        self._each = each  # is called at each tick
+        self._on_tick = on_tick
         self.streams = 0  # that were opened to listen
+        self.light: dict[LightCall, None] = {}
         self._young: dict[Reply, tuple[asyncio.Task[None] | None, Receive]] = {}
         self._old: dict[Reply, asyncio.Task[None] | None] = {}
         self._listening: set[Reply] = set()
         self._cancelled: set[Reply] = set()
-        self.errands: dict[
-            Errand, None
-        ] = {}  # calls that have sent nothing yet, and may never need more than that
-        self._bodies: dict[object, tuple[asyncio.Task[object], float]] = {}
+        self._deadlines: dict[object, tuple[asyncio.Task[object], float]] = {}
         self._late: set[object] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._next_sign = 0.0
         self._now = 0.0  # at the last tick
         self._empty: asyncio.Event | None = None
 
-    def begin(self, errand: Errand) -> None:
-        """Note a call, which is done when it is taken out of `errands`."""
-        self.errands[errand] = None
+    def add_light(self, call: LightCall) -> None:
+        """Note a call until `discard_light`."""
+        self.light[call] = None
         if self._timer is None:
             self._start()
 
-    def end(self, errand: Errand) -> None:
+    def discard_light(self, call: LightCall) -> None:
         """A call is answered, or no longer light."""
-        self.errands.pop(errand, None)
-        self._look_whether_empty()
+        self.light.pop(call, None)
+        self._check_empty()
 
     def add(
         self,
@@ -60,7 +73,7 @@ class Pulse:
         *,
         listens: bool = False,
     ) -> None:
-        """Note a response that a task sends, the current one where none is named."""
+        """Note a response, and the task that sends it: the current task by default."""
         self._young[reply] = (owner or asyncio.current_task(), receive)
         if listens:
             self._listening.add(reply)
@@ -78,10 +91,10 @@ class Pulse:
         if self._listening and reply in self._listening:
             self._listening.discard(reply)
             self.streams -= 1
-        self._look_whether_empty()
+        self._check_empty()
 
     def was_cancelled(self, reply: Reply) -> bool:
-        """Whether the client of a response has gone, so that its task was cancelled; the task goes on then."""
+        """Whether a task was cancelled because its client disconnected; if so it goes on."""
         if reply not in self._cancelled:
             return False
         self._cancelled.discard(reply)
@@ -90,31 +103,35 @@ class Pulse:
         task.uncancel()
         return True
 
-    def guard(self, task: asyncio.Task[object], seconds: float) -> object:
-        """Cancel a task that is not through in time; give the ticket back with `release`."""
-        ticket = object()
+    def set_deadline(self, task: asyncio.Task[object], seconds: float) -> object:
+        """Cancel a task after so many seconds.
+
+        Returns:
+            The deadline, for `clear_deadline`.
+        """
+        deadline = object()
         if self._timer is None:
             self._start()
-        self._bodies[ticket] = (task, self._now + seconds)
-        return ticket
+        self._deadlines[deadline] = (task, self._now + seconds)
+        return deadline
 
-    def release(self, ticket: object) -> None:
+    def clear_deadline(self, deadline: object) -> None:
         """The task was in time."""
-        self._bodies.pop(ticket, None)
+        self._deadlines.pop(deadline, None)
 
-    def is_late(self, ticket: object) -> bool:
-        """Whether the task was cancelled because it took too long."""
-        if ticket in self._late:
-            self._late.discard(ticket)
+    def has_passed(self, deadline: object) -> bool:
+        """Whether the task was cancelled because it took too long; true once."""
+        if deadline in self._late:
+            self._late.discard(deadline)
             return True
         return False
 
     async def drain(self) -> None:
-        """Wait until every response is written, for as long as that may take a client that reads."""
-        if self._young or self._old or self.errands:
+        """Wait until every response is written, or for two seconds."""
+        if self._young or self._old or self.light:
             self._empty = asyncio.Event()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(2.0):
+                async with asyncio.timeout(_DRAIN):
                     await self._empty.wait()
 
     def close(self) -> None:
@@ -123,8 +140,8 @@ class Pulse:
             self._timer.cancel()
             self._timer = None
 
-    def _look_whether_empty(self) -> None:
-        if self._empty is not None and not self._young and not self._old and not self.errands:
+    def _check_empty(self) -> None:
+        if self._empty is not None and not self._young and not self._old and not self.light:
             self._empty.set()
 
     def _start(self) -> None:
@@ -135,15 +152,15 @@ class Pulse:
 
     def _tick(self) -> None:
         now = self._now = asyncio.get_running_loop().time()
-        for ticket, (task, until) in list(self._bodies.items()):
+        for deadline, (task, until) in list(self._deadlines.items()):
             if now > until:
-                del self._bodies[ticket]
-                self._late.add(ticket)
+                del self._deadlines[deadline]
+                self._late.add(deadline)
                 task.cancel()
-        for errand in list(self.errands):
-            errand.age += 1
-            if errand.age > 1:  # it lasts
-                errand.grow()
+        for call in list(self.light):
+            call.age += 1
+            if call.age > 1:  # it lasts
+                call.grow()
         for reply, (owner, receive) in list(self._young.items()):
             reply.age += 1
             if reply.cancels:
@@ -156,16 +173,17 @@ class Pulse:
                 if reply.answer.primes:
                     reply.begin()
                 self._grow_old(reply, owner)
-        self._each()
+        self._on_tick()
         if now >= self._next_sign:
             self._next_sign = now + self.keep_alive
             for reply in list(self._old):
                 if not reply.answer.ended:
                     reply.keep_alive()
-        if self._young or self._old or self._bodies or self.errands:
+        if self._young or self._old or self._deadlines or self.light:
             self._timer = asyncio.get_running_loop().call_later(_TICK, self._tick)
         else:
-            self._timer, self._next_sign = None, 0.0
+            self._timer = None
+            self._next_sign = 0.0
 
     def _grow_old(self, reply: Reply, owner: asyncio.Task[None] | None) -> None:
         self._young.pop(reply, None)
@@ -174,7 +192,7 @@ class Pulse:
     async def _watch(
         self, reply: Reply, owner: asyncio.Task[None] | None, receive: Receive
     ) -> None:
-        """Wait for the client to go away: that cancels the call (`HTM-14`)."""
+        """The disconnect monitor of one call: cancels it when its client goes away (`HTM-14`)."""
         await gone(receive)
         if reply in self._old and not reply.answer.ended and owner is not None:
             reply.lose()
