@@ -3,7 +3,7 @@
 #   make test     install what the tests need, and run those of Interlock by itself
 #   make test-peers    the tests with other makers' servers, clients and databases, which it installs
 #   make endurance    soaks, series of kills and whole matrices: make endurance SEED=7 DURATION=1800
-#   make check    the everyday round: format, lint, types, quick tests
+#   make check    the everyday round: format, lint, types (Python, JavaScript, CSS), quick tests
 #   make check-all-pythons    the quick tests under every other Python version that is installed
 #   make conformance    the public conformance suite of the protocol, on our server and our client
 # Another interpreter: make PY=python3.13 demo (make clean first, if .venv is already there).
@@ -26,7 +26,7 @@ SEED ?=
 DURATION ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test test-peers endurance coverage peers-table test-busy check check-all-pythons conformance compiled programs peers types lint format bench lock clean
+.PHONY: help install dev demo test test-peers endurance coverage peers-table test-busy check check-all-pythons conformance compiled programs peers types lint javascript format bench lock clean
 
 help:
 	@echo 'make install   leaves $(BIN)/interlock behind'
@@ -39,7 +39,7 @@ help:
 	@echo 'make check-all-pythons   the quick tests under each other Python 3.11 to 3.14 that is installed'
 	@echo 'make test-busy   the tests that touch the clock, three times beside three busy loops'
 	@echo 'make conformance   runs the public conformance suite, which it installs with a Node of its own'
-	@echo 'make types | lint | format | bench | lock | clean'
+	@echo 'make types | lint | javascript | format | bench | lock | clean'
 
 install: $(VENV)/.installed
 
@@ -61,7 +61,7 @@ endurance: dev compiled programs
 peers-table: dev compiled peers
 	@$(BIN)/python -m tests.interop.farm
 
-check: lint types compiled
+check: lint types javascript compiled
 	@$(BIN)/python -m pytest -q $(PARALLEL) -m 'not slow and not interop'
 
 # A test that depends on the speed of the machine fails here.
@@ -90,6 +90,10 @@ peers: dev
 types: dev
 	@$(BIN)/mypy
 
+# Format and types of JavaScript and CSS. Where npm cannot install the tools, it says so; in CI that is a failure.
+javascript: dev
+	@$(BIN)/python -m scripts.javascript
+
 lint: dev
 	@$(BIN)/ruff format --check || { echo 'make format puts this right'; exit 1; }
 	@$(BIN)/ruff check --quiet
@@ -97,6 +101,7 @@ lint: dev
 format: dev
 	@$(BIN)/ruff check --quiet --fix-only
 	@$(BIN)/ruff format --quiet
+	@$(BIN)/python -m scripts.javascript --format
 
 bench: dev
 	@$(BIN)/python -m benchmarks

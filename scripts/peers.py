@@ -48,9 +48,13 @@ def install_python(name: str) -> Path:
     return once(PEERS / f"peers-{name}", [lock], make) / "bin" / "python"
 
 
-def install_npm(name: str, place: str, oldest: int = OLDEST_NODE) -> Path:
-    """Install what the lock in `tests/interop/NAME` lists; return `.peers/PLACE`, with its node_modules. Raises NotInstalled."""
-    files = [INTEROP / name / file for file in NPM_FILES]
+def install_npm(folder: Path, place: str, oldest: int = OLDEST_NODE) -> Path:
+    """Install what the lock in a folder lists; return `.peers/PLACE`, with its node_modules.
+
+    Raises:
+        NotInstalled: npm failed, or there is no Node.
+    """
+    files = [folder / file for file in NPM_FILES]
 
     def make(place: Path) -> None:
         place.mkdir()
@@ -135,7 +139,11 @@ below `.peers`, and the oldest Node that runs it."""
 
 INSTALLERS: dict[str, Callable[[], Path]] = {
     **{name: partial(install_python, name) for name in PYTHON},
-    **{name: partial(install_npm, *arguments) for name, arguments in NPM.items()},
+    **{
+        name: partial(install_npm, INTEROP / folder, place, oldest)
+        for name, (folder, place, oldest) in NPM.items()
+    },
+    "javascript": partial(install_npm, ROOT / "scripts" / "javascript", "javascript"),
     # The same Chromium without the windows that nobody sees: a page takes less than half of the
     # processor time.
     "chromium": lambda: install_debian(

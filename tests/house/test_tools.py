@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from scripts.javascript import files
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,3 +35,25 @@ def test_the_tools_have_nothing_to_say(tool):
         check=False,
     )
     assert found.returncode == 0, found.stdout + found.stderr
+
+
+@pytest.mark.slow
+def test_javascript_and_css_are_formatted_and_typed(installed: Callable[[str], Path]) -> None:
+    """Prettier and TypeScript find nothing, as `make check` runs them."""
+    installed("javascript")
+    found = subprocess.run(
+        [sys.executable, "-m", "scripts.javascript"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert found.returncode == 0, found.stdout + found.stderr
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda path: path.name)
+def test_lines_of_javascript_and_css_have_at_most_100_columns(path: Path) -> None:
+    """Prettier leaves comments and templates as they are, so that their lines are counted here."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert [line for line in lines if len(line) > 100] == []

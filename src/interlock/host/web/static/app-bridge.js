@@ -1,9 +1,12 @@
 // @ts-check
-// The host's half of the talk with an app: what an app may say, what it is told, and in which order (MCP Apps, 2026-01-26).
+// The host's half of the talk with an app: what an app may say, what it is told, and in which order
+// (MCP Apps, 2026-01-26).
 
 export const REVISION = "2026-01-26";
-// What is heard of an app: so many messages at once, so many more each second. Requests beyond that are refused, all else is lost.
-const AT_ONCE = 60, A_SECOND = 20;
+// What is heard of an app: so many messages at once, so many more each second. Requests beyond that
+// are refused, all else is lost.
+const AT_ONCE = 60;
+const A_SECOND = 20;
 const MODES = ["inline", "fullscreen"];
 
 /** What an app is refused, in words that it gets. */
@@ -19,7 +22,8 @@ export class No extends Error {
 const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
 
 /**
- * @typedef {Object} Doing What the page does for an app; each may throw No, or anything else with words.
+ * @typedef {Object} Doing What the page does for an app; each may throw No, or anything else with
+ *   words.
  * @property {(tool: string, values: any) => Promise<any>} call
  * @property {(uri: string) => Promise<any>} read
  * @property {(url: string) => Promise<void>} open
@@ -57,10 +61,16 @@ export class Bridge {
       if (!isObject(params) || (id !== undefined && !named)) return;
       if (!this.may()) {
         this.doing.crowded();
-        if (named) this.send({ jsonrpc: "2.0", id, error: { code: -32000, message: "Too many messages" } });
+        if (named)
+          this.send({
+            jsonrpc: "2.0",
+            id,
+            error: { code: -32000, message: "Too many messages" },
+          });
       } else if (named) this.answer(id, method, params);
       else this.note(method, params);
-    } else if (named && this.asked.has(id) && ("result" in message || "error" in message)) this.asked.get(id)();
+    } else if (named && this.asked.has(id) && ("result" in message || "error" in message))
+      this.asked.get(id)();
   }
 
   may() {
@@ -78,7 +88,12 @@ export class Bridge {
     try {
       answer = { result: await this.does(method, params) };
     } catch (bad) {
-      answer = { error: { code: bad instanceof No ? bad.code : -32000, message: bad instanceof Error ? bad.message : "It failed" } };
+      answer = {
+        error: {
+          code: bad instanceof No ? bad.code : -32000,
+          message: bad instanceof Error ? bad.message : "It failed",
+        },
+      };
     }
     if (this.state !== "over") this.send({ jsonrpc: "2.0", id, ...answer });
   }
@@ -90,20 +105,23 @@ export class Bridge {
     if (this.state !== "ready") throw new No("Initialize first", -32600);
     switch (method) {
       case "tools/call":
-        if (typeof params.name !== "string" || !isObject(params.arguments ?? {})) throw new No("Invalid params", -32602);
+        if (typeof params.name !== "string" || !isObject(params.arguments ?? {}))
+          throw new No("Invalid params", -32602);
         return this.doing.call(params.name, params.arguments ?? {});
       case "resources/read":
         if (typeof params.uri !== "string") throw new No("Invalid params", -32602);
         return this.doing.read(params.uri);
       case "ui/open-link":
-        if (typeof params.url !== "string" || !/^https?:\/\//i.test(params.url)) throw new No("Invalid URL");
+        if (typeof params.url !== "string" || !/^https?:\/\//i.test(params.url))
+          throw new No("Invalid URL");
         await this.doing.open(params.url);
         return {};
       case "ui/message":
         await this.doing.say(spoken(params));
         return {};
       case "ui/update-model-context":
-        if (!Array.isArray(params.content ?? []) || !isObject(params.structuredContent ?? {})) throw new No("Invalid content format");
+        if (!Array.isArray(params.content ?? []) || !isObject(params.structuredContent ?? {}))
+          throw new No("Invalid content format");
         await this.doing.note(params.content ?? [], params.structuredContent ?? null);
         return {};
       case "ui/request-display-mode":
@@ -126,7 +144,12 @@ export class Bridge {
     const modes = params.appCapabilities?.availableDisplayModes;
     this.modes = Array.isArray(modes) ? modes.filter((mode) => typeof mode === "string") : null;
     this.state = "greeted";
-    return { protocolVersion: REVISION, hostInfo: { name: "interlock-host", version: "1" }, hostCapabilities: this.doing.capabilities, hostContext: this.doing.context() };
+    return {
+      protocolVersion: REVISION,
+      hostInfo: { name: "interlock-host", version: "1" },
+      hostCapabilities: this.doing.capabilities,
+      hostContext: this.doing.context(),
+    };
   }
 
   /** @param {string} method @param {any} params */
@@ -134,7 +157,13 @@ export class Bridge {
     if (method === "ui/notifications/initialized" && this.state === "greeted") {
       this.state = "ready";
       for (const message of this.waiting.splice(0)) this.send(message);
-    } else if (method === "ui/notifications/size-changed" && this.state === "ready" && Number.isFinite(params.height) && params.height >= 0) this.doing.size(params.height);
+    } else if (
+      method === "ui/notifications/size-changed" &&
+      this.state === "ready" &&
+      Number.isFinite(params.height) &&
+      params.height >= 0
+    )
+      this.doing.size(params.height);
   }
 
   /** Tell the app something, once it can be told. @param {string} method @param {any} params */
@@ -151,7 +180,11 @@ export class Bridge {
     this.tell("ui/notifications/tool-input", { arguments: values ?? {} });
   }
 
-  /** What came of the call, once, and never before its arguments. @param {any} result @param {string} reason */
+  /**
+   * What came of the call, once, and never before its arguments.
+   * @param {any} result
+   * @param {string} reason
+   */
   outcome(result, reason) {
     if (!this.told.has("input") || this.told.has("outcome")) return;
     this.told.add("outcome");
@@ -164,7 +197,11 @@ export class Bridge {
     if (this.state === "ready") this.tell("ui/notifications/host-context-changed", changed);
   }
 
-  /** Let the app end its work, and wait for that, but not for long. @param {string} reason @param {number} most milliseconds */
+  /**
+   * Let the app end its work, and wait for that, but not for long.
+   * @param {string} reason
+   * @param {number} most milliseconds
+   */
   async end(reason, most = 800) {
     if (this.state === "ready") {
       const id = `host-${++this.count}`;
@@ -182,7 +219,14 @@ export class Bridge {
 /** The text that an app wants to have said. @param {any} params */
 function spoken(params) {
   const blocks = Array.isArray(params.content) ? params.content : [params.content];
-  if (params.role !== "user" || !blocks.length || !blocks.every((block) => isObject(block) && block.type === "text" && typeof block.text === "string")) throw new No("Invalid message format");
+  if (
+    params.role !== "user" ||
+    !blocks.length ||
+    !blocks.every(
+      (block) => isObject(block) && block.type === "text" && typeof block.text === "string",
+    )
+  )
+    throw new No("Invalid message format");
   const text = blocks.map((block) => block.text).join("\n\n");
   if (!text.trim() || text.length > 10_000) throw new No("Invalid message format");
   return text;

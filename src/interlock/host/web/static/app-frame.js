@@ -1,26 +1,62 @@
 // @ts-check
-// The place of an app: its frame, clearly a frame, with whose it is, what it may reach, and what it asks the person.
-import { Icon, IconButton, Say, cls, html, useEffect, useLayoutEffect, useRef, useState, visible } from "./kit.js";
+// The place of an app: its frame, clearly a frame, with whose it is, what it may reach, and what it
+// asks the person.
+import {
+  Icon,
+  IconButton,
+  Say,
+  cls,
+  html,
+  useEffect,
+  useLayoutEffect,
+  useRef,
+  useState,
+  visible,
+} from "./kit.js";
 import { AppWindow, LEAST } from "./app-window.js";
 import { act } from "./net.js";
 import { spoken } from "./store.js";
 import { whole } from "./structured.js";
 
-const ARMED = 700; // milliseconds before an answer counts: what appears under a finger is not answered by it
-const PERMISSIONS = { camera: "the camera", microphone: "the microphone", geolocation: "your position", clipboardWrite: "writing to the clipboard" };
+// Milliseconds before an answer counts: what appears under a finger is not answered by it.
+const ARMED = 700;
+const PERMISSIONS = {
+  camera: "the camera",
+  microphone: "the microphone",
+  geolocation: "your position",
+  clipboardWrite: "writing to the clipboard",
+};
 
-/** An app wants something said in the person's name. @param {{server: string, text: string, answer: (yes: boolean) => void}} props */
+/**
+ * An app wants something said in the person's name.
+ * @param {{server: string, text: string, answer: (yes: boolean) => void}} props
+ */
 function Wish({ server, text, answer }) {
   const [armed, setArmed] = useState(false);
   useEffect(() => {
     const timer = window.setTimeout(() => setArmed(true), ARMED);
     return () => window.clearTimeout(timer);
   }, []);
-  return html`<div class="app-wish" role="group" aria-label="The app wants to say something in your name">
-    <p>The app of <strong><${Say} text=${server} /></strong> wants to say this, as if you had typed it:</p>
-    <pre class="wrap">${visible(text)}</pre>
-    <div class="buttons"><button type="button" disabled=${!armed} onClick=${() => answer(true)}>Say it</button><button type="button" class="quiet" onClick=${() => answer(false)}>Do not say it</button></div>
-  </div>`;
+  return html`
+    <div class="app-wish" role="group" aria-label="The app wants to say something in your name">
+      <p>
+        The app of${" "}
+        <strong>
+          <${Say} text=${server} />
+        </strong>${" "}
+        wants to say this, as if you had typed it:
+      </p>
+      <pre class="wrap">${visible(text)}</pre>
+      <div class="buttons">
+        <button type="button" disabled=${!armed} onClick=${() => answer(true)}>
+          Say it
+        </button>
+        <button type="button" class="quiet" onClick=${() => answer(false)}>
+          Do not say it
+        </button>
+      </div>
+    </div>
+  `;
 }
 
 /**
@@ -36,35 +72,51 @@ export function AppFrame({ data, uri }) {
   const [run, setRun] = useState(0);
   const [granted, setGranted] = useState(/** @type {string[]} */ ([]));
   const [opened, setOpened] = useState(/** @type {any} */ (null));
-  const [state, setState] = useState(/** @type {{is: string, words?: string}} */ ({ is: "waiting" }));
+  const [state, setState] = useState(
+    /** @type {{is: string, words?: string}} */ ({ is: "waiting" }),
+  );
   const [height, setHeight] = useState(160);
   const [mode, setMode] = useState("inline");
   const [crowded, setCrowded] = useState(false);
   const [wish, setWish] = useState(/** @type {any} */ (null));
   useEffect(() => {
-    const seen = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && setNear(true), { rootMargin: "400px" });
+    const seen = new IntersectionObserver(
+      (entries) => entries.some((entry) => entry.isIntersecting) && setNear(true),
+      { rootMargin: "400px" },
+    );
     seen.observe(box.current);
     return () => seen.disconnect();
   }, []);
-  useLayoutEffect(() => { // its end has to come while the frame is still there
+  useLayoutEffect(() => {
+    // its end has to come while the frame is still there
     if (!near) return;
-    let over = false, asking = /** @type {((yes: boolean) => void) | null} */ (null);
+    let over = false;
+    let asking = /** @type {((yes: boolean) => void) | null} */ (null);
     /** @type {import("./app-window.js").Told} */
     const told = {
-      ready: () => { if (!over) setState({ is: "shown" }); },
-      height: (pixels) => { if (!over) setHeight(pixels); },
-      mode: (now) => { if (!over) setMode(now); },
-      crowded: () => { if (!over) setCrowded(true); },
-      consent: (text) => new Promise((settle) => {
-        if (over || asking) return settle(false);
-        asking = (yes) => {
-          asking = null;
-          if (!over) setWish(null);
-          settle(yes);
-        };
-        setWish({ text, answer: asking });
-        spoken.value = `The app of ${server} wants to say something in your name.`;
-      }),
+      ready: () => {
+        if (!over) setState({ is: "shown" });
+      },
+      height: (pixels) => {
+        if (!over) setHeight(pixels);
+      },
+      mode: (now) => {
+        if (!over) setMode(now);
+      },
+      crowded: () => {
+        if (!over) setCrowded(true);
+      },
+      consent: (text) =>
+        new Promise((settle) => {
+          if (over || asking) return settle(false);
+          asking = (yes) => {
+            asking = null;
+            if (!over) setWish(null);
+            settle(yes);
+          };
+          setWish({ text, answer: asking });
+          spoken.value = `The app of ${server} wants to say something in your name.`;
+        }),
       gone: (words) => {
         asking?.(false);
         shown.current = null;
@@ -74,18 +126,37 @@ export function AppFrame({ data, uri }) {
       },
     };
     setState({ is: "loading" });
-    act("appResource", { server, uri, session }).then((got) => {
-      if (over) return act("closeApp", { app: got.app });
-      setOpened(got);
-      shown.current = new AppWindow(place.current, { server, call, tool, session }, got, granted, told);
-      give(shown.current, data);
-    }).catch((bad) => { if (!over) setState({ is: "failed", words: bad instanceof Error ? bad.message : "It cannot be shown." }); });
+    act("appResource", { server, uri, session })
+      .then((got) => {
+        if (over) {
+          act("closeApp", { app: got.app });
+          return;
+        }
+        setOpened(got);
+        shown.current = new AppWindow(
+          place.current,
+          { server, call, tool, session },
+          got,
+          granted,
+          told,
+        );
+        give(shown.current, data);
+      })
+      .catch((bad) => {
+        if (!over)
+          setState({
+            is: "failed",
+            words: bad instanceof Error ? bad.message : "It cannot be shown.",
+          });
+      });
     return () => {
       over = true;
       shown.current?.close();
     };
   }, [near, run]);
-  useEffect(() => { if (shown.current) give(shown.current, data); }, [data]);
+  useEffect(() => {
+    if (shown.current) give(shown.current, data);
+  }, [data]);
   const again = () => {
     setCrowded(false);
     setRun(run + 1);
@@ -93,21 +164,117 @@ export function AppFrame({ data, uri }) {
   const full = mode === "fullscreen";
   const open = ["loading", "shown"].includes(state.is);
   const wanted = (opened?.permissions ?? []).filter((name) => !granted.includes(name));
-  return html`<section ref=${box} class=${cls("app-box", full && "is-full", opened?.border === false && "is-plain")} aria-label=${`App of ${visible(server)}`}>
-    <header class="app-bar"><${Icon} name="lock" /><span class="grow">App of <strong><${Say} text=${server} /></strong>${opened?.domains.length > 0 && html` · reaches <${Say} text=${opened.domains.join(", ")} />`}</span>
-      ${full && html`<button type="button" class="small" onClick=${() => shown.current?.show("inline")}>Back to the conversation</button>`}
-      ${open && html`<${IconButton} name="close" label="Close the app" onClick=${() => shown.current?.close()} />`}</header>
-    ${wanted.length > 0 && open && html`<p class="app-line">It would like ${wanted.map((name) => PERMISSIONS[name]).join(", ")}. <button type="button" class="small" onClick=${() => { setGranted(opened.permissions); again(); }}>Allow, and begin again</button></p>`}
-    ${crowded && html`<p class="app-line"><${Icon} name="warn" /> This app sends more messages than are heard.</p>`}
-    ${state.is === "failed" && html`<p class="app-line wrong" role="alert"><${Icon} name="warn" /> The app cannot be shown: <${Say} text=${state.words} /> <button type="button" class="small" onClick=${again}>Try again</button></p>`}
-    ${state.is === "closed" && html`<p class="app-line quiet">${state.words || "The app is closed."} <button type="button" class="small" onClick=${again}>Show it again</button></p>`}
-    ${state.is === "loading" && html`<p class="app-line quiet">The app is coming …</p>`}
-    <div ref=${place} class="app-place" hidden=${!open} style=${{ height: full ? "" : `${Math.max(LEAST, height)}px` }}></div>
-    ${wish && html`<${Wish} key=${wish.text} server=${server} text=${wish.text} answer=${wish.answer} />`}
-  </section>`;
+  return html`
+    <section
+      ref=${box}
+      class=${cls("app-box", full && "is-full", opened?.border === false && "is-plain")}
+      aria-label=${`App of ${visible(server)}`}
+    >
+      <header class="app-bar">
+        <${Icon} name="lock" />
+        <span class="grow">
+          App of${" "}
+          <strong>
+            <${Say} text=${server} />
+          </strong>
+          ${
+            opened?.domains.length > 0 &&
+            html`
+              ${" "}
+              · reaches <${Say} text=${opened.domains.join(", ")} />
+            `
+          }
+        </span>
+        ${
+          full &&
+          html`
+            <button type="button" class="small" onClick=${() => shown.current?.show("inline")}>
+              Back to the conversation
+            </button>
+          `
+        }
+        ${
+          open &&
+          html`
+            <${IconButton}
+              name="close"
+              label="Close the app"
+              onClick=${() => shown.current?.close()}
+            />
+          `
+        }
+      </header>
+      ${
+        wanted.length > 0 &&
+        open &&
+        html`
+          <p class="app-line">
+            It would like ${wanted.map((name) => PERMISSIONS[name]).join(", ")}.${" "}
+            <button
+              type="button"
+              class="small"
+              onClick=${() => {
+                setGranted(opened.permissions);
+                again();
+              }}
+            >
+              Allow, and begin again
+            </button>
+          </p>
+        `
+      }
+      ${
+        crowded &&
+        html`
+          <p class="app-line">
+            <${Icon} name="warn" /> This app sends more messages than are heard.
+          </p>
+        `
+      }
+      ${
+        state.is === "failed" &&
+        html`
+          <p class="app-line wrong" role="alert">
+            <${Icon} name="warn" /> The app cannot be shown: <${Say} text=${state.words} />${" "}
+            <button type="button" class="small" onClick=${again}>
+              Try again
+            </button>
+          </p>
+        `
+      }
+      ${
+        state.is === "closed" &&
+        html`
+          <p class="app-line quiet">
+            ${state.words || "The app is closed."}${" "}
+            <button type="button" class="small" onClick=${again}>
+              Show it again
+            </button>
+          </p>
+        `
+      }
+      ${state.is === "loading" && html`<p class="app-line quiet">The app is coming …</p>`}
+      <div
+        ref=${place}
+        class="app-place"
+        hidden=${!open}
+        style=${{ height: full ? "" : `${Math.max(LEAST, height)}px` }}
+      ></div>
+      ${
+        wish &&
+        html`
+          <${Wish} key=${wish.text} server=${server} text=${wish.text} answer=${wish.answer} />
+        `
+      }
+    </section>
+  `;
 }
 
-/** Give an app what is known of the call; of a result all of it. @param {AppWindow} app @param {any} data */
+/**
+ * Give an app what is known of the call; of a result all of it.
+ * @param {AppWindow} app
+ * @param {any} data
+ */
 async function give(app, data) {
   app.bridge.input(data.arguments);
   if (!["done", "failed", "gone"].includes(data.state)) return;

@@ -1,5 +1,6 @@
 // @ts-check
-// The window of an app: a frame on the other origin, from its first message to its last, and what the page does for what is in it.
+// The window of an app: a frame on the other origin, from its first message to its last, and what
+// the page does for what is in it.
 import { effect, typing } from "./kit.js";
 import { Bridge, No } from "./app-bridge.js";
 import { looks } from "./looks.js";
@@ -7,10 +8,17 @@ import { act, line } from "./net.js";
 import { appsOrigin, hearers, questions, serverById } from "./store.js";
 import { whole } from "./structured.js";
 
-export const LEAST = 60, MOST = 720;
+export const LEAST = 60;
+const MOST = 720;
 const ALIVE = 8; // more apps than this at once make the oldest go
-const SIDE_BY_SIDE = 2; // acts of all apps: a browser keeps few lines to one place, and the person's have to get through
-const FEATURES = { camera: "camera", microphone: "microphone", geolocation: "geolocation", clipboardWrite: "clipboard-write" };
+// Acts of all apps: a browser keeps few lines to one place, and the person's have to get through.
+const SIDE_BY_SIDE = 2;
+const FEATURES = {
+  camera: "camera",
+  microphone: "microphone",
+  geolocation: "geolocation",
+  clipboardWrite: "clipboard-write",
+};
 /** @type {Set<AppWindow>} */
 const alive = new Set();
 
@@ -29,13 +37,23 @@ async function inTurn(name, body) {
   }
 }
 
-/** Begin something, and wait for the event that ends it. @param {string} type @param {string} key @param {() => Promise<string>} begin @returns {Promise<any>} */
+/**
+ * Begin something, and wait for the event that ends it.
+ * @param {string} type
+ * @param {string} key
+ * @param {() => Promise<string>} begin
+ * @returns {Promise<any>}
+ */
 async function until(type, key, begin) {
   const seen = new Map();
-  let wanted = "", settle = /** @type {(event: any) => void} */ (() => {}), stop = () => {};
+  let wanted = "";
+  let settle = /** @type {(event: any) => void} */ (() => {});
+  let stop = () => {};
   const done = new Promise((resolve, reject) => {
     settle = resolve;
-    stop = effect(() => { if (line.value === "lost") reject(new No("The host cannot be reached")); });
+    stop = effect(() => {
+      if (line.value === "lost") reject(new No("The host cannot be reached"));
+    });
   });
   done.catch(() => {}); // who waits hears it below
   const hear = ({ event }) => {
@@ -59,14 +77,36 @@ const theme = () => looks.value || (dark.matches ? "dark" : "light");
 /** Our colours under the names that apps know. */
 function variables() {
   const style = getComputedStyle(document.documentElement);
-  const names = { "--color-background-primary": "--card", "--color-background-secondary": "--sunken", "--color-text-primary": "--ink", "--color-text-secondary": "--quiet", "--color-border-primary": "--line", "--color-ring-primary": "--accent", "--font-sans": "--sans", "--font-mono": "--mono" };
-  return Object.fromEntries(Object.entries(names).map(([name, ours]) => [name, style.getPropertyValue(ours).trim()]));
+  const names = {
+    "--color-background-primary": "--card",
+    "--color-background-secondary": "--sunken",
+    "--color-text-primary": "--ink",
+    "--color-text-secondary": "--quiet",
+    "--color-border-primary": "--line",
+    "--color-ring-primary": "--accent",
+    "--font-sans": "--sans",
+    "--font-mono": "--mono",
+  };
+  return Object.fromEntries(
+    Object.entries(names).map(([name, ours]) => [name, style.getPropertyValue(ours).trim()]),
+  );
 }
 
-/** What the component is told of. @typedef {{ready: () => void, height: (pixels: number) => void, mode: (mode: string) => void, crowded: () => void, consent: (text: string) => Promise<boolean>, gone: (words: string) => void}} Told */
+/**
+ * What the component is told of.
+ * @typedef {{ready: () => void, height: (pixels: number) => void, mode: (mode: string) => void,
+ *   crowded: () => void, consent: (text: string) => Promise<boolean>, gone: (words: string) =>
+ *   void}} Told
+ */
 
 export class AppWindow {
-  /** @param {HTMLElement} place @param {{server: string, call: string, tool: string, session: string}} whose @param {any} opened what the host gave @param {string[]} granted @param {Told} told */
+  /**
+   * @param {HTMLElement} place
+   * @param {{server: string, call: string, tool: string, session: string}} whose
+   * @param {any} opened what the host gave
+   * @param {string[]} granted
+   * @param {Told} told
+   */
   constructor(place, whose, opened, granted, told) {
     this.whose = whose;
     this.opened = opened;
@@ -78,11 +118,21 @@ export class AppWindow {
     const frame = (this.frame = document.createElement("iframe"));
     frame.title = `App of ${whose.server}`;
     frame.className = "app-window";
-    frame.setAttribute("sandbox", "allow-scripts allow-same-origin"); // of the other origin: ours it never has
-    frame.setAttribute("allow", granted.map((name) => FEATURES[/** @type {keyof typeof FEATURES} */ (name)]).filter(Boolean).join("; "));
+    // of the other origin: ours it never has.
+    frame.setAttribute("sandbox", "allow-scripts allow-same-origin");
+    frame.setAttribute(
+      "allow",
+      granted
+        .map((name) => FEATURES[/** @type {keyof typeof FEATURES} */ (name)])
+        .filter(Boolean)
+        .join("; "),
+    );
     frame.referrerPolicy = "no-referrer";
     this.permissions = Object.fromEntries(granted.map((name) => [name, {}]));
-    this.bridge = new Bridge((message) => frame.contentWindow?.postMessage(message, this.origin), this.doing());
+    this.bridge = new Bridge(
+      (message) => frame.contentWindow?.postMessage(message, this.origin),
+      this.doing(),
+    );
     this.listen = /** @param {MessageEvent} event */ (event) => this.hear(event);
     window.addEventListener("message", this.listen);
     let first = true;
@@ -91,13 +141,15 @@ export class AppWindow {
       if (!first) this.bridge.changed({ theme: theme() });
       first = false;
     });
-    // An app that fills the page would lie over the question, and what cannot be seen must not be approved.
+    // An app that fills the page would lie over the question, and what cannot be seen must not be
+    // approved.
     this.uncover = effect(() => {
       if (questions.value.size > 0) this.show("inline");
     });
     this.turned = () => this.bridge.changed({ theme: theme() });
     dark.addEventListener("change", this.turned);
-    if (this.origin !== appsOrigin.value || this.origin === location.origin) throw new No("The app has no place of its own.");
+    if (this.origin !== appsOrigin.value || this.origin === location.origin)
+      throw new No("The app has no place of its own.");
     frame.src = opened.url;
     place.append(frame);
     alive.add(this);
@@ -111,7 +163,14 @@ export class AppWindow {
     else if (!this.isShown) {
       this.isShown = true;
       const { html, csp } = this.opened;
-      this.frame.contentWindow?.postMessage({ jsonrpc: "2.0", method: "ui/notifications/sandbox-resource-ready", params: { html, csp, sandbox: "allow-scripts", permissions: this.permissions } }, this.origin);
+      this.frame.contentWindow?.postMessage(
+        {
+          jsonrpc: "2.0",
+          method: "ui/notifications/sandbox-resource-ready",
+          params: { html, csp, sandbox: "allow-scripts", permissions: this.permissions },
+        },
+        this.origin,
+      );
       this.told.ready();
     }
   }
@@ -121,11 +180,35 @@ export class AppWindow {
     const known = serverById(server)?.tools?.find((one) => one.tool === tool);
     const width = Math.round(this.frame.getBoundingClientRect().width);
     return {
-      ...(known ? { toolInfo: { id: call, tool: { name: known.tool, title: known.title, description: known.description, inputSchema: known.inputSchema } } } : {}),
-      theme: theme(), styles: { variables: variables() }, displayMode: this.mode, availableDisplayModes: ["inline", "fullscreen"],
-      containerDimensions: this.mode === "inline" ? { width, maxHeight: MOST } : { width, height: Math.round(this.frame.getBoundingClientRect().height) },
-      locale: navigator.language, timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone, userAgent: "interlock-host", platform: "web",
-      deviceCapabilities: { touch: navigator.maxTouchPoints > 0, hover: window.matchMedia("(hover: hover)").matches },
+      ...(known
+        ? {
+            toolInfo: {
+              id: call,
+              tool: {
+                name: known.tool,
+                title: known.title,
+                description: known.description,
+                inputSchema: known.inputSchema,
+              },
+            },
+          }
+        : {}),
+      theme: theme(),
+      styles: { variables: variables() },
+      displayMode: this.mode,
+      availableDisplayModes: ["inline", "fullscreen"],
+      containerDimensions:
+        this.mode === "inline"
+          ? { width, maxHeight: MOST }
+          : { width, height: Math.round(this.frame.getBoundingClientRect().height) },
+      locale: navigator.language,
+      timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone,
+      userAgent: "interlock-host",
+      platform: "web",
+      deviceCapabilities: {
+        touch: navigator.maxTouchPoints > 0,
+        hover: window.matchMedia("(hover: hover)").matches,
+      },
     };
   }
 
@@ -134,16 +217,32 @@ export class AppWindow {
     const { server, session, call } = this.whose;
     const app = this.opened.app;
     return {
-      capabilities: { openLinks: {}, serverTools: {}, serverResources: {}, updateModelContext: { text: {}, image: {}, structuredContent: {} }, message: { text: {} }, sandbox: { permissions: this.permissions, csp: this.opened.csp } },
+      capabilities: {
+        openLinks: {},
+        serverTools: {},
+        serverResources: {},
+        updateModelContext: { text: {}, image: {}, structuredContent: {} },
+        message: { text: {} },
+        sandbox: { permissions: this.permissions, csp: this.opened.csp },
+      },
       context: () => this.context(),
       call: async (tool, values) => {
-        const ended = await until("callEnded", "call", async () => (await inTurn("callTool", { session, server, tool, arguments: values, app })).call);
+        const ended = await until(
+          "callEnded",
+          "call",
+          async () =>
+            (await inTurn("callTool", { session, server, tool, arguments: values, app })).call,
+        );
         if (!ended.result) throw new No(ended.error || "The call failed");
         return whole(ended, ended.result);
       },
       read: (uri) => inTurn("appRead", { app, uri }),
       open: async (url) => {
-        const answered = await until("answered", "question", async () => (await inTurn("appLink", { app, url, call })).question);
+        const answered = await until(
+          "answered",
+          "question",
+          async () => (await inTurn("appLink", { app, url, call })).question,
+        );
         if (answered.answer?.action !== "accept") throw new No("Link opening denied by user");
       },
       say: async (text) => {
@@ -151,13 +250,20 @@ export class AppWindow {
         await act("say", { session, text });
       },
       note: async (content, structured) => {
-        await inTurn("appContext", { app, content, ...(structured ? { structuredContent: structured } : {}) });
+        await inTurn("appContext", {
+          app,
+          content,
+          ...(structured ? { structuredContent: structured } : {}),
+        });
       },
       show: (mode) => {
         if (mode) this.show(mode);
         return this.mode;
       },
-      size: (height) => { if (this.mode === "inline") this.told.height(Math.min(MOST, Math.max(LEAST, Math.ceil(height)))); },
+      size: (height) => {
+        if (this.mode === "inline")
+          this.told.height(Math.min(MOST, Math.max(LEAST, Math.ceil(height))));
+      },
       crowded: () => this.told.crowded(),
     };
   }
@@ -188,7 +294,11 @@ export class AppWindow {
   }
 }
 
-/** Keep a frame going, out of sight, while the place where it was goes. Where a browser cannot do that, it ends at once. @param {HTMLElement} frame */
+/**
+ * Keep a frame going, out of sight, while the place where it was goes. Where a browser cannot do
+ * that, it ends at once.
+ * @param {HTMLElement} frame
+ */
 function keepOn(frame) {
   let limbo = document.getElementById("leaving-apps");
   if (!limbo) {
@@ -203,21 +313,33 @@ function keepOn(frame) {
   if (move && frame.isConnected) move.call(limbo, frame, null);
 }
 
-// An app may not take the focus from a field in which somebody writes: the browser would let it, and what is typed would be its.
-const JUST_NOW = 1000, THEFTS = 2;
-let typed = -JUST_NOW, written = /** @type {HTMLElement | null} */ (null);
-window.addEventListener("keydown", (event) => {
-  if (event.key.length === 1) typed = performance.now();
-  else if (event.key === "Tab") typed = -JUST_NOW; // whoever goes on is not writing
-}, true);
-window.addEventListener("focusin", ({ target }) => { written = target instanceof HTMLElement && typing(target) ? target : null; });
+// An app may not take the focus from a field in which somebody writes: the browser would let it,
+// and what is typed would be its.
+const JUST_NOW = 1000;
+const THEFTS = 2;
+let typed = -JUST_NOW;
+let written = /** @type {HTMLElement | null} */ (null);
+window.addEventListener(
+  "keydown",
+  (event) => {
+    if (event.key.length === 1) typed = performance.now();
+    else if (event.key === "Tab") typed = -JUST_NOW; // whoever goes on is not writing
+  },
+  true,
+);
+window.addEventListener("focusin", ({ target }) => {
+  written = target instanceof HTMLElement && typing(target) ? target : null;
+});
 window.addEventListener("blur", () => {
   const thief = [...alive].find((one) => one.frame === document.activeElement);
   if (!thief || !written?.isConnected || performance.now() - typed > JUST_NOW) return;
   const back = written;
   thief.thefts += 1;
-  if (thief.thefts >= THEFTS) thief.close("The app is closed: it took the focus while you were writing.");
+  if (thief.thefts >= THEFTS)
+    thief.close("The app is closed: it took the focus while you were writing.");
   window.setTimeout(() => back.focus());
 });
 
-window.addEventListener("pagehide", () => alive.forEach((one) => one.bridge.end("The page is closed.")));
+window.addEventListener("pagehide", () =>
+  alive.forEach((one) => one.bridge.end("The page is closed.")),
+);

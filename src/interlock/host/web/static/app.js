@@ -12,14 +12,48 @@ import { CallByHand, RootsPanel, RulesPanel, ServerPanel, Side } from "./panels.
 import { Prompts } from "./prompts.js";
 import { Question } from "./question.js";
 import { Resources } from "./resources.js";
-import { asks, current, demo, drawer, elsewhere, hostQuestions, models, open, overlay, panel, questions, servers, sessions, spoken, talk, title, toasts } from "./store.js";
+import {
+  asks,
+  current,
+  demo,
+  drawer,
+  elsewhere,
+  hostQuestions,
+  models,
+  open,
+  overlay,
+  panel,
+  questions,
+  servers,
+  sessions,
+  spoken,
+  talk,
+  title,
+  toasts,
+} from "./store.js";
 
-const OVERLAYS = { commands: Commands, prompts: Prompts, resources: Resources, call: CallByHand };
-const PANELS = { server: ["Server", ServerPanel], roots: ["Folders", RootsPanel], rules: ["Rules", RulesPanel], audit: ["Log", AuditPanel] };
-const LOOKS = { "": ["half", "follows the system"], light: ["sun", "light"], dark: ["moon", "dark"] };
+const OVERLAYS = {
+  commands: Commands,
+  prompts: Prompts,
+  resources: Resources,
+  call: CallByHand,
+};
+const PANELS = {
+  server: ["Server", ServerPanel],
+  roots: ["Folders", RootsPanel],
+  rules: ["Rules", RulesPanel],
+  audit: ["Log", AuditPanel],
+};
+const LOOKS = {
+  "": ["half", "follows the system"],
+  light: ["sun", "light"],
+  dark: ["moon", "dark"],
+};
 
 /** Open the palette, drawer or panel, and close what is open. */
-const close = () => { overlay.value = null; };
+const close = () => {
+  overlay.value = null;
+};
 
 const MAC = /Mac/.test(navigator.platform);
 
@@ -32,7 +66,9 @@ function heading() {
 
 function Bar() {
   const [icon, words] = LOOKS[looks.value];
-  const search = () => { overlay.value = { name: "commands" }; };
+  const search = () => {
+    overlay.value = { name: "commands" };
+  };
   return html`
     <header class="bar">
       <${IconButton}
@@ -40,7 +76,9 @@ function Bar() {
         label="Conversations and servers"
         class="only-narrow"
         aria-expanded=${drawer.value ? "true" : "false"}
-        onClick=${() => { drawer.value = !drawer.value; }}
+        onClick=${() => {
+          drawer.value = !drawer.value;
+        }}
       />
       <span class="brand">
         <img src="static/icon.svg" alt="" width="24" height="24" />
@@ -51,46 +89,116 @@ function Bar() {
       <button type="button" class="small quiet search-all" onClick=${search}>
         <${Icon} name="search" />
         <span class="hidden-text">Search everything</span>
-        <span class="wide-only" aria-hidden="true">Search</span>
-        <kbd class="wide-only" aria-hidden="true">${MAC ? "⌘K" : "Ctrl K"}</kbd>
+        <span class="wide-only" aria-hidden="true">
+          Search
+        </span>
+        <kbd class="wide-only" aria-hidden="true">
+          ${MAC ? "⌘K" : "Ctrl K"}
+        </kbd>
       </button>
       <${IconButton} name=${icon} label=${`Appearance: ${words}. Change`} onClick=${next} />
-    </header>`;
+    </header>
+  `;
 }
 
-/** What must be known of all that is shown: a model that is none, a demonstration, a line that is lost. */
+/**
+ * What must be known of all that is shown: a model that is none, a demonstration, a line that is
+ * lost.
+ */
 function Banners() {
   const session = sessions.value.find((one) => one.id === current.value);
   const name = session?.model || models.value[0]?.name;
-  const remark = current.value && (!session || session.past) ? talk(current.value).remark.value : (models.value.find((one) => one.name === name)?.remark ?? session?.remark);
-  return html`${demo.value && html`<p class="banner is-demo" role="note"><${Icon} name="bell" /><span><${Say} text=${demo.value} /></span></p>`}
-    ${remark && remark !== demo.value && html`<p class="banner" role="note"><${Icon} name="bell" /><span>${session && html`<strong><${Say} text=${name} /></strong>: `}<${Say} text=${remark} /></span></p>`}
-    ${(line.value === "lost" || barred.value) && html`<p class="banner lost" role="alert"><${Icon} name="warn" /><span class="wrap">${barred.value ? html`<${Say} text=${barred.value} />` : html`The host is not reachable. Retrying …${failures.value > 3 ? " If you started it again, open the address that it printed." : ""}`}</span></p>`}`;
+  const remark =
+    current.value && (!session || session.past)
+      ? talk(current.value).remark.value
+      : (models.value.find((one) => one.name === name)?.remark ?? session?.remark);
+  return html`
+    ${
+      demo.value &&
+      html`
+        <p class="banner is-demo" role="note">
+          <${Icon} name="bell" />
+          <span>
+            <${Say} text=${demo.value} />
+          </span>
+        </p>
+      `
+    }
+    ${
+      remark &&
+      remark !== demo.value &&
+      html`
+        <p class="banner" role="note">
+          <${Icon} name="bell" />
+          <span>
+            ${
+              session &&
+              html`
+                <strong>
+                  <${Say} text=${name} />
+                </strong>
+                :${" "}
+              `
+            }
+            <${Say} text=${remark} />
+          </span>
+        </p>
+      `
+    }
+    ${
+      (line.value === "lost" || barred.value) &&
+      html`
+        <p class="banner lost" role="alert">
+          <${Icon} name="warn" />
+          <span class="wrap">
+            ${
+              barred.value
+                ? html`
+                  <${Say} text=${barred.value} />
+                `
+                : html`
+                  The host is not reachable. Retrying …
+                  ${
+                    failures.value > 3
+                      ? " If you started it again, open the address that it printed."
+                      : ""
+                  }
+                `
+            }
+          </span>
+        </p>
+      `
+    }
+  `;
 }
 
 /** A question of the host itself, or one line that leads to it while another one needs the room. */
 function Own({ own, waits }) {
   const [wanted, setWanted] = useState("");
   // What is blocked can wait: a form of a running call cannot.
-  const [first] = [...own].sort((one, other) => (one.type === "pin") - (other.type === "pin"));
+  const [first] = [...own].sort(
+    (one, other) => Number(one.type === "pin") - Number(other.type === "pin"),
+  );
   if (!first) return null;
   if (waits && first.type === "pin" && wanted !== first.id) {
-    return html`<button
-      type="button"
-      class="other-question"
-      onClick=${() => setWanted(first.id)}
-    >
-      <${Icon} name="lock" />
-      <span class="grow"><${Say} text=${asks(first)} /></span>
-      Review
-    </button>`;
+    return html`
+      <button type="button" class="other-question" onClick=${() => setWanted(first.id)}>
+        <${Icon} name="lock" />
+        <span class="grow">
+          <${Say} text=${asks(first)} />
+        </span>
+        Review
+      </button>
+    `;
   }
-  return html`<div class="card is-asking">
-    <div class="card-body">
-      ${own.length > 1 && html`<p class="quiet small-line">One of ${own.length} questions</p>`}
-      <${Question} key=${first.id} question=${first} />
+  return html`
+    <div class="card is-asking">
+      <div class="card-body">
+        ${own.length > 1 && html`<p class="quiet small-line">One of ${own.length} questions</p>`}
+        <${Question} key=${first.id} question=${first} />
+      </div>
     </div>
-  </div>`;
+  `;
 }
 
 /** Questions of the host itself, and where else one waits. */
@@ -100,28 +208,40 @@ function Waiting() {
   const here = [...questions.value.values()].filter(
     (one) => one.session && one.session === current.value,
   );
-  const waits = (own.length > 0 || others.length > 0) && html`<div
-    class="waiting"
-    role="region"
-    aria-label="What waits for you"
-  >
-    <${Own} own=${own} waits=${here.length > 0} />
-    ${others.length > 0 && html`<button
-      type="button"
-      class="other-question"
-      onClick=${() => open(others[0].session)}
-    >
-      <${Icon} name="ask" />
-      <span class="grow">In another conversation: <${Say} text=${asks(others[0])} /></span>
-      Go there
-    </button>`}
-  </div>`;
-  return html`${waits}
-    ${here.length > 0 && html`<button type="button" class="to-question" onClick=${toNextQuestion}>
-      <${Icon} name="ask" />
-      <span class="grow"><${Say} text=${asks(here[0])} /></span>
-      <span class="go">Answer</span>
-    </button>`}`;
+  const waits =
+    (own.length > 0 || others.length > 0) &&
+    html`
+      <div class="waiting" role="region" aria-label="What waits for you">
+        <${Own} own=${own} waits=${here.length > 0} />
+        ${
+          others.length > 0 &&
+          html`
+            <button type="button" class="other-question" onClick=${() => open(others[0].session)}>
+              <${Icon} name="ask" />
+              <span class="grow">
+                In another conversation: <${Say} text=${asks(others[0])} />
+              </span>
+              Go there
+            </button>
+          `
+        }
+      </div>
+    `;
+  return html`
+    ${waits}
+    ${
+      here.length > 0 &&
+      html`
+        <button type="button" class="to-question" onClick=${toNextQuestion}>
+          <${Icon} name="ask" />
+          <span class="grow">
+            <${Say} text=${asks(here[0])} />
+          </span>
+          <span class="go">Answer</span>
+        </button>
+      `
+    }
+  `;
 }
 
 const SHOWN = 7000; // milliseconds that a notice stays which is not about an error
@@ -133,12 +253,15 @@ function Toasts() {
   return html`
     <div class="toasts" role="status" aria-label="Notices">
       ${one && html`<${Toast} key=${one.key} one=${one} behind=${behind} />`}
-    </div>`;
+    </div>
+  `;
 }
 
 /** @param {{one: any, behind: number}} props `behind`: how many come after this one */
 function Toast({ one, behind }) {
-  const gone = () => { toasts.value = toasts.value.filter((each) => each !== one); };
+  const gone = () => {
+    toasts.value = toasts.value.filter((each) => each !== one);
+  };
   const over = useRef(false);
   useEffect(() => {
     if (one.level === "error") return undefined;
@@ -153,17 +276,44 @@ function Toast({ one, behind }) {
   return html`
     <div
       class=${`toast is-${one.level}`}
-      onMouseEnter=${() => { over.current = true; }}
-      onMouseLeave=${() => { over.current = false; }}
+      onMouseEnter=${() => {
+        over.current = true;
+      }}
+      onMouseLeave=${() => {
+        over.current = false;
+      }}
     >
       <${Icon} name=${one.level === "info" ? "bell" : "warn"} />
       <span class="grow wrap">
-        ${one.server && html`<strong><${Say} text=${one.server} /></strong>: `}<${Say} text=${one.words} />
-        ${behind > 0 && html` <span class="quiet">(${several(behind, "more notice")})</span>`}
+        ${
+          one.server &&
+          html`
+            <strong>
+              <${Say} text=${one.server} />
+            </strong>
+            :${" "}
+          `
+        }
+        <${Say} text=${one.words} />
+        ${
+          behind > 0 &&
+          html`
+            ${" "}
+            <span class="quiet">(${several(behind, "more notice")})</span>
+          `
+        }
       </span>
-      ${configured && html`<button type="button" class="small" onClick=${show}>Show</button>`}
+      ${
+        configured &&
+        html`
+          <button type="button" class="small" onClick=${show}>
+            Show
+          </button>
+        `
+      }
       <${IconButton} name="close" label="Close the notice" onClick=${gone} />
-    </div>`;
+    </div>
+  `;
 }
 
 function Panel() {
@@ -179,19 +329,45 @@ function Panel() {
     panel.value = null;
     document.getElementById("say")?.focus();
   };
-  return html`<aside ref=${box} class="panel" tabindex="-1" aria-label=${name} onKeyDown=${(event) => { if (event.key === "Escape" && !event.defaultPrevented) away(); }}>
-    <header class="panel-head"><h2>${now.id ? html`<${Say} text=${now.id} />` : name}</h2><${IconButton} name="close" label=${`Close ${name}`} onClick=${away} /></header>
-    <div class="panel-body"><${Kind} key=${key} ...${now} /></div></aside>`;
+  return html`
+    <aside
+      ref=${box}
+      class="panel"
+      tabindex="-1"
+      aria-label=${name}
+      onKeyDown=${(event) => {
+        if (event.key === "Escape" && !event.defaultPrevented) away();
+      }}
+    >
+      <header class="panel-head">
+        <h2>${now.id ? html`<${Say} text=${now.id} />` : name}</h2>
+        <${IconButton} name="close" label=${`Close ${name}`} onClick=${away} />
+      </header>
+      <div class="panel-body">
+        <${Kind} key=${key} ...${now} />
+      </div>
+    </aside>
+  `;
 }
 
 /** Keys that hold everywhere. @param {KeyboardEvent} event */
 function keys(event) {
-  if ((event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === "k") {
+  if (
+    (event.ctrlKey || event.metaKey) &&
+    !event.altKey &&
+    !event.shiftKey &&
+    event.key.toLowerCase() === "k"
+  ) {
     event.preventDefault();
     overlay.value = overlay.value?.name === "commands" ? null : { name: "commands" };
   } else if (event.key === "Escape" && !event.defaultPrevented && !overlay.value) {
     if (drawer.value) drawer.value = false;
-    else if (!document.activeElement?.closest(".panel, .ask") && current.value && talk(current.value).running.value) stop();
+    else if (
+      !document.activeElement?.closest(".panel, .ask") &&
+      current.value &&
+      talk(current.value).running.value
+    )
+      stop();
   }
 }
 
@@ -202,20 +378,63 @@ export function App() {
     return () => document.removeEventListener("keydown", keys);
   }, []);
   const count = questions.value.size;
-  useEffect(() => { document.title = count ? `(${count}) ${title.value}` : title.value; }, [count, title.value]);
+  useEffect(() => {
+    document.title = count ? `(${count}) ${title.value}` : title.value;
+  }, [count, title.value]);
   const now = overlay.value;
   const Over = now && OVERLAYS[/** @type {keyof typeof OVERLAYS} */ (now.name)];
   const narrow = drawer.value;
-  return html`<div class=${cls("app", panel.value && "has-panel", narrow && "has-drawer")}>
-    <a class="skip" href="#say" onClick=${(event) => { event.preventDefault(); document.getElementById("say")?.focus(); }}>Skip to the message box</a>
-    <${Bar} />
-    <nav class="side" aria-label="Conversations and servers" onClick=${(event) => { if (narrow && event.target.closest(".side-row")) drawer.value = false; }}><${Side} /></nav>
-    ${narrow && html`<div class="scrim" onClick=${() => { drawer.value = false; }}></div>`}
-    <main class="middle"><${Banners} />${current.value ? html`<${Conversation} key=${current.value} id=${current.value} />` : html`<${Welcome} />`}<div class="low"><${Waiting} /><${Composer} id=${current.value} /></div></main>
-    <${Panel} />
-    <${Toasts} />
-    <div class="hidden-text" aria-live="polite" data-spoken><${Say} text=${spoken.value} /></div>
-    ${Over && html`<${Over} key=${now.name} ...${now} onClose=${close} />`}
-  </div>`;
+  return html`
+    <div class=${cls("app", panel.value && "has-panel", narrow && "has-drawer")}>
+      <a
+        class="skip"
+        href="#say"
+        onClick=${(event) => {
+          event.preventDefault();
+          document.getElementById("say")?.focus();
+        }}
+      >
+        Skip to the message box
+      </a>
+      <${Bar} />
+      <nav
+        class="side"
+        aria-label="Conversations and servers"
+        onClick=${(event) => {
+          if (narrow && event.target.closest(".side-row")) drawer.value = false;
+        }}
+      >
+        <${Side} />
+      </nav>
+      ${
+        narrow &&
+        html`
+          <div
+            class="scrim"
+            onClick=${() => {
+              drawer.value = false;
+            }}
+          ></div>
+        `
+      }
+      <main class="middle">
+        <${Banners} />
+        ${
+          current.value
+            ? html`<${Conversation} key=${current.value} id=${current.value} />`
+            : html`<${Welcome} />`
+        }
+        <div class="low">
+          <${Waiting} />
+          <${Composer} id=${current.value} />
+        </div>
+      </main>
+      <${Panel} />
+      <${Toasts} />
+      <div class="hidden-text" aria-live="polite" data-spoken>
+        <${Say} text=${spoken.value} />
+      </div>
+      ${Over && html`<${Over} key=${now.name} ...${now} onClose=${close} />`}
+    </div>
+  `;
 }
-

@@ -1,9 +1,13 @@
 // @ts-check
-// The arguments of a call as they are to be approved: all of them are in the page, and a fold is the only thing that hides any.
+// The arguments of a call as they are to be approved: all of them are in the page, and a fold is
+// the only thing that hides any.
 import { Choice, Copy, Say, cls, html, json, useMemo, useState, visible } from "./kit.js";
 import { isLeaf, leaves, step } from "./seen.js";
 
-/** From so many values, or characters of JSON, on they are shown as JSON: no page could lay out more elements. */
+/**
+ * From so many values, or characters of JSON, on they are shown as JSON: no page could lay out more
+ * elements.
+ */
 const MOST = 2000;
 const LONGEST = 200_000;
 /** Wider tables would scroll sideways, or break words. */
@@ -33,27 +37,39 @@ function Leaf({ value }) {
 const marked = (value, at) => (isLeaf(value) ? { "data-leaf": at } : {});
 
 function Table({ rows, columns, at }) {
-  const cell = (row, name, place) => html`<td
-    key=${name}
-    class=${typeof row[name] === "number" ? "right" : ""}
-    ...${Object.hasOwn(row, name) ? marked(row[name], at + step(place) + step(name)) : {}}
-  >
-    ${Object.hasOwn(row, name) && html`<${Leaf} value=${row[name]} />`}
-  </td>`;
-  return html`<div class="table is-whole">
-    <table>
-      <thead>
-        <tr>
-          ${columns.map((name) => html`<th key=${name} scope="col"><${Say} text=${name} /></th>`)}
-        </tr>
-      </thead>
-      <tbody>
-        ${rows.map((row, place) => html`<tr key=${place}>
-          ${columns.map((name) => cell(row, name, place))}
-        </tr>`)}
-      </tbody>
-    </table>
-  </div>`;
+  const cell = (row, name, place) => html`
+    <td
+      key=${name}
+      class=${typeof row[name] === "number" ? "right" : ""}
+      ...${Object.hasOwn(row, name) ? marked(row[name], at + step(place) + step(name)) : {}}
+    >
+      ${Object.hasOwn(row, name) && html`<${Leaf} value=${row[name]} />`}
+    </td>
+  `;
+  return html`
+    <div class="table is-whole">
+      <table>
+        <thead>
+          <tr>
+            ${columns.map(
+              (name) => html`
+                <th key=${name} scope="col">
+                  <${Say} text=${name} />
+                </th>
+              `,
+            )}
+          </tr>
+        </thead>
+        <tbody>
+          ${rows.map(
+            (row, place) => html`
+              <tr key=${place}>${columns.map((name) => cell(row, name, place))}</tr>
+            `,
+          )}
+        </tbody>
+      </table>
+    </div>
+  `;
 }
 
 /** A value with all its parts, to the last one. */
@@ -62,21 +78,34 @@ function Whole({ value, at }) {
   const columns = columnsOf(value);
   if (columns) return html`<${Table} rows=${value} columns=${columns} at=${at} />`;
   if (Array.isArray(value)) {
-    return html`<ol class="values">
-      ${value.map((one, place) => html`<li key=${place} ...${marked(one, at + step(place))}>
-        <${Whole} value=${one} at=${at + step(place)} />
-      </li>`)}
-    </ol>`;
+    return html`
+      <ol class="values">
+        ${value.map(
+          (one, place) => html`
+            <li key=${place} ...${marked(one, at + step(place))}>
+              <${Whole} value=${one} at=${at + step(place)} />
+            </li>
+          `,
+        )}
+      </ol>
+    `;
   }
-  return html`<dl class=${cls("table-list", at && "inner")}>
-    ${Object.entries(value).map(([name, one]) => html`<div
-      key=${name}
-      ...${marked(one, at + step(name))}
-    >
-      <dt><${Say} text=${name} /></dt>
-      <dd><${Whole} value=${one} at=${at + step(name)} /></dd>
-    </div>`)}
-  </dl>`;
+  return html`
+    <dl class=${cls("table-list", at && "inner")}>
+      ${Object.entries(value).map(
+        ([name, one]) => html`
+          <div key=${name} ...${marked(one, at + step(name))}>
+            <dt>
+              <${Say} text=${name} />
+            </dt>
+            <dd>
+              <${Whole} value=${one} at=${at + step(name)} />
+            </dd>
+          </div>
+        `,
+      )}
+    </dl>
+  `;
 }
 
 /** The arguments, as a table or as JSON. @param {{value: any}} props */
@@ -85,17 +114,34 @@ export function Arguments({ value }) {
   const many = useMemo(() => leaves(value).size > MOST || text.length > LONGEST, [value]);
   const [way, setWay] = useState("table");
   const asJson = many || way === "json";
-  return html`<div class="looked">
-    ${!many && html`<${Choice}
-      label="How the arguments are shown"
-      value=${way}
-      options=${[["table", "Table"], ["json", "JSON"]]}
-      onChange=${setWay}
-    />`}
-    ${asJson && html`<div class="json">
-      <${Copy} text=${text} />
-      <pre class="wrap" data-leaf="">${visible(text)}</pre>
-    </div>`}
-    ${!asJson && html`<${Whole} value=${value} at="" />`}
-  </div>`;
+  return html`
+    <div class="looked">
+      ${
+        !many &&
+        html`
+          <${Choice}
+            label="How the arguments are shown"
+            value=${way}
+            options=${[
+              ["table", "Table"],
+              ["json", "JSON"],
+            ]}
+            onChange=${setWay}
+          />
+        `
+      }
+      ${
+        asJson &&
+        html`
+          <div class="json">
+            <${Copy} text=${text} />
+            <pre class="wrap" data-leaf="">
+              ${visible(text)}
+            </pre>
+          </div>
+        `
+      }
+      ${!asJson && html`<${Whole} value=${value} at="" />`}
+    </div>
+  `;
 }

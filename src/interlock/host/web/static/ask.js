@@ -1,43 +1,69 @@
 // @ts-check
-// The frame of every question to the person: who asks, warnings, answers with their keys, and where the focus goes.
-import { From, Icon, Say, Warnings, cls, html, typing, useEffect, useId, useLayoutEffect, useRef, useState, visible } from "./kit.js";
+// The frame of every question to the person: who asks, warnings, answers with their keys, and where
+// the focus goes.
+import {
+  From,
+  Icon,
+  Say,
+  Warnings,
+  cls,
+  html,
+  typing,
+  useId,
+  useLayoutEffect,
+  useRef,
+  useState,
+  visible,
+} from "./kit.js";
 import { act } from "./net.js";
 import { asks, isSkill, questions } from "./store.js";
 
-/** For so long a new question takes no answer, so that a key or a click that was meant for something else is none. */
+/**
+ * For so long a new question takes no answer, so that a key or a click that was meant for something
+ * else is none.
+ */
 const CALM = 500;
-/** The stage of a question of which it is not known yet what can be seen of it: it takes no answer. */
+/**
+ * The stage of a question of which it is not known yet what can be seen of it: it takes no answer.
+ */
 export const LOOKING = "looking";
 
 /** Whether a person is in the middle of something, so that the focus stays where it is. */
 function busyElsewhere() {
   const now = document.activeElement;
   if (!now || now === document.body) return false;
-  // Nobody knows what is typed in an app: its next letter could be the one that allows the call that the app wants.
+  // Nobody knows what is typed in an app: its next letter could be the one that allows the call
+  // that the app wants.
   if (now instanceof HTMLIFrameElement) return true;
   if (now.closest("dialog[open], [data-question]")) return true;
   if (now.id === "say") return /** @type {HTMLTextAreaElement} */ (now).value !== "";
   return typing(now);
 }
 
-/** Bring a question into view; one that is too long for it is read from its beginning. @param {HTMLElement} question */
+/**
+ * Bring a question into view; one that is too long for it is read from its beginning.
+ * @param {HTMLElement} question
+ */
 export function show(question) {
   const room = question.closest(".log, .waiting");
-  if (room && question.offsetHeight > room.clientHeight) room.scrollTop += question.getBoundingClientRect().top - room.getBoundingClientRect().top;
+  if (room && question.offsetHeight > room.clientHeight)
+    room.scrollTop += question.getBoundingClientRect().top - room.getBoundingClientRect().top;
   else question.scrollIntoView({ block: "nearest" });
 }
 
 /** Go to the question that waits longest, or to the composer where none waits. */
 export function toNextQuestion() {
   const next = document.querySelector("[data-question]") ?? document.getElementById("say");
-  if (next instanceof HTMLElement) next.focus({ preventScroll: true }), show(next);
+  if (next instanceof HTMLElement) (next.focus({ preventScroll: true }), show(next));
 }
 
 /**
- * A question. `answers` are its buttons, which are given the way to send; `key` is the letter that presses one while the focus is in
- * the question and in no field. While `stage` is another than before, a click may have been meant for the answers before.
- * @param {{question: any, title: any, icon?: any, children?: any, denial?: {label: string, main?: boolean}, stage?: string,
- *   answers: {key?: string, label: string, main?: boolean, off?: boolean, act: (send: (answer: any) => Promise<void>) => any}[]}} props
+ * A question. `answers` are its buttons, which are given the way to send; `key` is the letter that
+ * presses one while the focus is in the question and in no field. While `stage` is another than
+ * before, a click may have been meant for the answers before.
+ * @param {{question: any, title: any, icon?: any, children?: any, denial?: {label: string, main?:
+ *   boolean}, stage?: string, answers: {key?: string, label: string, main?: boolean, off?: boolean,
+ *   act: (send: (answer: any) => Promise<void>) => any}[]}} props
  */
 export function Ask({ question, title, icon = "ask", children, answers, denial, stage = "" }) {
   const box = useRef(/** @type {any} */ (null));
@@ -73,7 +99,8 @@ export function Ask({ question, title, icon = "ask", children, answers, denial, 
     if (event.relatedTarget) inside.current = box.current.contains(event.relatedTarget);
   };
   const send = async (answer) => {
-    if (box.current.contains(document.activeElement)) box.current.focus({ preventScroll: true }); // the button goes; the focus must not
+    // The button goes; the focus must not.
+    if (box.current.contains(document.activeElement)) box.current.focus({ preventScroll: true });
     setBusy(true);
     setWords("");
     try {
@@ -86,7 +113,12 @@ export function Ask({ question, title, icon = "ask", children, answers, denial, 
     }
   };
   const deny = (reason) => send({ type: "decision", allow: false, reason });
-  const no = denial && { key: "d", label: denial.label, main: denial.main, act: () => setDenying(true) };
+  const no = denial && {
+    key: "d",
+    label: denial.label,
+    main: denial.main,
+    act: () => setDenying(true),
+  };
   let all = answers;
   if (no) all = no.main ? [no, ...answers] : [...answers, no]; // what is advised comes first
   const press = (event) => {
@@ -96,15 +128,69 @@ export function Ask({ question, title, icon = "ask", children, answers, denial, 
     event.preventDefault();
     if (armed) found.act(send);
   };
-  return html`<section ref=${box} class=${cls("ask", question.warnings?.length && "warned")} tabindex="-1" data-question=${question.id} aria-labelledby=${id} onKeyDown=${press} onfocusin=${() => { inside.current = true; }} onfocusout=${left}>
-      <header class="ask-head"><${Icon} name=${icon} /><h3 id=${id}>${title}</h3><${From} server=${question.server} /></header>
+  return html`
+    <section
+      ref=${box}
+      class=${cls("ask", question.warnings?.length && "warned")}
+      tabindex="-1"
+      data-question=${question.id}
+      aria-labelledby=${id}
+      onKeyDown=${press}
+      onfocusin=${() => {
+        inside.current = true;
+      }}
+      onfocusout=${left}
+    >
+      <header class="ask-head">
+        <${Icon} name=${icon} />
+        <h3 id=${id}>${title}</h3>
+        <${From} server=${question.server} />
+      </header>
       <${Warnings} warnings=${question.warnings} />
       ${children}
-      ${words && html`<p class="wrong" role="alert"><${Say} text=${words} /></p>`}
-      ${denying ? html`<${Reason} label=${denial?.label} onBack=${() => { setDenying(false); box.current.focus(); }} onSend=${deny} busy=${busy} />`
-        : html`<div class="buttons answers">${all.map((one) => html`<button key=${one.label} type="button" class=${cls(one.main ? "main" : "", one.key === "d" && "deny")} disabled=${busy || !armed || one.off} onClick=${() => one.act(send)} aria-keyshortcuts=${one.key}>
-          <span>${one.label}</span>${one.key && html`<kbd aria-hidden="true">${one.key.toUpperCase()}</kbd>`}</button>`)}</div>`}
-    </section>`;
+      ${
+        words &&
+        html`
+          <p class="wrong" role="alert">
+            <${Say} text=${words} />
+          </p>
+        `
+      }
+      ${
+        denying
+          ? html`
+            <${Reason}
+              label=${denial?.label}
+              onBack=${() => {
+                setDenying(false);
+                box.current.focus();
+              }}
+              onSend=${deny}
+              busy=${busy}
+            />
+          `
+          : html`
+            <div class="buttons answers">
+              ${all.map(
+                (one) => html`
+                  <button
+                    key=${one.label}
+                    type="button"
+                    class=${cls(one.main ? "main" : "", one.key === "d" && "deny")}
+                    disabled=${busy || !armed || one.off}
+                    onClick=${() => one.act(send)}
+                    aria-keyshortcuts=${one.key}
+                  >
+                    <span>${one.label}</span>
+                    ${one.key && html`<kbd aria-hidden="true">${one.key.toUpperCase()}</kbd>`}
+                  </button>
+                `,
+              )}
+            </div>
+          `
+      }
+    </section>
+  `;
 }
 
 /** Why not: it goes to the model, or to the server. */
@@ -112,10 +198,39 @@ function Reason({ label = "Deny", onBack, onSend, busy }) {
   const [reason, setReason] = useState("");
   const field = useRef(/** @type {any} */ (null));
   useLayoutEffect(() => field.current.focus(), []);
-  const submit = (event) => { event.preventDefault(); onSend(reason); };
-  const key = (event) => { if (event.key === "Escape") { event.stopPropagation(); event.preventDefault(); onBack(); } };
-  return html`<form class="reason" onSubmit=${submit} onKeyDown=${key}><label>Why not? It may be left empty.<input ref=${field} value=${reason} onInput=${(event) => setReason(event.currentTarget.value)} autocomplete="off" /></label>
-    <div class="buttons"><button type="submit" class="deny main" disabled=${busy}><span>${label}</span><kbd aria-hidden="true">↵</kbd></button><button type="button" class="quiet" onClick=${onBack}>Back</button></div></form>`;
+  const submit = (event) => {
+    event.preventDefault();
+    onSend(reason);
+  };
+  const key = (event) => {
+    if (event.key === "Escape") {
+      event.stopPropagation();
+      event.preventDefault();
+      onBack();
+    }
+  };
+  return html`
+    <form class="reason" onSubmit=${submit} onKeyDown=${key}>
+      <label>
+        Why not? It may be left empty.
+        <input
+          ref=${field}
+          value=${reason}
+          onInput=${(event) => setReason(event.currentTarget.value)}
+          autocomplete="off"
+        />
+      </label>
+      <div class="buttons">
+        <button type="submit" class="deny main" disabled=${busy}>
+          <span>${label}</span>
+          <kbd aria-hidden="true">↵</kbd>
+        </button>
+        <button type="button" class="quiet" onClick=${onBack}>
+          Back
+        </button>
+      </div>
+    </form>
+  `;
 }
 
 /** What became of a question, in one line. @param {{asked: any}} props */
@@ -124,27 +239,67 @@ export function Settled({ asked }) {
   const { answer, by } = asked.answer.value;
   const who = by === "person" ? "You" : by === "rule" ? "A rule" : "Nobody";
   const [icon, words] = settled(question, answer, who);
-  return html`<p class=${cls("settled", icon === "cross" && "no")}><${Icon} name=${icon} /><span>${words}${answer.reason && html` “<${Say} text=${answer.reason} />”`}</span></p>`;
+  return html`
+    <p class=${cls("settled", icon === "cross" && "no")}>
+      <${Icon} name=${icon} />
+      <span>
+        ${words}
+        ${
+          answer.reason &&
+          html`
+            ${" "}
+            “<${Say} text=${answer.reason} />”
+          `
+        }
+      </span>
+    </p>
+  `;
 }
 
-/** The host's words for a question that went before anybody answered: what it was asked for is over. */
+/**
+ * The host's words for a question that went before anybody answered: what it was asked for is over.
+ */
 const MOOT = "The question is no longer open.";
 
 /** What an answer was about. */
 function subject(question) {
   if (isSkill(question)) return `the skill ${question.changes[0].name} of ${question.server}`;
-  return { call: "the call", start: `the start of ${question.server}`, pin: `what ${question.server} has changed`, result: "the result for the model", sample: "asking a model", sampled: "the model's answer", form: "the form", url: "the page" }[question.type];
+  return {
+    call: "the call",
+    start: `the start of ${question.server}`,
+    pin: `what ${question.server} has changed`,
+    result: "the result for the model",
+    sample: "asking a model",
+    sampled: "the model's answer",
+    form: "the form",
+    url: "the page",
+  }[question.type];
 }
 
 /** @returns {["check" | "cross", string]} */
 function settled(question, answer, who) {
   const what = subject(question);
-  if (answer.type === "none") return ["cross", answer.words === MOOT || !answer.words ? `Stopped before you answered: ${visible(asks(question))}` : `Nobody answered about ${what}. ${answer.words}`];
+  if (answer.type === "none")
+    return [
+      "cross",
+      answer.words === MOOT || !answer.words
+        ? `Stopped before you answered: ${visible(asks(question))}`
+        : `Nobody answered about ${what}. ${answer.words}`,
+    ];
   if (answer.type === "filled") {
-    if (answer.action === "accept") return ["check", question.type === "form" ? `${who} sent the form to ${question.server}.` : `${who} agreed to visit ${question.host}.`];
+    if (answer.action === "accept")
+      return [
+        "check",
+        question.type === "form"
+          ? `${who} sent the form to ${question.server}.`
+          : `${who} agreed to visit ${question.host}.`,
+      ];
     return ["cross", `${who} ${answer.action === "decline" ? "declined" : "cancelled"} ${what}.`];
   }
-  const edited = answer.arguments || answer.request || answer.result || answer.sampled ? ", edited" : "";
+  const edited =
+    answer.arguments || answer.request || answer.result || answer.sampled ? ", edited" : "";
   const held = { session: " for this session", always: " always" }[answer.remember] ?? "";
-  return answer.allow ? ["check", `${who} allowed ${what}${edited}${held}.`] : ["cross", `${who} denied ${what}${answer.reason ? ":" : "."}`];
+  return answer.allow
+    ? ["check", `${who} allowed ${what}${edited}${held}.`]
+    : ["cross", `${who} denied ${what}${answer.reason ? ":" : "."}`];
 }

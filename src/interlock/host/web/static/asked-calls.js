@@ -16,7 +16,12 @@ const HINTS = [
   ["openWorldHint", "uses the network", "no network"],
 ];
 
-/** What a hint says in words; nothing where it is not given. @param {boolean | undefined} hint @param {string} yes @param {string} no */
+/**
+ * What a hint says in words; nothing where it is not given.
+ * @param {boolean | undefined} hint
+ * @param {string} yes
+ * @param {string} no
+ */
 function hinted(hint, yes, no) {
   if (hint === true) return yes;
   return hint === false ? no : "";
@@ -24,13 +29,22 @@ function hinted(hint, yes, no) {
 
 /** What a server says that its tool does; to be believed only of one that is trusted. */
 export function Annotations({ annotations, trusted }) {
-  const words = HINTS.map(([name, yes, no]) => hinted(annotations?.[name], yes, no)).filter(Boolean);
+  const words = HINTS.map(([name, yes, no]) => hinted(annotations?.[name], yes, no)).filter(
+    Boolean,
+  );
   if (!words.length) return null;
   return html`
     <span class="annotations">
       <span class="quiet">${trusted ? "" : "The server says: "}</span>
-      ${words.map((one) => html`<span key=${one} class=${one === "destructive" ? "tag care" : "tag"}>${one}</span>`)}
-    </span>`;
+      ${words.map(
+        (one) => html`
+          <span key=${one} class=${one === "destructive" ? "tag care" : "tag"}>
+            ${one}
+          </span>
+        `,
+      )}
+    </span>
+  `;
 }
 
 /** What the host says where no rule does: nothing that a person has to read before every call. */
@@ -57,41 +71,77 @@ export function CallQuestion({ question }) {
     setWrong(bad);
   };
   const tool = html`<${Say} text=${question.title || question.tool} />`;
-  return html`<${Ask}
-    question=${question}
-    title=${html`Call ${tool} on <${Say} text=${question.server} />?`}
-    icon="tool"
-    denial=${{ label: "Deny", main: question.flagged }}
-    stage=${stageOf(seen)}
-    answers=${answersTo({ question, seen, edited, wrong, editing, setEditing, showAll })}
-  >
-    <p class="ask-line">
-      ${BY[question.by] ?? "The model"} wants to call <code><${Say} text=${question.tool} /></code>.
-      ${" "}<${Annotations} annotations=${question.annotations} trusted=${question.trusted} />
-      ${question.why && question.why !== DEFAULT && html` <span class="quiet">
-        <${Say} text=${question.why} />
-      </span>`}
-    </p>
-    ${question.description && html`<${Fold}
-      title=${html`What <${Say} text=${question.server} /> says about it`}
+  return html`
+    <${Ask}
+      question=${question}
+      title=${html`
+        Call ${tool} on <${Say} text=${question.server} />?
+      `}
+      icon="tool"
+      denial=${{ label: "Deny", main: question.flagged }}
+      stage=${stageOf(seen)}
+      answers=${answersTo({ question, seen, edited, wrong, editing, setEditing, showAll })}
     >
-      <p class="wrap"><${Say} text=${question.description} /></p>
-    <//>`}
-    <div ref=${box} class="to-approve">
-      ${editing && html`<${ArgumentsEditor}
-        schema=${question.inputSchema}
-        value=${values}
-        onChange=${change}
-      />`}
-      ${!editing && seen.total > 0 && html`<${Clamped} open=${open} onOpen=${seen.seeAll}>
-        <${Arguments} value=${values} />
-      <//>`}
-      ${!editing && !seen.total && html`<p class="quiet">It takes no arguments.</p>`}
-    </div>
-    ${edited && !wrong && html`<p class="note">
-      <${Icon} name="edit" /> The arguments are as you edited them.
-    </p>`}
-  <//>`;
+      <p class="ask-line">
+        ${BY[question.by] ?? "The model"} wants to call${" "}
+        <code>
+          <${Say} text=${question.tool} />
+        </code>
+        . <${Annotations} annotations=${question.annotations} trusted=${question.trusted} />
+        ${
+          question.why &&
+          question.why !== DEFAULT &&
+          html`
+            ${" "}
+            <span class="quiet">
+              <${Say} text=${question.why} />
+            </span>
+          `
+        }
+      </p>
+      ${
+        question.description &&
+        html`
+          <${Fold}
+            title=${html`
+              What <${Say} text=${question.server} /> says about it
+            `}
+          >
+            <p class="wrap">
+              <${Say} text=${question.description} />
+            </p>
+          </${Fold}>
+        `
+      }
+      <div ref=${box} class="to-approve">
+        ${
+          editing &&
+          html`
+            <${ArgumentsEditor} schema=${question.inputSchema} value=${values} onChange=${change} />
+          `
+        }
+        ${
+          !editing &&
+          seen.total > 0 &&
+          html`
+            <${Clamped} open=${open} onOpen=${seen.seeAll}>
+              <${Arguments} value=${values} />
+            </${Clamped}>
+          `
+        }
+        ${!editing && !seen.total && html`<p class="quiet">It takes no arguments.</p>`}
+      </div>
+      ${
+        edited &&
+        !wrong &&
+        html`
+          <p class="note">
+            <${Icon} name="edit" /> The arguments are as you edited them.
+          </p>
+        `
+      }
+    </${Ask}>
+  `;
 }
 
 /** Nothing is answered before it was looked at what can be seen. */
@@ -143,35 +193,58 @@ export function ResultQuestion({ question }) {
       structuredContent: undefined,
       content: now.content.map((block, place) => (place === at ? { ...block, text } : block)),
     });
-  const give = (send) =>
-    send({ type: "decision", allow: true, ...(result ? { result } : {}) });
-  const field = (block, at) => html`<div class="field" key=${at}>
-    <label>
-      Text ${at + 1}
-      <textarea
-        rows="6"
-        value=${block.text}
-        onInput=${(event) => write(at, event.currentTarget.value)}
-      ></textarea>
-    </label>
-  </div>`;
+  const give = (send) => send({ type: "decision", allow: true, ...(result ? { result } : {}) });
+  const field = (block, at) => html`
+    <div class="field" key=${at}>
+      <label>
+        Text ${at + 1}
+        <textarea
+          rows="6"
+          value=${block.text}
+          onInput=${(event) => write(at, event.currentTarget.value)}
+        ></textarea>
+      </label>
+    </div>
+  `;
   const tool = html`<${Say} text=${question.title || question.tool} />`;
-  return html`<${Ask}
-    question=${question}
-    title=${html`Give the result of ${tool} on <${Say} text=${question.server} /> to the model?`}
-    denial=${{ label: "Keep it back" }}
-    answers=${[
-      { key: "a", label: "Give it", main: true, act: give },
-      { key: "e", label: editing ? "Done editing" : "Edit", act: () => setEditing(!editing) },
-    ]}
-  >
-    ${editing && now.content.map((block, at) =>
-      block.type === "text"
-        ? field(block, at)
-        : html`<${Content} key=${at} block=${block} server=${question.server} />`)}
-    ${!editing && html`<${Clamped}><${Result} result=${now} server=${question.server} /><//>`}
-    ${result && html`<p class="note">
-      <${Icon} name="edit" /> The result is as you edited it; structured content is left out.
-    </p>`}
-  <//>`;
+  return html`
+    <${Ask}
+      question=${question}
+      title=${html`
+        Give the result of ${tool} on <${Say} text=${question.server} /> to the model?
+      `}
+      denial=${{ label: "Keep it back" }}
+      answers=${[
+        { key: "a", label: "Give it", main: true, act: give },
+        { key: "e", label: editing ? "Done editing" : "Edit", act: () => setEditing(!editing) },
+      ]}
+    >
+      ${
+        editing &&
+        now.content.map((block, at) =>
+          block.type === "text"
+            ? field(block, at)
+            : html`
+              <${Content} key=${at} block=${block} server=${question.server} />
+            `,
+        )
+      }
+      ${
+        !editing &&
+        html`
+          <${Clamped}>
+            <${Result} result=${now} server=${question.server} />
+          </${Clamped}>
+        `
+      }
+      ${
+        result &&
+        html`
+          <p class="note">
+            <${Icon} name="edit" /> The result is as you edited it; structured content is left out.
+          </p>
+        `
+      }
+    </${Ask}>
+  `;
 }

@@ -29,26 +29,112 @@ export function FormQuestion({ question }) {
     setForm(now);
     if (name in wrong) setWrong(checked(fields, now).wrong);
   };
-  const end = (action) => (send) => send({ type: "filled", action, ...(action === "accept" ? { content: found.content } : {}) });
+  const end = (action) => (send) =>
+    send({
+      type: "filled",
+      action,
+      ...(action === "accept" ? { content: found.content } : {}),
+    });
   const who = visible(question.server);
   const answers = reviewing
-    ? [{ label: `Send to ${who}`, main: true, act: end("accept") }, { key: "e", label: "Change", act: () => setReviewing(false) }, { key: "d", label: "Decline", act: end("decline") }, { label: "Cancel", act: end("cancel") }]
-    : [{ label: fields.length ? "Review" : `Agree`, main: true, act: fields.length ? look : end("accept") }, { key: "d", label: "Decline", act: end("decline") }, { label: "Cancel", act: end("cancel") }];
-  return html`<${Ask} question=${question} title=${html`<${Say} text=${question.server} /> asks you`} icon="edit" answers=${answers}>
-    <p class="message wrap"><${Say} text=${question.message} /></p>
-    ${reviewing ? html`<div ref=${review} tabindex="-1" class="reviewed" aria-label="What will be sent"><p class="quiet">This goes to <strong><${Say} text=${question.server} /></strong>:</p><${Filled} fields=${fields} content=${found.content} /></div>`
-      : html`<form ref=${box} class="fields" noValidate onSubmit=${look}>${fields.map((field) => html`<${Input} key=${field.name} field=${field} value=${form[field.name]} words=${wrong[field.name]} onChange=${(value) => change(field.name, value)} />`)}<button type="submit" class="hidden" tabindex="-1" aria-hidden="true">Review</button></form>`}
-  <//>`;
+    ? [
+        { label: `Send to ${who}`, main: true, act: end("accept") },
+        { key: "e", label: "Change", act: () => setReviewing(false) },
+        { key: "d", label: "Decline", act: end("decline") },
+        { label: "Cancel", act: end("cancel") },
+      ]
+    : [
+        {
+          label: fields.length ? "Review" : `Agree`,
+          main: true,
+          act: fields.length ? look : end("accept"),
+        },
+        { key: "d", label: "Decline", act: end("decline") },
+        { label: "Cancel", act: end("cancel") },
+      ];
+  return html`
+    <${Ask}
+      question=${question}
+      title=${html`
+        <${Say} text=${question.server} /> asks you
+      `}
+      icon="edit"
+      answers=${answers}
+    >
+      <p class="message wrap">
+        <${Say} text=${question.message} />
+      </p>
+      ${
+        reviewing
+          ? html`
+            <div ref=${review} tabindex="-1" class="reviewed" aria-label="What will be sent">
+              <p class="quiet">
+                This goes to${" "}
+                <strong>
+                  <${Say} text=${question.server} />
+                </strong>
+                :
+              </p>
+              <${Filled} fields=${fields} content=${found.content} />
+            </div>
+          `
+          : html`
+            <form ref=${box} class="fields" noValidate onSubmit=${look}>
+              ${fields.map(
+                (field) => html`
+                  <${Input}
+                    key=${field.name}
+                    field=${field}
+                    value=${form[field.name]}
+                    words=${wrong[field.name]}
+                    onChange=${(value) => change(field.name, value)}
+                  />
+                `,
+              )}
+              <button type="submit" class="hidden" tabindex="-1" aria-hidden="true">
+                Review
+              </button>
+            </form>
+          `
+      }
+    </${Ask}>
+  `;
 }
 
 /** What a form holds, with the titles of what was chosen. */
 export function Filled({ fields, content }) {
-  const titled = (field, value) => (field.options ?? []).find(([key]) => key === value)?.[1] ?? value;
-  return html`<dl class="table-list">${fields.map((field) => {
-    const value = content?.[field.name];
-    const shown = Array.isArray(value) ? value.map((one) => titled(field, one)) : field.kind === "choice" ? titled(field, value) : value;
-    return html`<div key=${field.name}><dt><${Say} text=${field.title || field.name} /></dt><dd>${value === undefined ? html`<span class="quiet">left out</span>` : html`<${Value} value=${shown} />`}</dd></div>`;
-  })}</dl>`;
+  const titled = (field, value) =>
+    (field.options ?? []).find(([key]) => key === value)?.[1] ?? value;
+  return html`
+    <dl class="table-list">
+      ${fields.map((field) => {
+        const value = content?.[field.name];
+        const shown = Array.isArray(value)
+          ? value.map((one) => titled(field, one))
+          : field.kind === "choice"
+            ? titled(field, value)
+            : value;
+        return html`
+          <div key=${field.name}>
+            <dt>
+              <${Say} text=${field.title || field.name} />
+            </dt>
+            <dd>
+              ${
+                value === undefined
+                  ? html`
+                    <span class="quiet">left out</span>
+                  `
+                  : html`
+                    <${Value} value=${shown} />
+                  `
+              }
+            </dd>
+          </div>
+        `;
+      })}
+    </dl>
+  `;
 }
 
 /**
@@ -63,7 +149,11 @@ export function parts(url, site) {
   const at = authority.toLowerCase().lastIndexOf(site.toLowerCase());
   if (at < 0) return [url, "", ""];
   const begin = start + at;
-  return [url.slice(0, begin), url.slice(begin, begin + site.length), url.slice(begin + site.length)];
+  return [
+    url.slice(0, begin),
+    url.slice(begin, begin + site.length),
+    url.slice(begin + site.length),
+  ];
 }
 
 /** A page to visit: its whole address, and nothing happens before the person says so. */
@@ -75,18 +165,74 @@ export function UrlQuestion({ question }) {
   const web = /^https?:/i.test(address) ? address : "";
   const link = useRef(/** @type {any} */ (null));
   const go = (send) => {
-    link.current.click(); // the browser opens it, as for any link: without a way back, and without saying whence
+    // The browser opens it, as for any link: without a way back, and without saying whence.
+    link.current.click();
     return send({ type: "filled", action: "accept" });
   };
-  return html`<${Ask} question=${question} title=${html`<${Say} text=${question.server} /> wants you to visit a page`} icon="out" answers=${[
-      { label: "Open the page", main: true, off: !web, act: go },
-      { label: "I open it myself", off: !web, act: (send) => send({ type: "filled", action: "accept" }) },
-      { key: "d", label: "Decline", act: (send) => send({ type: "filled", action: "decline" }) },
-      { label: "Cancel", act: (send) => send({ type: "filled", action: "cancel" }) },
-    ]}>
-    <p class="message wrap"><${Say} text=${question.message} /></p>
-    <div class="address-box"><code class="wrap" aria-label="The whole address">${visible(before)}<strong>${visible(host)}</strong>${visible(after)}</code><${Copy} text=${question.url} label="Copy address" /></div>
-    <p class="host-line">It leads to <span class="quiet"><${Say} text=${below} /></span><strong><${Say} text=${site} /></strong>. What you enter there does not pass through Interlock or the model.</p>
-    ${web ? html`<a ref=${link} class="hidden" href=${web} target="_blank" rel="noopener noreferrer" tabindex="-1" aria-hidden="true">open</a>` : html`<p class="wrong"><${Icon} name="warn" /> This is no address of the web, so it cannot be opened from here.</p>`}
-  <//>`;
+  return html`
+    <${Ask}
+      question=${question}
+      title=${html`
+        <${Say} text=${question.server} /> wants you to visit a page
+      `}
+      icon="out"
+      answers=${[
+        { label: "Open the page", main: true, off: !web, act: go },
+        {
+          label: "I open it myself",
+          off: !web,
+          act: (send) => send({ type: "filled", action: "accept" }),
+        },
+        {
+          key: "d",
+          label: "Decline",
+          act: (send) => send({ type: "filled", action: "decline" }),
+        },
+        { label: "Cancel", act: (send) => send({ type: "filled", action: "cancel" }) },
+      ]}
+    >
+      <p class="message wrap">
+        <${Say} text=${question.message} />
+      </p>
+      <div class="address-box">
+        <code class="wrap" aria-label="The whole address">
+          ${visible(before)}
+          <strong>${visible(host)}</strong>
+          ${visible(after)}
+        </code>
+        <${Copy} text=${question.url} label="Copy address" />
+      </div>
+      <p class="host-line">
+        It leads to${" "}
+        <span class="quiet">
+          <${Say} text=${below} />
+        </span>
+        <strong>
+          <${Say} text=${site} />
+        </strong>
+        . What you enter there does not pass through Interlock or the model.
+      </p>
+      ${
+        web
+          ? html`
+            <a
+              ref=${link}
+              class="hidden"
+              href=${web}
+              target="_blank"
+              rel="noopener noreferrer"
+              tabindex="-1"
+              aria-hidden="true"
+            >
+              open
+            </a>
+          `
+          : html`
+            <p class="wrong">
+              <${Icon} name="warn" /> This is not a web address, so it cannot be opened here.
+            </p>
+          `
+      }
+    </${Ask}>
+  `;
 }

@@ -1,30 +1,102 @@
 // @ts-check
-// Sampling: what a server wants to ask a model, before it is asked, and what the model said, before the server has it.
-import { Clamped, Fold, Icon, Say, cls, html, json, several, useId, useState, visible } from "./kit.js";
+// Sampling: what a server wants to ask a model, before it is asked, and what the model said, before
+// the server has it.
+import {
+  Clamped,
+  Fold,
+  Icon,
+  Say,
+  cls,
+  html,
+  json,
+  several,
+  useId,
+  useState,
+  visible,
+} from "./kit.js";
 import { Ask } from "./ask.js";
 import { Content } from "./content.js";
 import { Markdown } from "./markdown.js";
 
 const blocks = (content) => (Array.isArray(content) ? content : [content]);
-const put = (content, at, block) => (Array.isArray(content) ? content.map((one, place) => (place === at ? block : one)) : block);
+const put = (content, at, block) =>
+  Array.isArray(content) ? content.map((one, place) => (place === at ? block : one)) : block;
 
 /** About as many rows as a text takes. @param {string} text */
-const rowsOf = (text) => Math.min(14, text.split("\n").reduce((sum, line) => sum + Math.max(1, Math.ceil(line.length / 72)), 1));
+const rowsOf = (text) =>
+  Math.min(
+    14,
+    text.split("\n").reduce((sum, line) => sum + Math.max(1, Math.ceil(line.length / 72)), 1),
+  );
 
 /** The messages of a request or an answer: shown, or with their texts to be changed. */
 function Messages({ messages, editing, server, onChange }) {
-  return html`<ol class="messages">${messages.map((message, at) => html`<li key=${at} class=${cls("sample-message", message.role)}><span class="role">${message.role === "user" ? "Asks" : message.role === "assistant" ? "Model" : visible(message.role)}</span>
-    ${blocks(message.content).map((block, place) => editing && block.type === "text"
-      ? html`<textarea key=${place} rows=${rowsOf(block.text)} aria-label=${`Text of message ${at + 1}`} value=${block.text} onInput=${(event) => onChange(messages.map((one, index) => (index === at ? { ...one, content: put(one.content, place, { ...block, text: event.currentTarget.value }) } : one)))}></textarea>`
-      : html`<${Clamped} key=${place}><${Content} block=${block} server=${server} whole=${true} /><//>`)}</li>`)}</ol>`;
+  return html`
+    <ol class="messages">
+      ${messages.map(
+        (message, at) => html`
+          <li key=${at} class=${cls("sample-message", message.role)}>
+            <span class="role">
+              ${
+                message.role === "user"
+                  ? "Asks"
+                  : message.role === "assistant"
+                    ? "Model"
+                    : visible(message.role)
+              }
+            </span>
+            ${blocks(message.content).map((block, place) =>
+              editing && block.type === "text"
+                ? html`
+                  <textarea
+                    key=${place}
+                    rows=${rowsOf(block.text)}
+                    aria-label=${`Text of message ${at + 1}`}
+                    value=${block.text}
+                    onInput=${(event) =>
+                      onChange(
+                        messages.map((one, index) =>
+                          index === at
+                            ? {
+                                ...one,
+                                content: put(one.content, place, {
+                                  ...block,
+                                  text: event.currentTarget.value,
+                                }),
+                              }
+                            : one,
+                        ),
+                      )}
+                  ></textarea>
+                `
+                : html`
+                  <${Clamped} key=${place}>
+                    <${Content} block=${block} server=${server} whole=${true} />
+                  </${Clamped}>
+                `,
+            )}
+          </li>
+        `,
+      )}
+    </ol>
+  `;
 }
 
 /** What the server would like of the model, in words. @param {any} preferences */
 function wishes(preferences) {
   if (!preferences) return "";
   const hints = (preferences.hints ?? []).map((hint) => hint.name).filter(Boolean);
-  const weights = [["costPriority", "a low price"], ["speedPriority", "speed"], ["intelligencePriority", "cleverness"]].filter(([name]) => preferences[name] > 0).sort(([one], [other]) => preferences[other] - preferences[one]).map(([name, words]) => `${words} (${Math.round(preferences[name] * 100)} %)`);
-  return [hints.length ? `a model like ${hints.join(", ")}` : "", ...weights].filter(Boolean).join(", ");
+  const weights = [
+    ["costPriority", "a low price"],
+    ["speedPriority", "speed"],
+    ["intelligencePriority", "cleverness"],
+  ]
+    .filter(([name]) => preferences[name] > 0)
+    .sort(([one], [other]) => preferences[other] - preferences[one])
+    .map(([name, words]) => `${words} (${Math.round(preferences[name] * 100)} %)`);
+  return [hints.length ? `a model like ${hints.join(", ")}` : "", ...weights]
+    .filter(Boolean)
+    .join(", ");
 }
 
 /** May this server ask a model? */
@@ -34,26 +106,171 @@ export function SampleQuestion({ question }) {
   const [model, setModel] = useState(question.model);
   const id = useId();
   const edited = request !== question.request;
-  const names = Object.keys(question.models ?? {}).length ? Object.keys(question.models) : [question.model];
+  const names = Object.keys(question.models ?? {}).length
+    ? Object.keys(question.models)
+    : [question.model];
   const tokens = Number(request.maxTokens);
   const wrong = !Number.isInteger(tokens) || tokens < 1;
   const change = (changes) => setRequest({ ...request, ...changes });
   const wish = wishes(request.modelPreferences);
-  const about = [request.includeContext && request.includeContext !== "none" && `context: ${request.includeContext}`, request.temperature !== undefined && request.temperature !== null && `temperature ${request.temperature}`, request.stopSequences?.length && `stops at ${request.stopSequences.map((one) => json(one)).join(", ")}`].filter(Boolean).join(" · ");
-  const send = (way) => way({ type: "decision", allow: true, model, ...(edited ? { request } : {}) });
-  return html`<${Ask} question=${question} title=${html`<${Say} text=${question.server} /> wants to ask a model`} icon="talk" denial=${{ label: "Deny" }}
-    answers=${[{ key: "a", label: `Ask ${visible(model)}`, main: true, off: wrong, act: send }, { key: "e", label: editing ? "Done editing" : "Edit", act: () => setEditing(!editing) }]}>
-    <p class="ask-line">The server wrote what follows. The model's answer is shown to you before the server has it.${question.left !== null && question.left !== undefined && html` <span class="tag">${several(question.left, "request")} left for this server</span>`}</p>
-    ${(request.systemPrompt || editing) && html`<div class="field"><span class="label" id=${`${id}-system`}>System prompt</span>${editing ? html`<textarea rows="3" aria-labelledby=${`${id}-system`} value=${request.systemPrompt ?? ""} onInput=${(event) => change({ systemPrompt: event.currentTarget.value || null })}></textarea>` : html`<div class="boxed"><${Clamped}><p class="wrap"><${Say} text=${request.systemPrompt} /></p><//></div>`}</div>`}
-    <${Messages} messages=${request.messages} editing=${editing} server=${question.server} onChange=${(messages) => change({ messages })} />
-    <div class="field-row"><div class="field"><label for=${`${id}-model`}>Model</label><select id=${`${id}-model`} value=${model} onChange=${(event) => setModel(event.currentTarget.value)}>${names.map((name) => html`<option key=${name} value=${name}>${visible(name)}</option>`)}</select></div>
-      <div class=${cls("field narrow", wrong && "is-wrong")}><label for=${`${id}-tokens`}>Most tokens</label><input id=${`${id}-tokens`} inputmode="numeric" value=${String(request.maxTokens)} onInput=${(event) => change({ maxTokens: /^\d+$/.test(event.currentTarget.value) ? Number(event.currentTarget.value) : event.currentTarget.value })} aria-invalid=${wrong ? "true" : undefined} /></div></div>
-    ${question.models?.[model] && html`<p class="remark"><${Icon} name="bell" /><${Say} text=${question.models[model]} /></p>`}
-    ${wish && html`<p class="quiet">The server would like ${visible(wish)}.</p>`}
-    ${about && html`<p class="quiet">${visible(about)}</p>`}
-    ${request.tools?.length ? html`<${Fold} title=${`It gives the model ${several(request.tools.length, "tool")}`}><ul class="plain-list">${request.tools.map((tool) => html`<li key=${tool.name}><code><${Say} text=${tool.name} /></code> <${Say} class="quiet" text=${tool.description ?? ""} /></li>`)}</ul><//>` : null}
-    ${edited && html`<p class="note"><${Icon} name="edit" /> The request is as you edited it. <button type="button" class="small quiet" onClick=${() => setRequest(question.request)}>Take it back</button></p>`}
-  <//>`;
+  const about = [
+    request.includeContext &&
+      request.includeContext !== "none" &&
+      `context: ${request.includeContext}`,
+    request.temperature !== undefined &&
+      request.temperature !== null &&
+      `temperature ${request.temperature}`,
+    request.stopSequences?.length &&
+      `stops at ${request.stopSequences.map((one) => json(one)).join(", ")}`,
+  ]
+    .filter(Boolean)
+    .join(" · ");
+  const send = (way) =>
+    way({ type: "decision", allow: true, model, ...(edited ? { request } : {}) });
+  return html`
+    <${Ask}
+      question=${question}
+      title=${html`
+        <${Say} text=${question.server} /> wants to ask a model
+      `}
+      icon="talk"
+      denial=${{ label: "Deny" }}
+      answers=${[
+        { key: "a", label: `Ask ${visible(model)}`, main: true, off: wrong, act: send },
+        { key: "e", label: editing ? "Done editing" : "Edit", act: () => setEditing(!editing) },
+      ]}
+    >
+      <p class="ask-line">
+        The server wrote what follows. The model's answer is shown to you before the server has
+        it.
+        ${
+          question.left !== null &&
+          question.left !== undefined &&
+          html`
+            ${" "}
+            <span class="tag">${several(question.left, "request")} left for this server</span>
+          `
+        }
+      </p>
+      ${
+        (request.systemPrompt || editing) &&
+        html`
+          <div class="field">
+            <span class="label" id=${`${id}-system`}>
+              System prompt
+            </span>
+            ${
+              editing
+                ? html`
+                  <textarea
+                    rows="3"
+                    aria-labelledby=${`${id}-system`}
+                    value=${request.systemPrompt ?? ""}
+                    onInput=${(event) => {
+                      change({ systemPrompt: event.currentTarget.value || null });
+                    }}
+                  ></textarea>
+                `
+                : html`
+                  <div class="boxed">
+                    <${Clamped}>
+                      <p class="wrap">
+                        <${Say} text=${request.systemPrompt} />
+                      </p>
+                    </${Clamped}>
+                  </div>
+                `
+            }
+          </div>
+        `
+      }
+      <${Messages}
+        messages=${request.messages}
+        editing=${editing}
+        server=${question.server}
+        onChange=${(messages) => change({ messages })}
+      />
+      <div class="field-row">
+        <div class="field">
+          <label for=${`${id}-model`}>Model</label>
+          <select
+            id=${`${id}-model`}
+            value=${model}
+            onChange=${(event) => setModel(event.currentTarget.value)}
+          >
+            ${names.map(
+              (name) => html`
+                <option key=${name} value=${name}>
+                  ${visible(name)}
+                </option>
+              `,
+            )}
+          </select>
+        </div>
+        <div class=${cls("field narrow", wrong && "is-wrong")}>
+          <label for=${`${id}-tokens`}>Most tokens</label>
+          <input
+            id=${`${id}-tokens`}
+            inputmode="numeric"
+            value=${String(request.maxTokens)}
+            onInput=${(event) =>
+              change({
+                maxTokens: /^\d+$/.test(event.currentTarget.value)
+                  ? Number(event.currentTarget.value)
+                  : event.currentTarget.value,
+              })}
+            aria-invalid=${wrong ? "true" : undefined}
+          />
+        </div>
+      </div>
+      ${
+        question.models?.[model] &&
+        html`
+          <p class="remark">
+            <${Icon} name="bell" />
+            <${Say} text=${question.models[model]} />
+          </p>
+        `
+      }
+      ${wish && html`<p class="quiet">The server would like ${visible(wish)}.</p>`}
+      ${about && html`<p class="quiet">${visible(about)}</p>`}
+      ${
+        request.tools?.length
+          ? html`
+            <${Fold} title=${`It gives the model ${several(request.tools.length, "tool")}`}>
+              <ul class="plain-list">
+                ${request.tools.map(
+                  (tool) => html`
+                    <li key=${tool.name}>
+                      <code>
+                        <${Say} text=${tool.name} />
+                      </code>${" "}
+                      <${Say} class="quiet" text=${tool.description ?? ""} />
+                    </li>
+                  `,
+                )}
+              </ul>
+            </${Fold}>
+          `
+          : null
+      }
+      ${
+        edited &&
+        html`
+          <p class="note">
+            <${Icon} name="edit" /> The request is as you edited it.${" "}
+            <button
+              type="button"
+              class="small quiet"
+              onClick=${() => setRequest(question.request)}
+            >
+              Take it back
+            </button>
+          </p>
+        `
+      }
+    </${Ask}>
+  `;
 }
 
 /** May the server have this answer? */
@@ -61,11 +278,68 @@ export function SampledQuestion({ question }) {
   const [editing, setEditing] = useState(false);
   const [result, setResult] = useState(question.result);
   const edited = result !== question.result;
-  return html`<${Ask} question=${question} title=${html`Give the model's answer to <${Say} text=${question.server} />?`} icon="talk" denial=${{ label: "Keep it back" }}
-    answers=${[{ key: "a", label: "Give it", main: true, act: (send) => send({ type: "decision", allow: true, ...(edited ? { sampled: result } : {}) }) }, { key: "e", label: editing ? "Done editing" : "Edit", act: () => setEditing(!editing) }]}>
-    <p class="ask-line"><strong><${Say} text=${question.model} /></strong> said:</p>
-    ${editing ? html`<${Messages} messages=${[result]} editing=${true} server=${question.server} onChange=${([message]) => setResult({ ...result, content: message.content })} />`
-      : html`<div class="boxed"><${Clamped}>${blocks(result.content).map((block, at) => (block.type === "text" ? html`<${Markdown} key=${at} text=${block.text} />` : html`<${Content} key=${at} block=${block} server=${question.server} />`))}<//></div>`}
-    ${edited && html`<p class="note"><${Icon} name="edit" /> The answer is as you edited it. <button type="button" class="small quiet" onClick=${() => setResult(question.result)}>Take it back</button></p>`}
-  <//>`;
+  return html`
+    <${Ask}
+      question=${question}
+      title=${html`
+        Give the model's answer to <${Say} text=${question.server} />?
+      `}
+      icon="talk"
+      denial=${{ label: "Keep it back" }}
+      answers=${[
+        {
+          key: "a",
+          label: "Give it",
+          main: true,
+          act: (send) =>
+            send({ type: "decision", allow: true, ...(edited ? { sampled: result } : {}) }),
+        },
+        { key: "e", label: editing ? "Done editing" : "Edit", act: () => setEditing(!editing) },
+      ]}
+    >
+      <p class="ask-line">
+        <strong>
+          <${Say} text=${question.model} />
+        </strong>${" "}
+        said:
+      </p>
+      ${
+        editing
+          ? html`
+            <${Messages}
+              messages=${[result]}
+              editing=${true}
+              server=${question.server}
+              onChange=${([message]) => setResult({ ...result, content: message.content })}
+            />
+          `
+          : html`
+            <div class="boxed">
+              <${Clamped}>
+                ${blocks(result.content).map((block, at) =>
+                  block.type === "text"
+                    ? html`
+                      <${Markdown} key=${at} text=${block.text} />
+                    `
+                    : html`
+                      <${Content} key=${at} block=${block} server=${question.server} />
+                    `,
+                )}
+              </${Clamped}>
+            </div>
+          `
+      }
+      ${
+        edited &&
+        html`
+          <p class="note">
+            <${Icon} name="edit" /> The answer is as you edited it.${" "}
+            <button type="button" class="small quiet" onClick=${() => setResult(question.result)}>
+              Take it back
+            </button>
+          </p>
+        `
+      }
+    </${Ask}>
+  `;
 }

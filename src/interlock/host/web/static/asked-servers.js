@@ -1,44 +1,116 @@
 // @ts-check
-// Questions about servers: may one be started, may a feature stay that is not what was approved, and may a skill be loaded.
+// Questions about servers: may one be started, may a feature stay that is not what was approved,
+// and may a skill be loaded.
 import { Choice, Icon, Say, Warnings, cls, html, useMemo, useState, visible } from "./kit.js";
 import { Ask } from "./ask.js";
 import { isSkill } from "./store.js";
 
 /** May this server be started? The command stands there whole. */
 export function StartQuestion({ question }) {
-  return html`<${Ask} question=${question} title=${html`Start <${Say} text=${question.server} />?`} icon="server" denial=${{ label: "Do not start it" }}
-    answers=${[{ key: "a", label: question.runsCode === false ? "Connect" : "Start it", main: true, act: (send) => send({ type: "decision", allow: true }) }]}>
-    <p class="ask-line">${question.runsCode === false ? "The host would connect to this address:" : "This command would run on your machine, with your rights:"}</p>
-    <pre class="command wrap" tabindex="0" aria-label="The whole command">${visible(question.command)}</pre>
-    ${question.variables?.length ? html`<p class="quiet">It gets the variables ${question.variables.map((name) => html`<code key=${name}>${visible(name)}</code> `)}</p>` : null}
-    ${question.source && html`<p class="quiet">Written in <code><${Say} text=${question.source} /></code></p>`}
-  <//>`;
+  return html`
+    <${Ask}
+      question=${question}
+      title=${html`
+        Start <${Say} text=${question.server} />?
+      `}
+      icon="server"
+      denial=${{ label: "Do not start it" }}
+      answers=${[
+        {
+          key: "a",
+          label: question.runsCode === false ? "Connect" : "Start it",
+          main: true,
+          act: (send) => send({ type: "decision", allow: true }),
+        },
+      ]}
+    >
+      <p class="ask-line">
+        ${
+          question.runsCode === false
+            ? "The host would connect to this address:"
+            : "This command would run on your machine, with your rights:"
+        }
+      </p>
+      <pre class="command wrap" tabindex="0" aria-label="The whole command">
+        ${visible(question.command)}
+      </pre>
+      ${
+        question.variables?.length
+          ? html`
+            <p class="quiet">
+              It gets the variables${" "}
+              ${question.variables.map(
+                (name) => html`
+                  <code key=${name}>${visible(name)}</code>${" "}
+                `,
+              )}
+            </p>
+          `
+          : null
+      }
+      ${
+        question.source &&
+        html`
+          <p class="quiet">
+            Written in${" "}
+            <code>
+              <${Say} text=${question.source} />
+            </code>
+          </p>
+        `
+      }
+    </${Ask}>
+  `;
 }
 
-/** Which lines went, which came, which stayed. @param {string} was @param {string} now @returns {{sign: " " | "-" | "+", text: string, old: number, fresh: number}[]} */
+/**
+ * Which lines went, which came, which stayed.
+ * @param {string} was
+ * @param {string} now
+ * @returns {{sign: " " | "-" | "+", text: string, old: number, fresh: number}[]}
+ */
 export function difference(was, now) {
-  const old = was ? was.split("\n") : [], fresh = now ? now.split("\n") : [];
+  const old = was ? was.split("\n") : [];
+  const fresh = now ? now.split("\n") : [];
   let head = 0;
   while (head < old.length && head < fresh.length && old[head] === fresh[head]) head += 1;
   let tail = 0;
-  while (tail < old.length - head && tail < fresh.length - head && old[old.length - 1 - tail] === fresh[fresh.length - 1 - tail]) tail += 1;
-  const a = old.slice(head, old.length - tail), b = fresh.slice(head, fresh.length - tail);
+  while (
+    tail < old.length - head &&
+    tail < fresh.length - head &&
+    old[old.length - 1 - tail] === fresh[fresh.length - 1 - tail]
+  )
+    tail += 1;
+  const a = old.slice(head, old.length - tail);
+  const b = fresh.slice(head, fresh.length - tail);
   const lines = /** @type {any[]} */ ([]);
   let [left, right] = [0, 0];
-  const say = (sign, text) => lines.push({ sign, text, old: sign === "+" ? 0 : (left += 1), fresh: sign === "-" ? 0 : (right += 1) });
+  const say = (sign, text) =>
+    lines.push({
+      sign,
+      text,
+      old: sign === "+" ? 0 : (left += 1),
+      fresh: sign === "-" ? 0 : (right += 1),
+    });
   for (const text of old.slice(0, head)) say(" ", text);
-  if (a.length * b.length > 4_000_000) { // too long to be compared line by line
+  if (a.length * b.length > 4_000_000) {
+    // too long to be compared line by line
     for (const text of a) say("-", text);
     for (const text of b) say("+", text);
   } else {
     const most = a.map(() => new Uint32Array(b.length + 1));
     most.push(new Uint32Array(b.length + 1));
-    for (let i = a.length - 1; i >= 0; i -= 1) for (let j = b.length - 1; j >= 0; j -= 1) most[i][j] = a[i] === b[j] ? most[i + 1][j + 1] + 1 : Math.max(most[i + 1][j], most[i][j + 1]);
-    let i = 0, j = 0;
+    for (let i = a.length - 1; i >= 0; i -= 1)
+      for (let j = b.length - 1; j >= 0; j -= 1)
+        most[i][j] =
+          a[i] === b[j] ? most[i + 1][j + 1] + 1 : Math.max(most[i + 1][j], most[i][j + 1]);
+    let i = 0;
+    let j = 0;
     while (i < a.length || j < b.length) {
-      if (i < a.length && j < b.length && a[i] === b[j]) say(" ", a[i]), (i += 1), (j += 1);
-      else if (i < a.length && (j >= b.length || most[i + 1][j] >= most[i][j + 1])) say("-", a[i]), (i += 1);
-      else say("+", b[j]), (j += 1);
+      if (i < a.length && j < b.length && a[i] === b[j]) (say(" ", a[i]), (i += 1), (j += 1));
+      else if (i < a.length && (j >= b.length || most[i + 1][j] >= most[i][j + 1]))
+        (say("-", a[i]), (i += 1));
+      else (say("+", b[j]), (j += 1));
     }
   }
   for (const text of old.slice(old.length - tail)) say(" ", text);
@@ -48,23 +120,75 @@ export function difference(was, now) {
 const SIGNS = { "-": "went", "+": "came", " ": "" };
 
 /** One text below the other, with signs. */
-const Unified = ({ lines }) => html`<table class="diff"><caption class="hidden-text">What changed, line by line</caption><tbody>${lines.map((line, at) => html`<tr key=${at} class=${SIGNS[line.sign]}><td class="no">${line.old || ""}</td><td class="no">${line.fresh || ""}</td><td class="sign">${line.sign}</td><td class="text">${visible(line.text)}</td></tr>`)}</tbody></table>`;
+const Unified = ({ lines }) => html`
+  <table class="diff">
+    <caption class="hidden-text">What changed, line by line</caption>
+    <tbody>
+      ${lines.map(
+        (line, at) => html`
+          <tr key=${at} class=${SIGNS[line.sign]}>
+            <td class="no">${line.old || ""}</td>
+            <td class="no">${line.fresh || ""}</td>
+            <td class="sign">${line.sign}</td>
+            <td class="text">${visible(line.text)}</td>
+          </tr>
+        `,
+      )}
+    </tbody>
+  </table>
+`;
 
 /** Side by side: what went stands beside what came. */
 function Beside({ lines }) {
   const rows = /** @type {any[]} */ ([]);
-  for (let at = 0; at < lines.length; ) {
+  for (let at = 0; at < lines.length;) {
     if (lines[at].sign === " ") {
       rows.push([lines[at], lines[at]]);
       at += 1;
       continue;
     }
-    const left = [], right = [];
-    for (; at < lines.length && lines[at].sign !== " "; at += 1) (lines[at].sign === "-" ? left : right).push(lines[at]);
+    const left = [];
+    const right = [];
+    for (; at < lines.length && lines[at].sign !== " "; at += 1)
+      (lines[at].sign === "-" ? left : right).push(lines[at]);
     for (let i = 0; i < Math.max(left.length, right.length); i += 1) rows.push([left[i], right[i]]);
   }
-  return html`<table class="diff beside"><colgroup><col class="numbers" /><col /><col class="numbers" /><col /></colgroup><thead><tr><th colspan="2" scope="col">As approved</th><th colspan="2" scope="col">As it is now</th></tr></thead><tbody>${rows.map(([left, right], at) => html`<tr key=${at}>
-    <td class=${cls("no", left?.sign === "-" && "went")}>${left?.old || ""}</td><td class=${cls("text", left?.sign === "-" && "went")}>${left ? visible(left.text) : ""}</td><td class=${cls("no", right?.sign === "+" && "came")}>${right?.fresh || ""}</td><td class=${cls("text", right?.sign === "+" && "came")}>${right ? visible(right.text) : ""}</td></tr>`)}</tbody></table>`;
+  return html`
+    <table class="diff beside">
+      <colgroup>
+        <col class="numbers" />
+        <col />
+        <col class="numbers" />
+        <col />
+      </colgroup>
+      <thead>
+        <tr>
+          <th colspan="2" scope="col">
+            As approved
+          </th>
+          <th colspan="2" scope="col">
+            As it is now
+          </th>
+        </tr>
+      </thead>
+      <tbody>
+        ${rows.map(
+          ([left, right], at) => html`
+            <tr key=${at}>
+              <td class=${cls("no", left?.sign === "-" && "went")}>${left?.old || ""}</td>
+              <td class=${cls("text", left?.sign === "-" && "went")}>
+                ${left ? visible(left.text) : ""}
+              </td>
+              <td class=${cls("no", right?.sign === "+" && "came")}>${right?.fresh || ""}</td>
+              <td class=${cls("text", right?.sign === "+" && "came")}>
+                ${right ? visible(right.text) : ""}
+              </td>
+            </tr>
+          `,
+        )}
+      </tbody>
+    </table>
+  `;
 }
 
 const KINDS = {
@@ -83,39 +207,66 @@ function howOf({ was, now }) {
 function Difference({ change, way }) {
   const lines = useMemo(() => difference(change.was, change.now), [change]);
   const beside = way === "beside" && change.was && change.now;
-  return html`<div class="diff-box" tabindex="0" role="group" aria-label="The difference">
-    ${beside ? html`<${Beside} lines=${lines} />` : html`<${Unified} lines=${lines} />`}
-  </div>`;
+  return html`
+    <div class="diff-box" tabindex="0" role="group" aria-label="The difference">
+      ${beside ? html`<${Beside} lines=${lines} />` : html`<${Unified} lines=${lines} />`}
+    </div>
+  `;
 }
 
-const named = (change) => html`${KINDS[change.kind]}
-  ${change.kind !== "instructions" && html` <code><${Say} text=${change.name} /></code>`}`;
+const named = (change) => html`
+  ${KINDS[change.kind]}
+  ${
+    change.kind !== "instructions" &&
+    html`
+      ${" "}
+      <code>
+        <${Say} text=${change.name} />
+      </code>
+    `
+  }
+`;
 
-const WAYS = [["beside", "Side by side"], ["unified", "One below the other"]];
+const WAYS = [
+  ["beside", "Side by side"],
+  ["unified", "One below the other"],
+];
 
 /** Features are not what was approved: what is different? */
 export function PinQuestion({ question }) {
   const [way, setWay] = useState(window.innerWidth > 900 ? "beside" : "unified");
   const changes = question.changes ?? [];
-  const choice = changes.some((change) => change.was && change.now) && html`<${Choice}
-    label="How the difference is shown"
-    value=${way}
-    options=${WAYS}
-    onChange=${setWay}
-  />`;
+  const choice =
+    changes.some((change) => change.was && change.now) &&
+    html`
+      <${Choice}
+        label="How the difference is shown"
+        value=${way}
+        options=${WAYS}
+        onChange=${setWay}
+      />
+    `;
   let Kind = changes.length === 1 ? OneChange : ManyChanges;
   if (isSkill(question)) Kind = Skill;
   return html`<${Kind} question=${question} changes=${changes} way=${way} choice=${choice} />`;
 }
 
-const CARE = html`<p class="ask-line">
-  <${Icon} name="warn" /> It stays blocked until you have decided. Read what is different: a server
-  can say one thing on the day you approve it, and another one later.
-</p>`;
+const CARE = html`
+  <p class="ask-line">
+    <${Icon} name="warn" /> It stays blocked until you have decided. Read what is different: a
+    server can say one thing on the day you approve it, and another one later.
+  </p>
+`;
 
-/** May the model load this skill? Its frontmatter and all its files are shown, with their digests. */
+/**
+ * May the model load this skill? Its frontmatter and all its files are shown, with their digests.
+ */
 function Skill({ question, changes: [change], way, choice }) {
-  const name = html`<code><${Say} text=${change.name} /></code>`;
+  const name = html`
+    <code>
+      <${Say} text=${change.name} />
+    </code>
+  `;
   const title = change.was
     ? html`The skill ${name} has changed since you approved it`
     : html`Let the model load the skill ${name}?`;
@@ -123,19 +274,21 @@ function Skill({ question, changes: [change], way, choice }) {
     label: change.was ? "Load the changed skill" : "Load the skill",
     act: (send) => send({ type: "decision", allow: true }),
   };
-  return html`<${Ask}
-    question=${question}
-    title=${title}
-    icon="lock"
-    denial=${{ label: "Do not load it", main: true }}
-    answers=${[load]}
-  >
-    <p class="ask-line">
-      Nothing of the skill is read until you have decided. This is what the server says of it.
-    </p>
-    ${choice}
-    <${Difference} change=${change} way=${way} />
-  <//>`;
+  return html`
+    <${Ask}
+      question=${question}
+      title=${title}
+      icon="lock"
+      denial=${{ label: "Do not load it", main: true }}
+      answers=${[load]}
+    >
+      <p class="ask-line">
+        Nothing of the skill is read until you have decided. This is what the server says of it.
+      </p>
+      ${choice}
+      <${Difference} change=${change} way=${way} />
+    </${Ask}>
+  `;
 }
 
 function OneChange({ question, changes: [change], way, choice }) {
@@ -148,22 +301,25 @@ function OneChange({ question, changes: [change], way, choice }) {
     main: !flagged,
     act: (send) => send({ type: "decision", allow: true }),
   };
-  return html`<${Ask}
-    question=${question}
-    title=${html`${named(change)} ${howOf(change)}`}
-    icon="lock"
-    denial=${{ label: change.now ? "Keep it blocked" : "Leave it", main: flagged }}
-    answers=${[approve]}
-  >
-    ${CARE} ${choice}
-    <${Difference} change=${change} way=${way} />
-  <//>`;
+  return html`
+    <${Ask}
+      question=${question}
+      title=${html`
+        ${named(change)} ${howOf(change)}
+      `}
+      icon="lock"
+      denial=${{ label: change.now ? "Keep it blocked" : "Leave it", main: flagged }}
+      answers=${[approve]}
+    >
+      ${CARE} ${choice}
+      <${Difference} change=${change} way=${way} />
+    </${Ask}>
+  `;
 }
 
 /** Many features at once: the flagged ones come first, and are not chosen. */
 function ManyChanges({ question, changes, way, choice }) {
-  const plain = () =>
-    new Set([...changes.keys()].filter((at) => !changes[at].warnings?.length));
+  const plain = () => new Set([...changes.keys()].filter((at) => !changes[at].warnings?.length));
   const [chosen, setChosen] = useState(plain);
   const turn = (at) => {
     const now = new Set(chosen);
@@ -180,51 +336,75 @@ function ManyChanges({ question, changes, way, choice }) {
     const only = [...chosen].sort((one, other) => one - other);
     return send({ type: "decision", allow: true, ...(all ? {} : { only }) });
   };
-  const label = all ? `Approve all ${changes.length}` : `Approve ${chosen.size} of ${changes.length}`;
-  const title = html`<${Say} text=${question.server} /> has ${counts.join(" and ")} features`;
-  return html`<${Ask}
-    question=${question}
-    title=${title}
-    icon="lock"
-    denial=${{ label: "Keep all blocked" }}
-    answers=${[{ key: "a", label, main: true, off: !chosen.size, act: approve }]}
-  >
-    ${CARE}
-    <div class="buttons">
-      ${choice}
-      <button type="button" class="small" onClick=${() => setChosen(new Set(changes.keys()))}>
-        Choose all
-      </button>
-      <button type="button" class="small" onClick=${() => setChosen(new Set())}>
-        Choose none
-      </button>
-    </div>
-    <ul class="pins" aria-label="What is different">
-      ${changes.map((change, at) => html`<${Change}
-        key=${at}
-        change=${change}
-        way=${way}
-        chosen=${chosen.has(at)}
-        onTurn=${() => turn(at)}
-      />`)}
-    </ul>
-  <//>`;
+  const label = all
+    ? `Approve all ${changes.length}`
+    : `Approve ${chosen.size} of ${changes.length}`;
+  const title = html`
+    <${Say} text=${question.server} /> has ${counts.join(" and ")} features
+  `;
+  return html`
+    <${Ask}
+      question=${question}
+      title=${title}
+      icon="lock"
+      denial=${{ label: "Keep all blocked" }}
+      answers=${[{ key: "a", label, main: true, off: !chosen.size, act: approve }]}
+    >
+      ${CARE}
+      <div class="buttons">
+        ${choice}
+        <button type="button" class="small" onClick=${() => setChosen(new Set(changes.keys()))}>
+          Choose all
+        </button>
+        <button type="button" class="small" onClick=${() => setChosen(new Set())}>
+          Choose none
+        </button>
+      </div>
+      <ul class="pins" aria-label="What is different">
+        ${changes.map(
+          (change, at) => html`
+            <${Change}
+              key=${at}
+              change=${change}
+              way=${way}
+              chosen=${chosen.has(at)}
+              onTurn=${() => turn(at)}
+            />
+          `,
+        )}
+      </ul>
+    </${Ask}>
+  `;
 }
 
 /** One of many: whether it is approved, and what is different about it. */
 function Change({ change, way, chosen, onTurn }) {
   const [open, setOpen] = useState(false);
   const flagged = change.warnings?.length > 0;
-  return html`<li class=${cls("pin", flagged && "is-flagged")}>
-    <label class="pin-head">
-      <input type="checkbox" checked=${chosen} onChange=${onTurn} />
-      <span class="grow">${named(change)} ${howOf(change)}</span>
-      ${flagged && html`<span class="tag care"><${Icon} name="warn" /> look</span>`}
-    </label>
-    <${Warnings} warnings=${change.warnings} />
-    <details class="fold" open=${open} onToggle=${(event) => setOpen(event.currentTarget.open)}>
-      <summary><${Icon} name="chevron" /><span class="fold-title">What is different</span></summary>
-      ${open && html`<${Difference} change=${change} way=${way} />`}
-    </details>
-  </li>`;
+  return html`
+    <li class=${cls("pin", flagged && "is-flagged")}>
+      <label class="pin-head">
+        <input type="checkbox" checked=${chosen} onChange=${onTurn} />
+        <span class="grow">
+          ${named(change)} ${howOf(change)}
+        </span>
+        ${
+          flagged &&
+          html`
+            <span class="tag care">
+              <${Icon} name="warn" /> look
+            </span>
+          `
+        }
+      </label>
+      <${Warnings} warnings=${change.warnings} />
+      <details class="fold" open=${open} onToggle=${(event) => setOpen(event.currentTarget.open)}>
+        <summary>
+          <${Icon} name="chevron" />
+          <span class="fold-title">What is different</span>
+        </summary>
+        ${open && html`<${Difference} change=${change} way=${way} />`}
+      </details>
+    </li>
+  `;
 }

@@ -1,6 +1,20 @@
 // @ts-check
-// The card of a tool call: who calls what, with which arguments, whether it may, how far it is, and what came of it.
-import { Fold, From, Icon, Say, Warnings, cls, html, took, useEffect, useId, useState, visible } from "./kit.js";
+// The card of a tool call: who calls what, with which arguments, whether it may, how far it is, and
+// what came of it.
+import {
+  Fold,
+  From,
+  Icon,
+  Say,
+  Warnings,
+  cls,
+  html,
+  took,
+  useEffect,
+  useId,
+  useState,
+  visible,
+} from "./kit.js";
 import { AppFrame } from "./app-frame.js";
 import { Settled } from "./ask.js";
 import { DEFAULT } from "./asked-calls.js";
@@ -10,7 +24,17 @@ import { Result, hasMedia } from "./result.js";
 import { attempt, servers, texts } from "./store.js";
 
 /** @type {Record<string, [any, string]>} */
-const STATES = { proposed: ["wait", "Proposed"], asking: ["ask", "Waiting for you"], running: ["wait", "Running"], done: ["check", "Done"], failed: ["warn", "Failed"], stopped: ["stop", "Stopped"], denied: ["cross", "Not allowed"], off: ["stop", "Server stopped"], gone: ["cross", "Did not finish"] };
+const STATES = {
+  proposed: ["wait", "Proposed"],
+  asking: ["ask", "Waiting for you"],
+  running: ["wait", "Running"],
+  done: ["check", "Done"],
+  failed: ["warn", "Failed"],
+  stopped: ["stop", "Stopped"],
+  denied: ["cross", "Not allowed"],
+  off: ["stop", "Server stopped"],
+  gone: ["cross", "Did not finish"],
+};
 /** The host's words for a call that was stopped: by the person, or with its turn. */
 const CANCELLED = "Cancelled.";
 const BY = { app: "called by an app", person: "called by you" };
@@ -31,13 +55,31 @@ function Progress({ progress }) {
   if (!progress) return null;
   const { progress: done, total, message } = progress;
   const share = total ? Math.min(1, Math.max(0, done / total)) : undefined;
-  return html`<div class="progress"><progress max="1" value=${share} aria-label=${message ? visible(message) : "Progress of the call"}></progress>
-    <span class="quiet">${message && html`<${Say} text=${message} /> `}${total ? `${Math.round((share ?? 0) * 100)} %` : String(done)}</span></div>`;
+  return html`
+    <div class="progress">
+      <progress
+        max="1"
+        value=${share}
+        aria-label=${message ? visible(message) : "Progress of the call"}
+      ></progress>
+      <span class="quiet">
+        ${
+          message &&
+          html`
+            <${Say} text=${message} />${" "}
+          `
+        }
+        ${total ? `${Math.round((share ?? 0) * 100)} %` : String(done)}
+      </span>
+    </div>
+  `;
 }
 
 /** The arguments in one line. @param {any} values */
 function brief(values) {
-  const text = Object.values(values ?? {}).map((value) => (typeof value === "string" ? value : JSON.stringify(value))).join(", ");
+  const text = Object.values(values ?? {})
+    .map((value) => (typeof value === "string" ? value : JSON.stringify(value)))
+    .join(", ");
   return text.length > 120 ? `${text.slice(0, 119)}…` : text;
 }
 
@@ -52,31 +94,49 @@ function stateOf(data, asking) {
 /** The tool's server is stopped: a way to start it. @param {{server: string}} props */
 function StoppedServer({ server }) {
   const found = servers.value.find((one) => one.id === server);
-  const name = html`<strong><${Say} text=${server} /></strong>`;
-  if (!found) return html`<p class="wrong">The server ${name} was stopped, and is no longer configured.</p>`;
+  const name = html`
+    <strong>
+      <${Say} text=${server} />
+    </strong>
+  `;
+  if (!found)
+    return html`<p class="wrong">The server ${name} was stopped, and is no longer configured.</p>`;
   if (!["off", "refused"].includes(found.state)) {
-    return html`<p class="quiet">The server ${name} was stopped. It has been started since; ask the model to try again.</p>`;
+    return html`
+      <p class="quiet">
+        The server ${name} was stopped. It has been started since; ask the model to try again.
+      </p>
+    `;
   }
   const start = () => attempt("server", { server, what: "start" });
   return html`
     <div class="buttons">
       <p class="wrap">The server ${name} is stopped. Start it?</p>
-      <button type="button" class="main" onClick=${start}>Start ${visible(server)}</button>
-    </div>`;
+      <button type="button" class="main" onClick=${start}>
+        Start ${visible(server)}
+      </button>
+    </div>
+  `;
 }
 
 /** The app of a tool, where it has one. */
 function toolOf(data) {
-  return servers.value.find((server) => server.id === data.server)?.tools?.find((tool) => tool.tool === data.tool || tool.name === data.name);
+  return servers.value
+    .find((server) => server.id === data.server)
+    ?.tools?.find((tool) => tool.tool === data.tool || tool.name === data.name);
 }
 
 /** What a result seems to order the model to do. */
 function Orders({ warnings }) {
   if (!warnings?.length) return null;
-  return html`<div class="orders">
-    <p class="strong">This result seems to give orders to the model. The model is told not to follow them.</p>
-    <${Warnings} warnings=${warnings} />
-  </div>`;
+  return html`
+    <div class="orders">
+      <p class="strong">
+        This result seems to give orders to the model. The model is told not to follow them.
+      </p>
+      <${Warnings} warnings=${warnings} />
+    </div>
+  `;
 }
 
 /** @param {{item: any}} props */
@@ -90,35 +150,169 @@ export function CallCard({ item }) {
   const [icon, words] = STATES[state];
   const pictures = hasMedia(data.result);
   const strange = state === "denied" && data.decided?.by !== "person";
-  const saidNo = state === "denied" && asked.some((one) => one.question.type === "call" && one.answer.value?.answer.allow === false); // it stands there already
+  const saidNo =
+    state === "denied" &&
+    // It stands there already.
+    asked.some((one) => one.question.type === "call" && one.answer.value?.answer.allow === false);
   const orders = data.warnings?.length > 0;
-  const shown = open.length > 0 || (chosen ?? (pictures || strange || orders || ["asking", "running", "failed", "stopped", "proposed", "off"].includes(state)));
+  const shown =
+    open.length > 0 ||
+    (chosen ??
+      (pictures ||
+        strange ||
+        orders ||
+        ["asking", "running", "failed", "stopped", "proposed", "off"].includes(state)));
   const tool = toolOf(data);
   const app = tool?.app ? (typeof tool.app === "string" ? tool.app : tool.app.uri) : "";
-  return html`<article class=${cls("card", `is-${state}`)} aria-labelledby=${id}>
-    <button type="button" class="card-head" aria-expanded=${shown ? "true" : "false"} aria-controls=${`${id}-body`} onClick=${() => setChosen(!shown)}>
-      <span class=${cls("state-sign", `is-${state}`)}><${Icon} name=${icon} /></span>
-      <span class="card-title"><span id=${id} class="strong"><${Say} text=${data.title || data.tool || data.name} /></span><span class="card-brief"><${Say} text=${brief(data.arguments)} /></span></span>
-      <${From} server=${data.server} />
-      <span class="card-state">${state === "running" ? html`<${Running} since=${data.since} />` : words}${data.seconds > 0 && ["done", "failed"].includes(state) ? html` <span class="quiet">${took(data.seconds)}</span>` : ""}</span>
-      <${Icon} name="chevron" />
-    </button>
-    ${state === "running" && html`<${Progress} progress=${item.progress.value} />`}
-    <div id=${`${id}-body`} class="card-body" hidden=${!shown}>
-      ${shown && html`
-        ${!open.length && html`<p class="quiet small-line"><code><${Say} text=${data.tool || data.name} /></code>${BY[data.by] ? ` · ${BY[data.by]}` : ""}${data.edited ? " · arguments edited by you" : ""}</p>`}
-        ${!data.server && data.state === "proposed" && html`<p class="wrong">There is no tool of this name.</p>`}
-        ${!open.length && Object.keys(data.arguments ?? {}).length > 0 && html`<${Looked} value=${data.arguments} label="How the arguments are shown" />`}
-        ${asked.filter((one) => one.answer.value).map((one) => html`<${Settled} key=${one.key} asked=${one} />`)}
-        ${state === "off" && html`<${StoppedServer} server=${data.server} />`}
-        ${data.decided && state !== "off" && !asked.some((one) => one.question.type === "call") && data.decided.why && data.decided.why !== DEFAULT && data.decided.why !== data.error && html`<p class="quiet small-line">${data.decided.allow ? "Allowed" : "Not allowed"}: <${Say} text=${data.decided.why} /></p>`}
-        ${open.map((one) => html`<${Question} key=${one.key} question=${one.question} />`)}
-        ${data.error && state === "stopped" && html`<p class="quiet small-line">It was stopped before it finished. What it had started on the server may have happened.</p>`}
-        ${data.error && !["stopped", "off"].includes(state) && !saidNo && html`<p class="wrong wrap" role="alert"><${Icon} name="warn" /> <${Say} text=${data.error} /></p>`}
-        <${Orders} warnings=${data.warnings} />
-        ${data.result && html`<${Fold} title=${data.result.isError ? "Error from the tool" : "Result"} open=${data.result.isError || pictures || chosen === true}><${Result} result=${data.result} server=${data.server} of=${{ session: data.session, call: data.call }} /><//>`}
-        ${data.given && data.given !== texts(data.result?.content ?? []) && data.given !== data.error && html`<${Fold} title="What the model received"><pre class="wrap">${visible(data.given)}</pre><//>`}`}
-    </div>
-    ${app && data.by !== "app" && ["running", "done", "failed", "gone"].includes(data.state) && html`<${AppFrame} data=${data} uri=${app} />`}
-  </article>`;
+  return html`
+    <article class=${cls("card", `is-${state}`)} aria-labelledby=${id}>
+      <button
+        type="button"
+        class="card-head"
+        aria-expanded=${shown ? "true" : "false"}
+        aria-controls=${`${id}-body`}
+        onClick=${() => setChosen(!shown)}
+      >
+        <span class=${cls("state-sign", `is-${state}`)}>
+          <${Icon} name=${icon} />
+        </span>
+        <span class="card-title">
+          <span id=${id} class="strong">
+            <${Say} text=${data.title || data.tool || data.name} />
+          </span>
+          <span class="card-brief">
+            <${Say} text=${brief(data.arguments)} />
+          </span>
+        </span>
+        <${From} server=${data.server} />
+        <span class="card-state">
+          ${state === "running" ? html`<${Running} since=${data.since} />` : words}
+          ${
+            data.seconds > 0 && ["done", "failed"].includes(state)
+              ? html`
+                ${" "}
+                <span class="quiet">${took(data.seconds)}</span>
+              `
+              : ""
+          }
+        </span>
+        <${Icon} name="chevron" />
+      </button>
+      ${state === "running" && html`<${Progress} progress=${item.progress.value} />`}
+      <div id=${`${id}-body`} class="card-body" hidden=${!shown}>
+        ${
+          shown &&
+          html`
+            ${
+              !open.length &&
+              html`
+                <p class="quiet small-line">
+                  <code>
+                    <${Say} text=${data.tool || data.name} />
+                  </code>
+                  ${BY[data.by] ? ` · ${BY[data.by]}` : ""}
+                  ${data.edited ? " · arguments edited by you" : ""}
+                </p>
+              `
+            }
+            ${
+              !data.server &&
+              data.state === "proposed" &&
+              html`
+                <p class="wrong">There is no tool of this name.</p>
+              `
+            }
+            ${
+              !open.length &&
+              Object.keys(data.arguments ?? {}).length > 0 &&
+              html`
+                <${Looked} value=${data.arguments} label="How the arguments are shown" />
+              `
+            }
+            ${asked
+              .filter((one) => one.answer.value)
+              .map(
+                (one) => html`
+                  <${Settled} key=${one.key} asked=${one} />
+                `,
+              )}
+            ${state === "off" && html`<${StoppedServer} server=${data.server} />`}
+            ${
+              data.decided &&
+              state !== "off" &&
+              !asked.some((one) => one.question.type === "call") &&
+              data.decided.why &&
+              data.decided.why !== DEFAULT &&
+              data.decided.why !== data.error &&
+              html`
+                <p class="quiet small-line">
+                  ${data.decided.allow ? "Allowed" : "Not allowed"}:${" "}
+                  <${Say} text=${data.decided.why} />
+                </p>
+              `
+            }
+            ${open.map(
+              (one) => html`
+                <${Question} key=${one.key} question=${one.question} />
+              `,
+            )}
+            ${
+              data.error &&
+              state === "stopped" &&
+              html`
+                <p class="quiet small-line">
+                  It was stopped before it finished. What it had started on the server may have
+                  happened.
+                </p>
+              `
+            }
+            ${
+              data.error &&
+              !["stopped", "off"].includes(state) &&
+              !saidNo &&
+              html`
+                <p class="wrong wrap" role="alert">
+                  <${Icon} name="warn" /> <${Say} text=${data.error} />
+                </p>
+              `
+            }
+            <${Orders} warnings=${data.warnings} />
+            ${
+              data.result &&
+              html`
+                <${Fold}
+                  title=${data.result.isError ? "Error from the tool" : "Result"}
+                  open=${data.result.isError || pictures || chosen === true}
+                >
+                  <${Result}
+                    result=${data.result}
+                    server=${data.server}
+                    of=${{ session: data.session, call: data.call }}
+                  />
+                </${Fold}>
+              `
+            }
+            ${
+              data.given &&
+              data.given !== texts(data.result?.content ?? []) &&
+              data.given !== data.error &&
+              html`
+                <${Fold} title="What the model received">
+                  <pre class="wrap">${visible(data.given)}</pre>
+                </${Fold}>
+              `
+            }
+          `
+        }
+      </div>
+      ${
+        app &&
+        data.by !== "app" &&
+        ["running", "done", "failed", "gone"].includes(data.state) &&
+        html`
+          <${AppFrame} data=${data} uri=${app} />
+        `
+      }
+    </article>
+  `;
 }

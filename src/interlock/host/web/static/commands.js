@@ -10,24 +10,37 @@ const MOST = 40; // of one group
 const TALKS = 50;
 
 /**
- * @typedef {{group: string, icon: any, title: string, take: () => void, server?: string, also?: string}} Command
- * `also` is what else it is found by: the name of a tool beside its title.
+ * @typedef {{group: string, icon: any, title: string, take: () => void, server?: string, also?:
+ *   string}} Command `also` is what else it is found by: the name of a tool beside its title.
  */
 
-const show = (name, more = {}) => () => { panel.value = { name, ...more }; };
-const over = (name, more = {}) => () => { overlay.value = { name, ...more }; };
+const show =
+  (name, more = {}) =>
+  () => {
+    panel.value = { name, ...more };
+  };
+const over =
+  (name, more = {}) =>
+  () => {
+    overlay.value = { name, ...more };
+  };
 
 /** @returns {Command[]} */
 function tools() {
-  return servers.value.filter((server) => server.state === "up").flatMap((server) =>
-    (server.tools ?? []).filter((tool) => !tool.blocked).map((tool) => ({
-      group: "Call a tool",
-      icon: "tool",
-      title: tool.title || tool.tool,
-      also: tool.tool,
-      server: server.id,
-      take: over("call", { server: server.id, tool: tool.tool }),
-    })));
+  return servers.value
+    .filter((server) => server.state === "up")
+    .flatMap((server) =>
+      (server.tools ?? [])
+        .filter((tool) => !tool.blocked)
+        .map((tool) => ({
+          group: "Call a tool",
+          icon: "tool",
+          title: tool.title || tool.tool,
+          also: tool.tool,
+          server: server.id,
+          take: over("call", { server: server.id, tool: tool.tool }),
+        })),
+    );
 }
 
 /** @returns {Command[]} */
@@ -40,7 +53,8 @@ function prompts() {
       also: prompt.name,
       server: server.id,
       take: over("prompts", { server: server.id, prompt: prompt.name }),
-    })));
+    })),
+  );
 }
 
 /** @returns {Command[]} */
@@ -61,7 +75,12 @@ function places() {
     { group: "Show", icon: "folder", title: "Folders", take: show("roots") },
     { group: "Show", icon: "rule", title: "Rules", take: show("rules") },
     { group: "Show", icon: "list", title: "Log", take: show("audit") },
-    { group: "Show", icon: looks.value === "dark" ? "moon" : "sun", title: "Switch between light and dark", take: next },
+    {
+      group: "Show",
+      icon: looks.value === "dark" ? "moon" : "sun",
+      title: "Switch between light and dark",
+      take: next,
+    },
     ...servers.value.map((server) => ({
       group: "Servers",
       icon: "server",
@@ -83,7 +102,11 @@ function talks() {
   }));
 }
 
-/** How well a command fits: 0 where it is called just so, more where less of it does. @param {Command} command @param {string} words */
+/**
+ * How well a command fits: 0 where it is called just so, more where less of it does.
+ * @param {Command} command
+ * @param {string} words
+ */
 function distance(command, words) {
   const wanted = words.trim().toLowerCase();
   const names = [command.title, command.also ?? ""].map((name) => name.toLowerCase());
@@ -93,24 +116,35 @@ function distance(command, words) {
 }
 
 /**
- * What fits the words, group by group: the group of the best fit first, and of those that fit as well as one another in the order
- * in which they are given. A conversation is found by any word that was said first in it, so that its title is no sign: those come last.
+ * What fits the words, group by group: the group of the best fit first, and of those that fit as
+ * well as one another in the order in which they are given. A conversation is found by any word
+ * that was said first in it, so that its title is no sign: those come last.
  * @param {Command[]} commands @param {string} words
  */
 export function ranked(commands, words) {
   const found = commands
-    .filter((one) => fits([one.group, one.title, one.server ?? "", one.also ?? ""].join(" "), words))
+    .filter((one) =>
+      fits([one.group, one.title, one.server ?? "", one.also ?? ""].join(" "), words),
+    )
     .map((command, place) => ({ command, place, far: distance(command, words) }));
   const groups = [...new Set(commands.map((one) => one.group))];
-  const best = (group) => Math.min(...found.filter((one) => one.command.group === group).map((one) => one.far));
+  const best = (group) =>
+    Math.min(...found.filter((one) => one.command.group === group).map((one) => one.far));
   const last = (group) => (group === "Conversations" ? 1 : 0);
   return groups
     .filter((group) => found.some((one) => one.command.group === group))
-    .sort((one, other) => last(one) - last(other) || best(one) - best(other) || groups.indexOf(one) - groups.indexOf(other))
-    .flatMap((group) => found
-      .filter((one) => one.command.group === group)
-      .sort((one, other) => one.far - other.far || one.place - other.place)
-      .slice(0, MOST))
+    .sort(
+      (one, other) =>
+        last(one) - last(other) ||
+        best(one) - best(other) ||
+        groups.indexOf(one) - groups.indexOf(other),
+    )
+    .flatMap((group) =>
+      found
+        .filter((one) => one.command.group === group)
+        .sort((one, other) => one.far - other.far || one.place - other.place)
+        .slice(0, MOST),
+    )
     .map((one) => one.command);
 }
 
@@ -129,7 +163,12 @@ export function Commands({ onClose }) {
       take();
     },
     render: () => html`
-      <${Icon} name=${icon} /><span class="grow"><${Say} text=${title} /></span><${From} server=${server} />`,
+      <${Icon} name=${icon} />
+      <span class="grow">
+        <${Say} text=${title} />
+      </span>
+      <${From} server=${server} />
+    `,
   }));
   return html`
     <${Dialog} title="Search" class="palette" onClose=${onClose}>
@@ -141,5 +180,6 @@ export function Commands({ onClose }) {
         onWords=${setWords}
         empty="Nothing matches."
       />
-    <//>`;
+    </${Dialog}>
+  `;
 }

@@ -1,6 +1,17 @@
 // @ts-check
-// The composer: the message box with its attachments, suggestions of prompts and resources, the model, and Send or Stop.
-import { Icon, IconButton, cls, html, useEffect, useId, useLayoutEffect, useRef, useState } from "./kit.js";
+// The composer: the message box with its attachments, suggestions of prompts and resources, the
+// model, and Send or Stop.
+import {
+  Icon,
+  IconButton,
+  cls,
+  html,
+  useEffect,
+  useId,
+  useLayoutEffect,
+  useRef,
+  useState,
+} from "./kit.js";
 import { speak } from "./conversation.js";
 import { reachable } from "./net.js";
 import { Mentions, suggested, trigger } from "./mentions.js";
@@ -78,8 +89,11 @@ function useMentions({ text, write, field }) {
     onBlur: () => setHere(false),
   };
   const label = asked ? LISTED[asked.sign] : "";
-  const list = items.length > 0 && html`
-    <${Mentions} id=${id} label=${label} items=${items} at=${now} onAt=${setAt} onTake=${take} />`;
+  const list =
+    items.length > 0 &&
+    html`
+      <${Mentions} id=${id} label=${label} items=${items} at=${now} onAt=${setAt} onTake=${take} />
+    `;
   return { key, follow, attributes, list };
 }
 
@@ -93,9 +107,12 @@ function Record({ id }) {
     <div class="composer">
       <p class="quiet replay">
         <${Icon} name="list" /> This is the record of an earlier conversation, shown from the log.
-        <button type="button" onClick=${resume}>Continue it</button>
+        <button type="button" onClick=${resume}>
+          Continue it
+        </button>
       </p>
-    </div>`;
+    </div>
+  `;
 }
 
 /** @param {{id: string}} props */
@@ -114,9 +131,13 @@ function Attachments({ onRemoved }) {
   if (!attached.value.length) return null;
   return html`
     <div class="chips" role="group" aria-label="Attached">
-      ${attached.value.map((one) => html`
-        <${Chip} key=${one.server + one.uri} one=${one} onRemove=${() => remove(one)} />`)}
-    </div>`;
+      ${attached.value.map(
+        (one) => html`
+          <${Chip} key=${one.server + one.uri} one=${one} onRemove=${() => remove(one)} />
+        `,
+      )}
+    </div>
+  `;
 }
 
 /** The message box. @param {{id: string}} props */
@@ -131,7 +152,9 @@ function Message({ id }) {
     if (window.matchMedia("(pointer: fine)").matches && !elsewhere) field.current?.focus();
   }, [id]);
   useLayoutEffect(() => grow(field.current), [text]);
-  const write = (value) => { draft(current.value).value = value; };
+  const write = (value) => {
+    draft(current.value).value = value;
+  };
   const mentions = useMentions({ text, write, field });
   const send = async (event) => {
     event?.preventDefault();
@@ -157,14 +180,17 @@ function Message({ id }) {
     write(event.currentTarget.value);
     mentions.follow(event);
   };
-  const hint = NARROW.matches ? "Message the model" : "Message the model, / for prompts, @ for resources";
+  const hint = NARROW.matches
+    ? "Message the model"
+    : "Message the model, / for prompts, @ for resources";
   const gone = !reachable.value;
   useLayoutEffect(() => {
     if (gone) return;
     if (lost.current) field.current.focus();
     lost.current = false;
   }, [gone]);
-  if (gone && document.activeElement === field.current) lost.current = true; // the focus comes back with the host
+  // The focus comes back with the host.
+  if (gone && document.activeElement === field.current) lost.current = true;
   return html`
     <form class="composer" onSubmit=${send} aria-label="Composer">
       <${Attachments} onRemoved=${() => field.current.focus()} />
@@ -184,17 +210,31 @@ function Message({ id }) {
         ></textarea>
         <div class="composer-row">
           <button type="button" class="small quiet" aria-label="Prompts" onClick=${choosePrompt}>
-            <${Icon} name="prompt" /><span>Prompts</span>
+            <${Icon} name="prompt" />
+            <span>Prompts</span>
           </button>
-          <button type="button" class="small quiet" aria-label="Resources" onClick=${chooseResources}>
-            <${Icon} name="at" /><span>Resources</span>
+          <button
+            type="button"
+            class="small quiet"
+            aria-label="Resources"
+            onClick=${chooseResources}
+          >
+            <${Icon} name="at" />
+            <span>Resources</span>
           </button>
           <span class="grow"></span>
-          ${!id && models.value.length > 1 && html`<${Models} model=${model} onChange=${setModel} />`}
-          ${running ? html`<${Stop} />` : html`<${Send} idle=${!text.trim() || gone} off=${gone} />`}
+          ${
+            !id &&
+            models.value.length > 1 &&
+            html`<${Models} model=${model} onChange=${setModel} />`
+          }
+          ${
+            running ? html`<${Stop} />` : html`<${Send} idle=${!text.trim() || gone} off=${gone} />`
+          }
         </div>
       </div>
-    </form>`;
+    </form>
+  `;
 }
 
 /** Which model answers. @param {{model: string, onChange: (name: string) => void}} props */
@@ -206,14 +246,30 @@ const Models = ({ model, onChange }) => html`
     onChange=${(event) => onChange(event.currentTarget.value)}
   >
     <option value="">${models.value[0].name}</option>
-    ${models.value.slice(1).map((one) => html`<option key=${one.name} value=${one.name}>${one.name}</option>`)}
-  </select>`;
+    ${models.value.slice(1).map(
+      (one) => html`
+        <option key=${one.name} value=${one.name}>
+          ${one.name}
+        </option>
+      `,
+    )}
+  </select>
+`;
 
 const Stop = () => html`
   <button type="button" class="stop" onClick=${stop} aria-keyshortcuts="Escape">
-    <${Icon} name="stop" />Stop<kbd aria-hidden="true">Esc</kbd>
-  </button>`;
+    <${Icon} name="stop" />
+    Stop<kbd aria-hidden="true">Esc</kbd>
+  </button>
+`;
 
 /** @param {{idle: boolean, off: boolean}} props */
 const Send = ({ idle, off }) => html`
-  <${IconButton} name="send" label="Send" type="submit" disabled=${off} class=${cls("send", idle && "idle")} />`;
+  <${IconButton}
+    name="send"
+    label="Send"
+    type="submit"
+    disabled=${off}
+    class=${cls("send", idle && "idle")}
+  />
+`;

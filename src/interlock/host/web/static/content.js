@@ -1,13 +1,32 @@
 // @ts-check
-// Content of servers and models as elements: texts, pictures, sounds, links, resources, and values as tables or as JSON.
-import { Choice, Copy, Fold, Icon, Say, cls, html, json, several, size, useEffect, useMemo, useState, visible } from "./kit.js";
+// Content of servers and models as elements: texts, pictures, sounds, links, resources, and values
+// as tables or as JSON.
+import {
+  Choice,
+  Copy,
+  Fold,
+  Icon,
+  Say,
+  cls,
+  html,
+  json,
+  several,
+  size,
+  useEffect,
+  useMemo,
+  useState,
+  visible,
+} from "./kit.js";
 import { Link, Markdown, safe } from "./markdown.js";
 import { act } from "./net.js";
 import { attached } from "./store.js";
 
 const PICTURES = /^image\/(?:png|jpeg|gif|webp|avif|bmp|svg\+xml)$/i;
 const BASE64 = /^[A-Za-z0-9+/=\s]*$/;
-const LONG = 1600, ROWS = 60, COLUMNS = 12, DEEPEST = 5;
+const LONG = 1600;
+const ROWS = 60;
+const COLUMNS = 12;
+const DEEPEST = 5;
 
 /** @param {string} data base64 */
 const bytes = (data) => Math.floor((data.length * 3) / 4);
@@ -16,36 +35,114 @@ const bytes = (data) => Math.floor((data.length * 3) / 4);
 export function Plain({ text, limit = LONG }) {
   const [all, setAll] = useState(false);
   const long = text.length > limit * 1.25;
-  return html`<div class="plain"><pre class="wrap">${visible(long && !all ? text.slice(0, limit) : text)}${long && !all ? " …" : ""}</pre>
-    ${long && html`<button type="button" class="small quiet" aria-expanded=${all ? "true" : "false"} onClick=${() => setAll(!all)}>${all ? "Show less" : `Show all, ${size(text.length)}`}</button>`}</div>`;
+  return html`
+    <div class="plain">
+      <pre class="wrap">
+        ${visible(long && !all ? text.slice(0, limit) : text)}
+        ${long && !all ? " …" : ""}
+      </pre>
+      ${
+        long &&
+        html`
+          <button
+            type="button"
+            class="small quiet"
+            aria-expanded=${all ? "true" : "false"}
+            onClick=${() => setAll(!all)}
+          >
+            ${all ? "Show less" : `Show all, ${size(text.length)}`}
+          </button>
+        `
+      }
+    </div>
+  `;
 }
 
 /** JSON as text. */
 export const Json = ({ value }) => {
   const text = useMemo(() => json(value), [value]);
-  return html`<div class="json"><${Plain} text=${text} limit=${4000} /><${Copy} text=${text} /></div>`;
+  return html`
+    <div class="json">
+      <${Plain} text=${text} limit=${4000} />
+      <${Copy} text=${text} />
+    </div>
+  `;
 };
 
 const simple = (value) => value === null || typeof value !== "object";
-const flat = (value) => Array.isArray(value) && value.length > 0 && value.every((row) => row && typeof row === "object" && !Array.isArray(row) && Object.values(row).every(simple));
+const flat = (value) =>
+  Array.isArray(value) &&
+  value.length > 0 &&
+  value.every(
+    (row) =>
+      row && typeof row === "object" && !Array.isArray(row) && Object.values(row).every(simple),
+  );
 
 /** A value as a person reads it. @param {{value: any, depth?: number}} props */
 export function Value({ value, depth = 0 }) {
   if (value === null || value === undefined) return html`<span class="quiet">nothing</span>`;
   if (typeof value === "boolean") return html`<span>${value ? "yes" : "no"}</span>`;
   if (typeof value === "number") return html`<span class="number">${String(value)}</span>`;
-  if (typeof value === "string") return value === "" ? html`<span class="quiet">empty text</span>` : value.length > 300 ? html`<${Plain} text=${value} limit=${300} />` : html`<${Say} class="wrap" text=${value} />`;
+  if (typeof value === "string")
+    return value === ""
+      ? html`
+        <span class="quiet">empty text</span>
+      `
+      : value.length > 300
+        ? html`
+          <${Plain} text=${value} limit=${300} />
+        `
+        : html`
+          <${Say} class="wrap" text=${value} />
+        `;
   if (depth >= DEEPEST) return html`<code class="wrap">${visible(JSON.stringify(value))}</code>`;
   if (flat(value)) return html`<${Rows} rows=${value} />`;
   if (Array.isArray(value)) {
     if (!value.length) return html`<span class="quiet">empty list</span>`;
-    if (value.every(simple) && value.length <= 12) return html`<span class="wrap">${value.map((one, at) => html`<span key=${at} class="bit"><${Say} text=${one} /></span>`)}</span>`;
-    return html`<ol class="values">${value.slice(0, ROWS).map((one, at) => html`<li key=${at}><${Value} value=${one} depth=${depth + 1} /></li>`)}${value.length > ROWS && html`<li class="quiet">and ${value.length - ROWS} more</li>`}</ol>`;
+    if (value.every(simple) && value.length <= 12)
+      return html`
+        <span class="wrap">
+          ${value.map(
+            (one, at) => html`
+              <span key=${at} class="bit">
+                <${Say} text=${one} />
+              </span>
+            `,
+          )}
+        </span>
+      `;
+    return html`
+      <ol class="values">
+        ${value.slice(0, ROWS).map(
+          (one, at) => html`
+            <li key=${at}>
+              <${Value} value=${one} depth=${depth + 1} />
+            </li>
+          `,
+        )}
+        ${value.length > ROWS && html`<li class="quiet">and ${value.length - ROWS} more</li>`}
+      </ol>
+    `;
   }
   const entries = Object.entries(value);
   if (!entries.length) return html`<span class="quiet">nothing</span>`;
-  return html`<dl class=${cls("table-list", depth > 0 && "inner")}>${entries.slice(0, ROWS).map(([name, one]) => html`<div key=${name}><dt><${Say} text=${name} /></dt><dd><${Value} value=${one} depth=${depth + 1} /></dd></div>`)}
-    ${entries.length > ROWS && html`<div class="quiet">and ${entries.length - ROWS} more</div>`}</dl>`;
+  return html`
+    <dl class=${cls("table-list", depth > 0 && "inner")}>
+      ${entries.slice(0, ROWS).map(
+        ([name, one]) => html`
+          <div key=${name}>
+            <dt>
+              <${Say} text=${name} />
+            </dt>
+            <dd>
+              <${Value} value=${one} depth=${depth + 1} />
+            </dd>
+          </div>
+        `,
+      )}
+      ${entries.length > ROWS && html`<div class="quiet">and ${entries.length - ROWS} more</div>`}
+    </dl>
+  `;
 }
 
 /** How a cell is set: numbers to the right, long texts in a wide column. @param {unknown} value */
@@ -62,26 +159,89 @@ function Rows({ rows }) {
     rows.length > ROWS && several(rows.length - ROWS, "row"),
     names.length > COLUMNS && several(names.length - COLUMNS, "column"),
   ].filter(Boolean);
-  return html`<div class="table" tabindex="0" role="group" aria-label="Table"><table>
-    <thead><tr>${columns.map((name) => html`<th key=${name} scope="col"><${Say} text=${name} /></th>`)}</tr></thead>
-    <tbody>${rows.slice(0, ROWS).map((row, at) => html`<tr key=${at}>${columns.map((name) => html`<td key=${name} class=${alignment(row[name])}>${name in row ? html`<${Value} value=${row[name]} depth=${4} />` : ""}</td>`)}</tr>`)}</tbody>
-  </table>${left.length > 0 && html`<p class="quiet">Not shown here, but as JSON: ${left.join(" and ")}</p>`}</div>`;
+  return html`
+    <div class="table" tabindex="0" role="group" aria-label="Table">
+      <table>
+        <thead>
+          <tr>
+            ${columns.map(
+              (name) => html`
+                <th key=${name} scope="col">
+                  <${Say} text=${name} />
+                </th>
+              `,
+            )}
+          </tr>
+        </thead>
+        <tbody>
+          ${rows.slice(0, ROWS).map(
+            (row, at) => html`
+              <tr key=${at}>
+                ${columns.map(
+                  (name) => html`
+                    <td key=${name} class=${alignment(row[name])}>
+                      ${name in row ? html`<${Value} value=${row[name]} depth=${4} />` : ""}
+                    </td>
+                  `,
+                )}
+              </tr>
+            `,
+          )}
+        </tbody>
+      </table>
+      ${
+        left.length > 0 &&
+        html`
+          <p class="quiet">Not shown here, but as JSON: ${left.join(" and ")}</p>
+        `
+      }
+    </div>
+  `;
 }
 
 /** A value with a switch between the two ways to look at it. */
 export function Looked({ value, label }) {
   const [way, setWay] = useState("table");
-  return html`<div class="looked"><${Choice} label=${label} value=${way} options=${[["table", "Table"], ["json", "JSON"]]} onChange=${setWay} />
-    ${way === "table" ? html`<${Value} value=${value} />` : html`<${Json} value=${value} />`}</div>`;
+  return html`
+    <div class="looked">
+      <${Choice}
+        label=${label}
+        value=${way}
+        options=${[
+          ["table", "Table"],
+          ["json", "JSON"],
+        ]}
+        onChange=${setWay}
+      />
+      ${way === "table" ? html`<${Value} value=${value} />` : html`<${Json} value=${value} />`}
+    </div>
+  `;
 }
 
 /** A picture; what cannot be shown says so. */
 function Picture({ data, mimeType, label }) {
   const [broken, setBroken] = useState(false);
   const [whole, setWhole] = useState(false);
-  if (broken || !PICTURES.test(mimeType) || !BASE64.test(data)) return html`<p class="quiet">A picture that cannot be shown (<${Say} text=${mimeType} />, ${size(bytes(data))}).</p>`;
-  return html`<button type="button" class=${cls("picture", whole && "whole")} aria-label=${whole ? `${label}, shown whole: make it small` : `${label}: show it whole`} onClick=${() => setWhole(!whole)}>
-    <img src=${`data:${mimeType};base64,${data}`} alt=${label} onError=${() => setBroken(true)} /></button>`;
+  if (broken || !PICTURES.test(mimeType) || !BASE64.test(data))
+    return html`
+      <p class="quiet">
+        A picture that cannot be shown (<${Say} text=${mimeType} />, ${size(bytes(data))}).
+      </p>
+    `;
+  return html`
+    <button
+      type="button"
+      class=${cls("picture", whole && "whole")}
+      aria-label=${whole ? `${label}, shown whole: make it small` : `${label}: show it whole`}
+      onClick=${() => setWhole(!whole)}
+    >
+      <img
+        src=${`data:${mimeType};base64,${data}`}
+        alt=${label}
+        onError=${() => setBroken(true)}
+      />
+    </button>
+  `;
 }
 
 /** What is in a resource: a text, a picture, a sound, or bytes. @param {{contents: any}} props */
@@ -95,18 +255,43 @@ export function Contents({ contents }) {
         return html`<${Plain} text=${text} />`;
       }
     }
-    return /markdown/i.test(mimeType) ? html`<${Markdown} text=${text} />` : html`<${Plain} text=${text} />`;
+    return /markdown/i.test(mimeType)
+      ? html`<${Markdown} text=${text} />`
+      : html`<${Plain} text=${text} />`;
   }
-  if (/^image\//i.test(mimeType)) return html`<${Picture} data=${blob ?? ""} mimeType=${mimeType} label=${visible(uri)} />`;
+  if (/^image\//i.test(mimeType))
+    return html`<${Picture} data=${blob ?? ""} mimeType=${mimeType} label=${visible(uri)} />`;
   if (/^audio\//i.test(mimeType)) return html`<${Sound} data=${blob ?? ""} mimeType=${mimeType} />`;
-  return html`<p class="quiet">${size(bytes(blob ?? ""))} of <${Say} text=${mimeType || "an unknown kind"} />.</p>`;
+  return html`
+    <p class="quiet">
+      ${size(bytes(blob ?? ""))} of <${Say} text=${mimeType || "an unknown kind"} />.
+    </p>
+  `;
 }
 
 const Sound = ({ data, mimeType }) =>
-  /^audio\/[\w.+-]+$/i.test(mimeType) && BASE64.test(data) ? html`<audio controls preload="metadata" src=${`data:${mimeType};base64,${data}`} aria-label="Sound"></audio>` : html`<p class="quiet">A sound of an unknown kind.</p>`;
+  /^audio\/[\w.+-]+$/i.test(mimeType) && BASE64.test(data)
+    ? html`
+      <audio
+        controls
+        preload="metadata"
+        src=${`data:${mimeType};base64,${data}`}
+        aria-label="Sound"
+      ></audio>
+    `
+    : html`
+      <p class="quiet">A sound of an unknown kind.</p>
+    `;
 
 /** A resource that a result or a person points at: it is read when somebody asks for it. */
-export function Pointed({ server, uri, title = "", description = "", mimeType = "", open = false }) {
+export function Pointed({
+  server,
+  uri,
+  title = "",
+  description = "",
+  mimeType = "",
+  open = false,
+}) {
   const [state, setState] = useState(/** @type {any} */ (null));
   const read = async () => {
     setState({ reading: true });
@@ -120,29 +305,131 @@ export function Pointed({ server, uri, title = "", description = "", mimeType = 
     if (open) read();
   }, []);
   const beside = () => {
-    if (!attached.value.some((one) => one.server === server && one.uri === uri)) attached.value = [...attached.value, { server, uri, title: title || uri }];
+    if (!attached.value.some((one) => one.server === server && one.uri === uri))
+      attached.value = [...attached.value, { server, uri, title: title || uri }];
   };
-  return html`<div class="pointed"><div class="pointed-head"><${Icon} name="file" /><span class="grow"><${Say} class="strong" text=${title || uri} />
-      <code class="uri">${safe(uri) ? html`<${Link} href=${uri}>${visible(uri)}<//>` : visible(uri)}</code>${description && html`<${Say} class="quiet" text=${description} />`}</span>
-      ${mimeType && html`<span class="tag"><${Say} text=${mimeType} /></span>`}</div>
-    ${server && html`<div class="buttons"><button type="button" class="small quiet" onClick=${read} disabled=${state?.reading}>${state?.contents ? "Read again" : "Read"}</button>
-      <button type="button" class="small quiet" onClick=${beside}>Attach</button></div>`}
-    ${state?.words && html`<p class="wrong" role="alert"><${Say} text=${state.words} /></p>`}
-    ${state?.contents?.map((one, at) => html`<${Contents} key=${at} contents=${one} />`)}</div>`;
+  return html`
+    <div class="pointed">
+      <div class="pointed-head">
+        <${Icon} name="file" />
+        <span class="grow">
+          <${Say} class="strong" text=${title || uri} />
+          <code class="uri">
+            ${safe(uri) ? html`<${Link} href=${uri}>${visible(uri)}</${Link}>` : visible(uri)}
+          </code>
+          ${description && html`<${Say} class="quiet" text=${description} />`}
+        </span>
+        ${
+          mimeType &&
+          html`
+            <span class="tag">
+              <${Say} text=${mimeType} />
+            </span>
+          `
+        }
+      </div>
+      ${
+        server &&
+        html`
+          <div class="buttons">
+            <button type="button" class="small quiet" onClick=${read} disabled=${state?.reading}>
+              ${state?.contents ? "Read again" : "Read"}
+            </button>
+            <button type="button" class="small quiet" onClick=${beside}>
+              Attach
+            </button>
+          </div>
+        `
+      }
+      ${
+        state?.words &&
+        html`
+          <p class="wrong" role="alert">
+            <${Say} text=${state.words} />
+          </p>
+        `
+      }
+      ${state?.contents?.map(
+        (one, at) => html`
+          <${Contents} key=${at} contents=${one} />
+        `,
+      )}
+    </div>
+  `;
 }
 
-/** A block of content. `rich` where a text is Markdown of a model. `whole` where it is not to be folded here.
+/**
+ * A block of content. `rich`: a text is Markdown of a model. `whole`: it is not folded here.
  * @param {{block: any, server?: string, rich?: boolean, whole?: boolean}} props */
 export function Content({ block, server = "", rich = false, whole = false }) {
   switch (block?.type) {
-    case "text": return rich ? html`<${Markdown} text=${block.text} />` : html`<${Told} text=${block.text} whole=${whole} />`;
-    case "image": return html`<${Picture} data=${block.data} mimeType=${block.mimeType} label=${server ? `Picture of ${visible(server)}` : "Picture"} />`;
-    case "audio": return html`<${Sound} data=${block.data} mimeType=${block.mimeType} />`;
-    case "resource_link": return html`<${Pointed} server=${server} uri=${block.uri} title=${block.title || block.name} description=${block.description} mimeType=${block.mimeType} />`;
-    case "resource": return html`<${Fold} open=${/^(?:image|audio)\//i.test(block.resource.mimeType ?? "")} title=${html`<${Icon} name="file" /> <code><${Say} text=${block.resource.uri} /></code>`}><${Contents} contents=${block.resource} /><//>`;
-    case "tool_use": return html`<${Fold} title=${html`Calls <code><${Say} text=${block.name} /></code>`}><${Looked} value=${block.input ?? {}} label="How the arguments are shown" /><//>`;
-    case "tool_result": return html`<${Fold} title="Result of a tool">${(block.content ?? []).map((one, at) => html`<${Content} key=${at} block=${one} server=${server} />`)}<//>`;
-    default: return html`<${Fold} title="Content of an unknown kind"><${Json} value=${block} /><//>`;
+    case "text":
+      return rich
+        ? html`<${Markdown} text=${block.text} />`
+        : html`<${Told} text=${block.text} whole=${whole} />`;
+    case "image":
+      return html`
+        <${Picture}
+          data=${block.data}
+          mimeType=${block.mimeType}
+          label=${server ? `Picture of ${visible(server)}` : "Picture"}
+        />
+      `;
+    case "audio":
+      return html`<${Sound} data=${block.data} mimeType=${block.mimeType} />`;
+    case "resource_link":
+      return html`
+        <${Pointed}
+          server=${server}
+          uri=${block.uri}
+          title=${block.title || block.name}
+          description=${block.description}
+          mimeType=${block.mimeType}
+        />
+      `;
+    case "resource":
+      return html`
+        <${Fold}
+          open=${/^(?:image|audio)\//i.test(block.resource.mimeType ?? "")}
+          title=${html`
+            <${Icon} name="file" />${" "}
+            <code>
+              <${Say} text=${block.resource.uri} />
+            </code>
+          `}
+        >
+          <${Contents} contents=${block.resource} />
+        </${Fold}>
+      `;
+    case "tool_use":
+      return html`
+        <${Fold}
+          title=${html`
+            Calls${" "}
+            <code>
+              <${Say} text=${block.name} />
+            </code>
+          `}
+        >
+          <${Looked} value=${block.input ?? {}} label="How the arguments are shown" />
+        </${Fold}>
+      `;
+    case "tool_result":
+      return html`
+        <${Fold} title="Result of a tool">
+          ${(block.content ?? []).map(
+            (one, at) => html`
+              <${Content} key=${at} block=${one} server=${server} />
+            `,
+          )}
+        </${Fold}>
+      `;
+    default:
+      return html`
+        <${Fold} title="Content of an unknown kind">
+          <${Json} value=${block} />
+        </${Fold}>
+      `;
   }
 }
 
@@ -156,5 +443,11 @@ function Told({ text, whole = false }) {
       return undefined;
     }
   }, [text]);
-  return value === undefined ? html`<${Plain} text=${text} limit=${whole ? Infinity : LONG} />` : html`<${Looked} value=${value} label="How the text is shown" />`;
+  return value === undefined
+    ? html`
+      <${Plain} text=${text} limit=${whole ? Infinity : LONG} />
+    `
+    : html`
+      <${Looked} value=${value} label="How the text is shown" />
+    `;
 }

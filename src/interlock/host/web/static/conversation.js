@@ -1,6 +1,20 @@
 // @ts-check
 // The conversation in the middle: everything that happened, in order, growing at its end.
-import { Fold, From, Icon, Say, cls, html, several, useLayoutEffect, useRef, useState, visible, when, wordsOf } from "./kit.js";
+import {
+  Fold,
+  From,
+  Icon,
+  Say,
+  cls,
+  html,
+  several,
+  useLayoutEffect,
+  useRef,
+  useState,
+  visible,
+  when,
+  wordsOf,
+} from "./kit.js";
 import { Settled, show } from "./ask.js";
 import { CallCard } from "./call-card.js";
 import { Content, Plain, Pointed, Value } from "./content.js";
@@ -8,7 +22,17 @@ import { fenced } from "./fence.js";
 import { Markdown } from "./markdown.js";
 import { Question } from "./question.js";
 import { barred, reachable } from "./net.js";
-import { attempt, current, draft, entitle, open, overlay, servers, sessions, talk } from "./store.js";
+import {
+  attempt,
+  current,
+  draft,
+  entitle,
+  open,
+  overlay,
+  servers,
+  sessions,
+  talk,
+} from "./store.js";
 
 const NEAR = 80;
 const list = (content) => (Array.isArray(content) ? content : [content]);
@@ -18,50 +42,231 @@ function SaidItem({ item }) {
   const { messages = [], attached = [], server, prompt, arguments: values = {} } = item.event;
   const beside = new Set(attached.map((one) => one.uri));
   const given = new Map(attached.map((one) => [one, /** @type {string[]} */ ([])]));
-  const own = (content) => list(content).filter((block) => !(block.type === "resource" && beside.has(block.resource.uri))).flatMap((block) => (block.type === "text" ? fenced(block.text).map((piece) => ({ type: "text", ...piece })) : [block]));
-  // What was attached stands below with its title; only what the page itself knows to be attached is believed to be of that server.
+  const own = (content) =>
+    list(content)
+      .filter((block) => !(block.type === "resource" && beside.has(block.resource.uri)))
+      .flatMap((block) =>
+        block.type === "text"
+          ? fenced(block.text).map((piece) => ({ type: "text", ...piece }))
+          : [block],
+      );
+  // What was attached stands below with its title; only what the page itself knows to be attached
+  // is believed to be of that server.
   const rest = (block) => {
-    const whose = block.what && attached.find((one) => block.what === `resource ${one.uri} of ${one.server}` || block.what === `what the app ${one.uri} of ${one.server} shows`);
+    const whose =
+      block.what &&
+      attached.find(
+        (one) =>
+          block.what === `resource ${one.uri} of ${one.server}` ||
+          block.what === `what the app ${one.uri} of ${one.server} shows`,
+      );
     if (whose) given.get(whose)?.push(block.text);
     return !whose;
   };
-  const said = messages.map((message) => ({ role: message.role, blocks: own(message.content).filter(rest) })).filter((message) => message.blocks.length);
-  const shown = html`${said.map((message, at) => message.blocks.map((block, place) => html`<div key=${`${at}.${place}`} class=${cls("prompt-part", message.role)}>${block.what ? html`<${Fold} title=${html`<${Icon} name="file" /> <${Say} text=${block.what} />`}><${Plain} text=${block.text} /><//>` : block.type === "text" ? html`<p class="wrap"><${Say} text=${block.text} /></p>` : html`<${Content} block=${block} server=${server} />`}</div>`))}`;
-  return html`<article class="said" aria-label="You">
-    ${prompt ? html`<p class="prompt-line"><${Icon} name="prompt" /><span>Prompt <strong><${Say} text=${titleOf(server, prompt)} /></strong></span><${From} server=${server} /></p>
-        ${Object.keys(values).length > 0 && html`<${Value} value=${Object.fromEntries(Object.entries(values).map(([name, value]) => [argumentOf(server, prompt, name), value]))} />`}
-        <${Fold} title=${`What it says, ${several(said.length, "message")}`}>${shown}<//>` : shown}
-    ${attached.length > 0 && html`<div class="attachments">${attached.map((one) => html`<${Fold} key=${one.server + one.uri} title=${html`<${Icon} name="file" /> <${Say} text=${one.title || one.uri} /> <${From} server=${one.server} />`}>${given.get(one)?.length ? html`<code class="uri"><${Say} text=${one.uri} /></code>${given.get(one)?.map((text, at) => html`<${Content} key=${at} block=${{ type: "text", text: bare(text, one.uri) }} />`)}` : html`<${Pointed} ...${{ server: one.server, uri: one.uri, title: one.title }} />`}<//>`)}</div>`}
-    <time class="at" dateTime=${new Date(item.at * 1000).toISOString()}>${when(item.at)}</time>
-  </article>`;
+  const said = messages
+    .map((message) => ({ role: message.role, blocks: own(message.content).filter(rest) }))
+    .filter((message) => message.blocks.length);
+  const shown = html`
+    ${said.map((message, at) =>
+      message.blocks.map(
+        (block, place) => html`
+          <div key=${`${at}.${place}`} class=${cls("prompt-part", message.role)}>
+            ${
+              block.what
+                ? html`
+                  <${Fold}
+                    title=${html`
+                      <${Icon} name="file" /> <${Say} text=${block.what} />
+                    `}
+                  >
+                    <${Plain} text=${block.text} />
+                  </${Fold}>
+                `
+                : block.type === "text"
+                  ? html`
+                    <p class="wrap">
+                      <${Say} text=${block.text} />
+                    </p>
+                  `
+                  : html`
+                    <${Content} block=${block} server=${server} />
+                  `
+            }
+          </div>
+        `,
+      ),
+    )}
+  `;
+  return html`
+    <article class="said" aria-label="You">
+      ${
+        prompt
+          ? html`
+            <p class="prompt-line">
+              <${Icon} name="prompt" />
+              <span>
+                Prompt${" "}
+                <strong>
+                  <${Say} text=${titleOf(server, prompt)} />
+                </strong>
+              </span>
+              <${From} server=${server} />
+            </p>
+            ${
+              Object.keys(values).length > 0 &&
+              html`
+                <${Value}
+                  value=${Object.fromEntries(
+                    Object.entries(values).map(([name, value]) => [
+                      argumentOf(server, prompt, name),
+                      value,
+                    ]),
+                  )}
+                />
+              `
+            }
+            <${Fold} title=${`What it says, ${several(said.length, "message")}`}>${shown}</${Fold}>
+          `
+          : shown
+      }
+      ${
+        attached.length > 0 &&
+        html`
+          <div class="attachments">
+            ${attached.map(
+              (one) => html`
+                <${Fold}
+                  key=${one.server + one.uri}
+                  title=${html`
+                    <${Icon} name="file" /> <${Say} text=${one.title || one.uri} />${" "}
+                    <${From} server=${one.server} />
+                  `}
+                >
+                  ${
+                    given.get(one)?.length
+                      ? html`
+                        <code class="uri">
+                          <${Say} text=${one.uri} />
+                        </code>
+                        ${given.get(one)?.map(
+                          (text, at) => html`
+                            <${Content}
+                              key=${at}
+                              block=${{ type: "text", text: bare(text, one.uri) }}
+                            />
+                          `,
+                        )}
+                      `
+                      : html`
+                        <${Pointed} ...${{ server: one.server, uri: one.uri, title: one.title }} />
+                      `
+                  }
+                </${Fold}>
+              `,
+            )}
+          </div>
+        `
+      }
+      <time class="at" dateTime=${new Date(item.at * 1000).toISOString()}>
+        ${when(item.at)}
+      </time>
+    </article>
+  `;
 }
 
-/** What a resource says, without the line that names it for the model. @param {string} text @param {string} uri */
-const bare = (text, uri) => (text.startsWith(`Resource ${uri}`) ? text.replace(/^[^\n]*:\n/, "") : text);
-const argumentOf = (server, prompt, name) => servers.value.find((one) => one.id === server)?.prompts?.find((one) => one.name === prompt)?.arguments?.find((one) => one.name === name)?.title || wordsOf(name);
-const titleOf = (server, prompt) => servers.value.find((one) => one.id === server)?.prompts?.find((one) => one.name === prompt)?.title || prompt;
+/**
+ * What a resource says, without the line that names it for the model.
+ * @param {string} text
+ * @param {string} uri
+ */
+const bare = (text, uri) =>
+  text.startsWith(`Resource ${uri}`) ? text.replace(/^[^\n]*:\n/, "") : text;
+const argumentOf = (server, prompt, name) =>
+  servers.value
+    .find((one) => one.id === server)
+    ?.prompts?.find((one) => one.name === prompt)
+    ?.arguments?.find((one) => one.name === name)?.title || wordsOf(name);
+const titleOf = (server, prompt) =>
+  servers.value.find((one) => one.id === server)?.prompts?.find((one) => one.name === prompt)
+    ?.title || prompt;
 
 /** What the model says, while it says it and after. */
 function ModelItem({ item }) {
-  const text = item.text.value, thought = item.thought.value, done = item.done.value, doing = item.doing.value, notes = item.notes.value;
-  const others = list(item.result.value?.content ?? []).filter((block) => block && !["text", "tool_use"].includes(block.type));
+  const text = item.text.value;
+  const thought = item.thought.value;
+  const done = item.done.value;
+  const doing = item.doing.value;
+  const notes = item.notes.value;
+  const others = list(item.result.value?.content ?? []).filter(
+    (block) => block && !["text", "tool_use"].includes(block.type),
+  );
   if (done && !text && !thought && !notes.length && !others.length) return null;
-  return html`<article class=${cls("answer", !done && "streaming")} aria-label="Model" aria-busy=${done ? "false" : "true"}>
-    ${thought && html`<${Fold} class="thought" title=${done ? "Thoughts" : "Thinking …"}><p class="wrap"><${Say} text=${thought} /></p><//>`}
-    ${notes.map((words, at) => html`
-      <p key=${at} class="quiet small-line note-line">
-        <${Icon} name=${done ? "list" : "wait"} /> <${Say} text=${words} />
-      </p>`)}
-    ${text && html`<${Markdown} text=${text} />`}
-    ${others.map((block, at) => html`<${Content} key=${at} block=${block} />`)}
-    ${!done && (doing ? html`<p class="quiet small-line"><span class="dots" aria-hidden="true"></span> is preparing a call to <code><${Say} text=${doing} /></code></p>` : !text && html`<p class="quiet small-line"><span class="dots" aria-hidden="true"></span> <span class="hidden-text">The model is working.</span></p>`)}
-  </article>`;
+  return html`
+    <article
+      class=${cls("answer", !done && "streaming")}
+      aria-label="Model"
+      aria-busy=${done ? "false" : "true"}
+    >
+      ${
+        thought &&
+        html`
+          <${Fold} class="thought" title=${done ? "Thoughts" : "Thinking …"}>
+            <p class="wrap">
+              <${Say} text=${thought} />
+            </p>
+          </${Fold}>
+        `
+      }
+      ${notes.map(
+        (words, at) => html`
+          <p key=${at} class="quiet small-line note-line">
+            <${Icon} name=${done ? "list" : "wait"} /> <${Say} text=${words} />
+          </p>
+        `,
+      )}
+      ${text && html`<${Markdown} text=${text} />`}
+      ${others.map(
+        (block, at) => html`
+          <${Content} key=${at} block=${block} />
+        `,
+      )}
+      ${
+        !done &&
+        (doing
+          ? html`
+            <p class="quiet small-line">
+              <span class="dots" aria-hidden="true"></span> is preparing a call to${" "}
+              <code>
+                <${Say} text=${doing} />
+              </code>
+            </p>
+          `
+          : !text &&
+            html`
+              <p class="quiet small-line">
+                <span class="dots" aria-hidden="true"></span>${" "}
+                <span class="hidden-text">The model is working.</span>
+              </p>
+            `)
+      }
+    </article>
+  `;
 }
 
 /** A question that belongs to no call, then what became of it. */
 function QuestionItem({ item }) {
   const { asked } = item;
-  return asked.answer.value ? html`<${Settled} asked=${asked} />` : html`<div class="card is-asking"><div class="card-body"><${Question} question=${asked.question} /></div></div>`;
+  return asked.answer.value
+    ? html`
+      <${Settled} asked=${asked} />
+    `
+    : html`
+      <div class="card is-asking">
+        <div class="card-body">
+          <${Question} question=${asked.question} />
+        </div>
+      </div>
+    `;
 }
 
 /** @type {Record<string, string>} */
@@ -80,11 +285,16 @@ const CANCELLED = "Cancelled by the person.";
 /** @param {any} usage */
 function tokens(usage) {
   if (!usage || !(usage.input || usage.output)) return "";
-  const [sent, got] = [usage.input ?? 0, usage.output ?? 0].map((count) => count.toLocaleString("en"));
+  const [sent, got] = [usage.input ?? 0, usage.output ?? 0].map((count) =>
+    count.toLocaleString("en"),
+  );
   return `${sent} tokens in, ${got} out`;
 }
 
-/** The end of a turn: why, where it was not simply done and nothing says so yet; what it took; another try where it failed. */
+/**
+ * The end of a turn: why, where it was not simply done and nothing says so yet; what it took;
+ * another try where it failed.
+ */
 function EndedItem({ item }) {
   const { session, reason, words, usage } = item.event;
   const took = tokens(usage);
@@ -97,16 +307,25 @@ function EndedItem({ item }) {
       ${!ok && !item.told && html`<span class="why">${why}</span>`}
       ${took && html`<span class="quiet">${took}</span>`}
       ${retriable && html`<${TryAgain} session=${session} />`}
-    </div>`;
+    </div>
+  `;
 }
 
-/** A way to ask the model again, and what happens to the words that it has not answered. @param {{session: string}} props */
+/**
+ * A way to ask the model again, and what happens to the words that it has not answered.
+ * @param {{session: string}} props
+ */
 function TryAgain({ session }) {
   const listed = sessions.value.find((one) => one.id === session);
   if (!listed || listed.past) return null;
   return html`
-    <button type="button" class="small" onClick=${() => attempt("retry", { session })}>Try again</button>
-    <span class="quiet">What you write next goes to the model along with what it has not answered.</span>`;
+    <button type="button" class="small" onClick=${() => attempt("retry", { session })}>
+      Try again
+    </button>
+    <span class="quiet">
+      What you write next goes to the model along with what it has not answered.
+    </span>
+  `;
 }
 
 /** The model gave no answer. */
@@ -114,9 +333,13 @@ const FailedItem = ({ item }) => html`
   <p class="line wrong" role="alert">
     <${Icon} name="warn" />
     <span>
-      <strong><${Say} text=${item.event.model} /></strong> gave no answer. <${Say} text=${item.event.words} />
+      <strong>
+        <${Say} text=${item.event.model} />
+      </strong>${" "}
+      gave no answer. <${Say} text=${item.event.words} />
     </span>
-  </p>`;
+  </p>
+`;
 
 const KINDS = {
   said: SaidItem,
@@ -125,10 +348,45 @@ const KINDS = {
   question: QuestionItem,
   ended: EndedItem,
   failed: FailedItem,
-  resumed: ({ item }) => html`<p class="line quiet"><${Icon} name="talk" /><span>Resumed, ${when(item.at)}</span></p>`,
-  trimmed: ({ item }) => html`<p class="line quiet"><${Icon} name="list" /><span>Not sent to the model: <${Say} text=${item.event.words} /></span></p>`,
-  sampled: ({ item }) => html`<p class=${cls("line", item.event.error ? "wrong" : "quiet")}><${Icon} name="talk" /><span>${item.event.error ? html`<${Say} text=${item.event.server} /> got no answer from a model: <${Say} text=${item.event.error} />` : html`<${Say} text=${item.event.model} /> answered for <${Say} text=${item.event.server} />`}</span></p>`,
-  notice: ({ item }) => html`<p class=${cls("line", item.event.level === "error" ? "wrong" : "quiet")}><${Icon} name="bell" /><span><${Say} text=${item.event.words} /></span></p>`,
+  resumed: ({ item }) => html`
+    <p class="line quiet">
+      <${Icon} name="talk" />
+      <span>Resumed, ${when(item.at)}</span>
+    </p>
+  `,
+  trimmed: ({ item }) => html`
+    <p class="line quiet">
+      <${Icon} name="list" />
+      <span>
+        Not sent to the model: <${Say} text=${item.event.words} />
+      </span>
+    </p>
+  `,
+  sampled: ({ item }) => html`
+    <p class=${cls("line", item.event.error ? "wrong" : "quiet")}>
+      <${Icon} name="talk" />
+      <span>
+        ${
+          item.event.error
+            ? html`
+              <${Say} text=${item.event.server} /> got no answer from a model:${" "}
+              <${Say} text=${item.event.error} />
+            `
+            : html`
+              <${Say} text=${item.event.model} /> answered for <${Say} text=${item.event.server} />
+            `
+        }
+      </span>
+    </p>
+  `,
+  notice: ({ item }) => html`
+    <p class=${cls("line", item.event.level === "error" ? "wrong" : "quiet")}>
+      <${Icon} name="bell" />
+      <span>
+        <${Say} text=${item.event.words} />
+      </span>
+    </p>
+  `,
 };
 
 // One element for each item, made once: what comes later does not touch what stands already.
@@ -140,7 +398,11 @@ function element(item) {
 }
 const Item = ({ item }) => {
   const Kind = KINDS[item.kind];
-  return html`<div class=${`item item-${item.kind}`} role="listitem"><${Kind} item=${item} /></div>`;
+  return html`
+    <div class=${`item item-${item.kind}`} role="listitem">
+      <${Kind} item=${item} />
+    </div>
+  `;
 };
 
 /** All items of a conversation. */
@@ -156,13 +418,16 @@ export function Conversation({ id }) {
   const stuck = useRef(true);
   const last = useRef(0);
   const [away, setAway] = useState(false);
-  const down = () => { box.current.scrollTop = box.current.scrollHeight; };
+  const down = () => {
+    box.current.scrollTop = box.current.scrollHeight;
+  };
   useLayoutEffect(() => {
     stuck.current = true;
     down();
     const grown = new ResizeObserver(() => {
       const question = document.activeElement?.closest(".log [data-question]");
-      if (stuck.current && question && question === document.activeElement) show(/** @type {HTMLElement} */ (question));
+      if (stuck.current && question && question === document.activeElement)
+        show(/** @type {HTMLElement} */ (question));
       else if (stuck.current && question) question.scrollIntoView({ block: "nearest" });
       else if (stuck.current) down();
     });
@@ -173,7 +438,9 @@ export function Conversation({ id }) {
   const scrolled = () => {
     const { scrollTop, scrollHeight, clientHeight } = box.current;
     const near = scrollHeight - scrollTop - clientHeight < NEAR;
-    if (!document.activeElement?.closest(".log [data-question]")) stuck.current = near || (stuck.current && scrollTop >= last.current); // neither is a question that scrolled itself into view the person, nor what grew
+    if (!document.activeElement?.closest(".log [data-question]"))
+      // Neither is a question that scrolled itself into view the person, nor what grew.
+      stuck.current = near || (stuck.current && scrollTop >= last.current);
     last.current = scrollTop;
     setAway(!near);
   };
@@ -192,53 +459,88 @@ export function Conversation({ id }) {
         tabindex="0"
       >
         <div ref=${inner} class="log-inner" role="list">
-          ${loaded === "loading" && empty && html`<p class="quiet center">Reading the conversation …</p>`}
+          ${
+            loaded === "loading" &&
+            empty &&
+            html`
+              <p class="quiet center">Reading the conversation …</p>
+            `
+          }
           ${loaded === "failed" && html`<${Unread} of=${shown} />`}
           <${Items} items=${shown.items} />
         </div>
       </div>
-      ${away && html`<button type="button" class="to-end" onClick=${down}>To the end</button>`}
-    </div>`;
+      ${
+        away &&
+        html`
+          <button type="button" class="to-end" onClick=${down}>
+            To the end
+          </button>
+        `
+      }
+    </div>
+  `;
 }
 
 /** The conversation could not be read. */
 const Unread = ({ of }) => html`
   <div class="center">
-    <p class="wrong" role="alert"><${Say} text=${of.words.value} /></p>
+    <p class="wrong" role="alert">
+      <${Say} text=${of.words.value} />
+    </p>
     <div class="buttons">
-      <button type="button" onClick=${() => of.load()}>Try again</button>
-      <button type="button" class="quiet" onClick=${() => open("")}>New conversation</button>
+      <button type="button" onClick=${() => of.load()}>
+        Try again
+      </button>
+      <button type="button" class="quiet" onClick=${() => open("")}>
+        New conversation
+      </button>
     </div>
-  </div>`;
+  </div>
+`;
 
 /** What the servers offer and when you are asked, before anything was said. */
 function Readiness() {
-  if (barred.value) return html`<p class="wrap"><${Say} text=${barred.value} /></p>`;
+  if (barred.value)
+    return html`
+      <p class="wrap">
+        <${Say} text=${barred.value} />
+      </p>
+    `;
   if (!reachable.value) return null; // the banner says so
   if (!servers.value.length) return html`<p class="quiet">No server is configured yet.</p>`;
   const up = servers.value.filter((server) => server.state === "up");
   const total = up.reduce((sum, server) => sum + (server.tools?.length ?? 0), 0);
   const trusted = up.filter((server) => server.trusted).map((server) => visible(server.id));
-  const asked = "You are asked before a tool is called, unless a rule decides.";
-  const unasked = `Read-only tools of servers that you trust are called without asking: ${trusted.join(", ")}.`;
+  const ready = `${up.length} of ${several(servers.value.length, "server")} ready`;
+  const names = trusted.join(", ");
   return html`
     <p class="quiet">
-      ${`${up.length} of ${several(servers.value.length, "server")} ready, with ${several(total, "tool")}. ${asked} `}
-      ${trusted.length > 0 && unasked}
-    </p>`;
+      ${ready}, with ${several(total, "tool")}. You are asked before a tool is called, unless a rule
+      decides.${" "}
+      ${trusted.length > 0 && `Read-only tools of servers you trust are not asked about: ${names}.`}
+    </p>
+  `;
 }
 
 /** A prompt to begin with. */
 function Starter({ server, prompt }) {
-  const choose = () => { overlay.value = { name: "prompts", server, prompt: prompt.name }; };
+  const choose = () => {
+    overlay.value = { name: "prompts", server, prompt: prompt.name };
+  };
   return html`
     <div role="listitem">
       <button type="button" class="starter" onClick=${choose}>
-        <strong><${Say} text=${prompt.title || prompt.name} /></strong>
-        <span class="quiet"><${Say} text=${prompt.description ?? ""} /></span>
+        <strong>
+          <${Say} text=${prompt.title || prompt.name} />
+        </strong>
+        <span class="quiet">
+          <${Say} text=${prompt.description ?? ""} />
+        </span>
         <${From} server=${server} />
       </button>
-    </div>`;
+    </div>
+  `;
 }
 
 const STARTERS = 6;
@@ -256,27 +558,45 @@ export function Welcome() {
         <div class="welcome-inner">
           <h2>How can I help?</h2>
           <${Readiness} />
-          ${prompts.length > 0 && html`
-            <div class="starters" role="list" aria-label="Prompts to begin with">
-              ${prompts.map((one) => html`<${Starter} key=${one.server + one.prompt.name} ...${one} />`)}
-            </div>`}
+          ${
+            prompts.length > 0 &&
+            html`
+              <div class="starters" role="list" aria-label="Prompts to begin with">
+                ${prompts.map(
+                  (one) => html`
+                    <${Starter} key=${one.server + one.prompt.name} ...${one} />
+                  `,
+                )}
+              </div>
+            `
+          }
           <p class="quiet keys">
             <kbd>/</kbd> prompts <kbd>@</kbd> resources
             <kbd>${/Mac/.test(navigator.platform) ? "⌘" : "Ctrl"} K</kbd> search
           </p>
         </div>
       </div>
-    </div>`;
+    </div>
+  `;
 }
 
-/** Say something, in the conversation that is open or in a new one. @param {string} act @param {any} body @param {string} model */
+/**
+ * Say something, in the conversation that is open or in a new one.
+ * @param {string} act
+ * @param {any} body
+ * @param {string} model
+ */
 export async function speak(act, body, model = "") {
   let session = current.value;
   if (!session) {
     const begun = await attempt("newSession", model ? { model } : {});
     if (!begun) return false;
     session = begun.session;
-    if (!sessions.value.some((one) => one.id === session)) sessions.value = [{ id: session, title: "", model, running: false, began: Date.now() / 1000 }, ...sessions.value];
+    if (!sessions.value.some((one) => one.id === session))
+      sessions.value = [
+        { id: session, title: "", model, running: false, began: Date.now() / 1000 },
+        ...sessions.value,
+      ];
     draft(session).value = draft("").value; // what was written meanwhile goes along
     draft("").value = "";
     open(session);
@@ -288,4 +608,3 @@ export async function speak(act, body, model = "") {
   if (done === undefined) shown.running.value = false;
   return done !== undefined;
 }
-

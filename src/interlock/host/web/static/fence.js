@@ -1,16 +1,27 @@
 // @ts-check
-// Text of servers within what was said: the host sets it between lines with a mark, for the model; a person sees what it is instead.
+// Text of servers within what was said: the host sets it between lines with a mark, for the model;
+// a person sees what it is instead.
 
-const FENCE = /\[\[(data-[0-9a-f]{8}) ([^\]\n]*(?:\](?!\])[^\]\n]*)*)\]\]\n([^]*?)\n\[\[\/\1\]\](?:\n\(Page 1 of [^\n]*\))?/g;
+const FENCE = new RegExp(
+  [
+    String.raw`\[\[(data-[0-9a-f]{8}) ([^\]\n]*(?:\](?!\])[^\]\n]*)*)\]\]\n`, // its first line
+    String.raw`([^]*?)`, // the text of the server
+    String.raw`\n\[\[/\1\]\](?:\n\(Page 1 of [^\n]*\))?`, // its last line
+  ].join(""),
+  "g",
+);
 
 /**
- * A text in pieces: what was said, and what stands within a fence; `what` says what that is, in the host's words.
+ * A text in pieces: what was said, and what stands within a fence; `what` says what that is, in the
+ * host's words.
  * @param {string} text @returns {{text: string, what?: string}[]}
  */
 export function fenced(text) {
   const pieces = /** @type {{text: string, what?: string}[]} */ ([]);
   let end = 0;
-  const say = (piece) => piece.trim() && pieces.push({ text: piece.trim() === piece ? piece : piece.replace(/^\n+|\n+$/g, "") });
+  const say = (piece) =>
+    piece.trim() &&
+    pieces.push({ text: piece.trim() === piece ? piece : piece.replace(/^\n+|\n+$/g, "") });
   for (const found of text.matchAll(FENCE)) {
     say(text.slice(end, found.index));
     pieces.push({ text: found[3], what: found[2] });
@@ -21,4 +32,8 @@ export function fenced(text) {
 }
 
 /** A text without what is fenced. @param {string} text */
-export const unfenced = (text) => fenced(text).filter((piece) => !piece.what).map((piece) => piece.text).join("\n");
+export const unfenced = (text) =>
+  fenced(text)
+    .filter((piece) => !piece.what)
+    .map((piece) => piece.text)
+    .join("\n");

@@ -1,8 +1,26 @@
 // @ts-check
-// What every part of the page is made of: the libraries under short names, and components without knowledge of the host.
+// What every part of the page is made of: the libraries under short names, and components without
+// knowledge of the host.
 import { Component, Fragment, createContext, h, render } from "./vendor/preact.js";
-import { useCallback, useContext, useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "./vendor/hooks.js";
-import { batch, computed, effect, signal, useComputed, useSignal, useSignalEffect } from "./vendor/signals.js";
+import {
+  useCallback,
+  useContext,
+  useEffect,
+  useId,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useState,
+} from "./vendor/hooks.js";
+import {
+  batch,
+  computed,
+  effect,
+  signal,
+  useComputed,
+  useSignal,
+  useSignalEffect,
+} from "./vendor/signals.js";
 import htm from "./vendor/htm.js";
 
 export { Component, Fragment, createContext, h, render };
@@ -14,49 +32,143 @@ export const html = htm.bind(h);
 /** Class names that hold, as one. @param {...(string|false|null|undefined)} names */
 export const cls = (...names) => names.filter(Boolean).join(" ");
 
-// Signs that nobody sees, or that turn the order of others around. The host marks them already; what it overlooked is marked here.
-const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
+// Signs that nobody sees, or that turn the order of others around. The host marks them already;
+// what it overlooked is marked here.
+const UNSEEN = new RegExp(
+  [
+    String.raw`[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f]`,
+    String.raw`[\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]`,
+    String.raw`[\u{e0000}-\u{e007f}]`,
+  ].join("|"),
+  "gu",
+);
 
 /** A text with its invisible and direction-changing signs made visible. @param {unknown} text */
 export function visible(text) {
-  return String(text ?? "").replace(/\r\n?/g, "\n").replace(UNSEEN, (sign) => `⟨U+${(sign.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
+  return String(text ?? "")
+    .replace(/\r\n?/g, "\n")
+    .replace(
+      UNSEEN,
+      (sign) => `⟨U+${(sign.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, "0")}⟩`,
+    );
 }
 
 /** A text of others: isolated, so that its direction cannot spread. */
 export const Say = ({ text, ...rest }) => html`<bdi ...${rest}>${visible(text)}</bdi>`;
 
 const PATHS = {
-  menu: "M4 7h16M4 12h16M4 17h16", close: "M6 6l12 12M18 6L6 18", plus: "M12 5v14M5 12h14", send: "M12 19V6M6 11l6-6 6 6", stop: "M7 7h10v10H7z",
-  check: "M5 12.5l4.5 4.5L19 7.5", cross: "M7 7l10 10M17 7L7 17", ask: "M9.2 9a3 3 0 1 1 4.2 3c-.9.5-1.4 1-1.4 2.2M12 17.6v.2", wait: "M12 7v5l3 2",
-  warn: "M12 4l9 16H3zM12 10v4M12 17v.2", file: "M7 3h7l4 4v14H7zM14 3v4h4", folder: "M3 7h6l2 2h10v10H3z", search: "M11 5a6 6 0 1 0 0 12 6 6 0 0 0 0-12zM20 20l-4.5-4.5",
-  chevron: "M9 6l6 6-6 6", edit: "M5 19l1-4L16 5l3 3L9 18z", sun: "M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8zM12 3v2M12 19v2M3 12h2M19 12h2M5.6 5.6L7 7M17 17l1.4 1.4M5.6 18.4L7 17M17 7l1.4-1.4",
-  moon: "M19 14.5A7.5 7.5 0 1 1 9.5 5a6 6 0 0 0 9.5 9.5z", half: "M12 4a8 8 0 1 0 0 16zM12 4a8 8 0 0 1 0 16", server: "M4 5h16v6H4zM4 13h16v6H4zM7.5 8h.2M7.5 16h.2", prompt: "M14 5l-4 14",
-  list: "M8 6h12M8 12h12M8 18h12M4 6h.2M4 12h.2M4 18h.2", rule: "M6 4h12v16l-6-3-6 3z", tool: "M14 6a4 4 0 0 0 5 5l-8 8a2.5 2.5 0 0 1-4-4z", copy: "M9 9h10v11H9zM5 15V4h10", at: "M16 12a4 4 0 1 1-8 0 4 4 0 0 1 8 0zm0 0c0 3 4 3 4 0a8 8 0 1 0-3.2 6.4",
-  bell: "M6 17V11a6 6 0 0 1 12 0v6l1.5 1.5h-15zM10.5 21h3", lock: "M6 11h12v9H6zM9 11V8a3 3 0 0 1 6 0v3", out: "M13 5h6v6M19 5l-9 9M17 14v5H5V7h5", talk: "M4 5h16v11H9l-5 4z", link: "M10 14a4 4 0 0 0 6 0l3-3a4 4 0 0 0-6-6l-1 1M14 10a4 4 0 0 0-6 0l-3 3a4 4 0 0 0 6 6l1-1",
+  menu: "M4 7h16M4 12h16M4 17h16",
+  close: "M6 6l12 12M18 6L6 18",
+  plus: "M12 5v14M5 12h14",
+  send: "M12 19V6M6 11l6-6 6 6",
+  stop: "M7 7h10v10H7z",
+  check: "M5 12.5l4.5 4.5L19 7.5",
+  cross: "M7 7l10 10M17 7L7 17",
+  ask: "M9.2 9a3 3 0 1 1 4.2 3c-.9.5-1.4 1-1.4 2.2M12 17.6v.2",
+  wait: "M12 7v5l3 2",
+  warn: "M12 4l9 16H3zM12 10v4M12 17v.2",
+  file: "M7 3h7l4 4v14H7zM14 3v4h4",
+  folder: "M3 7h6l2 2h10v10H3z",
+  search: "M11 5a6 6 0 1 0 0 12 6 6 0 0 0 0-12zM20 20l-4.5-4.5",
+  chevron: "M9 6l6 6-6 6",
+  edit: "M5 19l1-4L16 5l3 3L9 18z",
+  sun: [
+    "M12 8a4 4 0 1 0 0 8 4 4 0 0 0 0-8zM12 3v2M12 19v2M3 12h2M19 12h2",
+    "M5.6 5.6L7 7M17 17l1.4 1.4M5.6 18.4L7 17M17 7l1.4-1.4",
+  ].join(""),
+  moon: "M19 14.5A7.5 7.5 0 1 1 9.5 5a6 6 0 0 0 9.5 9.5z",
+  half: "M12 4a8 8 0 1 0 0 16zM12 4a8 8 0 0 1 0 16",
+  server: "M4 5h16v6H4zM4 13h16v6H4zM7.5 8h.2M7.5 16h.2",
+  prompt: "M14 5l-4 14",
+  list: "M8 6h12M8 12h12M8 18h12M4 6h.2M4 12h.2M4 18h.2",
+  rule: "M6 4h12v16l-6-3-6 3z",
+  tool: "M14 6a4 4 0 0 0 5 5l-8 8a2.5 2.5 0 0 1-4-4z",
+  copy: "M9 9h10v11H9zM5 15V4h10",
+  at: "M16 12a4 4 0 1 1-8 0 4 4 0 0 1 8 0zm0 0c0 3 4 3 4 0a8 8 0 1 0-3.2 6.4",
+  bell: "M6 17V11a6 6 0 0 1 12 0v6l1.5 1.5h-15zM10.5 21h3",
+  lock: "M6 11h12v9H6zM9 11V8a3 3 0 0 1 6 0v3",
+  out: "M13 5h6v6M19 5l-9 9M17 14v5H5V7h5",
+  talk: "M4 5h16v11H9l-5 4z",
+  link: "M10 14a4 4 0 0 0 6 0l3-3a4 4 0 0 0-6-6l-1 1M14 10a4 4 0 0 0-6 0l-3 3a4 4 0 0 0 6 6l1-1",
 };
 
 /** A small drawing; it says nothing to screen readers. @param {{name: keyof typeof PATHS}} props */
-export const Icon = ({ name }) => html`<svg class="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false"><path d=${PATHS[name]} /></svg>`;
+export const Icon = ({ name }) => html`
+  <svg class="icon" viewBox="0 0 24 24" aria-hidden="true" focusable="false">
+    <path d=${PATHS[name]} />
+  </svg>
+`;
 
 /** A button with a drawing only, and a name for those who do not see it. */
-export const IconButton = ({ name, label, ...rest }) =>
-  html`<button type="button" class=${cls("icon-button", rest.class)} aria-label=${label} title=${label} ...${without(rest, "class")}><${Icon} name=${name} /></button>`;
+export const IconButton = ({ name, label, ...rest }) => html`
+  <button
+    type="button"
+    class=${cls("icon-button", rest.class)}
+    aria-label=${label}
+    title=${label}
+    ...${without(rest, "class")}
+  >
+    <${Icon} name=${name} />
+  </button>
+`;
 
 /** @param {Record<string, unknown>} object @param {...string} names */
-export const without = (object, ...names) => Object.fromEntries(Object.entries(object).filter(([name]) => !names.includes(name)));
+export const without = (object, ...names) =>
+  Object.fromEntries(Object.entries(object).filter(([name]) => !names.includes(name)));
 
 /** Which server something comes from. */
-export const From = ({ server }) => (server ? html`<span class="from"><${Icon} name="server" /><${Say} text=${server} /></span>` : null);
+export const From = ({ server }) =>
+  server
+    ? html`
+      <span class="from">
+        <${Icon} name="server" />
+        <${Say} text=${server} />
+      </span>
+    `
+    : null;
 
-/** Warnings, plainly above everything else. @param {{warnings?: {kind: string, words: string, where?: string}[]}} props */
+/**
+ * Warnings, plainly above everything else.
+ * @param {{warnings?: {kind: string, words: string, where?: string}[]}} props
+ */
 export const Warnings = ({ warnings }) =>
-  !warnings?.length ? null : html`<ul class="warnings" aria-label="Warnings">
-    ${warnings.map((one) => html`<li key=${one.kind + one.words}><${Icon} name="warn" /><span><${Say} text=${one.words} />${one.where && html` <code class="where"><${Say} text=${one.where} /></code>`}</span></li>`)}
-  </ul>`;
+  !warnings?.length
+    ? null
+    : html`
+      <ul class="warnings" aria-label="Warnings">
+        ${warnings.map(
+          (one) => html`
+            <li key=${one.kind + one.words}>
+              <${Icon} name="warn" />
+              <span>
+                <${Say} text=${one.words} />
+                ${
+                  one.where &&
+                  html`
+                    ${" "}
+                    <code class="where">
+                      <${Say} text=${one.where} />
+                    </code>
+                  `
+                }
+              </span>
+            </li>
+          `,
+        )}
+      </ul>
+    `;
 
 /** A place that opens and closes. */
 export function Fold({ title, open = false, children, class: name = "" }) {
-  return html`<details class=${cls("fold", name)} open=${open}><summary><${Icon} name="chevron" /><span class="fold-title">${title}</span></summary><div class="fold-body">${children}</div></details>`;
+  return html`
+    <details class=${cls("fold", name)} open=${open}>
+      <summary>
+        <${Icon} name="chevron" />
+        <span class="fold-title">${title}</span>
+      </summary>
+      <div class="fold-body">${children}</div>
+    </details>
+  `;
 }
 
 /**
@@ -85,23 +197,36 @@ export function Clamped({ children, class: name = "", open = false, onOpen }) {
     if (!wanted) onOpen?.();
   };
   const label = all ? "Show less" : "Show all";
-  return html`<div class=${cls("clamped", long && !all && "is-folded", name)}>
-    <div ref=${box} id=${id} class="clamped-box">${children}</div>
-    ${long && !open && html`<button
-      type="button"
-      class="small quiet"
-      aria-expanded=${all ? "true" : "false"}
-      aria-controls=${id}
-      onClick=${turn}
-    >
-      ${label}
-    </button>`}
-  </div>`;
+  return html`
+    <div class=${cls("clamped", long && !all && "is-folded", name)}>
+      <div ref=${box} id=${id} class="clamped-box">
+        ${children}
+      </div>
+      ${
+        long &&
+        !open &&
+        html`
+          <button
+            type="button"
+            class="small quiet"
+            aria-expanded=${all ? "true" : "false"}
+            aria-controls=${id}
+            onClick=${turn}
+          >
+            ${label}
+          </button>
+        `
+      }
+    </div>
+  `;
 }
 
 /** The words of a name: departure_date is "Departure date". @param {string} name */
 export function wordsOf(name) {
-  const words = name.replace(/([a-z\d])([A-Z][a-z])/g, (_, end, begin) => `${end} ${begin.toLowerCase()}`).replace(/[_\-.\s]+/g, " ").trim();
+  const words = name
+    .replace(/([a-z\d])([A-Z][a-z])/g, (_, end, begin) => `${end} ${begin.toLowerCase()}`)
+    .replace(/[_\-.\s]+/g, " ")
+    .trim();
   return words ? words[0].toUpperCase() + words.slice(1) : name;
 }
 
@@ -116,17 +241,30 @@ export function Copy({ text, label = "Copy" }) {
       setDone(false);
     }
   };
-  return html`<button type="button" class="small quiet" onClick=${copy} onBlur=${() => setDone(false)}><${Icon} name=${done ? "check" : "copy"} /><span aria-live="polite">${done ? "Copied" : label}</span></button>`;
-}
-
-/** A value as JSON text in which nothing is invisible, and which reads back to the same value. @param {unknown} value */
-export function json(value) {
-  return JSON.stringify(value, null, 2).replace(UNSEEN, (sign) => [...Array(sign.length).keys()].map((i) => `\\u${sign.charCodeAt(i).toString(16).padStart(4, "0")}`).join(""));
+  return html`
+    <button type="button" class="small quiet" onClick=${copy} onBlur=${() => setDone(false)}>
+      <${Icon} name=${done ? "check" : "copy"} />
+      <span aria-live="polite">${done ? "Copied" : label}</span>
+    </button>
+  `;
 }
 
 /**
- * Let the field that has the focus again take what is typed. Chromium gives it the focus back when a dialog closes, but loses the
- * caret with the dialog's elements: without this the field looks focused and swallows every key.
+ * A value as JSON text in which nothing is invisible, and which reads back to the same value.
+ * @param {unknown} value
+ */
+export function json(value) {
+  return JSON.stringify(value, null, 2).replace(UNSEEN, (sign) =>
+    [...Array(sign.length).keys()]
+      .map((i) => `\\u${sign.charCodeAt(i).toString(16).padStart(4, "0")}`)
+      .join(""),
+  );
+}
+
+/**
+ * Let the field that has the focus again take what is typed. Chromium gives it the focus back when
+ * a dialog closes, but loses the caret with the dialog's elements: without this the field looks
+ * focused and swallows every key.
  */
 function restoreCaret() {
   const field = document.activeElement;
@@ -168,21 +306,56 @@ export function Dialog({ title, onClose, children, class: name = "", foot = null
         <div class="dialog-body">${children}</div>
         ${foot && html`<footer class="dialog-foot">${foot}</footer>`}
       </div>
-    </dialog>`;
+    </dialog>
+  `;
 }
 
-/** A line of choices of which one holds. @param {{label: string, value: string, options: [string, any][], onChange: (value: string) => void}} props */
-export const Choice = ({ label, value, options, onChange }) => html`<div class="segments" role="group" aria-label=${label}>
-  ${options.map(([key, words]) => html`<button key=${key} type="button" aria-pressed=${key === value ? "true" : "false"} onClick=${() => onChange(key)}>${words}</button>`)}
-</div>`;
+/**
+ * A line of choices of which one holds.
+ * @param {{label: string, value: string, options: [string, any][], onChange: (value: string) =>
+ *   void}} props
+ */
+export const Choice = ({ label, value, options, onChange }) => html`
+  <div class="segments" role="group" aria-label=${label}>
+    ${options.map(
+      ([key, words]) => html`
+        <button
+          key=${key}
+          type="button"
+          aria-pressed=${key === value ? "true" : "false"}
+          onClick=${() => onChange(key)}
+        >
+          ${words}
+        </button>
+      `,
+    )}
+  </div>
+`;
 
-/** Whether keys pressed here are meant for the element itself. @param {EventTarget | null} target */
+/**
+ * Whether keys pressed here are meant for the element itself.
+ * @param {EventTarget | null} target
+ */
 export const typing = (target) =>
-  target instanceof HTMLElement && (target.isContentEditable || target.matches("textarea, select, input:not([type=checkbox], [type=radio], [type=button])"));
+  target instanceof HTMLElement &&
+  (target.isContentEditable ||
+    target.matches("textarea, select, input:not([type=checkbox], [type=radio], [type=button])"));
 
 const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
-const DATE = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
-const EXACT = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "2-digit", day: "2-digit", hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const DATE = new Intl.DateTimeFormat(undefined, {
+  day: "numeric",
+  month: "short",
+  hour: "2-digit",
+  minute: "2-digit",
+});
+const EXACT = new Intl.DateTimeFormat(undefined, {
+  year: "numeric",
+  month: "2-digit",
+  day: "2-digit",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+});
 
 /** @param {number} at seconds of the wall clock */
 export function when(at) {
@@ -192,8 +365,19 @@ export function when(at) {
 /** @param {number} at */
 export const exactly = (at) => EXACT.format(new Date(at * 1000));
 /** @param {number} bytes */
-export const size = (bytes) => (bytes < 1000 ? `${bytes} bytes` : bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`);
+export const size = (bytes) =>
+  bytes < 1000
+    ? `${bytes} bytes`
+    : bytes < 1e6
+      ? `${(bytes / 1e3).toFixed(1)} kB`
+      : `${(bytes / 1e6).toFixed(1)} MB`;
 /** @param {number} seconds */
-export const took = (seconds) => (seconds < 0.95 ? `${Math.max(1, Math.round(seconds * 1000))} ms` : seconds < 90 ? `${seconds.toFixed(1)} s` : `${Math.round(seconds / 60)} min`);
+export const took = (seconds) =>
+  seconds < 0.95
+    ? `${Math.max(1, Math.round(seconds * 1000))} ms`
+    : seconds < 90
+      ? `${seconds.toFixed(1)} s`
+      : `${Math.round(seconds / 60)} min`;
 /** @param {number} count @param {string} one @param {string} [many] */
-export const several = (count, one, many = one + "s") => `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
+export const several = (count, one, many = one + "s") =>
+  `${count.toLocaleString("en")} ${count === 1 ? one : many}`;

@@ -18,7 +18,9 @@ export const looks = signal(["light", "dark"].includes(kept()) ? kept() : "");
 
 /** The next of the three. */
 export function next() {
-  const order = window.matchMedia("(prefers-color-scheme: dark)").matches ? ["", "light", "dark"] : ["", "dark", "light"];
+  const order = window.matchMedia("(prefers-color-scheme: dark)").matches
+    ? ["", "light", "dark"]
+    : ["", "dark", "light"];
   looks.value = order[(order.indexOf(looks.value) + 1) % order.length];
 }
 

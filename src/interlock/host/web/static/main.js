@@ -4,7 +4,10 @@ import { html, render } from "./kit.js";
 import { App } from "./app.js";
 import { begin } from "./store.js";
 
-/** How wide a scrollbar is here: the composer leaves as much room at its sides as the conversation above it. */
+/**
+ * How wide a scrollbar is here: the composer leaves as much room at its sides as the conversation
+ * above it.
+ */
 function measureScrollbar() {
   const probe = document.createElement("div");
   probe.className = "scrollbar-probe";

@@ -1,19 +1,41 @@
 // @ts-check
-// Markdown as elements: a lexer of others cuts the text up, and what is made of the pieces is ours. No HTML is ever parsed or set.
+// Markdown as elements: a lexer of others cuts the text up, and what is made of the pieces is ours.
+// No HTML is ever parsed or set.
 import { Lexer } from "./vendor/marked.js";
 import { Component, Copy, html, visible } from "./kit.js";
 
 const SCHEMES = /^(?:https?:\/\/|mailto:)/i;
-const NAMED = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'", nbsp: "\u00a0", ndash: "–", mdash: "—", hellip: "…", copy: "©", euro: "€", rarr: "→", larr: "←" };
+const NAMED = {
+  amp: "&",
+  lt: "<",
+  gt: ">",
+  quot: '"',
+  apos: "'",
+  nbsp: "\u00a0",
+  ndash: "–",
+  mdash: "—",
+  hellip: "…",
+  copy: "©",
+  euro: "€",
+  rarr: "→",
+  larr: "←",
+};
 const ENTITY = /&(?:#(\d{1,7})|#x([0-9a-f]{1,6})|([a-z]{2,8}));/gi;
-const LONGEST = 200_000, DEEPEST = 24;
+const LONGEST = 200_000;
+const DEEPEST = 24;
 
 /** What an entity stands for; it is only ever shown as text. @param {string} text */
 const decoded = (text) =>
-  visible(text.replace(ENTITY, (whole, decimal, hex, name) => {
-    const code = decimal ? parseInt(decimal, 10) : hex ? parseInt(hex, 16) : 0;
-    return code ? (code <= 0x10ffff ? String.fromCodePoint(code) : whole) : (NAMED[/** @type {keyof typeof NAMED} */ (name)] ?? whole);
-  }));
+  visible(
+    text.replace(ENTITY, (whole, decimal, hex, name) => {
+      const code = decimal ? parseInt(decimal, 10) : hex ? parseInt(hex, 16) : 0;
+      return code
+        ? code <= 0x10ffff
+          ? String.fromCodePoint(code)
+          : whole
+        : (NAMED[/** @type {keyof typeof NAMED} */ (name)] ?? whole);
+    }),
+  );
 
 /** The address that a link may lead to, or nothing. @param {string} href */
 export function safe(href) {
@@ -28,11 +50,24 @@ export function safe(href) {
 /** A link to the web, whose whole address is shown to whoever points at it. */
 export function Link({ href, children }) {
   const address = safe(href);
-  if (!address) return html`<span class="no-link">${children} <code>${visible(href)}</code></span>`;
-  return html`<a class="link" href=${address} target="_blank" rel="noopener noreferrer">${children}<span class="address" aria-hidden="true">${visible(address)}</span></a>`;
+  if (!address)
+    return html`
+      <span class="no-link">
+        ${children} <code>${visible(href)}</code>
+      </span>
+    `;
+  return html`
+    <a class="link" href=${address} target="_blank" rel="noopener noreferrer">
+      ${children}
+      <span class="address" aria-hidden="true">
+        ${visible(address)}
+      </span>
+    </a>
+  `;
 }
 
-const plain = (tokens) => tokens.map((token) => (token.tokens ? plain(token.tokens) : (token.text ?? token.raw))).join("");
+const plain = (tokens) =>
+  tokens.map((token) => (token.tokens ? plain(token.tokens) : (token.text ?? token.raw))).join("");
 
 /** @type {Record<string, (token: any, depth: number) => any>} */
 const MAKE = {
@@ -40,7 +75,8 @@ const MAKE = {
   def: () => null,
   hr: () => html`<hr />`,
   br: () => html`<br />`,
-  html: (token) => (token.block ? html`<p class="raw">${visible(token.raw.trim())}</p>` : visible(token.raw)),
+  html: (token) =>
+    token.block ? html`<p class="raw">${visible(token.raw.trim())}</p>` : visible(token.raw),
   escape: (token) => visible(token.text),
   codespan: (token) => html`<code>${visible(token.text)}</code>`,
   strong: (token, depth) => html`<strong>${all(token.tokens, depth)}</strong>`,
@@ -48,32 +84,82 @@ const MAKE = {
   del: (token, depth) => html`<del>${all(token.tokens, depth)}</del>`,
   text: (token, depth) => (token.tokens ? all(token.tokens, depth) : decoded(token.text)),
   checkbox: () => null,
-  link: (token, depth) => html`<${Link} href=${token.href}>${all(token.tokens, depth)}<//>`,
-  image: (token) => html`<${Link} href=${token.href}>Picture: ${decoded(token.text || token.href)}<//>`,
+  link: (token, depth) => html`<${Link} href=${token.href}>${all(token.tokens, depth)}</${Link}>`,
+  image: (token) =>
+    html`<${Link} href=${token.href}>Picture: ${decoded(token.text || token.href)}</${Link}>`,
   paragraph: (token, depth) => html`<p>${all(token.tokens, depth)}</p>`,
   blockquote: (token, depth) => html`<blockquote>${all(token.tokens, depth)}</blockquote>`,
-  code: (token) => html`<figure class="code"><figcaption><span>${visible(token.lang || "text")}</span><${Copy} text=${token.text} /></figcaption><pre tabindex="0"><code>${visible(token.text)}</code></pre></figure>`,
+  code: (token) => html`
+    <figure class="code">
+      <figcaption>
+        <span>${visible(token.lang || "text")}</span>
+        <${Copy} text=${token.text} />
+      </figcaption>
+      <pre tabindex="0">
+        <code>${visible(token.text)}</code>
+      </pre>
+    </figure>
+  `,
   heading: (token, depth) => {
     const level = `h${Math.min(6, token.depth + 2)}`;
-    return html`<${level}>${all(token.tokens, depth)}<//>`;
+    return html`<${level}>${all(token.tokens, depth)}</${level}>`;
   },
   list: (token, depth) => {
-    const items = token.items.map((item, at) => html`<li key=${at} class=${item.task ? "task" : ""}>${item.task && html`<input type="checkbox" disabled checked=${item.checked} aria-label=${item.checked ? "done" : "open"} />`}${all(item.tokens, depth)}</li>`);
-    return token.ordered ? html`<ol start=${token.start || 1}>${items}</ol>` : html`<ul>${items}</ul>`;
+    const items = token.items.map(
+      (item, at) => html`
+        <li key=${at} class=${item.task ? "task" : ""}>
+          ${
+            item.task &&
+            html`
+              <input
+                type="checkbox"
+                disabled
+                checked=${item.checked}
+                aria-label=${item.checked ? "done" : "open"}
+              />
+            `
+          }
+          ${all(item.tokens, depth)}
+        </li>
+      `,
+    );
+    return token.ordered
+      ? html`<ol start=${token.start || 1}>${items}</ol>`
+      : html`<ul>${items}</ul>`;
   },
   table: (token, depth) => {
     const kind = (cell) => `${cell.align ?? ""} ${cell.text.length > 60 ? "long" : ""}`.trim();
-    const heads = token.header.map((cell, at) => html`
-      <th key=${at} scope="col" class=${cell.align ?? ""}>${all(cell.tokens, depth)}</th>`);
-    const cells = (row) => row.map((cell, at) => html`
-      <td key=${at} class=${kind(cell)}>${all(cell.tokens, depth)}</td>`);
+    const heads = token.header.map(
+      (cell, at) => html`
+        <th key=${at} scope="col" class=${cell.align ?? ""}>
+          ${all(cell.tokens, depth)}
+        </th>
+      `,
+    );
+    const cells = (row) =>
+      row.map(
+        (cell, at) => html`
+          <td key=${at} class=${kind(cell)}>
+            ${all(cell.tokens, depth)}
+          </td>
+        `,
+      );
     return html`
       <div class="table" tabindex="0" role="group" aria-label="Table">
         <table>
-          <thead><tr>${heads}</tr></thead>
-          <tbody>${token.rows.map((row, at) => html`<tr key=${at}>${cells(row)}</tr>`)}</tbody>
+          <thead>
+            <tr>${heads}</tr>
+          </thead>
+          <tbody>
+            ${token.rows.map(
+              (row, at) => html`
+                <tr key=${at}>${cells(row)}</tr>
+              `,
+            )}
+          </tbody>
         </table>
-      </div>`;
+      </div>
+    `;
   },
 };
 
@@ -89,9 +175,13 @@ function all(tokens, depth) {
 /** One block; as long as its text is the same, it is left as it is. */
 class Block extends Component {
   /** @param {any} next */
-  shouldComponentUpdate(next) { return next.raw !== this.props.raw; }
+  shouldComponentUpdate(next) {
+    return next.raw !== this.props.raw;
+  }
   /** @param {any} props */
-  render({ token }) { return html`${all([token], 0)}`; }
+  render({ token }) {
+    return html`${all([token], 0)}`;
+  }
 }
 
 /** @param {{text: string}} props */
@@ -101,7 +191,18 @@ export function Markdown({ text }) {
     if (text.length > LONGEST) throw new RangeError("too long to be cut up");
     tokens = new Lexer({ gfm: true }).lex(text);
   } catch {
-    return html`<div class="prose"><p class="raw">${visible(text)}</p></div>`; // what cannot be cut up is shown as it is
+    return html`
+      <div class="prose">
+        <p class="raw">${visible(text)}</p>
+      </div>
+    `; // what cannot be cut up is shown as it is
   }
-  return html`<div class="prose">${tokens.map((token, at) => token.type !== "space" && html`<${Block} key=${at} raw=${token.raw} token=${token} />`)}</div>`;
+  return html`
+    <div class="prose">
+      ${tokens.map(
+        (token, at) =>
+          token.type !== "space" && html`<${Block} key=${at} raw=${token.raw} token=${token} />`,
+      )}
+    </div>
+  `;
 }

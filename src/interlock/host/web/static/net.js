@@ -11,14 +11,18 @@ export const reachable = computed(() => line.value !== "lost" && !barred.value);
 /** How often in a row the stream could not be had. */
 export const failures = signal(0);
 
-const token = () => document.querySelector("meta[name=interlock-csrf]")?.getAttribute("content") ?? "";
+const token = () =>
+  document.querySelector("meta[name=interlock-csrf]")?.getAttribute("content") ?? "";
 
 /** What the host refused, in its words. */
 export class Refused extends Error {}
 
 /**
  * Have the host do something. Raises Refused with words for a person.
- * @param {string} act @param {Record<string, unknown>} [body] @param {AbortSignal} [aborted] @returns {Promise<any>}
+ * @param {string} act
+ * @param {Record<string, unknown>} [body]
+ * @param {AbortSignal} [aborted]
+ * @returns {Promise<any>}
  */
 export async function act(act, body = {}, aborted) {
   let answer;
@@ -31,7 +35,9 @@ export async function act(act, body = {}, aborted) {
       signal: aborted,
     });
     if (response.status === 401) throw new Refused((barred.value = await response.text()));
-    answer = await response.json().catch(() => ({ ok: false, words: `The host answered with ${response.status}.` }));
+    answer = await response
+      .json()
+      .catch(() => ({ ok: false, words: `The host answered with ${response.status}.` }));
   } catch (bad) {
     if (aborted?.aborted || bad instanceof Refused) throw bad;
     throw new Refused("The host is not reachable.");
@@ -40,7 +46,10 @@ export async function act(act, body = {}, aborted) {
   return answer.value;
 }
 
-/** A stream that cannot be had does not say why; the page itself does, where it is not let in any more. */
+/**
+ * A stream that cannot be had does not say why; the page itself does, where it is not let in any
+ * more.
+ */
 async function knock() {
   try {
     const response = await fetch(location.pathname, { credentials: "same-origin" });
@@ -50,11 +59,14 @@ async function knock() {
   }
 }
 
-const FIRST = 400, MOST = 8000;
+const FIRST = 400;
+const MOST = 8000;
 
 /**
- * Listen for as long as the page is open. A stream that breaks is sought again, at first at once, then ever more slowly.
- * @param {(message: any, fresh: boolean) => void} hear `fresh`: the first message since the stream was had; something may have been missed
+ * Listen for as long as the page is open. A stream that breaks is sought again, at first at once,
+ * then ever more slowly.
+ * @param {(message: any, fresh: boolean) => void} hear `fresh`: the first message since the stream
+ *   was had; something may have been missed
  */
 export function listen(hear) {
   let source = /** @type {EventSource | null} */ (null);

@@ -1,10 +1,37 @@
 // @ts-check
 // What stands beside the conversation: servers, folders, rules.
-import { Dialog, Fold, From, Icon, Say, Warnings, cls, html, several, useEffect, useId, useRef, useState, visible, when } from "./kit.js";
+import {
+  Dialog,
+  Fold,
+  From,
+  Icon,
+  Say,
+  Warnings,
+  cls,
+  html,
+  several,
+  useEffect,
+  useId,
+  useRef,
+  useState,
+  visible,
+  when,
+} from "./kit.js";
 import { Annotations } from "./asked-calls.js";
 import { ArgumentsEditor } from "./fields.js";
 import { act, reachable } from "./net.js";
-import { attempt, current, log, open, overlay, panel, roots, rules, servers, sessions } from "./store.js";
+import {
+  attempt,
+  current,
+  log,
+  open,
+  overlay,
+  panel,
+  roots,
+  rules,
+  servers,
+  sessions,
+} from "./store.js";
 
 /** @type {Record<string, string>} */
 const STATES = {
@@ -20,11 +47,18 @@ const STATES = {
 /** The state of a server; of a host that is not there nobody knows it. @param {any} server */
 const stateOf = (server) => (reachable.value ? server.state : "unknown");
 
-/** The state of a server, as a dot with words for those who do not see it. @param {{state: string}} props */
+/**
+ * The state of a server, as a dot with words for those who do not see it.
+ * @param {{state: string}} props
+ */
 const Dot = ({ state }) => html`
-  <span class=${`dot is-${state}`} role="img" aria-label=${STATES[state] ?? state}></span>`;
+  <span class=${`dot is-${state}`} role="img" aria-label=${STATES[state] ?? state}></span>
+`;
 
-/** What wants attention first: what is blocked, then what has warnings, then all else as it came. @param {any[]} offers */
+/**
+ * What wants attention first: what is blocked, then what has warnings, then all else as it came.
+ * @param {any[]} offers
+ */
 function byAttention(offers) {
   const rank = (one) => (one.blocked ? 0 : one.warnings?.length ? 1 : 2);
   return [...offers].sort((one, other) => rank(one) - rank(other));
@@ -35,38 +69,94 @@ function Marks({ offers }) {
   const blocked = offers.filter((one) => one.blocked).length;
   const warned = offers.filter((one) => one.warnings?.length).length;
   return html`
-    ${blocked > 0 && html` <span class="tag care"><${Icon} name="lock" />${blocked} blocked</span>`}
-    ${warned > 0 && html` <span class="tag care"><${Icon} name="warn" />${warned} flagged</span>`}`;
+    ${
+      blocked > 0 &&
+      html`
+        ${" "}
+        <span class="tag care">
+          <${Icon} name="lock" />
+          ${blocked} blocked
+        </span>
+      `
+    }
+    ${
+      warned > 0 &&
+      html`
+        ${" "}
+        <span class="tag care">
+          <${Icon} name="warn" />
+          ${warned} flagged
+        </span>
+      `
+    }
+  `;
 }
 
 /** A server: its state, what it offers, its log. @param {{id: string}} props */
 export function ServerPanel({ id }) {
   const server = servers.value.find((one) => one.id === id);
-  if (!server) return html`<p class="quiet">The server <${Say} text=${id} /> is no longer configured.</p>`;
+  if (!server)
+    return html`
+      <p class="quiet">
+        The server <${Say} text=${id} /> is no longer configured.
+      </p>
+    `;
   const tools = server.tools ?? [];
   const prompts = server.prompts ?? [];
-  const heading = html`${several(tools.length, "tool")}<${Marks} offers=${tools} />`;
-  const promptsHeading = html`${several(prompts.length, "prompt")}<${Marks} offers=${prompts} />`;
+  const heading = html`
+    ${several(tools.length, "tool")}
+    <${Marks} offers=${tools} />
+  `;
+  const promptsHeading = html`
+    ${several(prompts.length, "prompt")}
+    <${Marks} offers=${prompts} />
+  `;
   return html`
     <${ServerState} server=${server} />
-    <${Fold} title="Command"><pre class="command wrap" tabindex="0">${visible(server.command)}</pre><//>
-    ${server.instructions && html`
-      <${Fold} title="What it tells the model">
-        <p class="wrap"><${Say} text=${server.instructions} /></p>
-      <//>`}
+    <${Fold} title="Command">
+      <pre class="command wrap" tabindex="0">
+        ${visible(server.command)}
+      </pre>
+    </${Fold}>
+    ${
+      server.instructions &&
+      html`
+        <${Fold} title="What it tells the model">
+          <p class="wrap">
+            <${Say} text=${server.instructions} />
+          </p>
+        </${Fold}>
+      `
+    }
     <${Fold} title=${heading} open=${true}>
       <ul class="offers">
-        ${byAttention(tools).map((tool) => html`<${ToolRow} key=${tool.name} server=${server} tool=${tool} />`)}
+        ${byAttention(tools).map(
+          (tool) => html`
+            <${ToolRow} key=${tool.name} server=${server} tool=${tool} />
+          `,
+        )}
       </ul>
-    <//>
-    ${prompts.length > 0 && html`
-      <${Fold} title=${promptsHeading} open=${prompts.some((one) => one.blocked || one.warnings?.length)}>
-        <ul class="offers">
-          ${byAttention(prompts).map((prompt) => html`<${PromptRow} key=${prompt.name} server=${id} prompt=${prompt} />`)}
-        </ul>
-      <//>`}
+    </${Fold}>
+    ${
+      prompts.length > 0 &&
+      html`
+        <${Fold}
+          title=${promptsHeading}
+          open=${prompts.some((one) => one.blocked || one.warnings?.length)}
+        >
+          <ul class="offers">
+            ${byAttention(prompts).map(
+              (prompt) => html`
+                <${PromptRow} key=${prompt.name} server=${id} prompt=${prompt} />
+              `,
+            )}
+          </ul>
+        </${Fold}>
+      `
+    }
     <${ServerResources} server=${server} />
-    <${ServerLog} id=${id} />`;
+    <${ServerLog} id=${id} />
+  `;
 }
 
 /** What state it is in, and what can be done about that. */
@@ -78,57 +168,149 @@ function ServerState({ server }) {
     <div class="panel-part">
       <p class="server-state">
         <${Dot} state=${state} /> <strong>${STATES[state] ?? state}</strong>
-        ${server.revision && html` <span class="tag">${server.revision}</span>`}
-        ${server.trusted && html` <span class="tag">trusted</span>`}
+        ${
+          server.revision &&
+          html`
+            ${" "}
+            <span class="tag">${server.revision}</span>
+          `
+        }
+        ${
+          server.trusted &&
+          html`
+            ${" "}
+            <span class="tag">trusted</span>
+          `
+        }
       </p>
-      ${server.title && server.title !== server.id && html`<p>It calls itself “<${Say} text=${server.title} />”.</p>`}
-      ${server.words && html`
-        <p class=${server.state === "up" ? "quiet" : "wrong"}><${Say} text=${server.words} /></p>`}
+      ${
+        server.title &&
+        server.title !== server.id &&
+        html`
+          <p>
+            It calls itself “<${Say} text=${server.title} />
+            ”.
+          </p>
+        `
+      }
+      ${
+        server.words &&
+        html`
+          <p class=${server.state === "up" ? "quiet" : "wrong"}>
+            <${Say} text=${server.words} />
+          </p>
+        `
+      }
       <div class="buttons">
-        ${on
-          ? html`
-            <button type="button" disabled=${!reachable.value} onClick=${does("restart")}>Restart</button>
-            <button type="button" disabled=${!reachable.value} onClick=${does("stop")}>Stop</button>`
-          : html`
-            <button type="button" class="main" disabled=${!reachable.value} onClick=${does("start")}>Start</button>`}
+        ${
+          on
+            ? html`
+              <button type="button" disabled=${!reachable.value} onClick=${does("restart")}>
+                Restart
+              </button>
+              <button type="button" disabled=${!reachable.value} onClick=${does("stop")}>
+                Stop
+              </button>
+            `
+            : html`
+              <button
+                type="button"
+                class="main"
+                disabled=${!reachable.value}
+                onClick=${does("start")}
+              >
+                Start
+              </button>
+            `
+        }
       </div>
-    </div>`;
+    </div>
+  `;
 }
 
 /** Why something may not be used, and what is odd about it. */
 const Doubts = ({ offer }) => html`
-  ${offer.blocked && html`<p class="wrong"><${Icon} name="lock" /> <${Say} text=${offer.blocked} /></p>`}
-  <${Warnings} warnings=${offer.warnings} />`;
+  ${
+    offer.blocked &&
+    html`
+      <p class="wrong">
+        <${Icon} name="lock" /> <${Say} text=${offer.blocked} />
+      </p>
+    `
+  }
+  <${Warnings} warnings=${offer.warnings} />
+`;
 
 /** A tool: what it says of itself, and a way to call it by hand. */
 function ToolRow({ server, tool }) {
   const title = tool.title || tool.tool;
-  const call = () => { overlay.value = { name: "call", server: server.id, tool: tool.tool }; };
+  const call = () => {
+    overlay.value = { name: "call", server: server.id, tool: tool.tool };
+  };
   return html`
     <li>
       <div class="offer-head">
-        <span><strong><${Say} text=${title} /></strong> <code class="quiet"><${Say} text=${tool.tool} /></code></span>
-        ${!tool.blocked && server.state === "up" && html`
-          <button type="button" class="small quiet" aria-label=${`Call ${visible(title)}`} onClick=${call}>Call</button>`}
+        <span>
+          <strong>
+            <${Say} text=${title} />
+          </strong>${" "}
+          <code class="quiet">
+            <${Say} text=${tool.tool} />
+          </code>
+        </span>
+        ${
+          !tool.blocked &&
+          server.state === "up" &&
+          html`
+            <button
+              type="button"
+              class="small quiet"
+              aria-label=${`Call ${visible(title)}`}
+              onClick=${call}
+            >
+              Call
+            </button>
+          `
+        }
       </div>
       <${Doubts} offer=${tool} />
-      ${tool.description && html`<p class="quiet clamp wrap"><${Say} text=${tool.description} /></p>`}
+      ${
+        tool.description &&
+        html`
+          <p class="quiet clamp wrap">
+            <${Say} text=${tool.description} />
+          </p>
+        `
+      }
       <${Annotations} annotations=${tool.annotations} trusted=${server.trusted} />
-    </li>`;
+    </li>
+  `;
 }
 
 /** A prompt, and a way to use it. */
 function PromptRow({ server, prompt }) {
-  const use = () => { overlay.value = { name: "prompts", server, prompt: prompt.name }; };
+  const use = () => {
+    overlay.value = { name: "prompts", server, prompt: prompt.name };
+  };
   return html`
     <li>
       <div class="offer-head">
-        <strong><${Say} text=${prompt.title || prompt.name} /></strong>
-        ${!prompt.blocked && html`<button type="button" class="small quiet" onClick=${use}>Use</button>`}
+        <strong>
+          <${Say} text=${prompt.title || prompt.name} />
+        </strong>
+        ${
+          !prompt.blocked &&
+          html`
+            <button type="button" class="small quiet" onClick=${use}>
+              Use
+            </button>
+          `
+        }
       </div>
       <${Doubts} offer=${prompt} />
       <${Say} class="quiet block" text=${prompt.description ?? ""} />
-    </li>`;
+    </li>
+  `;
 }
 
 const MOST_RESOURCES = 200;
@@ -138,24 +320,43 @@ function ServerResources({ server }) {
   const resources = server.resources ?? [];
   const templates = server.templates ?? [];
   if (!resources.length && !templates.length) return null;
-  const look = (uri) => () => { overlay.value = { name: "resources", server: server.id, uri }; };
-  const title = `${several(resources.length, "resource")}, ${several(templates.length, "template")}`;
+  const look = (uri) => () => {
+    overlay.value = { name: "resources", server: server.id, uri };
+  };
+  const counts = [several(resources.length, "resource"), several(templates.length, "template")];
   return html`
-    <${Fold} title=${title}>
+    <${Fold} title=${counts.join(", ")}>
       <ul class="offers">
-        ${resources.slice(0, MOST_RESOURCES).map((one) => html`
-          <li key=${one.uri}>
-            <div class="offer-head">
-              <span><${Say} text=${one.title || one.name} /> <code class="uri"><${Say} text=${one.uri} /></code></span>
-              <button type="button" class="small quiet" onClick=${look(one.uri)}>View</button>
-            </div>
-          </li>`)}
-        ${templates.map((one) => html`
-          <li key=${one.uriTemplate}>
-            <${Say} text=${one.title || one.name} /> <code class="uri"><${Say} text=${one.uriTemplate} /></code>
-          </li>`)}
+        ${resources.slice(0, MOST_RESOURCES).map(
+          (one) => html`
+            <li key=${one.uri}>
+              <div class="offer-head">
+                <span>
+                  <${Say} text=${one.title || one.name} />${" "}
+                  <code class="uri">
+                    <${Say} text=${one.uri} />
+                  </code>
+                </span>
+                <button type="button" class="small quiet" onClick=${look(one.uri)}>
+                  View
+                </button>
+              </div>
+            </li>
+          `,
+        )}
+        ${templates.map(
+          (one) => html`
+            <li key=${one.uriTemplate}>
+              <${Say} text=${one.title || one.name} />${" "}
+              <code class="uri">
+                <${Say} text=${one.uriTemplate} />
+              </code>
+            </li>
+          `,
+        )}
       </ul>
-    <//>`;
+    </${Fold}>
+  `;
 }
 
 /** What a server logged. */
@@ -164,14 +365,53 @@ function ServerLog({ id }) {
   const [words, setWords] = useState("");
   const box = useRef(/** @type {any} */ (null));
   useEffect(() => {
-    act("serverLog", { server: id }).then((answer) => {
-      const known = lines.value.filter((line) => line.at); // what came over the stream since, with its time
-      lines.value = [...answer.lines.slice(0, known.length ? answer.lines.length - known.length : undefined), ...known].slice(-1000);
-    }, (bad) => setWords(bad.message));
+    act("serverLog", { server: id }).then(
+      (answer) => {
+        // What came over the stream since, with its time.
+        const known = lines.value.filter((line) => line.at);
+        lines.value = [
+          ...answer.lines.slice(0, known.length ? answer.lines.length - known.length : undefined),
+          ...known,
+        ].slice(-1000);
+      },
+      (bad) => setWords(bad.message),
+    );
   }, [id]);
-  useEffect(() => { box.current.scrollTop = box.current.scrollHeight; }, [lines.value.length]);
-  return html`<${Fold} title="Log" open=${true}>${words && html`<p class="wrong">${words}</p>`}<div ref=${box} class="server-log" tabindex="0" role="group" aria-label=${`Log of ${visible(id)}`}>
-    ${lines.value.map((line, at) => html`<p key=${at} class=${`level-${line.level}`}><span class="level"><${Say} text=${line.level} /></span> <span class="wrap">${line.logger && html`<${Say} class="quiet" text=${line.logger} /> `}<${Say} text=${line.text} /></span></p>`)}${!lines.value.length && html`<p class="quiet">Nothing is logged yet.</p>`}</div><//>`;
+  useEffect(() => {
+    box.current.scrollTop = box.current.scrollHeight;
+  }, [lines.value.length]);
+  return html`
+    <${Fold} title="Log" open=${true}>
+      ${words && html`<p class="wrong">${words}</p>`}
+      <div
+        ref=${box}
+        class="server-log"
+        tabindex="0"
+        role="group"
+        aria-label=${`Log of ${visible(id)}`}
+      >
+        ${lines.value.map(
+          (line, at) => html`
+            <p key=${at} class=${`level-${line.level}`}>
+              <span class="level">
+                <${Say} text=${line.level} />
+              </span>${" "}
+              <span class="wrap">
+                ${
+                  line.logger &&
+                  html`
+                    <${Say} class="quiet" text=${line.logger} />${" "}
+                  `
+                }
+                <${Say} text=${line.text} />
+              </span>
+            </p>
+          `,
+        )}
+        ${!lines.value.length && html`<p class="quiet">Nothing is logged yet.</p>`}
+      </div>
+    </${Fold}>
+  `;
 }
 
 /** A call by hand: the arguments, then the usual way over rules and questions. */
@@ -191,9 +431,35 @@ export function CallByHand({ server: id, tool: name, onClose }) {
     onClose();
   };
   if (!tool) return null;
-  return html`<${Dialog} title=${html`Call <${Say} text=${tool.title || name} />`} onClose=${onClose} foot=${html`<button type="button" class="main" disabled=${wrong} onClick=${call}>Call</button>`}>
-    <p class="small-line"><${From} server=${id} /> <code class="quiet"><${Say} text=${name} /></code></p><p class="quiet wrap"><${Say} text=${tool.description ?? ""} /></p>
-    <${ArgumentsEditor} schema=${tool.inputSchema} value=${value} onChange=${(made, bad) => { setValue(made); setWrong(bad); }} /><//>`;
+  return html`
+    <${Dialog}
+      title=${html`
+        Call <${Say} text=${tool.title || name} />
+      `}
+      onClose=${onClose}
+      foot=${html`<button type="button" class="main" disabled=${wrong} onClick=${call}>
+          Call
+        </button>`}
+    >
+      <p class="small-line">
+        <${From} server=${id} />${" "}
+        <code class="quiet">
+          <${Say} text=${name} />
+        </code>
+      </p>
+      <p class="quiet wrap">
+        <${Say} text=${tool.description ?? ""} />
+      </p>
+      <${ArgumentsEditor}
+        schema=${tool.inputSchema}
+        value=${value}
+        onChange=${(made, bad) => {
+          setValue(made);
+          setWrong(bad);
+        }}
+      />
+    </${Dialog}>
+  `;
 }
 
 /** Folders that servers may be told of. */
@@ -203,22 +469,105 @@ export function RootsPanel() {
   const id = useId();
   const grant = async (event) => {
     event.preventDefault();
-    if (folder.trim() && (await attempt("grant", { folder: folder.trim(), ...(server ? { server } : {}) })) !== undefined) {
+    if (
+      folder.trim() &&
+      (await attempt("grant", { folder: folder.trim(), ...(server ? { server } : {}) })) !==
+        undefined
+    ) {
       setFolder("");
     }
   };
-  const all = Object.entries(roots.value).flatMap(([who, folders]) => folders.map((path) => ({ who, path })));
-  return html`<p class="quiet">Servers are told to work in these folders. They are not confined to them: a program that you run can read whatever you can read.</p>
-    <ul class="offers">${all.map(({ who, path }) => html`<li key=${who + path} class="offer-head"><span class="grow"><code class="wrap"><${Say} text=${path} /></code><span class="quiet block">${who ? html`for <${Say} text=${who} />` : "for all servers"}</span></span><button type="button" class="small" aria-label=${`Remove ${visible(path)}`} onClick=${() => attempt("revoke", { folder: path, ...(who ? { server: who } : {}) })}>Remove</button></li>`)}${!all.length && html`<li class="quiet">No folders are shared.</li>`}</ul>
-    <form class="fields boxed" onSubmit=${grant}><div class="field"><label for=${id}>Folder</label><input id=${id} value=${folder} placeholder="Full path of a folder on this computer" autocomplete="off" spellcheck=${false} onInput=${(event) => setFolder(event.currentTarget.value)} /></div>
-      <div class="field"><label for=${`${id}-who`}>For</label><select id=${`${id}-who`} value=${server} onChange=${(event) => setServer(event.currentTarget.value)}><option value="">all servers</option>${servers.value.map((one) => html`<option key=${one.id} value=${one.id}>${visible(one.id)}</option>`)}</select></div>
-      <div class="buttons"><button type="submit" class="main" disabled=${!folder.trim()}>Share</button></div></form>`;
+  const all = Object.entries(roots.value).flatMap(([who, folders]) =>
+    folders.map((path) => ({ who, path })),
+  );
+  return html`
+    <p class="quiet">
+      Servers are told to work in these folders. They are not confined to them: a program that
+      you run can read whatever you can read.
+    </p>
+    <ul class="offers">
+      ${all.map(
+        ({ who, path }) => html`
+          <li key=${who + path} class="offer-head">
+            <span class="grow">
+              <code class="wrap">
+                <${Say} text=${path} />
+              </code>
+              <span class="quiet block">
+                ${
+                  who
+                    ? html`
+                      for <${Say} text=${who} />
+                    `
+                    : "for all servers"
+                }
+              </span>
+            </span>
+            <button
+              type="button"
+              class="small"
+              aria-label=${`Remove ${visible(path)}`}
+              onClick=${() => attempt("revoke", { folder: path, ...(who ? { server: who } : {}) })}
+            >
+              Remove
+            </button>
+          </li>
+        `,
+      )}
+      ${!all.length && html`<li class="quiet">No folders are shared.</li>`}
+    </ul>
+    <form class="fields boxed" onSubmit=${grant}>
+      <div class="field">
+        <label for=${id}>Folder</label>
+        <input
+          id=${id}
+          value=${folder}
+          placeholder="Full path of a folder on this computer"
+          autocomplete="off"
+          spellcheck=${false}
+          onInput=${(event) => setFolder(event.currentTarget.value)}
+        />
+      </div>
+      <div class="field">
+        <label for=${`${id}-who`}>For</label>
+        <select
+          id=${`${id}-who`}
+          value=${server}
+          onChange=${(event) => setServer(event.currentTarget.value)}
+        >
+          <option value="">all servers</option>
+          ${servers.value.map(
+            (one) => html`
+              <option key=${one.id} value=${one.id}>
+                ${visible(one.id)}
+              </option>
+            `,
+          )}
+        </select>
+      </div>
+      <div class="buttons">
+        <button type="submit" class="main" disabled=${!folder.trim()}>
+          Share
+        </button>
+      </div>
+    </form>
+  `;
 }
 
 /** A rule in words. @param {any} rule */
 function told(rule) {
-  const where = [rule.tool && rule.tool !== "*" ? rule.tool : "every tool", rule.server && rule.server !== "*" ? `of ${rule.server}` : "of every server"].join(" ");
-  const hints = [["readOnly", "read-only"], ["destructive", "destructive"], ["idempotent", "safe to repeat"], ["openWorld", "uses the network"]].filter(([name]) => rule[name] !== undefined && rule[name] !== null).map(([name, words]) => `${rule[name] ? "" : "not "}${words}`);
+  const where = [
+    rule.tool && rule.tool !== "*" ? rule.tool : "every tool",
+    rule.server && rule.server !== "*" ? `of ${rule.server}` : "of every server",
+  ].join(" ");
+  const hints = [
+    ["readOnly", "read-only"],
+    ["destructive", "destructive"],
+    ["idempotent", "safe to repeat"],
+    ["openWorld", "uses the network"],
+  ]
+    .filter(([name]) => rule[name] !== undefined && rule[name] !== null)
+    .map(([name, words]) => `${rule[name] ? "" : "not "}${words}`);
   return { where, hints };
 }
 
@@ -226,34 +575,98 @@ const DECISIONS = { allow: ["check", "Allow"], deny: ["cross", "Deny"], ask: ["a
 
 /** @param {number} at the place of the rule in the list */
 async function forget(at) {
-  if ((await attempt("forget", { rule: at })) !== undefined) rules.value = rules.value.filter((_, place) => place !== at);
+  if ((await attempt("forget", { rule: at })) !== undefined)
+    rules.value = rules.value.filter((_, place) => place !== at);
 }
 
 /** What the person's answers hold for. */
 export function RulesPanel() {
-  return html`<p class="quiet">Decisions that you asked to be remembered. A rule that denies always wins over one that allows.</p>
-    <ul class="offers">${rules.value.map((each, at) => {
-      const rule = each.rule ?? each;
-      const { where, hints } = told(rule);
-      const [icon, word] = DECISIONS[rule.decision] ?? ["ask", rule.decision];
-      const fixed = each.forgettable === false || rule.source === "file";
-      return html`<li key=${at}><div class="offer-head"><span class="grow"><span class=${cls("decision", rule.decision)}><${Icon} name=${icon} />${word}</span> <${Say} text=${where} />${hints.length > 0 && html` <span class="quiet">${hints.join(", ")}</span>`}
-        ${rule.session && html`<span class="tag">this session</span>`}${rule.reason && html`<span class="quiet block"><${Say} text=${rule.reason} /></span>`}
-        ${Object.keys(rule.arguments ?? {}).length > 0 && html`<code class="block wrap"><${Say} text=${JSON.stringify(rule.arguments)} /></code>`}</span>
-        ${!fixed && html`<button type="button" class="small" aria-label=${`Forget: ${word} ${visible(where)}`} onClick=${() => forget(at)}>Forget</button>`}</div></li>`;
-    })}${!rules.value.length && html`<li class="quiet">No rules are remembered.</li>`}</ul>`;
+  return html`
+    <p class="quiet">
+      Decisions that you asked to be remembered. A rule that denies always wins over one that
+      allows.
+    </p>
+    <ul class="offers">
+      ${rules.value.map((each, at) => {
+        const rule = each.rule ?? each;
+        const { where, hints } = told(rule);
+        const [icon, word] = DECISIONS[rule.decision] ?? ["ask", rule.decision];
+        const fixed = each.forgettable === false || rule.source === "file";
+        return html`
+          <li key=${at}>
+            <div class="offer-head">
+              <span class="grow">
+                <span class=${cls("decision", rule.decision)}>
+                  <${Icon} name=${icon} />
+                  ${word}
+                </span>${" "}
+                <${Say} text=${where} />
+                ${
+                  hints.length > 0 &&
+                  html`
+                    ${" "}
+                    <span class="quiet">${hints.join(", ")}</span>
+                  `
+                }
+                ${rule.session && html`<span class="tag">this session</span>`}
+                ${
+                  rule.reason &&
+                  html`
+                    <span class="quiet block">
+                      <${Say} text=${rule.reason} />
+                    </span>
+                  `
+                }
+                ${
+                  Object.keys(rule.arguments ?? {}).length > 0 &&
+                  html`
+                    <code class="block wrap">
+                      <${Say} text=${JSON.stringify(rule.arguments)} />
+                    </code>
+                  `
+                }
+              </span>
+              ${
+                !fixed &&
+                html`
+                  <button
+                    type="button"
+                    class="small"
+                    aria-label=${`Forget: ${word} ${visible(where)}`}
+                    onClick=${() => forget(at)}
+                  >
+                    Forget
+                  </button>
+                `
+              }
+            </div>
+          </li>
+        `;
+      })}
+      ${!rules.value.length && html`<li class="quiet">No rules are remembered.</li>`}
+    </ul>
+  `;
 }
 
 /** @type {[string, any, string][]} */
-const PANELS = [["roots", "folder", "Folders"], ["rules", "rule", "Rules"], ["audit", "list", "Log"]];
+const PANELS = [
+  ["roots", "folder", "Folders"],
+  ["rules", "rule", "Rules"],
+  ["audit", "list", "Log"],
+];
 
 /** The servers and conversations at the left. */
 export const Side = () => html`
   <${Conversations} />
   <${Servers} />
   <div class="side-part side-foot">
-    ${PANELS.map(([name, icon, words]) => html`<${PanelButton} key=${name} name=${name} icon=${icon} words=${words} />`)}
-  </div>`;
+    ${PANELS.map(
+      ([name, icon, words]) => html`
+        <${PanelButton} key=${name} name=${name} icon=${icon} words=${words} />
+      `,
+    )}
+  </div>
+`;
 
 /** A way to a panel, and out of it again. */
 function PanelButton({ name, icon, words }) {
@@ -263,29 +676,49 @@ function PanelButton({ name, icon, words }) {
       type="button"
       class=${cls("side-row", shown && "is-current")}
       aria-expanded=${shown ? "true" : "false"}
-      onClick=${() => { panel.value = shown ? null : { name }; }}
-    ><${Icon} name=${icon} /><span>${words}</span></button>`;
+      onClick=${() => {
+        panel.value = shown ? null : { name };
+      }}
+    >
+      <${Icon} name=${icon} />
+      <span>${words}</span>
+    </button>
+  `;
 }
 
 function Conversations() {
   return html`
     <div class="side-part">
-      <div class="side-head"><h2 id="talks">Conversations</h2></div>
+      <div class="side-head">
+        <h2 id="talks">Conversations</h2>
+      </div>
       <button
         type="button"
         class=${cls("side-row new", !current.value && "is-current")}
         aria-current=${current.value ? undefined : "page"}
         onClick=${() => open("")}
-      ><${Icon} name="plus" /><span>New conversation</span></button>
+      >
+        <${Icon} name="plus" />
+        <span>New conversation</span>
+      </button>
       <ul aria-labelledby="talks">
-        ${sessions.value.map((one) => html`<li key=${one.id}><${ConversationRow} one=${one} /></li>`)}
+        ${sessions.value.map(
+          (one) => html`
+            <li key=${one.id}>
+              <${ConversationRow} one=${one} />
+            </li>
+          `,
+        )}
       </ul>
-    </div>`;
+    </div>
+  `;
 }
 
 function ConversationRow({ one }) {
   const shown = one.id === current.value;
-  const about = [one.began ? when(one.began) : "", visible(one.model ?? "")].filter(Boolean).join(" · ");
+  const about = [one.began ? when(one.began) : "", visible(one.model ?? "")]
+    .filter(Boolean)
+    .join(" · ");
   return html`
     <button
       type="button"
@@ -294,21 +727,33 @@ function ConversationRow({ one }) {
       onClick=${() => open(one.id)}
     >
       <span class="grow">
-        <span class="side-title"><${Say} text=${one.title || "Untitled"} /></span>
+        <span class="side-title">
+          <${Say} text=${one.title || "Untitled"} />
+        </span>
         <span class="side-about">${about}</span>
       </span>
       ${one.running && html`<span class="dots" role="img" aria-label="running"></span>`}
-    </button>`;
+    </button>
+  `;
 }
 
 function Servers() {
   return html`
     <div class="side-part">
-      <div class="side-head"><h2 id="servers">Servers</h2></div>
+      <div class="side-head">
+        <h2 id="servers">Servers</h2>
+      </div>
       <ul aria-labelledby="servers">
-        ${servers.value.map((one) => html`<li key=${one.id}><${ServerRow} one=${one} /></li>`)}
+        ${servers.value.map(
+          (one) => html`
+            <li key=${one.id}>
+              <${ServerRow} one=${one} />
+            </li>
+          `,
+        )}
       </ul>
-    </div>`;
+    </div>
+  `;
 }
 
 function ServerRow({ one }) {
@@ -317,21 +762,41 @@ function ServerRow({ one }) {
   const blocked = offers.some((offer) => offer.blocked);
   const warned = offers.some((offer) => offer.warnings?.length);
   const state = stateOf(one);
-  const about = state === "up" ? several((one.tools ?? []).length, "tool") : STATES[state] ?? state;
+  const about =
+    state === "up" ? several((one.tools ?? []).length, "tool") : (STATES[state] ?? state);
   return html`
     <button
       type="button"
       class=${cls("side-row", shown && "is-current")}
-      onClick=${() => { panel.value = { name: "server", id: one.id }; }}
+      onClick=${() => {
+        panel.value = { name: "server", id: one.id };
+      }}
     >
       <${Dot} state=${state} />
       <span class="grow">
-        <span class="side-title"><${Say} text=${one.id} /></span>
+        <span class="side-title">
+          <${Say} text=${one.id} />
+        </span>
         <span class="side-about">${about}</span>
       </span>
-      ${warned && html`
-        <span class="tag care" title="Warnings"><${Icon} name="warn" /><span class="hidden-text">has warnings</span></span>`}
-      ${blocked && html`
-        <span class="tag care" title="Blocked"><${Icon} name="lock" /><span class="hidden-text">has blocked tools</span></span>`}
-    </button>`;
+      ${
+        warned &&
+        html`
+          <span class="tag care" title="Warnings">
+            <${Icon} name="warn" />
+            <span class="hidden-text">has warnings</span>
+          </span>
+        `
+      }
+      ${
+        blocked &&
+        html`
+          <span class="tag care" title="Blocked">
+            <${Icon} name="lock" />
+            <span class="hidden-text">has blocked tools</span>
+          </span>
+        `
+      }
+    </button>
+  `;
 }

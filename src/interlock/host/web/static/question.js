@@ -6,7 +6,16 @@ import { FormQuestion, UrlQuestion } from "./asked-forms.js";
 import { SampleQuestion, SampledQuestion } from "./asked-models.js";
 import { PinQuestion, StartQuestion } from "./asked-servers.js";
 
-const KINDS = { call: CallQuestion, result: ResultQuestion, form: FormQuestion, url: UrlQuestion, sample: SampleQuestion, sampled: SampledQuestion, start: StartQuestion, pin: PinQuestion };
+const KINDS = {
+  call: CallQuestion,
+  result: ResultQuestion,
+  form: FormQuestion,
+  url: UrlQuestion,
+  sample: SampleQuestion,
+  sampled: SampledQuestion,
+  start: StartQuestion,
+  pin: PinQuestion,
+};
 
 /** @param {{question: any}} props */
 export function Question({ question }) {

@@ -1,6 +1,7 @@
 // @ts-check
 // Which values of a call's arguments were on the screen before it is allowed.
-// Elements say by `data-leaf` (a JSON pointer) which values they show; this measures which were in view.
+// Elements say by `data-leaf` (a JSON pointer) which values they show; this measures which were in
+// view.
 import { useCallback, useLayoutEffect, useRef, useState } from "./kit.js";
 
 /** Half a line: what stands in the fade at the end of a fold cannot be read. */
@@ -17,7 +18,10 @@ export const isLeaf = (value) =>
 
 /**
  * Every value of the arguments that has no parts, by its pointer.
- * @param {any} value @param {string} [at] @param {Map<string, any>} [found] @returns {Map<string, any>}
+ * @param {any} value
+ * @param {string} [at]
+ * @param {Map<string, any>} [found]
+ * @returns {Map<string, any>}
  */
 export function leaves(value, at = "", found = new Map()) {
   if (isLeaf(value)) {
@@ -56,11 +60,17 @@ function clipOf(box, known) {
 
 /** Where the answers lie over the rest of their question, if they do. @param {HTMLElement} box */
 const answersAt = (box) =>
-  box.closest("[data-question]")?.querySelector(".answers")?.getBoundingClientRect().top ?? Infinity;
+  box.closest("[data-question]")?.querySelector(".answers")?.getBoundingClientRect().top ??
+  Infinity;
 
 /**
- * Whether something that does not belong to an element lies over the part of it that is in view: a menu, a notice, an app.
- * @param {HTMLElement} element @param {number} left @param {number} right @param {number} top @param {number} bottom
+ * Whether something that does not belong to an element lies over the part of it that is in view: a
+ * menu, a notice, an app.
+ * @param {HTMLElement} element
+ * @param {number} left
+ * @param {number} right
+ * @param {number} top
+ * @param {number} bottom
  */
 function isCovered(element, left, right, top, bottom) {
   const question = element.closest("[data-question]");
@@ -79,7 +89,8 @@ const isWhole = (field) =>
 
 /**
  * Which values have been seen. `box` is the element in which they are shown; in a field of a form
- * (`data-field`) one is seen where the field shows all of it. Before the first look it is not `ready`.
+ * (`data-field`) one is seen where the field shows all of it. Before the first look it is not
+ * `ready`.
  * @param {{current: HTMLElement | null}} box @param {any} value
  * @returns {{total: number, unseen: number, ready: boolean, seeAll: () => void,
  *   wrote: (values: any, pointer: string) => void}}

@@ -36,15 +36,23 @@ export const logs = new Map();
 /** Listeners of everything that is noted (the audit log, apps). */
 export const hearers = new Set();
 
-export const hostQuestions = computed(() => [...questions.value.values()].filter((one) => !one.session));
-export const elsewhere = computed(() => [...questions.value.values()].filter((one) => one.session && one.session !== current.value));
+export const hostQuestions = computed(() =>
+  [...questions.value.values()].filter((one) => !one.session),
+);
+export const elsewhere = computed(() =>
+  [...questions.value.values()].filter((one) => one.session && one.session !== current.value),
+);
 export const serverById = (id) => servers.value.find((server) => server.id === id);
 
-const LINES = 1000, FRAME = 50;
+const LINES = 1000;
+const FRAME = 50;
 let keys = 0;
 const key = () => `k${++keys}`;
 
-/** A conversation: items in order, each with signals of its own, so that what changes in one leaves the others alone. */
+/**
+ * A conversation: items in order, each with signals of its own, so that what changes in one leaves
+ * the others alone.
+ */
 export class Talk {
   /** @param {string} id */
   constructor(id) {
@@ -54,7 +62,9 @@ export class Talk {
     this.loaded = signal(/** @type {"no" | "loading" | "yes" | "failed"} */ ("no"));
     this.words = signal("");
     this.remark = signal("");
-    /** The end of a turn that failed, as long as nothing has come after it: it can be tried again. */
+    /**
+     * The end of a turn that failed, as long as nothing has come after it: it can be tried again.
+     */
     this.retriable = signal(/** @type {any} */ (null));
     this.last = 0;
     this.calls = /** @type {Map<string, any>} */ (new Map());
@@ -95,21 +105,30 @@ export class Talk {
         for (const noted of held) this.take(noted);
         const listed = sessions.value.find((session) => session.id === this.id);
         this.running.value = listed ? listed.running : false;
-        for (const question of questions.value.values()) if (question.session === this.id) this.ask(question);
+        for (const question of questions.value.values())
+          if (question.session === this.id) this.ask(question);
         this.settle();
       });
     } catch (bad) {
       this.loaded.value = "failed";
-      this.words.value = bad instanceof Refused ? bad.message : "The conversation could not be read.";
+      this.words.value =
+        bad instanceof Refused ? bad.message : "The conversation could not be read.";
     }
   }
 
-  /** In what was read of old, nothing is still going on: calls and questions that never ended say so. */
+  /**
+   * In what was read of old, nothing is still going on: calls and questions that never ended say
+   * so.
+   */
   settle() {
     if (this.running.value) return;
     this.finish();
-    for (const call of this.calls.values()) if (["proposed", "running"].includes(call.data.value.state)) call.data.value = { ...call.data.value, state: "gone" };
-    for (const asked of this.asked.values()) if (!asked.answer.value && !questions.value.has(asked.question.id)) asked.answer.value = { answer: { type: "none" }, by: "nobody" };
+    for (const call of this.calls.values())
+      if (["proposed", "running"].includes(call.data.value.state))
+        call.data.value = { ...call.data.value, state: "gone" };
+    for (const asked of this.asked.values())
+      if (!asked.answer.value && !questions.value.has(asked.question.id))
+        asked.answer.value = { answer: { type: "none" }, by: "nobody" };
   }
 
   /** @param {any} noted */
@@ -145,7 +164,19 @@ export class Talk {
   piece(at, step = 0, model = "") {
     if (!this.step) {
       this.step = this.add({
-        kind: "model", at, step, model, text: signal(""), thought: signal(""), notes: signal([]), doing: signal(""), done: signal(false), result: signal(null), usage: signal(null), buffer: {}, timer: 0,
+        kind: "model",
+        at,
+        step,
+        model,
+        text: signal(""),
+        thought: signal(""),
+        notes: signal([]),
+        doing: signal(""),
+        done: signal(false),
+        result: signal(null),
+        usage: signal(null),
+        buffer: {},
+        timer: 0,
       });
     }
     return this.step;
@@ -173,12 +204,21 @@ function flush(item) {
 }
 
 /** The texts of content, below one another. @param {any} content */
-export const texts = (content) => (Array.isArray(content) ? content : [content]).filter((block) => block?.type === "text").map((block) => block.text).join("\n\n");
+export const texts = (content) =>
+  (Array.isArray(content) ? content : [content])
+    .filter((block) => block?.type === "text")
+    .map((block) => block.text)
+    .join("\n\n");
 const update = (item, changes) => (item.data.value = { ...item.data.value, ...changes });
 
-/** What each event does to its conversation. @type {Record<string, (talk: Talk, event: any, at: number) => void>} */
+/**
+ * What each event does to its conversation.
+ * @type {Record<string, (talk: Talk, event: any, at: number) => void>}
+ */
 const TAKE = {
-  sessionBegan: (talk, event) => { talk.remark.value = event.remark ?? ""; },
+  sessionBegan: (talk, event) => {
+    talk.remark.value = event.remark ?? "";
+  },
   sessionResumed: (talk, event, at) => {
     talk.remark.value = event.remark ?? "";
     talk.add({ kind: "resumed", at, event });
@@ -220,19 +260,44 @@ const TAKE = {
   turnEnded: (talk, event, at) => {
     talk.finish();
     talk.running.value = false;
-    const told = event.words !== "" && event.words === talk.failure; // the line above says it already
+    // The line above says it already.
+    const told = event.words !== "" && event.words === talk.failure;
     const item = talk.add({ kind: "ended", at, event, told });
     if (["failed", "refused"].includes(event.reason)) talk.retriable.value = item;
   },
   callProposed: (talk, event, at) => {
     if (talk.calls.has(event.call)) return;
-    const data = { arguments: {}, server: "", tool: "", title: "", by: "model", ...event, state: "proposed" };
-    talk.calls.set(event.call, talk.add({ kind: "call", at, id: event.call, data: signal(data), progress: signal(null), asked: signal([]) }));
+    const data = {
+      arguments: {},
+      server: "",
+      tool: "",
+      title: "",
+      by: "model",
+      ...event,
+      state: "proposed",
+    };
+    talk.calls.set(
+      event.call,
+      talk.add({
+        kind: "call",
+        at,
+        id: event.call,
+        data: signal(data),
+        progress: signal(null),
+        asked: signal([]),
+      }),
+    );
     if (talk.step) talk.step.doing.value = "";
   },
   callDecided: (talk, event, at) => {
     const item = talk.calls.get(event.call);
-    if (item) update(item, { decided: { ...event, at }, state: event.allow ? "running" : "denied", since: at, ...(event.arguments ? { arguments: event.arguments, edited: true } : {}) });
+    if (item)
+      update(item, {
+        decided: { ...event, at },
+        state: event.allow ? "running" : "denied",
+        since: at,
+        ...(event.arguments ? { arguments: event.arguments, edited: true } : {}),
+      });
   },
   callProgress: (talk, event) => {
     const item = talk.calls.get(event.call);
@@ -243,7 +308,15 @@ const TAKE = {
     if (!item) return;
     item.progress.value = null;
     const denied = item.data.value.state === "denied";
-    update(item, { ...event, type: "callProposed", state: denied ? "denied" : event.error || event.result?.isError ? "failed" : "done", result: event.result ?? null, error: event.error ?? "", seconds: event.seconds ?? 0, warnings: event.warnings ?? [] });
+    update(item, {
+      ...event,
+      type: "callProposed",
+      state: denied ? "denied" : event.error || event.result?.isError ? "failed" : "done",
+      result: event.result ?? null,
+      error: event.error ?? "",
+      seconds: event.seconds ?? 0,
+      warnings: event.warnings ?? [],
+    });
   },
   resultsGiven: (talk, event) => {
     for (const one of event.results) {
@@ -258,7 +331,8 @@ const TAKE = {
     asked.answer.value = { answer: event.answer, by: event.by ?? "person" };
     const call = talk.calls.get(asked.question.call);
     // The time in which you were asked is not the tool's.
-    if (call?.data.value.since) update(call, { since: Math.min(at, call.data.value.since + at - asked.at) });
+    if (call?.data.value.since)
+      update(call, { since: Math.min(at, call.data.value.since + at - asked.at) });
   },
   sampleEnded: (talk, event, at) => talk.add({ kind: "sampled", at, event }),
   notice: (talk, event, at) => talk.add({ kind: "notice", at, event }),
@@ -273,7 +347,10 @@ export function talk(id) {
   return found;
 }
 
-/** What each event does to what belongs to no conversation. @type {Record<string, (event: any, noted: any) => void>} */
+/**
+ * What each event does to what belongs to no conversation.
+ * @type {Record<string, (event: any, noted: any) => void>}
+ */
 const HOST = {
   asked: ({ question }) => {
     questions.value = new Map(questions.value).set(question.id, question);
@@ -285,24 +362,51 @@ const HOST = {
   },
   sessionBegan: (event, { at }) => {
     const listed = sessions.value.find((one) => one.id === event.session);
-    sessions.value = [{ running: false, ...listed, id: event.session, title: event.title || listed?.title || "", model: event.model, began: at }, ...sessions.value.filter((one) => one !== listed)];
+    sessions.value = [
+      {
+        running: false,
+        ...listed,
+        id: event.session,
+        title: event.title || listed?.title || "",
+        model: event.model,
+        began: at,
+      },
+      ...sessions.value.filter((one) => one !== listed),
+    ];
     const begun = talk(event.session);
     if (begun.loaded.value === "no") begun.loaded.value = "yes";
   },
   personSaid: (event) => {
     runs(event.session, true);
-    entitle(event.session, event.prompt ? serverById(event.server)?.prompts?.find((one) => one.name === event.prompt)?.title || event.prompt : (event.messages ?? []).map((message) => unfenced(texts(message.content))).find(Boolean));
+    entitle(
+      event.session,
+      event.prompt
+        ? serverById(event.server)?.prompts?.find((one) => one.name === event.prompt)?.title ||
+            event.prompt
+        : (event.messages ?? []).map((message) => unfenced(texts(message.content))).find(Boolean),
+    );
   },
   turnEnded: (event) => {
     runs(event.session, false);
     if (event.session === current.value) spoken.value = ending(event);
   },
   serverState: (event) => {
-    servers.value = servers.value.map((one) => (one.id === event.server ? { ...one, state: event.state, words: event.words ?? "", revision: event.revision || one.revision } : one));
+    servers.value = servers.value.map((one) =>
+      one.id === event.server
+        ? {
+            ...one,
+            state: event.state,
+            words: event.words ?? "",
+            revision: event.revision || one.revision,
+          }
+        : one,
+    );
   },
-  rootsChanged: (event) => { roots.value = event.folders; },
+  rootsChanged: (event) => {
+    roots.value = event.folders;
+  },
   serverSaid: (event, { at }) => {
-    const lines = (logs.get(event.server) ?? log(event.server));
+    const lines = logs.get(event.server) ?? log(event.server);
     lines.value = [...lines.value.slice(1 - LINES), { ...event, at }];
   },
   notice: (event) => {
@@ -317,36 +421,60 @@ export function log(server) {
   return lines;
 }
 
-/** The end of a turn in one sentence; why a model gave no answer is said by an alert. @param {any} event */
+/**
+ * The end of a turn in one sentence; why a model gave no answer is said by an alert.
+ * @param {any} event
+ */
 function ending(event) {
   if (event.reason === "done") return "The answer is complete.";
   if (talk(event.session).failure) return "You can try again.";
   return event.words || "The turn is over.";
 }
 
-/** Whether a question is about a skill, which is always asked about by itself. @param {any} question */
+/**
+ * Whether a question is about a skill, which is always asked about by itself.
+ * @param {any} question
+ */
 export const isSkill = (question) => question.changes?.[0]?.kind === "skill";
 
 /** A question in one sentence. @param {any} question */
 export function asks(question) {
   const who = question.server || "The host";
-  if (isSkill(question)) return `Let the model load the skill ${question.changes[0].name} of ${who}?`;
+  if (isSkill(question))
+    return `Let the model load the skill ${question.changes[0].name} of ${who}?`;
   switch (question.type) {
-    case "call": return `Call ${question.title || question.tool} on ${who}?`;
-    case "start": return `Start the server ${who}?`;
-    case "pin": return `${who} offers something that you have not approved.`;
-    case "result": return `Give the result of ${question.title || question.tool} to the model?`;
-    case "sample": return `${who} wants to ask a model.`;
-    case "sampled": return `Give the model's answer to ${who}?`;
-    case "form": return `${who} asks for information.`;
-    default: return `${who} wants you to visit a page.`;
+    case "call":
+      return `Call ${question.title || question.tool} on ${who}?`;
+    case "start":
+      return `Start the server ${who}?`;
+    case "pin":
+      return `${who} offers something that you have not approved.`;
+    case "result":
+      return `Give the result of ${question.title || question.tool} to the model?`;
+    case "sample":
+      return `${who} wants to ask a model.`;
+    case "sampled":
+      return `Give the model's answer to ${who}?`;
+    case "form":
+      return `${who} asks for information.`;
+    default:
+      return `${who} wants you to visit a page.`;
   }
 }
 
-/** Call a conversation by what was first said in it, until the host has a title for it. @param {string} session @param {string} [words] */
+/**
+ * Call a conversation by what was first said in it, until the host has a title for it.
+ * @param {string} session
+ * @param {string} [words]
+ */
 export function entitle(session, words = "") {
   const line = words.trim().replace(/\s+/g, " ");
-  if (line) sessions.value = sessions.value.map((one) => (one.id === session && !one.title ? { ...one, title: line.length > 80 ? `${line.slice(0, 79)}…` : line } : one));
+  if (line)
+    sessions.value = sessions.value.map((one) =>
+      one.id === session && !one.title
+        ? { ...one, title: line.length > 80 ? `${line.slice(0, 79)}…` : line }
+        : one,
+    );
 }
 
 function runs(session, running) {
@@ -358,7 +486,12 @@ export function toast(level, words, server = "") {
   toasts.value = [...toasts.value.slice(-4), { key: key(), level, words, server }];
 }
 
-/** Do an act, and say what was wrong where it was refused. @param {string} name @param {Record<string, unknown>} [body] @returns {Promise<any>} */
+/**
+ * Do an act, and say what was wrong where it was refused.
+ * @param {string} name
+ * @param {Record<string, unknown>} [body]
+ * @returns {Promise<any>}
+ */
 export async function attempt(name, body) {
   try {
     return (await act(name, body)) ?? true;
@@ -375,8 +508,16 @@ function show(state, fresh) {
     demo.value = state.demo || "";
     models.value = state.models ?? [];
     servers.value = state.servers ?? [];
-    const began = new Map(sessions.value.map((one) => [one.id, one.began])), called = new Map(sessions.value.map((one) => [one.id, one.title]));
-    sessions.value = [...(state.sessions ?? [])].reverse().map((one) => ({ ...one, title: one.title || called.get(one.id) || "", began: one.began ?? began.get(one.id) ?? 0 })).sort((one, other) => other.began - one.began);
+    const began = new Map(sessions.value.map((one) => [one.id, one.began]));
+    const called = new Map(sessions.value.map((one) => [one.id, one.title]));
+    sessions.value = [...(state.sessions ?? [])]
+      .reverse()
+      .map((one) => ({
+        ...one,
+        title: one.title || called.get(one.id) || "",
+        began: one.began ?? began.get(one.id) ?? 0,
+      }))
+      .sort((one, other) => other.began - one.began);
     roots.value = state.roots ?? {};
     rules.value = state.rules ?? [];
     appsOrigin.value = state.appsOrigin ?? "";
@@ -406,7 +547,8 @@ export function open(id) {
   attached.value = [];
   const hash = id ? `#${encodeURIComponent(id)}` : "";
   if (location.hash !== hash) history.pushState(null, "", hash || location.pathname);
-  if (id && line.value === "open" && ["no", "failed"].includes(talk(id).loaded.value)) talk(id).load();
+  if (id && line.value === "open" && ["no", "failed"].includes(talk(id).loaded.value))
+    talk(id).load();
 }
 
 const named = () => decodeURIComponent(location.hash.slice(1));

@@ -1,19 +1,32 @@
 // @ts-check
-// Structured content of results: whether texts only repeat it, and the whole of it where the page has its beginning only.
+// Structured content of results: whether texts only repeat it, and the whole of it where the page
+// has its beginning only.
 import { Icon, html, size, useState, visible } from "./kit.js";
 import { Looked } from "./content.js";
 import { act } from "./net.js";
 
-/** Two JSON values with the same content, in whatever order their keys come. @param {any} one @param {any} other @returns {boolean} */
+/**
+ * Two JSON values with the same content, in whatever order their keys come.
+ * @param {any} one
+ * @param {any} other
+ * @returns {boolean}
+ */
 function equal(one, other) {
   if (one === other) return true;
   if (!one || !other || typeof one !== "object" || typeof other !== "object") return false;
   if (Array.isArray(one) !== Array.isArray(other)) return false;
   const keys = Object.keys(one);
-  return keys.length === Object.keys(other).length && keys.every((key) => key in other && equal(one[key], other[key]));
+  return (
+    keys.length === Object.keys(other).length &&
+    keys.every((key) => key in other && equal(one[key], other[key]))
+  );
 }
 
-/** Whether a text says what a value holds: as JSON, or as it is. @param {string} text @param {any} value */
+/**
+ * Whether a text says what a value holds: as JSON, or as it is.
+ * @param {string} text
+ * @param {any} value
+ */
 function says(text, value) {
   if (text === value) return true;
   try {
@@ -30,8 +43,8 @@ function wrapped(structured) {
 }
 
 /**
- * What is left to be shown of a result, so that nothing is there twice: its blocks, and its structured content. A text in an
- * object of its own is shown as the text that it is.
+ * What is left to be shown of a result, so that nothing is there twice: its blocks, and its
+ * structured content. A text in an object of its own is shown as the text that it is.
  * @param {any} result @returns {{blocks: any[], structured: any}}
  */
 export function once(result) {
@@ -40,13 +53,24 @@ export function once(result) {
   if (structured === undefined) return { blocks, structured };
   const inner = wrapped(structured);
   const texts = blocks.filter((block) => block.type === "text");
-  if (typeof inner === "string" && texts.some((block) => block.text === inner)) return { blocks, structured: undefined };
-  const each = Array.isArray(inner) && texts.length === inner.length && texts.every((block, at) => says(block.text, inner[at]));
-  const again = (block) => block.type === "text" && (each || says(block.text, structured) || (inner !== undefined && says(block.text, inner)));
+  if (typeof inner === "string" && texts.some((block) => block.text === inner))
+    return { blocks, structured: undefined };
+  const each =
+    Array.isArray(inner) &&
+    texts.length === inner.length &&
+    texts.every((block, at) => says(block.text, inner[at]));
+  const again = (block) =>
+    block.type === "text" &&
+    (each || says(block.text, structured) || (inner !== undefined && says(block.text, inner)));
   return { blocks: blocks.filter((block) => !again(block)), structured };
 }
 
-/** @param {string} session @param {string} call @param {number} page @returns {Promise<{text: string, pages: number}>} */
+/**
+ * @param {string} session
+ * @param {string} call
+ * @param {number} page
+ * @returns {Promise<{text: string, pages: number}>}
+ */
 const read = (session, call, page) => act("readStructured", { session, call, page });
 
 /**
@@ -62,21 +86,29 @@ export async function whole({ session = "", call }, result) {
   return { ...rest, structuredContent: JSON.parse(texts.join("")) };
 }
 
-/** Structured content, and the rest of it page by page. @param {{value: any, total?: number, of?: {session?: string, call: string}}} props */
+/**
+ * Structured content, and the rest of it page by page.
+ * @param {{value: any, total?: number, of?: {session?: string, call: string}}} props
+ */
 export function Structured({ value, total = 0, of }) {
   const shown = html`<${Looked} value=${value} label="How the result is shown" />`;
   if (!total) return shown;
   return html`
     <div class="structured">
-      <p class="note"><${Icon} name="list" /> This is the beginning of ${size(total)}.</p>
+      <p class="note">
+        <${Icon} name="list" /> This is the beginning of ${size(total)}.
+      </p>
       ${shown}
       ${of && html`<${Pages} ...${of} />`}
-    </div>`;
+    </div>
+  `;
 }
 
 /** The whole content as JSON, a page at a time. @param {{session?: string, call: string}} props */
 function Pages({ session = "", call }) {
-  const [shown, setShown] = useState(/** @type {{text: string, pages: number, at: number} | null} */ (null));
+  const [shown, setShown] = useState(
+    /** @type {{text: string, pages: number, at: number} | null} */ (null),
+  );
   const [words, setWords] = useState("");
   const go = (at) => async () => {
     try {
@@ -86,22 +118,41 @@ function Pages({ session = "", call }) {
       setWords(bad instanceof Error ? bad.message : String(bad));
     }
   };
-  const wrong = words && html`<p class="wrong" role="alert">${visible(words)}</p>`;
+  const wrong =
+    words &&
+    html`
+      <p class="wrong" role="alert">
+        ${visible(words)}
+      </p>
+    `;
   if (!shown) {
     return html`
       <div class="buttons">
-        <button type="button" class="small" onClick=${go(0)}>Show all as JSON</button>${wrong}
-      </div>`;
+        <button type="button" class="small" onClick=${go(0)}>
+          Show all as JSON
+        </button>
+        ${wrong}
+      </div>
+    `;
   }
   const { at, pages, text } = shown;
   return html`
     <div class="json">
       <div class="buttons">
-        <button type="button" class="small" disabled=${at === 0} onClick=${go(at - 1)}>Previous page</button>
-        <span class="quiet" aria-live="polite">Page ${at + 1} of ${pages}</span>
-        <button type="button" class="small" disabled=${at + 1 >= pages} onClick=${go(at + 1)}>Next page</button>
+        <button type="button" class="small" disabled=${at === 0} onClick=${go(at - 1)}>
+          Previous page
+        </button>
+        <span class="quiet" aria-live="polite">
+          Page ${at + 1} of ${pages}
+        </span>
+        <button type="button" class="small" disabled=${at + 1 >= pages} onClick=${go(at + 1)}>
+          Next page
+        </button>
         ${wrong}
       </div>
-      <pre class="wrap structured-page" tabindex="0">${visible(text)}</pre>
-    </div>`;
+      <pre class="wrap structured-page" tabindex="0">
+        ${visible(text)}
+      </pre>
+    </div>
+  `;
 }
