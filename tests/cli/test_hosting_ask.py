@@ -335,7 +335,7 @@ async def test_models_of_a_file(home: Path, servers: Path, site: Site) -> None:
 @pytest.mark.parametrize(
     "words, says",
     [
-        ([], "There is no model. Name one by --model"),
+        ([], "No model is configured. Name one with --model"),
         (["-m", "openai:m"], "OPENAI_API_KEY"),
         (
             ["-m", "nobody:m"],

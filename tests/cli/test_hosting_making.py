@@ -16,6 +16,7 @@ from interlock.cli.models import models_of
 from interlock.host.app import DISCOVERY
 from interlock.host.config import Input
 from interlock.host.loop.budget import Budget
+from interlock.host.models.planner import Planner
 from interlock.host.policy import Rule
 from tests.cli.terminal import at_terminal
 
@@ -130,9 +131,12 @@ def test_rules_are_saved_and_read(tmp_path: Path) -> None:
 def test_models_in_the_order_in_which_they_were_named(home: Path) -> None:
     """The first that is named is the first; the same one twice is one."""
     names = ("ollama:b", "planner", "vllm:a")
-    assert [model.name for model in models_of(None, names)] == ["b", "planner", "a"]
+    local = {"planner": Planner}
+    assert [model.name for model in models_of(None, names, local=local)] == ["b", "planner", "a"]
     with pytest.raises(click.UsageError, match="two are called planner"):
-        models_of(None, ("planner", "ollama:planner"))
+        models_of(None, ("planner", "ollama:planner"), local=local)
+    with pytest.raises(click.UsageError, match="There is no model planner"):
+        models_of(None, ("planner",))
 
 
 def test_bounds_are_given_on(home: Path, asking: Path) -> None:

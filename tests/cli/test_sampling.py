@@ -105,7 +105,7 @@ async def test_a_server_asks_a_model_so_often_and_no_more(
 @pytest.mark.parametrize("revision", [HANDSHAKE, STATELESS])
 @pytest.mark.parametrize(
     "options, expected",
-    [([], "none"), (["--sample", "x"], "plain"), (["--model", "planner"], "tools")],
+    [([], "none"), (["--sample", "x"], "plain"), (["--model", "ollama:x"], "tools")],
 )
 def test_declared_only_where_it_is_answered(
     interlock: Command, curious: Path, options: list[str], expected: str, revision: str
@@ -125,7 +125,7 @@ def test_unanswered_says_how(interlock: Command, curious: Path) -> None:
 @pytest.mark.parametrize(
     "options, words",
     [
-        (["--sample", "x", "--model", "planner"], "give one of them"),
+        (["--sample", "x", "--model", "ollama:x"], "give one of them"),
         (["--sample", "@nowhere.txt"], "--sample cannot be read"),
         (["--model", "nobody:x"], "There is no model nobody:x"),
     ],

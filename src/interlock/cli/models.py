@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ import click
 import msgspec
 
 from ..host.models.configured import PROVIDERS, BadModels, from_environment, read_models
-from ..host.models.planner import Planner
 from ..host.models.seam import Model
 from .install.clients import this_place
 from .screen import note
@@ -20,16 +19,23 @@ from .screen import note
 _SHORT = re.compile(r"(?P<provider>[a-z]+):(?P<model>[^@\s]+)(?:@(?P<url>\S+))?")
 
 
-def models_of(file: Path | None, names: Sequence[str]) -> list[Model]:
+def models_of(
+    file: Path | None,
+    names: Sequence[str],
+    *,
+    local: Mapping[str, Callable[[], Model]] | None = None,
+) -> list[Model]:
     """The models: those that were named, which come first, and those of the file.
 
     Args:
         file: A file of models; None: `models.json` in the settings folder, where it is there.
-        names: Names of configured models, `planner`, or `PROVIDER:MODEL[@URL]`.
+        names: Names of configured or local models, or `PROVIDER:MODEL[@URL]`.
+        local: Models that need no provider, by name.
 
     Raises:
-        click.UsageError: There is no such model, or none at all.
+        click.UsageError: A name is unknown, or no model is named or configured.
     """
+    local = local or {}
     path = file or this_place().settings / "interlock" / "models.json"
     configured: dict[str, Model] = {}
     try:
@@ -40,7 +46,7 @@ def models_of(file: Path | None, names: Sequence[str]) -> list[Model]:
                 note(words, fg="yellow")
         if not names and not configured:
             configured = {model.name: model for model in from_environment().models}
-        chosen = [configured.get(name) or _named(name) for name in names]
+        chosen = [configured.get(name) or _named(name, local) for name in names]
     except BadModels as bad:
         raise click.UsageError(str(bad)) from None
     named = {model.name: model for model in chosen}
@@ -56,8 +62,8 @@ def models_of(file: Path | None, names: Sequence[str]) -> list[Model]:
     )
     if not models:
         raise click.UsageError(
-            "There is no model. Name one by --model, such as anthropic:claude-sonnet-4-5, ollama:llama3.2 or planner (rule-based, "
-            f"for the travel servers), or configure some in {path}."
+            f"No model is configured. Name one with --model, such as {_examples(local)}, "
+            f"or configure some in {path}."
         )
     return models
 
@@ -72,10 +78,15 @@ def _entries(path: Path) -> Any:
     return data["models"]
 
 
-def _named(name: str) -> Model:
+def _examples(local: Mapping[str, Callable[[], Model]]) -> str:
+    """Models that a person could name."""
+    return " or ".join(["anthropic:claude-sonnet-4-5", "ollama:llama3.2", *local])
+
+
+def _named(name: str, local: Mapping[str, Callable[[], Model]]) -> Model:
     """A model by what was typed."""
-    if name == "planner":
-        return Planner()
+    if name in local:
+        return local[name]()
     found = _SHORT.fullmatch(name)
     if found is None or found["provider"] not in PROVIDERS:
         raise BadModels(

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from .models.configured import read_models
     from .models.gemini import Gemini
     from .models.openai import OpenAI
-    from .models.planner import Planner
     from .models.scripted import Scripted, call
     from .models.seam import Delta, Model, ModelAnswer, ModelFacts, ModelFailure, Usage
     from .pins import Pins
@@ -57,7 +56,6 @@ _ROOMS = {
     ".models.configured": ("read_models",),
     ".models.gemini": ("Gemini",),
     ".models.openai": ("OpenAI",),
-    ".models.planner": ("Planner",),
     ".models.scripted": ("Scripted", "call"),
     ".models.seam": ("Delta", "ModelFacts", "Model", "ModelFailure", "ModelAnswer", "Usage"),
     ".pins": ("Pins",),
@@ -107,7 +105,6 @@ __all__ = [
     "UserInterface",
     "PinQuestion",
     "Pins",
-    "Planner",
     "Policy",
     "Replay",
     "ResultQuestion",

@@ -18,6 +18,7 @@ from ...host.events import Notice
 from ...host.hub import KnownRevisions
 from ...host.log import BodyLimits, SqliteLog
 from ...host.loop.budget import Budget
+from ...host.models.planner import Planner
 from ...host.policy import Policy, Rule
 from ...host.rulebook import BadPolicy, load_policy, read_rules, write_rules
 from ...store import put_whole, turn
@@ -43,7 +44,7 @@ def host_of(given: HostCommandOptions, *, ask: bool = True, ask_to_start: bool =
     if not config.entries:
         problems = "".join(f"\n  {problem}" for problem in config.problems)
         raise click.UsageError(f"There is no server in {', '.join(map(str, paths))}.{problems}")
-    models = models_of(given.models_file, given.models)
+    models = models_of(given.models_file, given.models, local={"planner": Planner})
     policy = policy_of(given)
     own = own_folder()
     saved = own / "rules.json"
