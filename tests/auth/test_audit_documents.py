@@ -161,5 +161,5 @@ async def test_issuers_that_ours_was_told_to_trust_may_be_inside() -> None:
     assert isinstance(
         trusting._keys._at("https://10.0.0.5/jwks")._roads.of("https://10.0.0.5/jwks"), SafeFetch
     )
-    assert isinstance(trusting._papers._fetch, SafeFetch)
+    assert isinstance(trusting._documents._fetch, SafeFetch)
     await trusting.aclose()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock import types as t
-from interlock.auth.issuer.seam import Person
+from interlock.auth.issuer.seam import User
 from interlock.auth.tokens.seam import BadToken, Unverifiable
 from interlock.protocol.sessions import StoreError
 from tests.auth.issuer.office import OTHER, SERVER, Office
@@ -66,9 +66,9 @@ async def test_where_it_cannot_be_known_nobody_is_let_in(
     office = Office()
     token = (await office.log_in())["access_token"]
 
-    async def stands(person: Person) -> bool:
+    async def stands(person: User) -> bool:
         raise trouble
 
-    monkeypatch.setattr(office.people, "stands", stands)
+    monkeypatch.setattr(office.people, "is_active", stands)
     with pytest.raises(Unverifiable):
         await office.issuer.verifier().verify(token, resource=SERVER, now=office.clock.now)

@@ -77,7 +77,7 @@ def test_mistakes_are_said_at_once(mistake: Callable[[], object], words: str) ->
 def test_what_is_right_is_taken() -> None:
     """An issuer by another name where its keys are given, an Issuer beside the app, verifiers of one's own."""
 
-    class Own:
+    class InProcessVerifier:
         issuers = ("https://a.example",)
 
         async def verify(self, token: str, *, resource: str, now: float) -> Any:
@@ -86,5 +86,5 @@ def test_what_is_right_is_taken() -> None:
     assert Jwt("an issuer of long ago", jwks_uri="https://keys.example.com/jwks").issuers == (
         "an issuer of long ago",
     )
-    assert Guard(Own()).verifier.issuers == ("https://a.example",)
+    assert Guard(InProcessVerifier()).verifier.issuers == ("https://a.example",)
     assert Guard(Issuer("https://a.example")).beside is not None

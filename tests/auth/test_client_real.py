@@ -264,7 +264,7 @@ async def test_a_company_speaks_for_its_people() -> None:
         )
         await send({"type": "http.response.body", "body": body})
 
-    trusted = TrustedIssuer(issuer=IDP, jwks={"keys": [IDP_KEY.public()]}, people=True)
+    trusted = TrustedIssuer(issuer=IDP, jwks={"keys": [IDP_KEY.public()]}, users=True)
     desk = Known(
         id="desk",
         grants=("urn:ietf:params:oauth:grant-type:jwt-bearer",),

@@ -12,7 +12,7 @@ import pytest
 
 from interlock import Client, Context, Server
 from interlock.auth import Browser, Denied, Guard, Issuer, OAuth
-from interlock.auth.issuer import Accounts, LocalPeople
+from interlock.auth.issuer import Accounts, LocalUsers
 from tests.auth.served import guarded
 from tests.ports import free_port
 
@@ -36,13 +36,13 @@ async def shop(folder: Path) -> AsyncIterator[str]:
     await accounts.add("ada", PASSWORD)
     here = f"http://127.0.0.1:{port}"
     issuer = Issuer(
-        here, LocalPeople(accounts), resources=[f"{here}/mcp"], scopes={"shop": "Use the shop"}
+        here, LocalUsers(accounts), resources=[f"{here}/mcp"], scopes={"shop": "Use the shop"}
     )
     async with guarded(server, Guard(issuer, resource=f"{here}/mcp", scopes=["shop"]), port) as url:
         yield url
 
 
-class Person:
+class User:
     """Somebody with a browser, who does what a page asks for, and says yes or no in the end."""
 
     def __init__(self, browser: Any, answer: str) -> None:
@@ -71,7 +71,7 @@ class Person:
 
 async def test_a_person_agrees(chromium: Any, tmp_path: Path) -> None:
     """They log in, allow it, and the client goes on as them; the page at the end says that it is over."""
-    person = Person(chromium, "Allow")
+    person = User(chromium, "Allow")
     auth = OAuth(agent=lambda: Browser(open=person.open, say=lambda line: None), name="Desk")
     async with shop(tmp_path) as url, Client(url, auth=auth) as client:
         assert (await client.call_tool("who")).text == "ada"
@@ -80,7 +80,7 @@ async def test_a_person_agrees(chromium: Any, tmp_path: Path) -> None:
 
 async def test_a_person_says_no(chromium: Any, tmp_path: Path) -> None:
     """The client hears it, and who said it."""
-    person = Person(chromium, "Deny")
+    person = User(chromium, "Deny")
     auth = OAuth(agent=lambda: Browser(open=person.open, say=lambda line: None))
     async with shop(tmp_path) as url:
         with pytest.raises(Denied) as caught:

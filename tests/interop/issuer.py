@@ -11,7 +11,7 @@ import uvicorn
 
 from interlock.auth.issuer.accounts import Accounts
 from interlock.auth.issuer.app import Issuer
-from interlock.auth.issuer.people import LocalPeople
+from interlock.auth.issuer.people import LocalUsers
 from interlock.auth.issuer.seam import Client
 
 CLIENT = Client(
@@ -23,7 +23,7 @@ async def serve(port: int, name: str, password: str, folder: Path) -> None:
     """Serve until the process is told to end."""
     accounts = Accounts(folder / "accounts")
     await accounts.add(name, password)
-    issuer = Issuer(f"http://127.0.0.1:{port}", LocalPeople(accounts), clients=[CLIENT])
+    issuer = Issuer(f"http://127.0.0.1:{port}", LocalUsers(accounts), clients=[CLIENT])
     await uvicorn.Server(
         uvicorn.Config(issuer, host="127.0.0.1", port=port, log_level="warning")
     ).serve()

@@ -12,7 +12,7 @@ import pytest
 
 from interlock import Client, Context, Server
 from interlock.auth import Guard, Issuer, Jwt, OAuth
-from interlock.auth.issuer import Accounts, LocalPeople
+from interlock.auth.issuer import Accounts, LocalUsers
 from tests.auth.served import guarded, served
 from tests.interop import person
 from tests.interop.driver import command_of
@@ -50,7 +50,7 @@ async def url(tmp_path: Path) -> AsyncIterator[str]:
     ports = free_port(), free_port()
     here = f"http://127.0.0.1:{ports[1]}/mcp"
     issuer = Issuer(
-        f"http://127.0.0.1:{ports[0]}", LocalPeople(accounts), resources=[here], scopes=SCOPES
+        f"http://127.0.0.1:{ports[0]}", LocalUsers(accounts), resources=[here], scopes=SCOPES
     )
     guard = Guard(Jwt(issuer.settings.url), resource=here, scopes=["shop:read"])
     async with served(issuer, ports[0]), guarded(shop(), guard, ports[1]) as address:

@@ -6,18 +6,23 @@ import asyncio
 import base64
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+import starlette.requests
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
 from interlock import types as t
 from interlock.auth.issuer.app import Issuer
-from interlock.auth.issuer.seam import Client, Pending, Person
-from interlock.auth.issuer.web import Asked, Reply, page
+from interlock.auth.issuer.responses import html_response
+from interlock.auth.issuer.seam import AuthorizationServer, Client, PendingRequest, User
 from interlock.auth.keys import SigningKey, dpop_proof
 from interlock.fetch import Request
 from interlock.store.vaults.books import Book
 from interlock.store.vaults.memory import MemoryVault
+from tests.auth.issuer.exchange import Reply, Sent, ask
 from tests.auth.network import Answer, Clock
 
 T = TypeVar("T")
@@ -64,36 +69,43 @@ class Willing:
 
     def __init__(self) -> None:
         self.will = "grant"
-        self.person = Person("anna", "Anna", {"email": "anna@example.com"})
+        self.person = User("anna", "Anna", {"email": "anna@example.com"})
         self.standing = True
-        self.begun: list[Pending] = []
+        self.begun: list[PendingRequest] = []
 
-    async def begin(self, issuer: Issuer, asked: Asked, pending: Pending) -> Reply:
+    def routes(self, server: AuthorizationServer) -> list[BaseRoute]:
+        """One page of its own."""
+
+        async def login(request: starlette.requests.Request) -> Response:
+            return html_response("login")
+
+        return [Route(f"{server.settings.path}/login", login)]
+
+    async def start(
+        self,
+        server: AuthorizationServer,
+        request: starlette.requests.Request,
+        pending: PendingRequest,
+    ) -> Response:
         """Decide at once."""
         self.begun.append(pending)
         if self.will == "grant":
-            return await issuer.grant(pending.id, self.person, pending.scopes)
-        return (
-            await issuer.deny(pending.id, "access_denied", "No.")
-            if self.will == "deny"
-            else page("waiting")
-        )
+            return await server.grant(pending.id, self.person, pending.scopes)
+        if self.will == "deny":
+            return await server.deny(pending.id, "access_denied", "No.")
+        return html_response("waiting")
 
-    async def answer(self, issuer: Issuer, asked: Asked) -> Reply | None:
-        """One page of its own."""
-        return page("login") if asked.path == "/login" else None
-
-    async def stands(self, person: Person) -> bool:
+    async def is_active(self, user: User) -> bool:
         """What the test says."""
         return self.standing
 
-    def misfortune(self, title: str, words: str, onward: str | None = None) -> Reply:
+    def error_page(self, title: str, words: str, onward: str | None = None) -> Response:
         """The words as they are."""
-        return page(f"{title}\n{words}\n{onward or ''}", 400)
+        return html_response(f"{title}\n{words}\n{onward or ''}", 400)
 
-    def done(self, pending: Pending, granted: bool) -> Reply:
+    def device_page(self, pending: PendingRequest, granted: bool) -> Response:
         """The last page."""
-        return page(f"done {granted}")
+        return html_response(f"done {granted}")
 
 
 class World:
@@ -147,8 +159,9 @@ class Office:
     ) -> Reply:
         """Ask with GET."""
         query = parameters if isinstance(parameters, str) else urlencode(parameters)
-        return await self.issuer.answer(
-            Asked("GET", self.root + path, query, headers, address="203.0.113.9", secure=True)
+        return await ask(
+            self.issuer,
+            Sent("GET", self.root + path, query, headers, address="203.0.113.9", secure=True),
         )
 
     async def post(
@@ -160,7 +173,7 @@ class Office:
     ) -> Reply:
         """Send a form."""
         body = form if isinstance(form, str) else urlencode(form)
-        asked = Asked(
+        asked = Sent(
             "POST",
             self.root + path,
             "",
@@ -169,15 +182,24 @@ class Office:
             address=address,
             secure=True,
         )
-        return await self.issuer.answer(asked)
+        return await ask(self.issuer, asked)
 
     async def register(self, metadata: Mapping[str, Any] | bytes, **headers: str) -> Reply:
         """Register a client."""
         body = metadata if isinstance(metadata, bytes) else json.dumps(metadata).encode()
         sent = {"content-type": "application/json"} | headers
-        return await self.issuer.answer(
-            Asked("POST", f"{self.root}/register", "", sent, body, address="203.0.113.9")
+        return await ask(
+            self.issuer,
+            Sent("POST", f"{self.root}/register", "", sent, body, address="203.0.113.9"),
         )
+
+    async def grant(self, id: str, person: User, scopes: Sequence[str]) -> Reply:
+        """Let a person consent."""
+        return Reply.of(await self.issuer.grant(id, person, scopes))
+
+    async def deny(self, id: str, error: str = "access_denied", words: str = "") -> Reply:
+        """Let a person refuse."""
+        return Reply.of(await self.issuer.deny(id, error, words))
 
     async def authorize(self, **changes: str | None) -> Reply:
         """Send a person there, with a request that is right but for the changes."""

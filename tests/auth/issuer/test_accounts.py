@@ -10,14 +10,16 @@ import argon2
 import pytest
 
 from interlock.auth.issuer.accounts import Accounts, BadAccount, Cost
-from interlock.auth.issuer.throttle import (
+from interlock.auth.issuer.rate_limit import (
     ADDRESS,
+    CODES,
     NAME,
     NAME_HERE,
-    Throttle,
-    Throttled,
-    codes,
-    log_in,
+    AttemptLimiter,
+    Limit,
+    RateLimited,
+    code_limits,
+    password_limits,
 )
 from interlock.protocol.sessions import StoreError
 from interlock.store.vaults.memory import MemoryVault
@@ -157,91 +159,96 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def throttle(clock: Clock) -> Throttle:
-    """A throttle by that clock."""
-    return Throttle(MemoryVault(clock=clock), clock)
+def attempts(clock: Clock) -> AttemptLimiter:
+    """A limiter by that clock."""
+    return AttemptLimiter(MemoryVault(clock=clock), clock)
 
 
-async def tries(throttle: Throttle, free: dict[str, int], count: int) -> int:
-    """How many of so many tries were let through."""
+async def tries(attempts: AttemptLimiter, limits: dict[str, Limit], count: int) -> int:
+    """How many of so many attempts were let through."""
     let = 0
     for _ in range(count):
         try:
-            await throttle.claim(free)
+            await attempts.claim(limits)
             let += 1
-        except Throttled:
+        except RateLimited:
             pass
     return let
 
 
-async def test_guesses_are_slowed_down(throttle: Throttle, clock: Clock) -> None:
-    """A name from one address has a few tries, then one for each wait, which doubles up to a quarter of an hour."""
-    keys = log_in("alice", "192.0.2.1")
-    assert await tries(throttle, keys, 20) == NAME_HERE
-    waits = []
+async def test_guesses_are_slowed_down(attempts: AttemptLimiter, clock: Clock) -> None:
+    """A name from one address has a few attempts, then one for each wait."""
+    limits = password_limits("alice", "192.0.2.1")
+    assert await tries(attempts, limits, 20) == NAME_HERE.burst
     for _ in range(12):
-        with pytest.raises(Throttled) as caught:
-            await throttle.claim(keys)
-        waits.append(caught.value.seconds)
+        with pytest.raises(RateLimited) as caught:
+            await attempts.claim(limits)
+        assert caught.value.seconds == pytest.approx(NAME_HERE.seconds)
         clock.now += caught.value.seconds
-        await throttle.claim(keys)
-    assert waits[:4] == [2, 4, 8, 16]
-    assert max(waits) == waits[-1] == 900
+        await attempts.claim(limits)
 
 
-async def test_many_at_once_are_many(throttle: Throttle) -> None:
+async def test_a_day_of_guesses(attempts: AttemptLimiter, clock: Clock) -> None:
+    """From wherever they come: no account's password is guessed more than 150 times a day."""
+    guessed = 0
+    for n in range(24 * 60):
+        guessed += await tries(attempts, password_limits("alice", f"192.0.{n % 200}.{n % 7}"), 1)
+        clock.now += 60
+    assert guessed <= 150
+
+
+async def test_many_at_once_are_many(attempts: AttemptLimiter) -> None:
     """Guesses that are made at the same time are counted before any of them is answered."""
+    limits = password_limits("alice", "192.0.2.1")
     done = await asyncio.gather(
-        *(throttle.claim(log_in("alice", "192.0.2.1")) for _ in range(40)), return_exceptions=True
+        *(attempts.claim(limits) for _ in range(40)), return_exceptions=True
     )
-    assert sum(each is None for each in done) == NAME_HERE
+    assert sum(each is None for each in done) == NAME_HERE.burst
 
 
-async def test_one_is_not_locked_out_by_another(throttle: Throttle) -> None:
-    """Guesses from one address leave the same name free elsewhere, and other names free from there, up to their own bounds."""
-    await tries(throttle, log_in("alice", "192.0.2.1"), 20)
-    assert await tries(throttle, log_in("alice", "192.0.2.2"), 1) == 1
-    assert await tries(throttle, log_in("bob", "192.0.2.1"), 1) == 1
+async def test_one_is_not_locked_out_by_another(attempts: AttemptLimiter) -> None:
+    """Guesses from one address leave the same name free elsewhere, and other names from there."""
+    await tries(attempts, password_limits("alice", "192.0.2.1"), 20)
+    assert await tries(attempts, password_limits("alice", "192.0.2.2"), 1) == 1
+    assert await tries(attempts, password_limits("bob", "192.0.2.1"), 1) == 1
 
 
-async def test_bounds_of_an_address_and_of_a_name(throttle: Throttle) -> None:
-    """One address may not try many names, nor many addresses one name; the addresses of one IPv6 network are one."""
-    assert (
-        sum([await tries(throttle, log_in(f"name {n}", f"2001:db8::{n:x}"), 1) for n in range(60)])
-        == ADDRESS
-    )
-    assert (
-        sum([await tries(throttle, log_in("carol", f"192.0.2.{n}"), 1) for n in range(90)]) == NAME
-    )
+async def test_bounds_of_an_address_and_of_a_name(attempts: AttemptLimiter) -> None:
+    """One address may not try many names, nor many addresses one name; an IPv6 /64 is one."""
+    here = [password_limits(f"name {n}", f"2001:db8::{n:x}") for n in range(60)]
+    assert sum([await tries(attempts, limits, 1) for limits in here]) == ADDRESS.burst
+    everywhere = [password_limits("carol", f"192.0.2.{n}") for n in range(90)]
+    assert sum([await tries(attempts, limits, 1) for limits in everywhere]) == NAME.burst
 
 
-async def test_what_succeeded_is_forgiven(throttle: Throttle, clock: Clock) -> None:
-    """A success takes back the tries of its name from there; an hour without a try takes back all of them."""
-    keys = log_in("alice", "192.0.2.1")
+async def test_a_success_resets_the_limit(attempts: AttemptLimiter, clock: Clock) -> None:
+    """A success forgets the attempts of its name from there; so does time."""
+    limits = password_limits("alice", "192.0.2.1")
     for _ in range(4):
-        assert await tries(throttle, keys, NAME_HERE - 1) == NAME_HERE - 1
-        await throttle.forgive(next(iter(keys)))
-    assert await tries(throttle, keys, 20) == NAME_HERE
+        assert await tries(attempts, limits, NAME_HERE.burst - 1) == NAME_HERE.burst - 1
+        await attempts.reset(next(iter(limits)))
+    assert await tries(attempts, limits, 20) == NAME_HERE.burst
     clock.now += 4600
-    assert await tries(throttle, keys, 20) == NAME_HERE
+    assert await tries(attempts, limits, 20) == NAME_HERE.burst
 
 
-async def test_what_succeeded_does_not_count(throttle: Throttle) -> None:
-    """However many log in from one address, they are not taken for somebody who guesses; nor do they excuse one who does."""
-    _, address, _ = log_in("anna", "192.0.2.1")
+async def test_a_success_does_not_count(attempts: AttemptLimiter) -> None:
+    """Many who log in from one address are not taken for an attacker, nor do they excuse one."""
+    _, address, _ = password_limits("anna", "192.0.2.1")
     for n in range(200):
-        keys = log_in(f"name {n}", "192.0.2.1")
-        await throttle.claim(keys)
-        await throttle.release(*keys)
-    guesses, own = 0, 1
+        limits = password_limits(f"name {n}", "192.0.2.1")
+        await attempts.claim(limits)
+        await attempts.give_back(limits)
+    guesses = 0
+    own = 1
     while own:
-        guesses += await tries(throttle, {address: ADDRESS}, 1)
-        if own := await tries(throttle, {address: ADDRESS}, 1):
-            await throttle.release(address)
-    assert guesses == ADDRESS
+        guesses += await tries(attempts, {address: ADDRESS}, 1)
+        if own := await tries(attempts, {address: ADDRESS}, 1):
+            await attempts.give_back({address: ADDRESS})
+    assert guesses == ADDRESS.burst
 
 
-async def test_codes_of_devices_are_not_to_be_guessed(throttle: Throttle) -> None:
+async def test_codes_of_devices_are_not_to_be_guessed(attempts: AttemptLimiter) -> None:
     """Codes of devices are counted by address, apart from passwords (RFC 8628, 5.1)."""
-    assert await tries(throttle, codes("192.0.2.1"), 50) == 10
-    assert await tries(throttle, log_in("alice", "192.0.2.1"), 1) == 1
+    assert await tries(attempts, code_limits("192.0.2.1"), 50) == CODES.burst
+    assert await tries(attempts, password_limits("alice", "192.0.2.1"), 1) == 1

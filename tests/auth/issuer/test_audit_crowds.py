@@ -8,9 +8,9 @@ from urllib.parse import urlencode
 import pytest
 
 from interlock.auth.issuer import authorization, device
-from interlock.auth.issuer.rush import EACH_MINUTE
+from interlock.auth.issuer.rate_limit import REQUESTS
 from interlock.auth.issuer.seam import Client
-from interlock.auth.issuer.web import Asked, Reply
+from tests.auth.issuer.exchange import Reply, Sent, ask
 from tests.auth.issuer.office import FORM, Office, request
 
 TV = Client(id="tv", grants=("urn:ietf:params:oauth:grant-type:device_code",))
@@ -24,7 +24,7 @@ async def knock(place: Office, what: str, address: str) -> Reply:
         "device": ("POST", "/device_authorization", "", FORM, b"client_id=tv"),
         "register": ("POST", "/register", "", {"content-type": "application/json"}, METADATA),
     }
-    return await place.issuer.answer(Asked(*sent[what], address=address, secure=True))
+    return await ask(place.issuer, Sent(*sent[what], address=address, secure=True))
 
 
 def office() -> Office:
@@ -42,13 +42,13 @@ def is_refused(what: str, reply: Reply) -> bool:
 
 @pytest.mark.parametrize("what", ["authorize", "device", "register"])
 async def test_one_address_does_not_fill_the_house(what: str) -> None:
-    """So many a minute, and then others still are let in; a minute later the same one is again. Of IPv6 a network is one."""
+    """After a burst others still are let in, and a minute later the same one is again. Of IPv6 a network is one."""
     place = office()
     for kind, mine, same, other in (
         ("IPv4", "203.0.113.9", "203.0.113.9", "203.0.113.10"),
         ("IPv6", "2001:db8:1:2::1", "2001:db8:1:2:ffff::9", "2001:db8:1:3::1"),
     ):
-        replies = [await knock(place, what, mine) for _ in range(EACH_MINUTE[what])]
+        replies = [await knock(place, what, mine) for _ in range(REQUESTS[what].burst)]
         assert (kind, [reply for reply in replies if is_refused(what, reply)]) == (kind, [])
         assert (kind, is_refused(what, await knock(place, what, same))) == (kind, True)
         assert (kind, is_refused(what, await knock(place, what, other))) == (kind, False)
@@ -82,19 +82,17 @@ async def test_one_address_does_not_send_us_round_the_world() -> None:
         "redirect_uris": ["https://app.example/back"],
     }
 
-    async def ask(id: str, address: str) -> str:
+    async def find(id: str, address: str) -> str:
         query = urlencode(request(client_id=id, redirect_uri="https://app.example/back"))
         return (
-            await place.issuer.answer(
-                Asked("GET", "/authorize", query, address=address, secure=True)
-            )
+            await ask(place.issuer, Sent("GET", "/authorize", query, address=address, secure=True))
         ).body.decode()
 
-    assert "not known" not in await ask(known, "203.0.113.9")
-    for n in range(EACH_MINUTE["document"] - 1):
-        assert "cannot be read" in await ask(f"https://many.example/{n}", "203.0.113.9")
+    assert "not known" not in await find(known, "203.0.113.9")
+    for n in range(REQUESTS["document"].burst - 1):
+        assert "cannot be read" in await find(f"https://many.example/{n}", "203.0.113.9")
     asked = len(place.world.asked)
-    assert "too many documents" in await ask("https://many.example/more", "203.0.113.9")
-    assert "not known" not in await ask(known, "203.0.113.9")
+    assert "too many documents" in await find("https://many.example/more", "203.0.113.9")
+    assert "not known" not in await find(known, "203.0.113.9")
     assert len(place.world.asked) == asked
-    assert "cannot be read" in await ask("https://many.example/more", "203.0.113.10")
+    assert "cannot be read" in await find("https://many.example/more", "203.0.113.10")

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from interlock.auth.issuer.seam import Client
-from interlock.auth.issuer.web import Asked
 from interlock.auth.keys import SigningKey, assertion
 from interlock.fetch import Request
+from tests.auth.issuer.exchange import Sent, ask
 from tests.auth.issuer.office import SERVER, URL, Office, World, basic, claims_of, error_of, said
 from tests.auth.network import Answer
 
@@ -328,14 +328,15 @@ async def test_parameters_in_the_query() -> None:
     """Secrets do not belong into addresses, which are written down everywhere."""
     place = office()
     form = {"content-type": "application/x-www-form-urlencoded"}
-    reply = await place.issuer.answer(
-        Asked(
+    reply = await ask(
+        place.issuer,
+        Sent(
             "POST",
             "/token",
             "client_id=vault&client_secret=x",
             form,
             b"grant_type=client_credentials",
-        )
+        ),
     )
     assert error_of(reply) == "invalid_request"
 
@@ -348,7 +349,7 @@ ENDPOINTS = {"/token": ASKED, "/introspect": {"token": "x"}, "/revoke": {"token"
 @pytest.mark.parametrize("path", ENDPOINTS)
 @pytest.mark.parametrize("way", ["body", "header"])
 async def test_wrong_client_secrets_are_throttled(path: str, way: str) -> None:
-    """After ten the address has to wait, longer and longer, and the right secret is no exception: it would be a guess that succeeds."""
+    """After ten the address has to wait, and the right secret is no exception: it would be a guess that succeeds."""
     place = office()
 
     async def guess(secret: str, address: str = "203.0.113.9") -> Any:
@@ -366,7 +367,7 @@ async def test_wrong_client_secrets_are_throttled(path: str, way: str) -> None:
     place.clock.now += int(late.header("retry-after") or "")
     assert error_of(await guess("wrong again"), 401) == "invalid_client"
     again = await guess(SECRET)
-    assert int(again.header("retry-after") or "") > int(late.header("retry-after") or "")
+    assert again.status == 429
     place.clock.now += int(again.header("retry-after") or "")
     assert (await guess(SECRET)).status == 200
     assert error_of(await guess("a slip"), 401) == "invalid_client"  # all is forgiven by then

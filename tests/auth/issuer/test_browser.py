@@ -14,7 +14,7 @@ import pytest
 
 from interlock.auth.issuer.accounts import Accounts, Cost
 from interlock.auth.issuer.app import Issuer
-from interlock.auth.issuer.people import LocalPeople
+from interlock.auth.issuer.people import LocalUsers
 from interlock.auth.issuer.seam import Client
 from interlock.auth.proxy import OAuthProxy
 from tests.auth.issuer.landing import Landing
@@ -87,7 +87,7 @@ async def desk_of(
     app = Client(id="app", name="The App", redirect_uris=(f"{back}/callback",))
     given = {"clients": [app, TV], "scopes": SCOPES} | options
     url = await serve(
-        lambda url: Issuer(url, LocalPeople(accounts, brand="Example & Sons"), **given)
+        lambda url: Issuer(url, LocalUsers(accounts, brand="Example & Sons"), **given)
     )
     name, width, height = look
     context = await chromium.new_context(

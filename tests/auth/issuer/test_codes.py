@@ -8,9 +8,9 @@ from urllib.parse import urlencode
 import pytest
 
 from interlock.auth.issuer.seam import Client
-from interlock.auth.issuer.web import Asked
 from interlock.auth.keys import KeySet
 from interlock.auth.oauth.codes import challenge_of
+from tests.auth.issuer.exchange import Sent, ask
 from tests.auth.issuer.office import (
     BACK,
     CHALLENGE,
@@ -84,19 +84,15 @@ async def test_a_decision_is_taken_once() -> None:
     office.people.will = "wait"
     await office.authorize()
     (pending,) = office.people.begun
-    assert (
-        await office.issuer.grant(pending.id, office.people.person, pending.scopes)
-    ).status == 303
+    assert (await office.grant(pending.id, office.people.person, pending.scopes)).status == 303
     for again in (
-        office.issuer.grant(pending.id, office.people.person, pending.scopes),
-        office.issuer.deny(pending.id),
+        office.grant(pending.id, office.people.person, pending.scopes),
+        office.deny(pending.id),
     ):
         assert (await again).status == 400
     await office.authorize()
     office.clock.now += 601
-    assert (
-        await office.issuer.grant(office.people.begun[1].id, office.people.person, ())
-    ).status == 400
+    assert (await office.grant(office.people.begun[1].id, office.people.person, ())).status == 400
 
 
 async def test_scopes_can_be_granted_in_part_and_never_more() -> None:
@@ -104,7 +100,7 @@ async def test_scopes_can_be_granted_in_part_and_never_more() -> None:
     office = Office()
     office.people.will = "wait"
     await office.authorize(scope="files:read files:write")
-    reply = await office.issuer.grant(
+    reply = await office.grant(
         office.people.begun[0].id, office.people.person, ["files:read", "mail"]
     )
     assert said(await office.redeem(answer_of(reply)["code"]))["scope"] == "files:read"
@@ -263,11 +259,9 @@ async def test_nor_by_asking_for_no_page() -> None:
     await office.authorize(prompt="none")
     stranger, known = office.people.begun
     assert stranger.prompt == "none"
-    reply = await office.issuer.deny(stranger.id, "login_required")
+    reply = await office.deny(stranger.id, "login_required")
     assert (reply.status, reply.header("location")) == (400, None)
-    assert (
-        answer_of(await office.issuer.deny(known.id, "login_required"))["error"] == "login_required"
-    )
+    assert answer_of(await office.deny(known.id, "login_required"))["error"] == "login_required"
 
 
 async def test_the_redirect_uri_may_be_left_out_where_there_is_one() -> None:
@@ -453,10 +447,10 @@ async def test_methods_and_paths() -> None:
     assert (await office.get("/token")).status == 405
     assert (await office.get("/nothing")).status == 404
     assert (await office.get("/login")).body == b"login"
-    preflight = await office.issuer.answer(Asked("OPTIONS", "/token"))
+    preflight = await ask(office.issuer, Sent("OPTIONS", "/token"))
     assert preflight.status == 204
     assert "DPoP" in (preflight.header("access-control-allow-headers") or "")
-    assert (await office.issuer.answer(Asked("OPTIONS", "/authorize"))).status == 405
+    assert (await ask(office.issuer, Sent("OPTIONS", "/authorize"))).status == 405
     assert (
         error_of(
             await office.post("/token", "grant_type=authorization_code&grant_type=refresh_token")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from interlock.auth.issuer.seam import Client, Pending
+from interlock.auth.issuer.seam import Client, PendingRequest
 from tests.auth.issuer.office import SERVER, URL, Office, claims_of, error_of, said
 
 DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
@@ -36,7 +36,7 @@ async def poll(place: Office, codes: dict[str, Any], client: str = "tv") -> Any:
     )
 
 
-async def found(place: Office, code: str) -> Pending:
+async def found(place: Office, code: str) -> PendingRequest:
     """The request behind a code."""
     pending = await place.issuer.device(code)
     assert pending is not None
@@ -64,7 +64,7 @@ async def test_a_device_logs_in() -> None:
     )
     assert (pending.user_code, pending.redirect_host) == (codes["user_code"], "")
     assert await place.issuer.pending(pending.id) == pending
-    reply = await place.issuer.grant(pending.id, place.people.person, pending.scopes)
+    reply = await place.grant(pending.id, place.people.person, pending.scopes)
     assert (reply.status, reply.body) == (200, b"done True")
     place.clock.now += 5
     tokens = said(await poll(place, codes))
@@ -86,7 +86,7 @@ async def test_no_more_than_was_asked_for() -> None:
     place = office()
     codes = await begin(place)
     pending = await found(place, codes["user_code"])
-    await place.issuer.grant(pending.id, place.people.person, ["files:write", "mail"])
+    await place.grant(pending.id, place.people.person, ["files:write", "mail"])
     assert "scope" not in said(await poll(place, codes))
 
 
@@ -95,8 +95,8 @@ async def test_a_person_who_says_no() -> None:
     place = office()
     codes = await begin(place)
     pending = await found(place, codes["user_code"])
-    assert (await place.issuer.deny(pending.id)).body == b"done False"
-    assert (await place.issuer.grant(pending.id, place.people.person, pending.scopes)).status == 400
+    assert (await place.deny(pending.id)).body == b"done False"
+    assert (await place.grant(pending.id, place.people.person, pending.scopes)).status == 400
     assert error_of(await poll(place, codes)) == "access_denied"
     assert error_of(await poll(place, codes)) == "invalid_grant"
 
@@ -122,7 +122,7 @@ async def test_time_is_over() -> None:
     place.clock.now += 601
     assert error_of(await poll(place, codes)) == "expired_token"
     assert await place.issuer.device(codes["user_code"]) is None
-    assert (await place.issuer.grant(pending.id, place.people.person, ())).status == 400
+    assert (await place.grant(pending.id, place.people.person, ())).status == 400
     place.clock.now += 301
     assert error_of(await poll(place, codes)) == "invalid_grant"
 
@@ -132,7 +132,7 @@ async def test_another_client_gets_nothing() -> None:
     place = office()
     codes = await begin(place)
     pending = await found(place, codes["user_code"])
-    await place.issuer.grant(pending.id, place.people.person, pending.scopes)
+    await place.grant(pending.id, place.people.person, pending.scopes)
     assert error_of(await poll(place, codes, "radio")) == "invalid_grant"
     assert said(await poll(place, codes))
 
@@ -142,7 +142,7 @@ async def test_many_polls_at_once() -> None:
     place = office()
     codes = await begin(place)
     pending = await found(place, codes["user_code"])
-    await place.issuer.grant(pending.id, place.people.person, pending.scopes)
+    await place.grant(pending.id, place.people.person, pending.scopes)
     replies = await asyncio.gather(*(poll(place, codes) for _ in range(32)))
     assert sorted(reply.status for reply in replies) == [200, *[400] * 31]
 
@@ -154,7 +154,7 @@ async def test_a_decision_among_polls() -> None:
     pending = await found(place, codes["user_code"])
     await asyncio.gather(
         *(poll(place, codes) for _ in range(8)),
-        place.issuer.grant(pending.id, place.people.person, pending.scopes),
+        place.grant(pending.id, place.people.person, pending.scopes),
     )
     assert said(await poll(place, codes))
 
@@ -165,8 +165,8 @@ async def test_two_decisions_at_once() -> None:
     codes = await begin(place)
     pending = await found(place, codes["user_code"])
     yes, no = await asyncio.gather(
-        place.issuer.grant(pending.id, place.people.person, pending.scopes),
-        place.issuer.deny(pending.id),
+        place.grant(pending.id, place.people.person, pending.scopes),
+        place.deny(pending.id),
     )
     assert {yes.status, no.status} == {200, 400}
     assert (await poll(place, codes)).status == yes.status

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from interlock.auth.issuer.web import Asked
 from interlock.auth.keys import ASYMMETRIC, KeySet
 from interlock.auth.oauth.documents import ServerMetadata
+from tests.auth.issuer.exchange import Sent, ask
 from tests.auth.issuer.office import BACK, URL, Office, claims_of, header_of, said
 
 OAUTH, OPENID = "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
@@ -56,12 +56,12 @@ async def test_every_endpoint_that_is_named_is_there() -> None:
     for name, url in places.items():
         assert url.startswith(f"{URL}/")
         method = "GET" if name in ("jwks_uri", "authorization_endpoint") else "POST"
-        asked = Asked(
+        asked = Sent(
             method,
             url.removeprefix(URL),
             headers={"content-type": "application/x-www-form-urlencoded"},
         )
-        assert (await office.issuer.answer(asked)).status not in (404, 405), name
+        assert (await ask(office.issuer, asked)).status not in (404, 405), name
 
 
 PLACES = {
@@ -75,13 +75,13 @@ async def test_its_places(path: str, places: list[str]) -> None:
     """Those of RFC 8414 and of OpenID Connect, whatever the issuer's path (AU3-10)."""
     office = Office(f"{URL}{path}")
     for place in places:
-        reply = await office.issuer.answer(Asked("GET", place))
+        reply = await ask(office.issuer, Sent("GET", place))
         assert said(reply)["issuer"] == f"{URL}{path}"
-    head = await office.issuer.answer(Asked("HEAD", places[0]))
+    head = await ask(office.issuer, Sent("HEAD", places[0]))
     assert head.status == 200
     if path:
         assert (
-            await office.issuer.answer(Asked("GET", OAUTH))
+            await ask(office.issuer, Sent("GET", OAUTH))
         ).status == 404  # that would be another issuer
         tokens = await office.log_in()
         assert claims_of(tokens["access_token"])["iss"] == f"{URL}{path}"

@@ -7,11 +7,13 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.responses import Response
 
 from interlock.auth.issuer import pages
-from interlock.auth.issuer.people import LocalPeople
+from interlock.auth.issuer.people import LocalUsers
+from interlock.auth.issuer.responses import html_response
 from interlock.auth.issuer.style import CSS, POLICY
-from interlock.auth.issuer.web import Reply, page
+from tests.auth.issuer.exchange import Reply
 from tests.auth.issuer.visitors import Page
 
 FORM = pages.Form(action="/consent", at="reference", token="secret")
@@ -33,7 +35,7 @@ def consent(**changes: object) -> pages.Consent:
     """A consent page's content, but for the changes."""
     told: dict[str, object] = {
         "form": FORM,
-        "asker": pages.Asker(name="Cursor"),
+        "asker": pages.ClientView(name="Cursor"),
         "redirect": "https://app.example/back",
         "scopes": [("files:read", "Read your files")],
         "resources": ["https://mcp.example/mcp"],
@@ -46,7 +48,7 @@ def consent(**changes: object) -> pages.Consent:
 
 def everything(evil: str) -> dict[str, str]:
     """Every page, with the same words at each place where strangers have a say."""
-    asker = pages.Asker(name=evil, host=evil, known="document")
+    asker = pages.ClientView(name=evil, host=evil, known="document")
     told = consent(
         asker=asker,
         redirect=evil,
@@ -67,7 +69,12 @@ def everything(evil: str) -> dict[str, str]:
     }
 
 
-HARMLESS = {name: Page(page(html)) for name, html in everything("harmless").items()}
+def page_of(html: str) -> Reply:
+    """A page as it is sent."""
+    return Reply.of(html_response(html))
+
+
+HARMLESS = {name: Page(page_of(html)) for name, html in everything("harmless").items()}
 
 
 def shape(seen: Page) -> list[tuple[str, list[str]]]:
@@ -84,7 +91,7 @@ def shape(seen: Page) -> list[tuple[str, list[str]]]:
 )
 def test_no_word_of_a_stranger_becomes_html(name: str, evil: str) -> None:
     """Whatever a client, a scope, an address or a code is called, the page has the tags and attributes that it has with plain words (SEC-08)."""
-    assert shape(Page(page(everything(evil)[name]))) == shape(HARMLESS[name])
+    assert shape(Page(page_of(everything(evil)[name]))) == shape(HARMLESS[name])
 
 
 @given(st.text(max_size=300))
@@ -115,7 +122,7 @@ def test_the_host_of_an_address_stands_out(url: str, host: str) -> None:
 
 def test_consent_says_who_what_and_where() -> None:
     """The client's name, the scopes with their sentences, the server, the whole redirect URI and who is logged in (SEC-08, AUR-09)."""
-    seen = Page(page(pages.consent(consent(), brand="auth.example")))
+    seen = Page(page_of(pages.consent(consent(), brand="auth.example")))
     for words in (
         "Allow Cursor to act for you?",
         "Read your files",
@@ -160,7 +167,9 @@ def test_consent_warns(
     found = " ".join(
         pages.warnings(
             consent(
-                asker=pages.Asker(name="X", known=known), redirect=redirect, user_code=user_code
+                asker=pages.ClientView(name="X", known=known),
+                redirect=redirect,
+                user_code=user_code,
             )
         )
     )
@@ -170,7 +179,9 @@ def test_consent_warns(
         "role=note"
         in pages.consent(
             consent(
-                asker=pages.Asker(name="X", known=known), redirect=redirect, user_code=user_code
+                asker=pages.ClientView(name="X", known=known),
+                redirect=redirect,
+                user_code=user_code,
             ),
             brand="b",
         )
@@ -180,9 +191,9 @@ def test_consent_warns(
 def test_the_host_of_a_document_is_shown() -> None:
     """A client whose id is an address is shown with the host that vouches for it (SEC-26)."""
     seen = Page(
-        page(
+        page_of(
             pages.consent(
-                consent(asker=pages.Asker(name="Bank", host="evil.example", known="document")),
+                consent(asker=pages.ClientView(name="Bank", host="evil.example", known="document")),
                 brand="b",
             )
         )
@@ -193,7 +204,7 @@ def test_the_host_of_a_document_is_shown() -> None:
 def test_upstream_scopes_are_shown() -> None:
     """Through a proxy: where one logs in next, and what is asked for there (SEC-08)."""
     seen = Page(
-        page(
+        page_of(
             pages.consent(
                 consent(upstream="GitHub", upstream_scopes=["read:user", "repo"]), brand="b"
             )
@@ -203,17 +214,21 @@ def test_upstream_scopes_are_shown() -> None:
         assert words in seen.text
 
 
-def shown() -> list[Reply]:
+def shown() -> list[Response]:
     """Replies with pages as people get them."""
-    people = LocalPeople.__new__(LocalPeople)
+    people = LocalUsers.__new__(LocalUsers)
     people._brand = "auth.example"
-    return [people.misfortune("A", "B"), people.done(None, True), people.done(None, False)]  # type: ignore[arg-type]  # not looked at
+    return [
+        people.error_page("A", "B"),
+        people.device_page(None, True),
+        people.device_page(None, False),
+    ]  # type: ignore[arg-type]  # not looked at
 
 
 def test_nobody_frames_keeps_or_sends_a_page() -> None:
     """No page can be framed, kept, or made to load or send anything elsewhere (SEC-08)."""
     for reply in shown():
-        headers = {name.lower(): value for name, value in reply.headers}
+        headers = {name.lower(): value for name, value in Reply.of(reply).headers}
         policy = dict(
             part.strip().partition(" ")[::2]
             for part in headers["content-security-policy"].split(";")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from interlock import Unreachable
-from interlock.auth.issuer.seam import Client, Person
+from interlock.auth.issuer.seam import Client, User
 from interlock.store import open_vault
 from tests.auth.issuer.office import (
     BACK,
@@ -71,11 +71,11 @@ async def test_nobody_can_say_whether_the_person_still_stands(
     office = Office()
     tokens = await office.log_in()
 
-    async def away(person: Person) -> bool:
+    async def away(person: User) -> bool:
         raise Unreachable("no route")
 
     with monkeypatch.context() as broken:
-        broken.setattr(office.people, "stands", away)
+        broken.setattr(office.people, "is_active", away)
         reply = await office.refresh(tokens["refresh_token"])
         assert error_of(reply, 503) == "temporarily_unavailable"
         assert reply.header("retry-after") == "30"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from interlock.auth.issuer.seam import Person
+from interlock.auth.issuer.seam import User
 from interlock.auth.issuer.trust import TrustedIssuer, Workload
 from interlock.auth.keys import SigningKey
 from tests.auth.issuer.office import OTHER, SERVER, URL, Office, basic, claims_of, error_of, said
@@ -17,7 +17,7 @@ IDP, PLATFORM = "https://idp.example", "https://platform.example"
 BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 CLIENT = basic("vault", "a secret/with+signs%")  # may have files:read and files:write
 
-ENTERPRISE = TrustedIssuer(issuer=IDP, jwks={"keys": [KEY.public()]}, people=True)
+ENTERPRISE = TrustedIssuer(issuer=IDP, jwks={"keys": [KEY.public()]}, users=True)
 RUNNERS = TrustedIssuer(
     issuer=PLATFORM,
     jwks={"keys": [KEY.public()]},
@@ -178,12 +178,10 @@ async def test_the_resource_of_the_request_is_that_of_the_id_jag() -> None:
 async def test_the_person_of_an_id_jag() -> None:
     """Is whom the configuration makes of it; or nobody."""
 
-    def known(claims: Any) -> Person | None:
-        return Person("anna", claims={"email": claims["email"]}) if claims.get("email") else None
+    def known(claims: Any) -> User | None:
+        return User("anna", claims={"email": claims["email"]}) if claims.get("email") else None
 
-    place = office(
-        TrustedIssuer(issuer=IDP, jwks={"keys": [KEY.public()]}, people=True, person=known)
-    )
+    place = office(TrustedIssuer(issuer=IDP, jwks={"keys": [KEY.public()]}, users=True, user=known))
     claims = claims_of(
         said(await place.post("/token", id_jag(place, email="a@example.com"), CLIENT))[
             "access_token"
@@ -195,7 +193,7 @@ async def test_the_person_of_an_id_jag() -> None:
 
 async def test_keys_of_an_issuer_that_rotate() -> None:
     """Found by its configuration, fetched again when a token names a new one (EMA-14)."""
-    place = office(TrustedIssuer(issuer=IDP, people=True))
+    place = office(TrustedIssuer(issuer=IDP, users=True))
     assert (
         error_of(await place.post("/token", id_jag(place), CLIENT), 503)
         == "temporarily_unavailable"
@@ -219,7 +217,7 @@ async def test_keys_of_an_issuer_that_rotate() -> None:
 )
 async def test_a_configuration_that_is_not_the_issuers(configuration: dict[str, Any]) -> None:
     """Is not believed."""
-    place = office(TrustedIssuer(issuer=IDP, people=True))
+    place = office(TrustedIssuer(issuer=IDP, users=True))
     place.world.documents |= {
         f"{IDP}/.well-known/openid-configuration": {"issuer": IDP, "jwks_uri": f"{IDP}/keys"}
         | configuration,

@@ -1,117 +1,79 @@
-"""The ASGI shell of the issuer: bodies within bounds, headers as they are, failures without words of what failed."""
+"""The ASGI boundary of the issuer: bodies within bounds, headers as they are, failures without details."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import MutableMapping
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.requests import Request
+from starlette.responses import Response
 
-from interlock.auth.issuer import web
-from interlock.auth.issuer.web import Asked, BadForm, Reply
+from interlock.auth.issuer import endpoints
+from interlock.auth.issuer.endpoints import Boundary, Endpoint
+from interlock.auth.issuer.parameters import (
+    FORM,
+    BadParameters,
+    form_parameters,
+    header,
+    parse,
+    query_parameters,
+)
+from interlock.auth.issuer.responses import (
+    html_response,
+    redirect_response,
+    text_response,
+    with_headers,
+)
 from interlock.protocol.sessions import StoreError
+from tests.auth.issuer.exchange import Message, Reply, call
 from tests.auth.issuer.office import Office, said
 
-Message = MutableMapping[str, Any]
 
+def noting(seen: list[tuple[Request, bytes]]) -> Boundary:
+    """An app that notes what it gets."""
 
-async def call(
-    app: Any,
-    *bodies: bytes | None,
-    method: str = "POST",
-    headers: tuple[tuple[bytes, bytes], ...] = (),
-    **scope: Any,
-) -> Reply:
-    """One request; a body that is None is the client going away."""
-    told: Message = {"type": "http", "method": method, "path": "/", "headers": headers} | scope
-    pieces = list(bodies) or [b""]
-    sent: list[Message] = []
+    async def answer(request: Request) -> Response:
+        seen.append((request, await request.body()))
+        return text_response(200, "fine")
 
-    async def receive() -> Message:
-        piece = pieces.pop(0)
-        return (
-            {"type": "http.disconnect"}
-            if piece is None
-            else {"type": "http.request", "body": piece, "more_body": bool(pieces)}
-        )
-
-    async def send(message: Message) -> None:
-        sent.append(message)
-
-    await app(told, receive, send)
-    if not sent:
-        return Reply(0)
-    start, *rest = sent
-    headers_sent = tuple((name.decode(), value.decode()) for name, value in start["headers"])
-    return Reply(
-        start["status"], headers_sent, b"".join(message.get("body", b"") for message in rest)
-    )
-
-
-def seeing(seen: list[Asked]) -> Any:
-    """An app that notes what it is asked."""
-
-    async def answer(asked: Asked) -> Reply:
-        seen.append(asked)
-        return web.plain(200, "fine")
-
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        await web.converse(answer, scope, receive, send)
-
-    return app
+    return Boundary(Endpoint(answer))
 
 
 async def test_a_request_whole() -> None:
-    """Body in pieces, names in lower case, who asks and how."""
-    seen: list[Asked] = []
+    """A body in pieces comes whole; a header that comes twice is one that nobody can read."""
+    seen: list[tuple[Request, bytes]] = []
     headers = (
-        (b"Content-Type", b"x/y"),
         (b"Cookie", b"a=1"),
-        (b"cookie", b"b=2; a=3"),
+        (b"cookie", b"b=2"),
         (b"Authorization", b"one"),
         (b"authorization", b"two"),
     )
-    reply = await call(
-        seeing(seen),
-        b"ab",
-        b"",
-        b"cd",
-        headers=headers,
-        path="/p",
-        query_string=b"q=1",
-        scheme="https",
-        client=("203.0.113.9", 4),
-    )
-    (asked,) = seen
+    reply = await call(noting(seen), b"ab", b"", b"cd", headers=headers)
+    ((request, body),) = seen
     assert (reply.status, reply.body, reply.header("content-length")) == (200, b"fine", "4")
-    assert (asked.method, asked.path, asked.query, asked.body, asked.address, asked.secure) == (
-        "POST",
-        "/p",
-        "q=1",
-        b"abcd",
-        "203.0.113.9",
-        True,
-    )
-    assert asked.cookies == {"a": "1", "b": "2"}
-    assert asked.headers["authorization"] == "one, two"  # two are none that anybody can read
+    assert body == b"abcd"
+    assert request.cookies == {"a": "1", "b": "2"}
+    assert header(request, "authorization") == "one, two"
+    assert header(request, "dpop") is None
 
 
 async def test_bounds() -> None:
-    """A body that is too large is refused; of one whose client goes nothing is done; HEAD has no body, and says how long it were."""
-    seen: list[Asked] = []
-    assert (await call(seeing(seen), *[b"x" * 1024] * 65)).status == 413
-    assert (await call(seeing(seen), b"x", None)).status == 0
+    """A large body is refused, one whose client leaves is dropped, and HEAD has no body."""
+    seen: list[tuple[Request, bytes]] = []
+    assert (await call(noting(seen), *[b"x" * 1024] * 65)).status == 413
+    assert (await call(noting(seen), b"x", None)).status == 0
     assert not seen
-    head = await call(seeing(seen), method="HEAD")
+    head = await call(noting(seen), method="HEAD")
     assert (head.body, head.header("content-length")) == (b"", "4")
 
 
 async def test_a_slow_body(monkeypatch: pytest.MonkeyPatch) -> None:
     """Is waited for so long and no longer."""
-    monkeypatch.setattr(web, "BODY_SECONDS", 0.0)
+    monkeypatch.setattr(endpoints, "BODY_SECONDS", 0.0)
     forever = asyncio.Event()
 
     async def receive() -> Message:
@@ -123,28 +85,24 @@ async def test_a_slow_body(monkeypatch: pytest.MonkeyPatch) -> None:
     async def send(message: Message) -> None:
         sent.append(message)
 
-    await seeing([])({"type": "http", "method": "POST", "path": "/", "headers": ()}, receive, send)
+    await noting([])({"type": "http", "method": "POST", "path": "/", "headers": ()}, receive, send)
     assert sent[0]["status"] == 408
 
 
 async def test_a_failure_inside(caplog: pytest.LogCaptureFixture) -> None:
-    """The client hears that something failed, the log hears what; a store that is away is no fault of anybody's."""
+    """The client hears that something failed, the log hears what."""
 
-    async def fails(asked: Asked) -> Reply:
+    async def fails(request: Request) -> Response:
         raise RuntimeError("the secret is 42")
 
-    async def away(asked: Asked) -> Reply:
+    async def store_fails(request: Request) -> Response:
         raise StoreError("redis://:password@10.0.0.1 is away")
 
     for answer, status, error in (
         (fails, 500, "server_error"),
-        (away, 503, "temporarily_unavailable"),
+        (store_fails, 503, "temporarily_unavailable"),
     ):
-
-        async def app(scope: Any, receive: Any, send: Any, answer: Any = answer) -> None:
-            await web.converse(answer, scope, receive, send)
-
-        reply = await call(app)
+        reply = await call(Boundary(Endpoint(answer)))
         told = said(reply, status)
         assert told["error"] == error
         assert "42" not in str(told)
@@ -153,7 +111,7 @@ async def test_a_failure_inside(caplog: pytest.LogCaptureFixture) -> None:
 
 
 async def test_lifespan_and_sockets() -> None:
-    """The app ends what it has opened; a WebSocket is closed."""
+    """The app closes what it has opened; a WebSocket is closed."""
     office = Office()
     messages = [{"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}]
     sent: list[Message] = []
@@ -165,7 +123,7 @@ async def test_lifespan_and_sockets() -> None:
         sent.append(message)
 
     await office.issuer({"type": "lifespan"}, receive, send)
-    await office.issuer({"type": "websocket"}, receive, send)
+    await office.issuer({"type": "websocket", "path": "/", "headers": ()}, receive, send)
     assert [message["type"] for message in sent] == [
         "lifespan.startup.complete",
         "lifespan.shutdown.complete",
@@ -175,15 +133,49 @@ async def test_lifespan_and_sockets() -> None:
     assert said(reply)["issuer"]
 
 
+@pytest.mark.parametrize(
+    "host, status",
+    [("127.0.0.1:9", 200), ("[::1]:9", 200), ("localhost", 200), ("evil.example", 403), ("[", 403)],
+)
+async def test_dns_rebinding(host: str, status: int) -> None:
+    """On loopback no other name than those of this machine is answered (SEC-01)."""
+    office = Office("http://127.0.0.1:9")
+    headers = ((b"host", host.encode()),)
+    reply = await call(office.issuer, method="GET", path="/jwks", headers=headers)
+    assert reply.status == status
+
+
+async def reading(body: bytes, kind: str = FORM) -> dict[str, str]:
+    """The form in a body."""
+    found: list[dict[str, str]] = []
+
+    async def answer(request: Request) -> Response:
+        found.append(await form_parameters(request))
+        return text_response(200, "fine")
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": body}
+
+    async def send(message: Message) -> None:
+        pass
+
+    scope = {"type": "http", "method": "POST", "path": "/", "query_string": b""}
+    await Endpoint(answer)(scope | {"headers": [(b"content-type", kind.encode())]}, receive, send)
+    return found[0]
+
+
+def query(text: str) -> dict[str, str]:
+    """The parameters in a query."""
+    scope: dict[str, Any] = {"type": "http", "method": "GET", "path": "/", "headers": []}
+    return query_parameters(Request(scope | {"query_string": text.encode()}))
+
+
 @given(st.binary(max_size=200) | st.text("a=&%+;20\u00e4\n", max_size=60).map(str.encode))
-def test_forms_are_read_or_refused(body: bytes) -> None:
-    """Whatever comes: names and values, none empty, none with control characters, or a BadForm."""
-    asked = Asked(
-        "POST", "/", "", {"content-type": "application/x-www-form-urlencoded; charset=utf-8"}, body
-    )
+async def test_forms_are_read_or_refused(body: bytes) -> None:
+    """Whatever comes: names and values, none empty, none with control characters, or an error."""
     try:
-        form = asked.form
-    except BadForm:
+        form = await reading(body, f"{FORM}; charset=utf-8")
+    except BadParameters:
         return
     assert all(value and "\0" not in value for value in form.values())
 
@@ -195,58 +187,46 @@ def test_forms_are_read_or_refused(body: bytes) -> None:
         max_size=8,
     )
 )
-def test_forms_come_through(told: dict[str, str]) -> None:
+def test_parameters_come_through(told: dict[str, str]) -> None:
     """As they were sent."""
-    query = web_encoded(told)
-    assert Asked("GET", "/", query).parameters == told
-
-
-def web_encoded(told: dict[str, str]) -> str:
-    """A form by another way than the library's: everything is escaped."""
-    return "&".join(
-        f"{k}={''.join(f'%{byte:02X}' for byte in v.encode('utf-8', 'ignore'))}"
-        for k, v in told.items()
-    )
+    assert parse("&".join(f"{k}={quote(v, safe='')}" for k, v in told.items())) == told
 
 
 def test_what_may_come_twice() -> None:
     """A resource may; nothing else, even where both are the same."""
-    assert Asked("GET", "/", "resource=https://a&resource=https://b").parameters == {
-        "resource": "https://a https://b"
-    }
-    with pytest.raises(BadForm):
-        _ = Asked("GET", "/", "a=1&a=1").parameters
-    assert Asked("GET", "/", "a=").parameters == {}
-    with pytest.raises(BadForm):
-        _ = Asked("GET", "/", "a=&a=1").parameters
+    assert query("resource=https://a&resource=https://b") == {"resource": "https://a https://b"}
+    with pytest.raises(BadParameters):
+        query("a=1&a=1")
+    assert query("a=") == {}
+    with pytest.raises(BadParameters):
+        query("a=&a=1")
 
 
-def test_giant_parameters() -> None:
-    """They are not even read, whoever asks for them."""
-    with pytest.raises(BadForm, match="longer"):
-        _ = Asked("GET", "/", "&".join(f"a{n}={'x' * 1000}" for n in range(20))).parameters
-    with pytest.raises(BadForm, match="longer"):
-        _ = Asked("POST", "/", "", {"content-type": web.FORM}, b"a=" + b"x" * 70_000).form
+async def test_what_is_no_form() -> None:
+    """Another media type, and too many or giant parameters, are refused."""
+    with pytest.raises(BadParameters, match="must be"):
+        await reading(b"a=1", "application/json")
+    with pytest.raises(BadParameters, match="longer"):
+        query("&".join(f"a{n}={'x' * 1000}" for n in range(20)))
+    with pytest.raises(BadParameters, match="more than"):
+        await reading(b"&".join(b"a%d=1" % n for n in range(65)))
 
 
 @pytest.mark.parametrize("url", ["https://a\r\nx: y", "https://a b", "https://ä", "https://a\t"])
 def test_no_header_is_smuggled(url: str) -> None:
-    """An address that is none is no place to send anybody to."""
-    with pytest.raises(ValueError, match="no address"):
-        web.redirect(url)
+    """What cannot be an address is no place to redirect to."""
+    with pytest.raises(ValueError, match="cannot be redirected"):
+        redirect_response(url)
 
 
 def test_pages_are_shielded() -> None:
-    """Nobody frames them, nobody keeps them, nothing runs in them."""
-    reply = web.page("<p>x</p>")
-    assert "frame-ancestors 'none'" in (reply.header("Content-Security-Policy") or "")
-    assert "default-src 'none'" in (reply.header("content-security-policy") or "")
-    assert [
-        reply.header(name)
-        for name in ("x-frame-options", "x-content-type-options", "cache-control")
-    ] == [
-        "DENY",
-        "nosniff",
-        "no-store",
-    ]
-    assert reply.adding(("set-cookie", "a=b")).header("set-cookie") == "a=b"
+    """Nobody frames or caches them, and no script runs in them."""
+    response = html_response("<p>x</p>")
+    reply = Reply.of(response)
+    policy = reply.header("Content-Security-Policy") or ""
+    assert "frame-ancestors 'none'" in policy
+    assert "default-src 'none'" in policy
+    names = ("x-frame-options", "x-content-type-options", "cache-control")
+    assert [reply.header(name) for name in names] == ["DENY", "nosniff", "no-store"]
+    more = with_headers(with_headers(response, ("set-cookie", "a=b")), ("set-cookie", "c=d"))
+    assert more.headers.getlist("set-cookie") == ["a=b", "c=d"]

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 
 from interlock.auth.issuer.app import Issuer
-from interlock.auth.issuer.web import Asked, Reply
+from tests.auth.issuer.exchange import Reply, Sent, ask
 from tests.auth.issuer.office import FORM
 
 
@@ -90,8 +90,8 @@ class Visitor:
         if self.cookies:
             sent["cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
         secure = self.base.startswith("https")
-        reply = await self.issuer.answer(
-            Asked(method, parts.path, parts.query, sent, body, self.address, secure)
+        reply = await ask(
+            self.issuer, Sent(method, parts.path, parts.query, sent, body, self.address, secure)
         )
         for name, value in reply.headers:
             if name.lower() == "set-cookie":

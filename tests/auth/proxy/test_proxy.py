@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from interlock import types as t
 from interlock.auth.issuer.seam import Client
-from interlock.auth.issuer.web import Reply
 from interlock.auth.keys import SigningKey
 from interlock.auth.providers import Provider
 from interlock.auth.proxy import OAuthProxy
 from interlock.store.vaults.memory import MemoryVault
+from tests.auth.issuer.exchange import Reply
 from tests.auth.issuer.office import (
     APP,
     BACK,
@@ -266,7 +266,7 @@ async def test_state_of_another_browser(street: Street) -> None:
 
 
 async def test_the_cookie_of_the_state(street: Street) -> None:
-    """It is `__Host-`, Secure, HttpOnly, SameSite=Lax, ends with the state, and goes with it; two log-ins do not disturb each other (SEC-09)."""
+    """It is `__Host-`, Secure, HttpOnly, SameSite=lax, ends with the state, and goes with it; two log-ins do not disturb each other (SEC-09)."""
     visitor = street.visitor()
     first, second = await street.agreed(visitor), await street.agreed(visitor)
     found = [header for header in visitor.set if "-state-" in header]
@@ -276,7 +276,7 @@ async def test_the_cookie_of_the_state(street: Street) -> None:
         assert set(header.split("; ")[1:]) == {
             "Path=/",
             "HttpOnly",
-            "SameSite=Lax",
+            "SameSite=lax",
             "Secure",
             "Max-Age=600",
         }

@@ -12,8 +12,8 @@ from interlock import types as t
 from interlock.auth.keys import KeySet, SigningKey
 from interlock.auth.oauth.documents import TokenAnswer
 from interlock.auth.oauth.failures import Unauthorized
-from interlock.auth.proxy.sessions import Sessions
-from interlock.auth.proxy.talk import Talk
+from interlock.auth.proxy.sessions import UpstreamSessions
+from interlock.auth.proxy.talk import ProviderClient
 from interlock.auth.tokens.jwt import Jwt
 from interlock.exchange import Principal
 from interlock.store.vaults.memory import MemoryVault
@@ -150,8 +150,11 @@ async def test_who_gives_up_loses_nothing() -> None:
             """Nothing is open."""
 
     elsewhere.refresh["refresh-0"] = "access-0"
-    sessions = Sessions(
-        MemoryVault(clock=clock), Talk(ACME, ID, SECRET, Slow(), clock), [b"k" * 32], clock
+    sessions = UpstreamSessions(
+        MemoryVault(clock=clock),
+        ProviderClient(ACME, ID, SECRET, Slow(), clock),
+        [b"k" * 32],
+        clock,
     )
     name = await sessions.begin(
         "anna", TokenAnswer(access_token="access-0", refresh_token="refresh-0", expires_in=10)

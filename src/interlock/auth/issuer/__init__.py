@@ -9,42 +9,37 @@ from ...lazily import lazily
 if TYPE_CHECKING:
     from .accounts import Accounts
     from .app import Issuer
-    from .people import LocalPeople
-    from .seam import Client, Pending, People, Person
+    from .people import LocalUsers
+    from .seam import AuthorizationServer, Client, PendingRequest, User, Users
     from .trust import TrustedIssuer, Workload
-    from .web import Asked, Reply
 
 # Loaded at first use, so that who needs one of them does not load cryptography, or argon2, for all.
 _ROOMS = {
     ".accounts": ("Accounts",),
     ".app": ("Issuer",),
-    ".people": ("LocalPeople",),
+    ".people": ("LocalUsers",),
     ".seam": (
+        "AuthorizationServer",
         "Client",
-        "Pending",
-        "People",
-        "Person",
+        "PendingRequest",
+        "Users",
+        "User",
     ),
     ".trust": (
         "TrustedIssuer",
         "Workload",
     ),
-    ".web": (
-        "Asked",
-        "Reply",
-    ),
 }
 
 __all__ = [
     "Accounts",
-    "Asked",
+    "AuthorizationServer",
     "Client",
     "Issuer",
-    "LocalPeople",
-    "Pending",
-    "People",
-    "Person",
-    "Reply",
+    "LocalUsers",
+    "PendingRequest",
+    "Users",
+    "User",
     "TrustedIssuer",
     "Workload",
 ]

@@ -59,7 +59,7 @@ class Cost(Struct, frozen=True):
 class Accounts:
     """The accounts in the file `path`, which is made where there is none, for its owner alone to read.
 
-    Names differ by more than case and width. `check` counts nothing: who lets strangers call it counts their tries (`LocalPeople` does).
+    Names differ by more than case and width. `check` counts nothing: who lets strangers call it counts their tries (`LocalUsers` does).
     Every method raises StoreError where the file cannot be used.
     """
 

@@ -10,17 +10,18 @@ from collections.abc import Mapping
 from urllib.parse import unquote_plus
 
 from msgspec import Struct
+from starlette.requests import Request
 
 from ...store.vaults.seam import Vault
 from ..keys import BadSignature, check_times, peek
 from .clientkeys import ClientKeys
 from .clients import Clients
-from .refusals import Refusal, crowded, unproven
+from .error_responses import OAuthError, invalid_client, too_many_requests
+from .parameters import address_of, header
+from .rate_limit import AttemptLimiter, RateLimited, secret_limits
 from .seam import Client
 from .settings import Settings
-from .shelves import Marks, digest
-from .throttle import Throttle, Throttled, client_secrets
-from .web import Asked
+from .shelves import SeenSet, digest
 
 ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 _TYPES = ("", "jwt", "client-authentication+jwt")
@@ -42,25 +43,25 @@ class Authentication:
         self, settings: Settings, vault: Vault, clients: Clients, keys: ClientKeys
     ) -> None:
         self._settings, self._clients, self._keys = settings, clients, keys
-        self._throttle = Throttle(vault, settings.clock)
-        self._seen = Marks(vault, "assertion", settings.clock)
+        self._attempts = AttemptLimiter(vault, settings.clock)
+        self._seen = SeenSet(vault, "assertion", settings.clock)
 
-    async def client(self, asked: Asked, form: Mapping[str, str]) -> Client:
+    async def client(self, request: Request, form: Mapping[str, str]) -> Client:
         """The client, which has shown that it is. Raises Refusal."""
-        shown = _shown(asked, form)
+        shown = _shown(request, form)
         try:
-            client = await self._clients.find(shown.id, asked.address)
-        except Refusal as bad:
-            raise unproven(bad.words) from None
+            client = await self._clients.find(shown.id, address_of(request))
+        except OAuthError as bad:
+            raise invalid_client(bad.words) from None
         if client.method == "none":
             if shown.secrets or shown.assertion is not None:
-                raise unproven("this client has no secret and no keys here")
+                raise invalid_client("this client has no secret and no keys here")
         elif client.method == "private_key_jwt":
             if shown.assertion is None:
-                raise unproven("this client authenticates with private_key_jwt")
+                raise invalid_client("this client authenticates with private_key_jwt")
             await self._verify(client, shown.assertion)
         else:
-            await self._check_secret(client, shown.secrets, asked.address)
+            await self._check_secret(client, shown.secrets, address_of(request))
         return client
 
     async def _check_secret(self, client: Client, secrets: tuple[str, ...], address: str) -> None:
@@ -69,21 +70,21 @@ class Authentication:
         A right secret does not count and is not written down, so that a token costs no more than before.
         """
         if not secrets:
-            raise unproven("the secret of the client is missing or wrong")
+            raise invalid_client("the secret of the client is missing or wrong")
         right = any(hmac.compare_digest(digest(secret), client.secret or "") for secret in secrets)
-        tries = client_secrets(client.id, address)
-        here = next(iter(tries))
+        limits = secret_limits(client.id, address)
+        here = next(iter(limits))
         try:
             if not right:
-                await self._throttle.claim(tries)
-                raise unproven("the secret of the client is missing or wrong")
+                await self._attempts.claim(limits)
+                raise invalid_client("the secret of the client is missing or wrong")
             # While there is a wait the right secret is refused too, or guessing could go on.
-            if await self._throttle.check(*tries):
-                await self._throttle.forgive(here)
-        except Throttled as throttled:
-            raise crowded(
+            if await self._attempts.check(limits):
+                await self._attempts.reset(here)
+        except RateLimited as limited:
+            raise too_many_requests(
                 "there were too many wrong client secrets from this address",
-                math.ceil(throttled.seconds),
+                math.ceil(limited.seconds),
             ) from None
 
     async def _verify(self, client: Client, assertion: str) -> None:
@@ -93,18 +94,20 @@ class Authentication:
             claims = await self._keys.claims(client, assertion, _TYPES)
             check_times(claims, now=now, needs=("exp",))
         except BadSignature as bad:
-            raise unproven(f"the client assertion does not hold: {bad}") from None
+            raise invalid_client(f"the client assertion does not hold: {bad}") from None
         if claims.get("iss") != client.id or claims.get("sub") != client.id:
-            raise unproven("iss and sub of the client assertion must be the client_id")
+            raise invalid_client("iss and sub of the client assertion must be the client_id")
         if not meant_for(claims.get("aud"), self._settings.url, self._settings.endpoint("token")):
-            raise unproven("the client assertion is for somebody else: aud must be this issuer")
+            raise invalid_client(
+                "the client assertion is for somebody else: aud must be this issuer"
+            )
         jti = claims.get("jti")
         if not isinstance(jti, str) or not jti or claims["exp"] > now + _LONGEST_LIFE:
-            raise unproven(
+            raise invalid_client(
                 f"the client assertion needs a jti, and an end within {_LONGEST_LIFE:g} seconds"
             )
         if not await self._seen.first(client.id, jti, until=claims["exp"] + 60):
-            raise unproven("the client assertion was used before")
+            raise invalid_client("the client assertion was used before")
 
 
 def meant_for(audience: object, *us: str) -> bool:
@@ -113,34 +116,35 @@ def meant_for(audience: object, *us: str) -> bool:
     return isinstance(names, list) and bool(names) and all(name in us for name in names)
 
 
-def _shown(asked: Asked, form: Mapping[str, str]) -> _Shown:
+def _shown(request: Request, form: Mapping[str, str]) -> _Shown:
     """What the request shows, in one way only (RFC 6749, 2.3). Raises Refusal."""
-    header, id = asked.headers.get("authorization"), form.get("client_id")
+    authorization = header(request, "authorization")
+    id = form.get("client_id")
     ways = [
-        header is not None,
+        authorization is not None,
         "client_secret" in form,
         "client_assertion" in form or "client_assertion_type" in form,
     ]
     if sum(ways) > 1:
-        raise Refusal("invalid_request", "a client authenticates in one way at a time")
-    if header is not None:
-        name, secrets = _basic(header)
+        raise OAuthError("invalid_request", "a client authenticates in one way at a time")
+    if authorization is not None:
+        name, secrets = _basic(authorization)
         if id is not None and id not in name:
-            raise Refusal("invalid_request", "there are two client ids, which differ")
+            raise OAuthError("invalid_request", "there are two client ids, which differ")
         return _Shown(id or name[0], secrets)
     if ways[2]:
         assertion = form.get("client_assertion")
         if form.get("client_assertion_type") != ASSERTION or assertion is None:
-            raise Refusal(
+            raise OAuthError(
                 "invalid_request",
                 f"a client assertion comes with client_assertion_type={ASSERTION}",
             )
         try:
             subject = peek(assertion)[1].get("sub")
         except BadSignature as bad:
-            raise unproven(f"the client assertion does not hold: {bad}") from None
+            raise invalid_client(f"the client assertion does not hold: {bad}") from None
         if not isinstance(subject, str) or id not in (None, subject):
-            raise unproven("the sub of the client assertion must be the client_id")
+            raise invalid_client("the sub of the client assertion must be the client_id")
         return _Shown(subject, (), assertion)
     return _Shown(id, (form["client_secret"],) if "client_secret" in form else ())
 
@@ -154,7 +158,7 @@ def _basic(header: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         pair = ""
     name, colon, secret = pair.partition(":")
     if scheme.lower() != "basic" or not colon:
-        raise unproven("the Authorization header is not Basic with a client id and a secret")
+        raise invalid_client("the Authorization header is not Basic with a client id and a secret")
     return (unquote_plus(name), name), tuple(
         text for text in (unquote_plus(secret), secret) if text
     )

@@ -6,16 +6,17 @@ import re
 from collections.abc import Mapping
 
 from msgspec import Struct
+from starlette.requests import Request
 
 from ...store.vaults.seam import Vault
 from . import redirects
 from .clients import Clients
-from .refusals import Refusal
-from .rush import Rush
-from .seam import Client, Pending
+from .error_responses import OAuthError
+from .parameters import BadParameters, address_of, form_parameters, query_parameters
+from .rate_limit import RequestLimiter
+from .seam import Client, PendingRequest
 from .settings import CODE, Settings
-from .shelves import Shelf
-from .web import Asked, BadForm
+from .shelves import Repository
 
 MOST_PENDING = 10_000
 _LONGEST = 4096  # characters of a parameter
@@ -23,7 +24,7 @@ _CHALLENGE = re.compile(r"[A-Za-z0-9_\-]{43}")
 _THUMBPRINT = _CHALLENGE
 
 
-class Astray(Exception):
+class UnredirectableError(Exception):
     """A request that cannot be answered where it says: the person sees it on a page (RFC 6749, 4.1.2.1)."""
 
     def __init__(self, words: str) -> None:
@@ -31,10 +32,12 @@ class Astray(Exception):
         self.words = words
 
 
-class Unfit(Exception):
+class RedirectableError(Exception):
     """A request that is refused at the client's redirect URI, which is known to be the client's."""
 
-    def __init__(self, client: Client, redirect_uri: str, state: str | None, why: Refusal) -> None:
+    def __init__(
+        self, client: Client, redirect_uri: str, state: str | None, why: OAuthError
+    ) -> None:
         super().__init__(why.words)
         self.client, self.redirect_uri, self.state, self.why = client, redirect_uri, state, why
 
@@ -44,7 +47,7 @@ def is_trusted(client: Client, redirect_uri: str) -> bool:
     return client.source == "configured" or redirects.is_loopback(redirect_uri)
 
 
-class Place(Struct, frozen=True):
+class RedirectTarget(Struct, frozen=True):
     """Where an answer goes."""
 
     redirect_uri: str
@@ -61,67 +64,73 @@ class Authorization:
 
     def __init__(self, settings: Settings, vault: Vault, clients: Clients) -> None:
         self._settings, self._clients = settings, clients
-        self._shelf = Shelf(vault, "pending", Pending, settings.clock, MOST_PENDING)
-        self._rush = Rush("authorize", settings.clock)
+        self._shelf = Repository(vault, "pending", PendingRequest, settings.clock, MOST_PENDING)
+        self._limiter = RequestLimiter("authorize", settings.clock)
 
-    async def judge(self, asked: Asked) -> Pending:
+    async def judge(self, request: Request) -> PendingRequest:
         """The request, valid, and kept. Raises Astray and Unfit."""
         try:
-            told = asked.parameters if asked.method == "GET" else asked.form
-        except BadForm as bad:
-            raise Astray(f"The request cannot be read: {bad}.") from None
+            told = (
+                query_parameters(request)
+                if request.method == "GET"
+                else await form_parameters(request)
+            )
+        except BadParameters as bad:
+            raise UnredirectableError(f"The request cannot be read: {bad}.") from None
         if long := next((name for name, value in told.items() if len(value) > _LONGEST), None):
-            raise Astray(f"The request cannot be read: {long[:40]} is too long.")
+            raise UnredirectableError(f"The request cannot be read: {long[:40]} is too long.")
         try:
-            client = await self._clients.find(told.get("client_id"), asked.address)
-        except Refusal as bad:
-            raise Astray(f"The program that sent you here is not known: {bad.words}.") from None
+            client = await self._clients.find(told.get("client_id"), address_of(request))
+        except OAuthError as bad:
+            raise UnredirectableError(
+                f"The program that sent you here is not known: {bad.words}."
+            ) from None
         uri = _redirect_uri(client, told.get("redirect_uri"))
         try:
             pending = self._read(client, uri, told)
-            if self._rush.is_over(asked.address) or await self._shelf.is_full():
-                raise Refusal("temporarily_unavailable", "too many requests wait")
-        except Refusal as why:
-            raise Unfit(client, uri, told.get("state"), why) from None
+            if await self._limiter.is_over(address_of(request)) or await self._shelf.is_full():
+                raise OAuthError("temporarily_unavailable", "too many requests wait")
+        except OAuthError as why:
+            raise RedirectableError(client, uri, told.get("state"), why) from None
         await self._shelf.put(pending.id, pending, pending.until)
         return pending
 
-    async def get(self, id: str) -> Pending | None:
+    async def get(self, id: str) -> PendingRequest | None:
         """A request that waits."""
         return await self._shelf.get(id)
 
-    async def take(self, id: str) -> Pending | None:
+    async def pop(self, id: str) -> PendingRequest | None:
         """A request that waits, and does so no longer: it is decided once."""
-        return await self._shelf.take(id)
+        return await self._shelf.pop(id)
 
-    def _read(self, client: Client, uri: str, told: Mapping[str, str]) -> Pending:
+    def _read(self, client: Client, uri: str, told: Mapping[str, str]) -> PendingRequest:
         for name, error in (
             ("request", "request_not_supported"),
             ("request_uri", "request_uri_not_supported"),
         ):
             if name in told:
-                raise Refusal(error, f"the parameter {name} is not taken here")
+                raise OAuthError(error, f"the parameter {name} is not taken here")
         if told.get("response_type") != "code":
-            raise Refusal(
+            raise OAuthError(
                 "unsupported_response_type" if "response_type" in told else "invalid_request",
                 "response_type must be code",
             )
         if CODE not in client.grants:
-            raise Refusal("unauthorized_client", "this client may not ask for a code")
+            raise OAuthError("unauthorized_client", "this client may not ask for a code")
         if told.get("response_mode", "query") != "query":
-            raise Refusal("invalid_request", "the only response_mode is query")
+            raise OAuthError("invalid_request", "the only response_mode is query")
         if (
             not _CHALLENGE.fullmatch(told.get("code_challenge", ""))
             or told.get("code_challenge_method") != "S256"
         ):
-            raise Refusal(
+            raise OAuthError(
                 "invalid_request",
                 "PKCE is required: a code_challenge, and code_challenge_method=S256",
             )
         thumbprint = told.get("dpop_jkt")
         if thumbprint is not None and not _THUMBPRINT.fullmatch(thumbprint):
-            raise Refusal("invalid_request", "dpop_jkt is no thumbprint")
-        return Pending(
+            raise OAuthError("invalid_request", "dpop_jkt is no thumbprint")
+        return PendingRequest(
             id=self._settings.random(18),
             client=client,
             until=self._settings.now() + self._settings.pending_seconds,
@@ -140,10 +149,12 @@ def _redirect_uri(client: Client, asked: str | None) -> str:
     """The redirect URI of a request. Raises Astray for one that is not the client's (AUF-14)."""
     if asked is None:
         if len(client.redirect_uris) != 1:
-            raise Astray("The program that sent you here did not say where to send you back to.")
+            raise UnredirectableError(
+                "The program that sent you here did not say where to send you back to."
+            )
         return client.redirect_uris[0]
     if not redirects.matches(client.redirect_uris, asked):
-        raise Astray(
+        raise UnredirectableError(
             "The program that sent you here wants you back at an address (redirect_uri) that it has not registered."
         )
     return asked

@@ -10,11 +10,13 @@ import secrets
 
 import msgspec
 from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import Response
 
 from ...store.vaults.seam import Vault
 from ..oauth.addresses import origin
+from .parameters import header
 from .shelves import digest
-from .web import Asked
 
 _SESSION = "session"
 _VALUE = re.compile(r"[A-Za-z0-9_-]{43}")
@@ -42,18 +44,17 @@ class Browser:
         self.is_new = not given
 
     @classmethod
-    def of(cls, url: str, asked: Asked) -> Browser:
+    def of(cls, url: str, request: Request) -> Browser:
         """The browser that asks the issuer at `url`; one without a cookie of ours gets a new one."""
-        return cls(url, asked.cookies.get(cookie_name(url)))
+        return cls(url, request.cookies.get(cookie_name(url)))
 
     def renewed(self) -> Browser:
         """The same browser under a new name, as after each log-in and log-out, so that a name known before is worth nothing after."""
         return Browser(self._url)
 
-    @property
-    def header(self) -> tuple[str, str]:
-        """The header that gives the browser its cookie."""
-        return set_cookie(self._url, cookie_name(self._url), self.value)
+    def identify(self, response: Response) -> Response:
+        """Give the browser its cookie with a response, and return that."""
+        return set_cookie(response, self._url, cookie_name(self._url), self.value)
 
     def refer(self, word: str) -> str:
         """A word of ours (never an address) that goes through the browser's hands, and through no other's."""
@@ -70,9 +71,9 @@ class Browser:
         """What a form for `action` carries, and nobody else can know."""
         return self._mac(f"form {action}", at)
 
-    def sent(self, action: str, form: dict[str, str], asked: Asked) -> bool:
+    def sent(self, action: str, form: dict[str, str], request: Request) -> bool:
         """Whether a form was sent by this browser from a page of ours."""
-        sent = asked.headers.get("origin")
+        sent = header(request, "origin")
         if sent is not None and sent.lower() != origin(self._url):
             return False
         return hmac.compare_digest(
@@ -115,11 +116,25 @@ def cookie_name(url: str, what: str = "browser") -> str:
     return f"{prefix}interlock-{what}-{hashlib.sha256(url.encode()).hexdigest()[:8]}"
 
 
-def set_cookie(url: str, name: str, value: str, *, seconds: int | None = None) -> tuple[str, str]:
-    """A Set-Cookie header: for no script, not for requests that other sites make; until the browser ends, unless `seconds` says."""
-    parts = [f"{name}={value}", "Path=/", "HttpOnly", "SameSite=Lax"]
-    if url.startswith("https:"):
-        parts.append("Secure")
-    if seconds is not None:
-        parts.append(f"Max-Age={seconds}")
-    return ("set-cookie", "; ".join(parts))
+def set_cookie(
+    response: Response, url: str, name: str, value: str, *, seconds: int | None = None
+) -> Response:
+    """Set a cookie of the issuer at `url` that no script reads and no other site's request carries.
+
+    Args:
+        response: Carries the cookie, and is returned.
+        url: The address of the issuer.
+        name: See `cookie_name`.
+        value: The value; empty to delete the cookie.
+        seconds: How long it lasts, 0 to delete it; None until the browser ends.
+    """
+    response.set_cookie(
+        name,
+        value,
+        max_age=seconds,
+        path="/",
+        secure=url.startswith("https:"),
+        httponly=True,
+        samesite="lax",
+    )
+    return response

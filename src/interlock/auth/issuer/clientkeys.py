@@ -10,7 +10,7 @@ from ...fetch import Fetch
 from ..keys import ASYMMETRIC, BadSignature, KeySet
 from ..tokens.keysets import Keys
 from ..tokens.seam import Unverifiable
-from .refusals import away
+from .error_responses import unavailable
 from .seam import Client
 
 _LONGEST = 128 * 1024  # bytes of a document
@@ -37,7 +37,7 @@ class ClientKeys:
                 token, self._clock(), algorithms=ASYMMETRIC, types=types
             )
         except Unverifiable:
-            raise away("the keys of the client cannot be had now") from None
+            raise unavailable("the keys of the client cannot be had now") from None
 
     def _at(self, url: str) -> Keys:
         """The keys at an address; the ones that were not asked for longest make room."""

@@ -14,12 +14,12 @@ from ..keys import KeySet
 from ..oauth.addresses import checked
 from ..oauth.documents import ClientMetadata
 from . import redirects
-from .papers import NoPaper, Papers
-from .refusals import Refusal
-from .rush import Rush
+from .error_responses import OAuthError
+from .papers import DocumentUnavailable, MetadataDocuments
+from .rate_limit import RequestLimiter
 from .seam import Client
 from .settings import CODE, DEVICE, REFRESH, Settings
-from .shelves import Shelf, digest
+from .shelves import Repository, digest
 
 METHODS = ("none", "client_secret_basic", "client_secret_post", "private_key_jwt")
 MOST_REGISTERED = 10_000
@@ -33,9 +33,13 @@ class Clients:
     """Finds clients by their id."""
 
     def __init__(
-        self, settings: Settings, vault: Vault, papers: Papers, configured: Iterable[Client]
+        self,
+        settings: Settings,
+        vault: Vault,
+        papers: MetadataDocuments,
+        configured: Iterable[Client],
     ) -> None:
-        self._settings, self._papers = settings, papers
+        self._settings, self._documents = settings, papers
         self._configured = {client.id: _digested(client) for client in configured}
         for client in self._configured.values():
             for uri in client.redirect_uris:
@@ -43,8 +47,8 @@ class Clients:
                     raise ValueError(
                         f"the redirect URI {uri!r} of the client {client.id!r} cannot be: {wrong}"
                     )
-        self.shelf = Shelf(vault, "client", Client, settings.clock, MOST_REGISTERED)
-        self._rush = Rush("document", settings.clock)
+        self.shelf = Repository(vault, "client", Client, settings.clock, MOST_REGISTERED)
+        self._limiter = RequestLimiter("document", settings.clock)
 
     async def find(self, id: str | None, address: str = "") -> Client:
         """The client of an id. Raises Refusal, `invalid_client`, for one that is not known or whose document does not do.
@@ -52,14 +56,14 @@ class Clients:
         `address` is that of who asks: strangers make us fetch so many documents a minute, and no more.
         """
         if not id or len(id) > _LONGEST_ID:
-            raise Refusal("invalid_client", "the client_id is missing, or too long")
+            raise OAuthError("invalid_client", "the client_id is missing, or too long")
         client = self._configured.get(id)
         if client is None and self._settings.registration:
             client = await self.shelf.get(id)
         if client is None and self._settings.cimd and id.startswith("https:"):
             client = await self._from_document(id, address)
         if client is None:
-            raise Refusal(
+            raise OAuthError(
                 "invalid_client",
                 "there is no such client here: it was never registered, or its registration has ended",
             )
@@ -76,40 +80,40 @@ class Clients:
     async def _from_document(self, url: str, address: str) -> Client:
         """A client from the document that its id names (AUR-07, AUR-08)."""
         if wrong := document_problem(url):
-            raise Refusal("invalid_client", f"the client_id names no document: {wrong}")
-        if not self._papers.has(url) and self._rush.is_over(address):
-            raise Refusal(
+            raise OAuthError("invalid_client", f"the client_id names no document: {wrong}")
+        if not self._documents.has(url) and await self._limiter.is_over(address):
+            raise OAuthError(
                 "invalid_client",
                 "too many documents of clients were asked for from here; try again in a minute",
             )
         try:
-            body = await self._papers.get(url, _LONGEST_DOCUMENT)
-        except NoPaper as bad:
-            raise Refusal(
+            body = await self._documents.get(url, _LONGEST_DOCUMENT)
+        except DocumentUnavailable as bad:
+            raise OAuthError(
                 "invalid_client", f"the document of the client cannot be read: {bad}"
             ) from None
         try:
             fields: dict[str, Any] = msgspec.json.decode(body, type=dict[str, Any])
             metadata = msgspec.convert(fields, ClientMetadata)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            raise Refusal(
+            raise OAuthError(
                 "invalid_client", "the document of the client is not client metadata in JSON"
             ) from None
         if metadata.client_id != url:
-            raise Refusal(
+            raise OAuthError(
                 "invalid_client", "the client_id in the document is not the address of the document"
             )
         if not metadata.client_name or not metadata.redirect_uris:
-            raise Refusal(
+            raise OAuthError(
                 "invalid_client", "the document of the client lacks client_name or redirect_uris"
             )
         if "client_secret" in fields:
-            raise Refusal(
+            raise OAuthError(
                 "invalid_client", "the document of the client shows a secret to everybody"
             )
         method = metadata.token_endpoint_auth_method or "none"
         if method not in ("none", "private_key_jwt"):
-            raise Refusal(
+            raise OAuthError(
                 "invalid_client",
                 "a client with a document has no secret: it authenticates with private_key_jwt, or not at all",
             )
@@ -121,26 +125,28 @@ def described(
 ) -> Client:
     """A client as it describes itself. Raises Refusal, with the codes of registration (RFC 7591, 3.2.2)."""
     if len(metadata.redirect_uris) > _MOST_REDIRECTS:
-        raise Refusal(
+        raise OAuthError(
             "invalid_redirect_uri", f"there are more than {_MOST_REDIRECTS} redirect URIs"
         )
     for uri in metadata.redirect_uris:
         if wrong := redirects.problem(uri, settings.schemes):
-            raise Refusal("invalid_redirect_uri", f"{uri[:200]} cannot be a redirect URI: {wrong}")
+            raise OAuthError(
+                "invalid_redirect_uri", f"{uri[:200]} cannot be a redirect URI: {wrong}"
+            )
     grants = tuple(grant for grant in metadata.grant_types or (CODE, REFRESH) if grant in _GRANTS)
     if not grants:
-        raise Refusal(
+        raise OAuthError(
             "invalid_client_metadata",
             f"none of the grant_types can be had by who registers itself; there are: {', '.join(_GRANTS)}",
         )
     if CODE in grants and not metadata.redirect_uris:
-        raise Refusal("invalid_redirect_uri", "there must be at least one redirect URI")
+        raise OAuthError("invalid_redirect_uri", "there must be at least one redirect URI")
     if (
         metadata.response_types is not None
         and CODE in grants
         and "code" not in metadata.response_types
     ):
-        raise Refusal("invalid_client_metadata", "there is only the response_type code")
+        raise OAuthError("invalid_client_metadata", "there is only the response_type code")
     if method == "private_key_jwt":
         _check_keys(metadata)
     return Client(
@@ -162,14 +168,14 @@ def described(
 def _check_keys(metadata: ClientMetadata) -> None:
     """Raise Refusal unless there are keys by which the client can be known."""
     if (metadata.jwks is None) == (metadata.jwks_uri is None):
-        raise Refusal("invalid_client_metadata", "private_key_jwt needs either jwks or jwks_uri")
+        raise OAuthError("invalid_client_metadata", "private_key_jwt needs either jwks or jwks_uri")
     if metadata.jwks_uri is not None and document_problem(metadata.jwks_uri):
-        raise Refusal("invalid_client_metadata", "the jwks_uri must be an https address")
+        raise OAuthError("invalid_client_metadata", "the jwks_uri must be an https address")
     try:
         if metadata.jwks is not None and not len(KeySet.read(metadata.jwks)):
             raise ValueError
     except ValueError:
-        raise Refusal(
+        raise OAuthError(
             "invalid_client_metadata", "there is no public key in jwks that could be used"
         ) from None
 

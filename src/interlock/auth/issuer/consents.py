@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ...store.vaults.seam import Vault
 from ..oauth.addresses import is_loopback
-from .seam import Pending
+from .seam import PendingRequest
 from .shelves import digest
 
 _KIND = "consent"
@@ -22,7 +22,7 @@ class _Allowed(Struct):
     scopes: list[str]
 
 
-def may_remember(pending: Pending) -> bool:
+def may_remember(pending: PendingRequest) -> bool:
     """Whether an answer to such a request may be remembered: only where nobody else could make it in the client's name.
 
     A client that vouches for itself and is answered on the person's own machine, or by a private scheme, may be any program there
@@ -36,7 +36,7 @@ def may_remember(pending: Pending) -> bool:
     )
 
 
-async def remember(vault: Vault, subject: str, pending: Pending, now: float) -> None:
+async def remember(vault: Vault, subject: str, pending: PendingRequest, now: float) -> None:
     """Remember that this person has allowed this, if it may be remembered; what they allowed the same client before stays."""
     if not may_remember(pending):
         return
@@ -46,7 +46,7 @@ async def remember(vault: Vault, subject: str, pending: Pending, now: float) -> 
     await vault.put(_KIND, key, value, until=now + SECONDS)
 
 
-async def covers(vault: Vault, subject: str, pending: Pending) -> bool:
+async def covers(vault: Vault, subject: str, pending: PendingRequest) -> bool:
     """Whether this person has already allowed all of this: to the same client, at the same redirect URI, for the same server (SEC-07)."""
     if not may_remember(pending) or "consent" in pending.prompt.split():
         return False
@@ -61,13 +61,13 @@ async def _allowed(vault: Vault, key: str) -> set[str]:
     return set() if kept is None else set(msgspec.json.decode(kept, type=_Allowed).scopes)
 
 
-def _key(subject: str, pending: Pending) -> str:
+def _key(subject: str, pending: PendingRequest) -> str:
     """The whole of what was agreed to, so that a client with another name, address or server is another client."""
     parts = (subject, pending.client.id, pending.client.source, _lasting(pending), pending.resource)
     return digest(msgspec.json.encode(parts).decode())
 
 
-def _lasting(pending: Pending) -> str:
+def _lasting(pending: PendingRequest) -> str:
     """The redirect URI without the port of a loopback address, which is another each time (RFC 8252, 7.3)."""
     if not pending.is_loopback:
         return pending.redirect_uri

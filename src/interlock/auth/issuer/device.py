@@ -7,15 +7,16 @@ from typing import Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
+from starlette.responses import Response
 
 from ...store.vaults.seam import Vault
 from .clients import Clients
-from .refusals import Refusal, crowded, spent
-from .rush import Rush
-from .seam import Client, Pending, Person
+from .error_responses import OAuthError, invalid_grant, too_many_requests
+from .rate_limit import RequestLimiter
+from .responses import json_response
+from .seam import Client, PendingRequest, User
 from .settings import DEVICE, Settings
-from .shelves import Shelf, digest
-from .web import Reply, json
+from .shelves import Repository, digest
 
 MOST_WAITING = 10_000
 MARK = "d."  # how the ids of waiting devices begin
@@ -31,7 +32,7 @@ class _Device(Struct, frozen=True, kw_only=True, omit_defaults=True):
     scopes: tuple[str, ...] = ()
     resource: str = ""
     decided: Literal["", "granted", "denied"] = ""
-    person: Person | None = None
+    person: User | None = None
     interval: float = _INTERVAL
     polled: float = 0.0
 
@@ -40,31 +41,31 @@ class _Named(Struct, frozen=True):
     key: str
 
 
-class Agreed(Struct, frozen=True):
+class DeviceConsent(Struct, frozen=True):
     """What a person granted a device."""
 
-    person: Person
+    person: User
     scopes: tuple[str, ...]
     resource: str
 
 
-class Devices:
+class DeviceFlow:
     """Every device that waits."""
 
     def __init__(self, settings: Settings, vault: Vault, clients: Clients) -> None:
         self._settings, self._clients = settings, clients
-        self._shelf = Shelf(vault, "device", _Device, settings.clock, MOST_WAITING)
-        self._rush = Rush("device", settings.clock)
-        self._codes = Shelf(vault, "usercode", _Named, settings.clock)
+        self._shelf = Repository(vault, "device", _Device, settings.clock, MOST_WAITING)
+        self._limiter = RequestLimiter("device", settings.clock)
+        self._codes = Repository(vault, "usercode", _Named, settings.clock)
 
     async def answer(
         self, client: Client, scope: str | None, resource: str | None, address: str
-    ) -> Reply:
+    ) -> Response:
         """Begin: the two codes (RFC 8628, 3.2). Raises Refusal."""
         if DEVICE not in client.grants:
-            raise Refusal("unauthorized_client", "this client may not use the device grant")
-        if self._rush.is_over(address) or await self._shelf.is_full():
-            raise crowded("too many devices wait")
+            raise OAuthError("unauthorized_client", "this client may not use the device grant")
+        if await self._limiter.is_over(address) or await self._shelf.is_full():
+            raise too_many_requests("too many devices wait")
         scopes = self._settings.wanted_scopes(scope, client.scopes)
         target = self._settings.wanted_resource(resource)
         secret = self._settings.random(32)
@@ -75,7 +76,7 @@ class Devices:
         )
         await self._shelf.put(digest(secret), device, until + _GRACE)
         place = self._settings.endpoint("device")
-        return json(
+        return json_response(
             {
                 "device_code": secret,
                 "user_code": shown,
@@ -86,7 +87,7 @@ class Devices:
             }
         )
 
-    async def find(self, user_code: str) -> Pending | None:
+    async def find(self, user_code: str) -> PendingRequest | None:
         """The request behind a code that a person has typed, in any case and with or without the dash."""
         typed = "".join(c for c in user_code.upper() if c in _LETTERS)
         named = (
@@ -96,17 +97,17 @@ class Devices:
         )
         return None if named is None else await self.get(f"{MARK}{named.key}")
 
-    async def get(self, id: str) -> Pending | None:
+    async def get(self, id: str) -> PendingRequest | None:
         """A device that waits."""
         device = await self._shelf.get(id.removeprefix(MARK))
         if device is None or device.decided or self._settings.now() >= device.until:
             return None
         try:
             client = await self._clients.find(device.client)
-        except Refusal:
+        except OAuthError:
             return None
         until, scopes, code = device.until, device.scopes, device.user_code
-        return Pending(
+        return PendingRequest(
             id=id,
             client=client,
             until=until,
@@ -115,7 +116,7 @@ class Devices:
             user_code=code,
         )
 
-    async def decide(self, id: str, agreed: Agreed | None) -> bool:
+    async def decide(self, id: str, agreed: DeviceConsent | None) -> bool:
         """What the person said: what is granted, or None for nothing; whether it was the first word about it."""
         key = id.removeprefix(MARK)
         while True:  # a poll may come between
@@ -132,14 +133,14 @@ class Devices:
                 await self._codes.remove(digest(device.user_code.replace("-", "")))
                 return True
 
-    async def poll(self, code: str, client: Client) -> Agreed:
+    async def poll(self, code: str, client: Client) -> DeviceConsent:
         """What the person has granted. Raises Refusal: not yet, too often, never (RFC 8628, 3.5)."""
         key, now = digest(code), self._settings.now()
         device = await self._shelf.get(key)
         if device is None or device.client != client.id:
-            raise spent("the device_code is not known, or was used already")
+            raise invalid_grant("the device_code is not known, or was used already")
         if now >= device.until:
-            raise Refusal("expired_token", "the time of the device_code is over: begin again")
+            raise OAuthError("expired_token", "the time of the device_code is over: begin again")
         if not device.decided:
             early = (
                 device.polled and now < device.polled + device.interval - 0.5
@@ -147,14 +148,14 @@ class Devices:
             polled = replace(device, polled=now, interval=device.interval + (5.0 if early else 0.0))
             await self._shelf.swap(key, device, polled, device.until + _GRACE)
             if early:
-                raise Refusal("slow_down", f"wait {polled.interval:g} seconds between polls")
-            raise Refusal("authorization_pending", "nobody has decided yet")
-        taken = await self._shelf.take(key)
+                raise OAuthError("slow_down", f"wait {polled.interval:g} seconds between polls")
+            raise OAuthError("authorization_pending", "nobody has decided yet")
+        taken = await self._shelf.pop(key)
         if taken is None:
-            raise spent("the device_code is not known, or was used already")
+            raise invalid_grant("the device_code is not known, or was used already")
         if taken.person is None:
-            raise Refusal("access_denied", "the person said no")
-        return Agreed(taken.person, taken.scopes, taken.resource)
+            raise OAuthError("access_denied", "the person said no")
+        return DeviceConsent(taken.person, taken.scopes, taken.resource)
 
     async def _user_code(self, key: str, until: float) -> str:
         """A code that no other device has now."""

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 
 from ...store.vaults.seam import Vault
 from ..oauth.codes import challenge_of
-from .refusals import Refusal, spent
-from .seam import Client, Pending, Person
+from .error_responses import OAuthError, invalid_grant
+from .seam import Client, PendingRequest, User
 from .settings import REFRESH, Settings
-from .shelves import Shelf, digest
+from .shelves import Repository, digest
 
 _VERIFIER = re.compile(r"[A-Za-z0-9\-._~]{43,128}")  # RFC 7636, 4.1
 _SECRET = re.compile(r"([A-Za-z0-9_\-]{16,64})\.([A-Za-z0-9_\-]{16,128})")
@@ -29,7 +29,7 @@ class Grant(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a person granted a client. `code` and `refresh` are digests of the secrets that are to come."""
 
     client: str
-    person: Person
+    person: User
     scopes: tuple[str, ...] = ()
     resource: str = ""
     thumbprint: str | None = None
@@ -41,7 +41,7 @@ class Grant(Struct, frozen=True, kw_only=True, omit_defaults=True):
     refresh: str = ""
 
 
-class Held(Struct, frozen=True):
+class IssuedGrant(Struct, frozen=True):
     """A grant in use: its name in access tokens, what it is, and the refresh token that comes next, where there is one."""
 
     sid: str
@@ -54,11 +54,11 @@ class Grants:
 
     def __init__(self, settings: Settings, vault: Vault) -> None:
         self._settings = settings
-        self._shelf = Shelf(vault, "grant", Grant, settings.clock)
+        self._shelf = Repository(vault, "grant", Grant, settings.clock)
 
     # -- codes ----------------------------------------------------------------------------------------------------------
 
-    async def code(self, pending: Pending, person: Person, scopes: tuple[str, ...]) -> str:
+    async def code(self, pending: PendingRequest, person: User, scopes: tuple[str, ...]) -> str:
         """A code for what a person has just granted."""
         name, secret = self._secrets()
         grant = Grant(
@@ -82,16 +82,16 @@ class Grants:
         redirect_uri: str | None,
         verifier: str | None,
         thumbprint: str | None,
-    ) -> Held:
+    ) -> IssuedGrant:
         """Turn a code into a grant in use. Raises Refusal; a code that came to the wrong hands is of no use to anybody after."""
         sid, secret = _read(code, _UNKNOWN_CODE)
         grant = await self._shelf.get(sid)
         if grant is None or not hmac.compare_digest(grant.code, digest(secret)):
-            raise spent(_UNKNOWN_CODE)
+            raise invalid_grant(_UNKNOWN_CODE)
         wrong = _misfit(grant, client, redirect_uri, verifier, thumbprint)
         if grant.redeemed or wrong is not None:
             await self.end(sid)
-            raise wrong or spent(_UNKNOWN_CODE)
+            raise wrong or invalid_grant(_UNKNOWN_CODE)
         bound = grant.thumbprint or thumbprint
         return await self._use(
             code, grant, replace(grant, redeemed=True, thumbprint=bound), client, _UNKNOWN_CODE
@@ -100,11 +100,11 @@ class Grants:
     async def begin(
         self,
         client: Client,
-        person: Person,
+        person: User,
         scopes: tuple[str, ...],
         resource: str,
         thumbprint: str | None,
-    ) -> Held:
+    ) -> IssuedGrant:
         """A grant that needs no code: that of a device."""
         name, secret = self._secrets()
         now = self._settings.now()
@@ -121,7 +121,7 @@ class Grants:
         if refreshing:
             grant = replace(grant, refresh=digest(secret))
         await self._shelf.put(digest(name), grant, self._end(grant))
-        return Held(digest(name), grant, f"{name}.{secret}" if refreshing else None)
+        return IssuedGrant(digest(name), grant, f"{name}.{secret}" if refreshing else None)
 
     # -- refresh tokens -------------------------------------------------------------------------------------------------
 
@@ -130,13 +130,13 @@ class Grants:
         sid, secret = _read(token, _UNKNOWN_TOKEN)
         grant = await self._shelf.get(sid)
         if grant is None or grant.client != client.id:
-            raise spent(_UNKNOWN_TOKEN)
+            raise invalid_grant(_UNKNOWN_TOKEN)
         if not grant.refresh or not hmac.compare_digest(grant.refresh, digest(secret)):
             await self.end(sid)
-            raise spent(_UNKNOWN_TOKEN)
+            raise invalid_grant(_UNKNOWN_TOKEN)
         return sid, grant
 
-    async def rotate(self, token: str, grant: Grant, client: Client) -> Held:
+    async def rotate(self, token: str, grant: Grant, client: Client) -> IssuedGrant:
         """Spend a refresh token that `find` has found, for the next one. Raises Refusal where another was faster, which ends the grant."""
         return await self._use(token, grant, grant, client, _UNKNOWN_TOKEN)
 
@@ -150,15 +150,17 @@ class Grants:
         """Let a grant and all its tokens be no longer valid."""
         await self._shelf.remove(sid)
 
-    async def _use(self, token: str, was: Grant, grant: Grant, client: Client, words: str) -> Held:
+    async def _use(
+        self, token: str, was: Grant, grant: Grant, client: Client, words: str
+    ) -> IssuedGrant:
         name, secret = token.partition(".")[0], self._settings.random(32)
         sid = digest(name)
         refreshing = REFRESH in client.grants
         grant = replace(grant, refresh=digest(secret) if refreshing else "")
         if not await self._shelf.swap(sid, was, grant, self._end(grant)):
             await self.end(sid)  # two came with the same secret: one of them has stolen it
-            raise spent(words)
-        return Held(sid, grant, f"{name}.{secret}" if refreshing else None)
+            raise invalid_grant(words)
+        return IssuedGrant(sid, grant, f"{name}.{secret}" if refreshing else None)
 
     def _secrets(self) -> tuple[str, str]:
         return self._settings.random(18), self._settings.random(32)
@@ -175,7 +177,7 @@ def _read(text: str, words: str) -> tuple[str, str]:
     """The name of the record and the secret in a code or refresh token."""
     found = _SECRET.fullmatch(text)
     if found is None:
-        raise spent(words)
+        raise invalid_grant(words)
     return digest(found[1]), found[2]
 
 
@@ -185,16 +187,16 @@ def _misfit(
     redirect_uri: str | None,
     verifier: str | None,
     thumbprint: str | None,
-) -> Refusal | None:
+) -> OAuthError | None:
     """Why a code is not for who brings it."""
     if grant.client != client.id:
-        return spent("the code was given to another client")
+        return invalid_grant("the code was given to another client")
     if redirect_uri is not None and redirect_uri != grant.redirect_uri:
-        return spent("the redirect_uri is not the one that the code was sent to")
+        return invalid_grant("the redirect_uri is not the one that the code was sent to")
     if verifier is None or not _VERIFIER.fullmatch(verifier):
-        return spent("the code_verifier is missing, or is none")
+        return invalid_grant("the code_verifier is missing, or is none")
     if not hmac.compare_digest(challenge_of(verifier), grant.challenge):
-        return spent("the code_verifier does not belong to the code_challenge")
+        return invalid_grant("the code_verifier does not belong to the code_challenge")
     if grant.thumbprint is not None and grant.thumbprint != thumbprint:
-        return spent("the code is bound to another DPoP key")
+        return invalid_grant("the code is bound to another DPoP key")
     return None

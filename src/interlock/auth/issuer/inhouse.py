@@ -6,30 +6,31 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from starlette.types import ASGIApp, Message
+
 from ... import types as t
 from ...fetch import Request
 from ...protocol.sessions import StoreError
 from ..tokens.jwt import Jwt
 from ..tokens.seam import BadToken, Unverifiable, Verified
-from .refusals import Refusal
-from .web import Asked, Reply
+from .error_responses import OAuthError
 
 _BELIEVED = 30.0  # seconds for which a guard need not ask again, so that what was revoked is of no use soon after
 
 
-class Own(Jwt):
+class InProcessVerifier(Jwt):
     """Verifies an issuer's tokens in its own process, and that what is behind them has not ended (AU2-10).
 
-    `answer` is the issuer's; `holds` gives the claims of a token that still holds, else None.
+    `app` is the issuer; `holds` gives the claims of a token that still holds, else None.
     """
 
     def __init__(
         self,
         url: str,
-        answer: Callable[[Asked], Awaitable[Reply]],
+        app: ASGIApp,
         holds: Callable[[str], Awaitable[Mapping[str, Any] | None]],
     ) -> None:
-        super().__init__(url, fetch=InHouse(url, answer), seconds=_BELIEVED)
+        super().__init__(url, fetch=InProcessFetch(url, app), seconds=_BELIEVED)
         self._holds = holds
 
     async def verify(self, token: str, *, resource: str, now: float) -> Verified:
@@ -37,7 +38,7 @@ class Own(Jwt):
         verified = await super().verify(token, resource=resource, now=now)
         try:
             holds = await self._holds(token) is not None
-        except (Refusal, StoreError):
+        except (OAuthError, StoreError):
             raise Unverifiable(
                 "It cannot be found out now whether this token still holds."
             ) from None
@@ -46,43 +47,61 @@ class Own(Jwt):
         return verified
 
 
-class InHouse:
-    """A `Fetch` that leads to one issuer and to nobody else; `url` is its address."""
+class InProcessFetch:
+    """A `Fetch` that leads to one ASGI app and to nothing else; `url` is its address."""
 
-    def __init__(self, url: str, answer: Callable[[Asked], Awaitable[Reply]]) -> None:
-        self._origin, self._answer = urlsplit(url)[:2], answer
+    def __init__(self, url: str, app: ASGIApp) -> None:
+        self._origin = urlsplit(url)[:2]
+        self._app = app
 
-    async def __call__(self, request: Request) -> Whole:
-        """Ask. Raises Unreachable for any other address."""
+    async def __call__(self, request: Request) -> InProcessResponse:
+        """Send a request. Raises Unreachable for any other address."""
         parts = urlsplit(request.url)
         if parts[:2] != self._origin:
-            raise t.Unreachable(f"{request.url} is not of this issuer.")
-        headers = {name.lower(): value for name, value in request.headers}
-        asked = Asked(
-            request.method, parts.path, parts.query, {**headers, "host": parts.netloc}, request.body
-        )
-        return Whole(await self._answer(asked))
+            raise t.Unreachable(f"{request.url} is not an address of this issuer.")
+        headers = [(name.lower().encode(), value.encode()) for name, value in request.headers]
+        scope = {
+            "type": "http",
+            "method": request.method,
+            "scheme": parts.scheme,
+            "path": parts.path,
+            "query_string": parts.query.encode(),
+            "headers": [(b"host", parts.netloc.encode()), *headers],
+        }
+        sent: list[Message] = []
+
+        async def receive() -> Message:
+            return {"type": "http.request", "body": request.body, "more_body": False}
+
+        async def send(message: Message) -> None:
+            sent.append(message)
+
+        await self._app(scope, receive, send)
+        start, *rest = sent
+        named = {name.decode(): value.decode() for name, value in start["headers"]}
+        body = b"".join(message.get("body", b"") for message in rest)
+        return InProcessResponse(start["status"], named, body)
 
     async def aclose(self) -> None:
         """Nothing is open."""
 
 
-class Whole:
-    """An answer that is there at once; it fulfils the seam `Response`."""
+class InProcessResponse:
+    """A whole response; it fulfils the interface `Response` of `Fetch`."""
 
-    def __init__(self, reply: Reply) -> None:
-        self.status = reply.status
-        self.headers = {name.lower(): value for name, value in reply.headers}
-        self._body = reply.body
+    def __init__(self, status: int, headers: dict[str, str], body: bytes) -> None:
+        self.status = status
+        self.headers = headers
+        self._body = body
 
     async def read(self, limit: int) -> bytes:
-        """The whole body. Raises ProtocolError over `limit` bytes."""
+        """Return the whole body. Raises ProtocolError over `limit` bytes."""
         if len(self._body) > limit:
             raise t.ProtocolError(f"the answer has more than {limit} bytes")
         return self._body
 
     async def chunks(self) -> AsyncIterator[bytes]:
-        """The body in one piece."""
+        """Yield the body in one piece."""
         yield self._body
 
     async def aclose(self) -> None:

@@ -10,19 +10,19 @@ from msgspec import Struct
 from ...store.vaults.seam import Vault
 from ..keys import KeySet, SigningKey
 from .settings import Settings
-from .shelves import Shelf
+from .shelves import Repository
 
 
 class _Kept(Struct, frozen=True):
     jwk: dict[str, Any]
 
 
-class Keyring:
+class SigningKeys:
     """Time is cut in spans of `key_seconds`; each has a key, which everybody makes who needs it first and only one succeeds to keep."""
 
     def __init__(self, settings: Settings, vault: Vault) -> None:
         self._settings = settings
-        self._shelf = Shelf(vault, "key", _Kept, settings.clock)
+        self._shelf = Repository(vault, "key", _Kept, settings.clock)
         self._known: dict[int, SigningKey] = {}
 
     async def current(self) -> SigningKey:

@@ -3,79 +3,85 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Literal
 from urllib.parse import urlencode, urlsplit
 
 from msgspec import Struct
+from msgspec.structs import replace
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
 
 from ...store.vaults.seam import Vault
 from . import consents, pages
 from .browser import Browser, Session
-from .seam import Pending
+from .endpoints import Endpoint
+from .parameters import BadParameters, address_of, form_parameters, query_parameters
+from .rate_limit import AttemptLimiter, RateLimited, code_limits
+from .responses import html_response, redirect_response, with_headers
+from .seam import AuthorizationServer, PendingRequest
 from .style import POLICY
-from .throttle import Throttle, Throttled, codes
-from .web import Asked, BadForm, Reply, page, redirect
 
-if TYPE_CHECKING:
-    from .app import Issuer
-
-Answer = Literal[
-    "once", "always", "before"
-]  # that a person has given now, that shall be remembered, or that is remembered
+Answer = Literal["once", "always", "before"]
+"""Consent given now, consent to be remembered, or consent remembered from before."""
 
 _GONE = "This request has ended, or was made in another browser. Go back to the program that you came from and start again there."
 _STRANGE = "This form was not sent from the page that we gave you. Go back and try again."
 
 
 class Visit(Struct, frozen=True):
-    """One request by a browser, with all that belongs to it; `path` is below that of the issuer."""
+    """One request of a browser to a login page; `path` is below the issuer's path."""
 
-    issuer: Issuer
-    asked: Asked
+    server: AuthorizationServer
+    request: Request
     browser: Browser
     path: str
 
     @property
     def vault(self) -> Vault:
         """Where records are kept."""
-        return self.issuer.vault
+        return self.server.vault
 
     @property
     def now(self) -> float:
         """Seconds of the wall clock."""
-        return self.issuer.settings.now()
+        return self.server.settings.now()
 
     @property
-    def throttle(self) -> Throttle:
-        """What counts tries."""
-        return Throttle(self.vault, self.issuer.settings.clock)
+    def attempts(self) -> AttemptLimiter:
+        """The rate limit of guesses."""
+        return AttemptLimiter(self.vault, self.server.settings.clock)
 
-    def to(self, path: str, **parameters: str) -> Reply:
+    def to(self, path: str, **parameters: str) -> Response:
         """A redirect to another of our pages; never to any other address."""
         query = f"?{urlencode(parameters)}" if parameters else ""
-        return redirect(f"{self.issuer.settings.url}{path}{query}", headers=[self.browser.header])
+        return self.browser.identify(redirect_response(f"{self.server.settings.url}{path}{query}"))
 
     def form(self, path: str, at: str) -> pages.Form:
         """A form for one of our pages."""
         return pages.Form(
-            action=f"{self.issuer.settings.path}{path}", at=at, token=self.browser.token(path, at)
+            action=f"{self.server.settings.path}{path}", at=at, token=self.browser.token(path, at)
         )
 
     def renewed(self, browser: Browser) -> Visit:
         """The same with the browser under another name."""
-        return Visit(self.issuer, self.asked, browser, self.path)
+        return replace(self, browser=browser)
 
 
-class Refused(Exception):
-    """A visit that goes no further, with the page that says so."""
+class PageError(Exception):
+    """A page that ends a visit with an error."""
 
-    def __init__(self, reply: Reply) -> None:
-        super().__init__(reply.status)
-        self.reply = reply
+    def __init__(self, response: Response) -> None:
+        super().__init__(response.status_code)
+        self.response = response
 
 
-class Lobby(ABC):
+PageHandler = Callable[[Visit], Awaitable[Response]]
+
+
+class LoginPages(ABC):
     """What all People have in common; who they are, and what happens once they have agreed, say those that are made of it.
 
     `brand` is what stands above each page: the host of the issuer where nothing is given.
@@ -91,42 +97,54 @@ class Lobby(ABC):
         """Who is logged in here and still may be."""
 
     @abstractmethod
-    async def _let_in(self, visit: Visit, word: str) -> Reply | None:
+    async def _let_in(self, visit: Visit, word: str) -> Response | None:
         """Have somebody log in first, and then go on with what `word` refers to; None where consent comes first."""
 
     @abstractmethod
     async def _agreed(
-        self, visit: Visit, pending: Pending, session: Session | None, answer: Answer
-    ) -> Reply:
+        self, visit: Visit, pending: PendingRequest, session: Session | None, answer: Answer
+    ) -> Response:
         """The person has agreed, now or before."""
 
     def _told(self, told: pages.Consent) -> pages.Consent:
         """What the consent page says besides."""
         return told
 
-    def _others(self) -> Mapping[str, Callable[[Visit], Awaitable[Reply]]]:
+    def _own_pages(self) -> Mapping[str, PageHandler]:
         """Pages of its own, by path."""
         return {}
 
     # -- what the issuer calls -----------------------------------------------------------------------------------------
 
-    async def begin(self, issuer: Issuer, asked: Asked, pending: Pending) -> Reply:
-        """The first step for a request that is valid: to log in, to be asked, or straight on where all that has been done before."""
-        self._name(issuer)
-        visit = Visit(issuer, asked, Browser.of(issuer.settings.url, asked), "/authorize")
+    def routes(self, server: AuthorizationServer) -> Sequence[BaseRoute]:
+        """Return the login pages, below the issuer's path."""
+        self._use_brand(server)
+        pages = {
+            "/consent": self._consent,
+            "/device": self._device,
+            "/logout": self._logout,
+            **self._own_pages(),
+        }
+        root = server.settings.path
+        return [
+            Route(f"{root}{path}", Endpoint(partial(self._answer, server, path, page)))
+            for path, page in pages.items()
+        ]
+
+    async def start(
+        self, server: AuthorizationServer, request: Request, pending: PendingRequest
+    ) -> Response:
+        """Start with a valid request: the login, the consent page, or the grant itself."""
+        self._use_brand(server)
+        visit = Visit(server, request, Browser.of(server.settings.url, request), "/authorize")
         prompts = pending.prompt.split()
-        session = (
-            None
-            if "login" in prompts or "select_account" in prompts
-            else await self._logged_in(visit)
-        )
-        remembered = session is not None and await consents.covers(
-            visit.vault, session.subject, pending
-        )
-        if remembered:
+        session = None
+        if "login" not in prompts and "select_account" not in prompts:
+            session = await self._logged_in(visit)
+        if session is not None and await consents.covers(visit.vault, session.subject, pending):
             return await self._agreed(visit, pending, session, "before")
         if "none" in prompts:  # OpenID Connect Core, 3.1.2.6: no page may be shown
-            return await issuer.deny(
+            return await server.deny(
                 pending.id, "login_required" if session is None else "consent_required"
             )
         word = f"p{pending.id}"
@@ -134,36 +152,13 @@ class Lobby(ABC):
             return reply
         return visit.to("/consent", at=visit.browser.refer(word))
 
-    async def answer(self, issuer: Issuer, asked: Asked) -> Reply | None:
-        """The pages; None for a path that is none of them."""
-        self._name(issuer)
-        root = issuer.settings.path
-        if not asked.path.startswith(f"{root}/"):
-            return None
-        visit = Visit(
-            issuer, asked, Browser.of(issuer.settings.url, asked), asked.path[len(root) :]
-        )
-        try:
-            return await self._route(visit)
-        except Refused as refused:
-            return refused.reply
-        except BadForm as bad:
-            return self._sorry(
-                "That cannot be read", f"What the browser sent cannot be read: {bad}."
-            )
-        except Throttled as throttled:
-            words = f"There were too many tries. Wait {_span(throttled.seconds)} and try again."
-            return self._sorry("Wait a little", words, status=429).adding(
-                ("retry-after", str(int(throttled.seconds) + 1))
-            )
-
-    def misfortune(self, title: str, words: str, onward: str | None = None) -> Reply:
+    def error_page(self, title: str, words: str, onward: str | None = None) -> Response:
         """A page for an error that may not be redirected."""
         return self._show(
             pages.message(title, words, brand=self._brand, bad=True, onward=onward), status=400
         )
 
-    def done(self, pending: Pending, granted: bool) -> Reply:
+    def device_page(self, pending: PendingRequest, granted: bool) -> Response:
         """The last page for a device."""
         words = (
             "You can close this page and go back to your device."
@@ -174,22 +169,31 @@ class Lobby(ABC):
 
     # -- the pages -----------------------------------------------------------------------------------------------------
 
-    async def _route(self, visit: Visit) -> Reply | None:
-        own = {
-            "/consent": self._consent,
-            "/device": self._device,
-            "/logout": self._logout,
-            **self._others(),
-        }
-        page = own.get(visit.path)
-        if page is not None and visit.asked.method not in ("GET", "POST"):
+    async def _answer(
+        self, server: AuthorizationServer, path: str, page: PageHandler, request: Request
+    ) -> Response:
+        visit = Visit(server, request, Browser.of(server.settings.url, request), path)
+        if request.method not in ("GET", "POST"):
             return self._sorry("That cannot be done", "This page takes GET and POST.", status=405)
-        return None if page is None else await page(visit)
+        try:
+            return await page(visit)
+        except PageError as error:
+            return error.response
+        except BadParameters as bad:
+            return self._sorry(
+                "That cannot be read", f"What the browser sent cannot be read: {bad}."
+            )
+        except RateLimited as limited:
+            words = f"There were too many tries. Wait {_span(limited.seconds)} and try again."
+            return with_headers(
+                self._sorry("Wait a little", words, status=429),
+                ("retry-after", str(int(limited.seconds) + 1)),
+            )
 
-    async def _consent(self, visit: Visit) -> Reply:
+    async def _consent(self, visit: Visit) -> Response:
         """The question, and the answer to it."""
-        posted = visit.asked.method == "POST"
-        fields = visit.asked.form if posted else visit.asked.parameters
+        posted = visit.request.method == "POST"
+        fields = await form_parameters(visit.request) if posted else query_parameters(visit.request)
         if posted:
             self._must_be_ours(visit, fields)
         pending, word = await self._pending(visit, fields)
@@ -206,7 +210,7 @@ class Lobby(ABC):
             return self._onward(
                 visit,
                 pending,
-                await visit.issuer.deny(pending.id, "access_denied", "The person said no."),
+                await visit.server.deny(pending.id, "access_denied", "The person said no."),
             )
         return self._onward(
             visit,
@@ -216,15 +220,17 @@ class Lobby(ABC):
             ),
         )
 
-    def _ask(self, visit: Visit, pending: Pending, session: Session | None, word: str) -> Reply:
+    def _ask(
+        self, visit: Visit, pending: PendingRequest, session: Session | None, word: str
+    ) -> Response:
         at = visit.browser.refer(word)
-        client, meanings = pending.client, visit.issuer.settings.scopes
+        client, meanings = pending.client, visit.server.settings.scopes
         known = {"configured": "registered", "registered": "itself", "document": "document"}[
             client.source
         ]
         told = pages.Consent(
             form=visit.form("/consent", at),
-            asker=pages.Asker(
+            asker=pages.ClientView(
                 name=client.name or client.host or client.id, host=client.host or None, known=known
             ),
             redirect=pending.redirect_uri or None,
@@ -240,10 +246,10 @@ class Lobby(ABC):
         )
         return self._show(pages.consent(self._told(told), brand=self._brand), visit)
 
-    async def _device(self, visit: Visit) -> Reply:
+    async def _device(self, visit: Visit) -> Response:
         """The page for the code of a device. It is typed, or at least looked at: a link alone connects nothing (RFC 8628, 5.4)."""
-        if visit.asked.method != "POST":
-            user_code = visit.asked.parameters.get("user_code", "")[:40]
+        if visit.request.method != "POST":
+            user_code = query_parameters(visit.request).get("user_code", "")[:40]
             if (
                 await self._logged_in(visit) is None
                 and (reply := await self._let_in(visit, f"d{user_code}")) is not None
@@ -252,11 +258,11 @@ class Lobby(ABC):
             return self._show(
                 pages.code(visit.form("/device", ""), brand=self._brand, user_code=user_code), visit
             )
-        form = visit.asked.form
+        form = await form_parameters(visit.request)
         self._must_be_ours(visit, form)
-        claimed = codes(visit.asked.address)
-        await visit.throttle.claim(claimed)
-        pending = await visit.issuer.device(form.get("user_code", ""))
+        limits = code_limits(address_of(visit.request))
+        await visit.attempts.claim(limits)
+        pending = await visit.server.device(form.get("user_code", ""))
         if pending is None:
             words = "There is no device with this code, or it has ended. Look at the device again."
             return self._show(
@@ -264,18 +270,18 @@ class Lobby(ABC):
                 visit,
                 status=404,
             )
-        await visit.throttle.release(*claimed)
+        await visit.attempts.give_back(limits)
         return visit.to("/consent", at=visit.browser.refer(f"p{pending.id}"))
 
-    async def _logout(self, visit: Visit) -> Reply:
+    async def _logout(self, visit: Visit) -> Response:
         """Log out, and on to what the person was asked, as whoever logs in next."""
-        if visit.asked.method != "POST":
-            raise Refused(
+        if visit.request.method != "POST":
+            raise PageError(
                 self._sorry(
                     "That cannot be done", "Logging out takes a click on our own page.", status=405
                 )
             )
-        form = visit.asked.form
+        form = await form_parameters(visit.request)
         self._must_be_ours(visit, form)
         word = visit.browser.meant(form.get("at", ""))
         await visit.browser.log_out(visit.vault)
@@ -290,28 +296,28 @@ class Lobby(ABC):
 
     # -- what they share -----------------------------------------------------------------------------------------------
 
-    def _name(self, issuer: Issuer) -> None:
-        self._brand = self._brand or urlsplit(issuer.settings.url).netloc
+    def _use_brand(self, server: AuthorizationServer) -> None:
+        self._brand = self._brand or urlsplit(server.settings.url).netloc
 
     def _must_be_ours(self, visit: Visit, form: dict[str, str]) -> None:
         """Refuse a form that did not come from our page in this browser (SEC-08)."""
-        if not visit.browser.sent(visit.path, form, visit.asked):
-            raise Refused(self._sorry("That did not work", _STRANGE, status=403))
+        if not visit.browser.sent(visit.path, form, visit.request):
+            raise PageError(self._sorry("That did not work", _STRANGE, status=403))
 
-    async def _pending(self, visit: Visit, fields: dict[str, str]) -> tuple[Pending, str]:
+    async def _pending(self, visit: Visit, fields: dict[str, str]) -> tuple[PendingRequest, str]:
         """The request that this browser was sent here with, and the word that refers to it. No form says anything else about it."""
         word = visit.browser.meant(fields.get("at", "")) or ""
-        pending = await visit.issuer.pending(word[1:]) if word.startswith("p") else None
+        pending = await visit.server.pending(word[1:]) if word.startswith("p") else None
         if pending is None:
-            raise Refused(self._sorry("Start again", _GONE))
+            raise PageError(self._sorry("Start again", _GONE))
         return pending, word
 
-    def _onward(self, visit: Visit, pending: Pending, reply: Reply) -> Reply:
+    def _onward(self, visit: Visit, pending: PendingRequest, reply: Response) -> Response:
         """What leads away from us after a form, as a page that leads away."""
-        url = reply.header("location")
-        if url is None or url.startswith(f"{visit.issuer.settings.url}/"):
+        url = reply.headers.get("location")
+        if url is None or url.startswith(f"{visit.server.settings.url}/"):
             return reply
-        kept = tuple(pair for pair in reply.headers if pair[0].lower() == "set-cookie")
+        cookies = [("set-cookie", value) for value in reply.headers.getlist("set-cookie")]
         to = urlsplit(url).hostname or pending.client.name or "the program"
         name = (
             pending.client.name or pending.client.host or to
@@ -319,15 +325,15 @@ class Lobby(ABC):
             else to
         )
         words = "If nothing happens, click on the button. Then you can close this page."
-        return self._show(pages.onward(url, brand=self._brand, to=name, words=words)).adding(*kept)
+        page = pages.onward(url, brand=self._brand, to=name, words=words)
+        return with_headers(self._show(page), *cookies)
 
-    def _sorry(self, title: str, words: str, *, status: int = 400) -> Reply:
+    def _sorry(self, title: str, words: str, *, status: int = 400) -> Response:
         return self._show(pages.message(title, words, brand=self._brand, bad=True), status=status)
 
-    def _show(self, html: str, visit: Visit | None = None, *, status: int = 200) -> Reply:
-        return page(
-            html, status, policy=POLICY, headers=[visit.browser.header] if visit is not None else []
-        )
+    def _show(self, html: str, visit: Visit | None = None, *, status: int = 200) -> Response:
+        response = html_response(html, status, policy=POLICY)
+        return response if visit is None else visit.browser.identify(response)
 
 
 _MEANINGS = {

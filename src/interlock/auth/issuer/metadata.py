@@ -10,7 +10,7 @@ from ..keys import ASYMMETRIC
 from ..oauth.documents import ServerMetadata
 from .clients import METHODS
 from .settings import BEARER, CODE, CREDENTIALS, DEVICE, EXCHANGE, OFFLINE, REFRESH, Settings
-from .trust import Trust
+from .trust import TrustedIssuers
 
 _OAUTH, _OPENID = "/.well-known/oauth-authorization-server", "/.well-known/openid-configuration"
 
@@ -22,7 +22,7 @@ def places(settings: Settings) -> frozenset[str]:
     )
 
 
-def document(settings: Settings, trust: Trust) -> dict[str, Any]:
+def document(settings: Settings, trust: TrustedIssuers) -> dict[str, Any]:
     """The document (AU3-09, AU3-10, AU3-15, AUF-13, CCR-05, DPP-07)."""
     confidential = [method for method in METHODS if method != "none"]
     told = ServerMetadata(

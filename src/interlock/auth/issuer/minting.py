@@ -6,15 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
+from starlette.responses import Response
 
 from ...store.vaults.seam import Vault
 from ..keys import BadSignature, check_times, peek
 from ..oauth.addresses import same_resource
-from .keyring import Keyring
-from .seam import Client, Person
+from .keyring import SigningKeys
+from .responses import json_response
+from .seam import Client, User
 from .settings import Settings
-from .shelves import Marks
-from .web import Reply, json
+from .shelves import SeenSet
 
 TYPE = "at+jwt"
 # What only the issuer says in a token, by whatever name a server may look for it.
@@ -46,7 +47,7 @@ _OURS = frozenset(
 )
 
 
-class Minted(Struct, frozen=True, kw_only=True):
+class TokenSpec(Struct, frozen=True, kw_only=True):
     """One access token: to whom, about whom, for what. `until` bounds its end, `sid` names the grant behind it, `actor` who acts."""
 
     client: Client
@@ -60,16 +61,16 @@ class Minted(Struct, frozen=True, kw_only=True):
     actor: Mapping[str, Any] | None = None
 
 
-class Mint:
+class AccessTokens:
     """Makes access tokens, and knows those of its own."""
 
-    def __init__(self, settings: Settings, vault: Vault, keyring: Keyring) -> None:
+    def __init__(self, settings: Settings, vault: Vault, keyring: SigningKeys) -> None:
         self._settings, self._keyring = settings, keyring
-        self._ended = Marks(vault, "ended", settings.clock)
+        self._ended = SeenSet(vault, "ended", settings.clock)
 
     async def answer(
-        self, order: Minted, *, refresh: str | None = None, issued_type: str | None = None
-    ) -> Reply:
+        self, order: TokenSpec, *, refresh: str | None = None, issued_type: str | None = None
+    ) -> Response:
         """The answer of the token endpoint with a new access token (RFC 6749, 5.1)."""
         token, seconds = await self._token(order)
         said: dict[str, Any] = {
@@ -83,9 +84,9 @@ class Mint:
             said["refresh_token"] = refresh
         if issued_type is not None:
             said["issued_token_type"] = issued_type
-        return json(said)
+        return json_response(said)
 
-    async def _token(self, order: Minted) -> tuple[str, int]:
+    async def _token(self, order: TokenSpec) -> tuple[str, int]:
         now = int(self._settings.now())
         seconds = int(self._settings.access_seconds)
         if order.until is not None:
@@ -129,7 +130,7 @@ class Mint:
         await self._ended.note(str(claims["jti"]), until=float(claims["exp"]) + 60)
 
 
-def for_person(person: Person) -> dict[str, Any]:
+def for_person(person: User) -> dict[str, Any]:
     """What a token says of a person."""
     return dict(person.claims)
 

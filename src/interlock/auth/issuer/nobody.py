@@ -1,40 +1,42 @@
-"""The people of an issuer that has none: it serves programs on their own behalf."""
+"""An issuer without users: it serves programs on their own behalf."""
 
 from __future__ import annotations
 
 import html
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from .seam import Pending, Person
-from .web import Asked, Reply, page
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
 
-if TYPE_CHECKING:
-    from .app import Issuer
+from .responses import html_response
+from .seam import AuthorizationServer, PendingRequest, User
 
 _WORDS = "no person can log in here"
 
 
-class Nobody:
-    """Sends every person away."""
+class NoUsers:
+    """Denies each request that needs a user."""
 
-    async def begin(self, issuer: Issuer, asked: Asked, pending: Pending) -> Reply:
-        """Back, with the reason."""
-        return await issuer.deny(pending.id, "access_denied", _WORDS)
-
-    async def answer(self, issuer: Issuer, asked: Asked) -> Reply | None:
+    def routes(self, server: AuthorizationServer) -> Sequence[BaseRoute]:
         """There are no pages."""
-        return None
+        return ()
 
-    async def stands(self, person: Person) -> bool:
-        """Nobody does."""
+    async def start(
+        self, server: AuthorizationServer, request: Request, pending: PendingRequest
+    ) -> Response:
+        """Redirect back, with the reason."""
+        return await server.deny(pending.id, "access_denied", _WORDS)
+
+    async def is_active(self, user: User) -> bool:
+        """No user is."""
         return False
 
-    def misfortune(self, title: str, words: str, onward: str | None = None) -> Reply:
-        """A page that says what is wrong."""
-        return page(
-            f"<!doctype html><title>{html.escape(title)}</title><p>{html.escape(words)}</p>", 400
-        )
+    def error_page(self, title: str, words: str, onward: str | None = None) -> Response:
+        """Return a page that says what is wrong."""
+        page = f"<!doctype html><title>{html.escape(title)}</title><p>{html.escape(words)}</p>"
+        return html_response(page, 400)
 
-    def done(self, pending: Pending, granted: bool) -> Reply:
-        """The last page of what never begins."""
-        return self.misfortune("This is over", _WORDS)
+    def device_page(self, pending: PendingRequest, granted: bool) -> Response:
+        """Return the last page of a request that was never started."""
+        return self.error_page("This has ended", _WORDS)

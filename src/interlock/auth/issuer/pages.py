@@ -29,7 +29,7 @@ class Form(Struct, frozen=True, kw_only=True):
     token: str
 
 
-class Asker(Struct, frozen=True, kw_only=True):
+class ClientView(Struct, frozen=True, kw_only=True):
     """The client that asks, as a person should see it: `origin` says how it is known."""
 
     name: str
@@ -41,7 +41,7 @@ class Consent(Struct, frozen=True, kw_only=True):
     """All that the consent page tells. `scopes` are names and what they mean; `redirect` is None for a device, which shows `user_code`."""
 
     form: Form
-    asker: Asker
+    asker: ClientView
     redirect: str | None
     scopes: Sequence[tuple[str, str]] = ()
     resources: Sequence[str] = ()
@@ -243,7 +243,7 @@ def _care(words: Sequence[str]) -> str:
     )
 
 
-def _who_asks(asker: Asker) -> str:
+def _who_asks(asker: ClientView) -> str:
     if asker.known == "document" and asker.host:
         return f"<p>It is published at <b>{plain(asker.host, 255)}</b>.</p>"
     return ""

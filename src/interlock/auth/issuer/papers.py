@@ -19,21 +19,21 @@ _AT_ONCE = 16
 _SHORTEST, _USUAL, _LONGEST = 30.0, 300.0, 86_400.0  # how long a document is believed
 
 
-class NoPaper(Exception):
+class DocumentUnavailable(Exception):
     """A document could not be had; the words say why, for a developer."""
 
 
-class _Paper(Struct, frozen=True):
+class _Document(Struct, frozen=True):
     body: bytes
     until: float
 
 
-class Papers:
+class MetadataDocuments:
     """Fetches each document once for however many wait, and keeps the last it knows of as many as there is room for."""
 
     def __init__(self, fetch: Fetch, clock: Callable[[], float]) -> None:
         self._fetch, self._clock = fetch, clock
-        self._kept: BoundedCache[str, _Paper] = BoundedCache(_KEPT)
+        self._kept: BoundedCache[str, _Document] = BoundedCache(_KEPT)
         self._under_way: Errands[str, bytes] = Errands()
 
     def has(self, url: str) -> bool:
@@ -47,7 +47,7 @@ class Papers:
         if kept is not None and self._clock() < kept.until:
             return kept.body
         if url not in self._under_way and len(self._under_way) >= _AT_ONCE:
-            raise NoPaper("too many documents are being fetched")
+            raise DocumentUnavailable("too many documents are being fetched")
         return await self._under_way.join(url, lambda: self._read(url, limit))
 
     async def aclose(self) -> None:
@@ -60,25 +60,29 @@ class Papers:
                 response = await self._fetch(Request("GET", url, (("accept", "application/json"),)))
                 try:
                     if response.status != 200:
-                        raise NoPaper(f"it was answered with the status {response.status}")
+                        raise DocumentUnavailable(
+                            f"it was answered with the status {response.status}"
+                        )
                     kind = (
                         response.headers.get("content-type", "").partition(";")[0].strip().lower()
                     )
                     if kind != "application/json" and not kind.endswith("+json"):
-                        raise NoPaper("it is not JSON by its content type")
+                        raise DocumentUnavailable("it is not JSON by its content type")
                     body = await response.read(limit)
                 finally:
                     await response.aclose()
         except TimeoutError:
-            raise NoPaper(f"it did not come within {_SECONDS:g} seconds") from None
+            raise DocumentUnavailable(f"it did not come within {_SECONDS:g} seconds") from None
         except t.ProtocolError:
-            raise NoPaper(f"it has more than {limit} bytes, or cannot be read") from None
+            raise DocumentUnavailable(
+                f"it has more than {limit} bytes, or cannot be read"
+            ) from None
         except (t.Unreachable, ValueError):
-            raise NoPaper(
+            raise DocumentUnavailable(
                 "it could not be fetched"
             ) from None  # no word of why: it would tell a stranger about our network
         age = believed(
             response.headers.get("cache-control", ""), least=_SHORTEST, usual=_USUAL, most=_LONGEST
         )
-        self._kept.put(url, _Paper(body, self._clock() + age))
+        self._kept.put(url, _Document(body, self._clock() + age))
         return body

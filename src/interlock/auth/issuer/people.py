@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
+
+from starlette.responses import Response
 
 from . import consents, pages
 from .accounts import Account, Accounts, BadAccount, canonical
 from .browser import Session
-from .lobby import Answer, Lobby, Refused, Visit
-from .seam import Pending, Person
-from .throttle import log_in
-from .web import Reply
+from .lobby import Answer, LoginPages, PageError, PageHandler, Visit
+from .parameters import address_of, form_parameters, query_parameters
+from .rate_limit import password_limits
+from .seam import PendingRequest, User
 
 _WRONG = "The name or the password is wrong."
 
 
-class LocalPeople(Lobby):
+class LocalUsers(LoginPages):
     """The people of `accounts`. A log-in holds for `session_seconds` in the browser, and ends with the account and with its password.
 
     `brand` is what stands above each page: the host of the issuer where nothing is given. Tries are counted for each account and each
@@ -30,10 +32,10 @@ class LocalPeople(Lobby):
         self.accounts = accounts
         self._session_seconds = session_seconds
 
-    async def stands(self, person: Person) -> bool:
+    async def is_active(self, user: User) -> bool:
         """Whether the account is still there, with the password that it had when the person was asked."""
-        account = await self.accounts.find(person.subject)
-        return account is not None and person.claims.get("epoch") == _mark(account)
+        account = await self.accounts.find(user.subject)
+        return account is not None and user.claims.get("epoch") == _mark(account)
 
     async def _logged_in(self, visit: Visit) -> Session | None:
         session = await visit.browser.session(visit.vault)
@@ -42,28 +44,26 @@ class LocalPeople(Lobby):
         account = await self.accounts.find(session.subject)
         return session if account is not None and session.mark == _mark(account) else None
 
-    async def _let_in(self, visit: Visit, word: str) -> Reply | None:
+    async def _let_in(self, visit: Visit, word: str) -> Response | None:
         return visit.to("/login", at=visit.browser.refer(word))
 
     async def _agreed(
-        self, visit: Visit, pending: Pending, session: Session | None, answer: Answer
-    ) -> Reply:
+        self, visit: Visit, pending: PendingRequest, session: Session | None, answer: Answer
+    ) -> Response:
         if session is None:
-            raise Refused(self._sorry("Log in first", "Nobody is logged in here."))
+            raise PageError(self._sorry("Log in first", "Nobody is logged in here."))
         if answer == "always":
             await consents.remember(visit.vault, session.subject, pending, visit.now)
-        person = Person(
-            session.subject, session.name, {"name": session.name, "epoch": session.mark}
-        )
-        return await visit.issuer.grant(pending.id, person, pending.scopes)
+        user = User(session.subject, session.name, {"name": session.name, "epoch": session.mark})
+        return await visit.server.grant(pending.id, user, pending.scopes)
 
-    def _others(self) -> Mapping[str, Callable[[Visit], Awaitable[Reply]]]:
-        return {"/login": self._door}
+    def _own_pages(self) -> Mapping[str, PageHandler]:
+        return {"/login": self._login}
 
-    async def _door(self, visit: Visit) -> Reply:
-        if visit.asked.method == "POST":
+    async def _login(self, visit: Visit) -> Response:
+        if visit.request.method == "POST":
             return await self._log_in(visit)
-        at = visit.asked.parameters.get("at", "")
+        at = query_parameters(visit.request).get("at", "")
         word = visit.browser.meant(at) if at else ""
         if word is None:
             return self._sorry(
@@ -89,8 +89,8 @@ class LocalPeople(Lobby):
         name: str = "",
         words: str = "",
         status: int = 200,
-    ) -> Reply:
-        pending = await visit.issuer.pending(word[1:]) if word.startswith("p") else None
+    ) -> Response:
+        pending = await visit.server.pending(word[1:]) if word.startswith("p") else None
         asker = None if pending is None else pending.client.name or pending.client.host or None
         hint = name or ("" if pending is None else pending.login_hint)
         form = visit.form("/login", at)
@@ -100,8 +100,8 @@ class LocalPeople(Lobby):
             status=status,
         )
 
-    async def _log_in(self, visit: Visit) -> Reply:
-        form = visit.asked.form
+    async def _log_in(self, visit: Visit) -> Response:
+        form = await form_parameters(visit.request)
         self._must_be_ours(visit, form)
         at, name = form.get("at", ""), form.get("name", "")
         word = visit.browser.meant(at) if at else ""
@@ -111,18 +111,18 @@ class LocalPeople(Lobby):
                 "This page belongs to another browser, or is too old. Start again where you came from.",
             )
         try:
-            claimed = log_in(canonical(name), visit.asked.address)
+            limits = password_limits(canonical(name), address_of(visit.request))
         except BadAccount:
-            claimed = log_in("", visit.asked.address)
-        await visit.throttle.claim(claimed)
+            limits = password_limits("", address_of(visit.request))
+        await visit.attempts.claim(limits)
         account = await self.accounts.check(name, form.get("password", ""))
         if account is None:
             return await self._ask_name(visit, at, word, name=name, words=_WRONG, status=403)
-        here, *others = claimed
-        await visit.throttle.forgive(
-            here
-        )  # the tries of this name from here, which were the person's own
-        await visit.throttle.release(*others)
+        # The attempts at this name from here were the person's own.
+        here = next(iter(limits))
+        await visit.attempts.reset(here)
+        del limits[here]
+        await visit.attempts.give_back(limits)
         session = Session(
             subject=account.subject, name=account.display or account.name, mark=_mark(account)
         )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from starlette.requests import Request
+
 from ...store.vaults.seam import Vault
 from ..tokens import proofs
 from ..tokens.seam import Unverifiable
-from .refusals import Refusal, away
+from .error_responses import OAuthError, unavailable
+from .parameters import header
 from .seam import Client
 from .settings import Settings
-from .web import Asked
 
 
 class Proofs:
@@ -20,26 +22,26 @@ class Proofs:
             vault=vault, clock=settings.clock, nonces=settings.dpop_nonces, place=settings.url
         )
 
-    async def thumbprint(self, asked: Asked, client: Client | None) -> str | None:
+    async def thumbprint(self, request: Request, client: Client | None) -> str | None:
         """The thumbprint of the key to which tokens shall be bound; None where none is. Raises Refusal (DPP-08)."""
-        settings, proof = self._settings, asked.headers.get("dpop")
+        settings, proof = self._settings, header(request, "dpop")
         if settings.dpop == "off":
             return None
         if proof is None:
             if settings.dpop == "required" or (client is not None and client.dpop):
-                raise Refusal(
+                raise OAuthError(
                     "invalid_dpop_proof",
                     "tokens are bound to a key here: the request needs a DPoP proof",
                 )
             return None
         try:
             return await self._proofs.check(
-                proof, method=asked.method, urls=[settings.endpoint("token")], now=settings.now()
+                proof, method=request.method, urls=[settings.endpoint("token")], now=settings.now()
             )
         except proofs.BadProof as bad:
-            raise Refusal(bad.error, str(bad), headers=await self.headers()) from None
+            raise OAuthError(bad.error, str(bad), headers=await self.headers()) from None
         except Unverifiable as bad:
-            raise away(str(bad)) from bad
+            raise unavailable(str(bad)) from bad
 
     async def headers(self) -> list[tuple[str, str]]:
         """The nonce to use next, as a header; nothing where nonces are not asked for. Raises Refusal."""
@@ -48,5 +50,5 @@ class Proofs:
         try:
             await self._proofs.agree()
         except Unverifiable as bad:
-            raise away(str(bad)) from bad
+            raise unavailable(str(bad)) from bad
         return [("dpop-nonce", self._proofs.nonce(self._settings.now()))]

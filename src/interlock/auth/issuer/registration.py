@@ -6,14 +6,17 @@ from typing import Any
 
 import msgspec
 from msgspec.structs import replace
+from starlette.requests import Request
+from starlette.responses import Response
 
 from ..oauth.documents import ClientMetadata
 from .clients import METHODS, Clients, described
-from .refusals import Refusal, crowded
-from .rush import Rush
+from .error_responses import OAuthError, too_many_requests
+from .parameters import address_of
+from .rate_limit import RequestLimiter
+from .responses import json_response
 from .settings import CODE, Settings
 from .shelves import digest
-from .web import Asked, Reply, json
 
 
 class Registration:
@@ -21,29 +24,29 @@ class Registration:
 
     def __init__(self, settings: Settings, clients: Clients) -> None:
         self._settings, self._clients = settings, clients
-        self._rush = Rush("register", settings.clock)
+        self._limiter = RequestLimiter("register", settings.clock)
 
-    async def answer(self, asked: Asked) -> Reply:
+    async def answer(self, request: Request) -> Response:
         """Register a client. Raises Refusal (RFC 7591, 3.2)."""
         if not self._settings.registration:
-            raise Refusal("access_denied", "clients cannot register themselves here", status=403)
+            raise OAuthError("access_denied", "clients cannot register themselves here", status=403)
         if (
-            asked.headers.get("content-type", "").partition(";")[0].strip().lower()
+            request.headers.get("content-type", "").partition(";")[0].strip().lower()
             != "application/json"
         ):
-            raise Refusal("invalid_client_metadata", "the body must be application/json")
-        if self._rush.is_over(asked.address):
-            raise crowded("too many registrations from one address")
+            raise OAuthError("invalid_client_metadata", "the body must be application/json")
+        if await self._limiter.is_over(address_of(request)):
+            raise too_many_requests("too many registrations from one address")
         try:
-            metadata = msgspec.json.decode(asked.body, type=ClientMetadata)
+            metadata = msgspec.json.decode(await request.body(), type=ClientMetadata)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as bad:
             words = str(bad) if isinstance(bad, msgspec.ValidationError) else "that is no JSON"
-            raise Refusal(
+            raise OAuthError(
                 "invalid_client_metadata", f"the body is not client metadata: {words}"
             ) from None
         method = metadata.token_endpoint_auth_method or "client_secret_basic"  # RFC 7591, 2
         if method not in METHODS:
-            raise Refusal(
+            raise OAuthError(
                 "invalid_client_metadata",
                 f"there is no such token_endpoint_auth_method here; there are: {', '.join(METHODS)}",
             )
@@ -63,7 +66,7 @@ class Registration:
         if await self._clients.shelf.is_full() or not await self._clients.shelf.add(
             client.id, client, until
         ):
-            raise crowded("too many clients have registered", 3600)
+            raise too_many_requests("too many clients have registered", 3600)
         told: dict[str, Any] = msgspec.to_builtins(replace(metadata, client_id=client.id))
         told |= {
             "client_name": client.name,
@@ -77,4 +80,6 @@ class Registration:
         }
         if secret is not None:
             told |= {"client_secret": secret, "client_secret_expires_at": until}
-        return json({name: value for name, value in told.items() if value is not None}, 201)
+        return json_response(
+            {name: value for name, value in told.items() if value is not None}, 201
+        )

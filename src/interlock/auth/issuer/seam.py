@@ -1,19 +1,20 @@
-"""What the engine of the issuer and the people behind it say to each other: clients, persons, requests that wait for a decision."""
+"""Interfaces between the issuer and its login pages: clients, users, and requests that wait for consent."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Protocol
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute
 
+from ...store.vaults.seam import Vault
 from .redirects import is_loopback
-from .web import Asked, Reply
-
-if TYPE_CHECKING:
-    from .app import Issuer
+from .settings import Settings
 
 Source = Literal["configured", "registered", "document"]
 
@@ -47,15 +48,14 @@ class Client(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def __post_init__(self) -> None:
         if not self.method:
-            keys = self.jwks is not None or self.jwks_uri is not None
-            method = (
-                "client_secret_basic"
-                if self.secret is not None
-                else "private_key_jwt"
-                if keys
-                else "none"
-            )
-            force_setattr(self, "method", method)
+            force_setattr(self, "method", self._usual_method())
+
+    def _usual_method(self) -> str:
+        if self.secret is not None:
+            return "client_secret_basic"
+        if self.jwks is not None or self.jwks_uri is not None:
+            return "private_key_jwt"
+        return "none"
 
     @property
     def is_public(self) -> bool:
@@ -78,15 +78,21 @@ class Client(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return (urlsplit(self.id).hostname or "") if self.is_document else ""
 
 
-class Person(Struct, frozen=True):
-    """Who decides: `subject` is who that is for ever, `claims` go into access tokens (never over those of the issuer itself)."""
+class User(Struct, frozen=True):
+    """A person who logs in and consents.
+
+    Args:
+        subject: Names the person for ever.
+        name: How the person is called.
+        claims: Go into access tokens. They never replace claims of the issuer itself.
+    """
 
     subject: str
     name: str | None = None
     claims: Mapping[str, Any] = {}
 
 
-class Pending(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class PendingRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A request that is valid as it stands and waits for a person, until `until` (seconds of the wall clock).
 
     `scopes` are what may be granted, `resource` the server it is for. A device has no `redirect_uri`, and a `user_code` that the person
@@ -122,28 +128,62 @@ class Pending(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return bool(self.redirect_uri) and is_loopback(self.redirect_uri)
 
 
-class People(Protocol):
-    """Who the persons are, how they are recognised and asked. Calls `issuer.grant` or `issuer.deny` once they have decided."""
+class AuthorizationServer(Protocol):
+    """What login pages may ask of the issuer."""
 
-    async def begin(self, issuer: Issuer, asked: Asked, pending: Pending) -> Reply:
-        """The first page for a request that has just been found valid; also a redirect to log in, or the grant itself."""
+    settings: Settings
+    vault: Vault
+
+    async def pending(self, id: str) -> PendingRequest | None:
+        """Return a request that waits for a decision; None if there is none, or it has ended."""
         ...
 
-    async def answer(self, issuer: Issuer, asked: Asked) -> Reply | None:
-        """Its own routes (`/login`, `/consent`, `/device`, ..., below the issuer's path); None for a path that is not its."""
+    async def device(self, user_code: str) -> PendingRequest | None:
+        """Return the request of the device that shows a code (RFC 8628, 3.3)."""
         ...
 
-    async def stands(self, person: Person) -> bool:
-        """Whether tokens may still be given on behalf of who once decided: asked at each refresh, exchange and introspection."""
+    async def grant(self, id: str, user: User, scopes: Sequence[str]) -> Response:
+        """The user consents to these scopes, once. The browser returns to the client with a code."""
         ...
 
-    def misfortune(self, title: str, words: str, onward: str | None = None) -> Reply:
-        """A page (400) for an error that may not be redirected; `onward` is an address that the person may choose to go on to.
+    async def deny(self, id: str, error: str = "access_denied", words: str = "") -> Response:
+        """The user refuses, or cannot be asked, once. The browser returns with the error."""
+        ...
 
-        The words may quote what a stranger sent: escape them.
+
+class Users(Protocol):
+    """Who the users are, and the pages on which they log in and consent.
+
+    Calls `grant` or `deny` of the server once a user has decided.
+    """
+
+    def routes(self, server: AuthorizationServer) -> Sequence[BaseRoute]:
+        """Return its own routes (`/login`, `/consent`, `/device` ...), with the issuer's path."""
+        ...
+
+    async def start(
+        self, server: AuthorizationServer, request: Request, pending: PendingRequest
+    ) -> Response:
+        """Return the first page for a valid request, a redirect to log in, or the grant itself."""
+        ...
+
+    async def is_active(self, user: User) -> bool:
+        """Return whether tokens may still be given on behalf of a user who once consented.
+
+        It is asked at each refresh, exchange and introspection.
         """
         ...
 
-    def done(self, pending: Pending, granted: bool) -> Reply:
-        """The last page for a device, where there is nowhere to send the browser."""
+    def error_page(self, title: str, words: str, onward: str | None = None) -> Response:
+        """Return a page (400) for an error that may not be redirected.
+
+        Args:
+            title: The heading.
+            words: What went wrong. They may quote untrusted text: escape them.
+            onward: An address that the user may choose to go on to.
+        """
+        ...
+
+    def device_page(self, pending: PendingRequest, granted: bool) -> Response:
+        """Return the last page for a device, where no browser can be redirected."""
         ...

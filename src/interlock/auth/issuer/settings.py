@@ -5,13 +5,13 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal, TypedDict
 from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from ..oauth.addresses import is_loopback, is_loopback_host, plain_resource
-from .refusals import Refusal
+from .error_responses import OAuthError
 
 Dpop = Literal["off", "allowed", "required"]
 OFFLINE = "offline_access"
@@ -26,13 +26,48 @@ _LONGEST_SCOPE = 2048
 _SCOPE_CHARACTERS = frozenset(chr(c) for c in range(0x21, 0x7F)) - {'"', "\\"}  # RFC 6749, 3.3
 
 
-class Settings(Struct, frozen=True, kw_only=True):
-    """All that is configured; times in seconds.
+class IssuerOptions(TypedDict, total=False):
+    """The options of an `Issuer`. All times are seconds."""
 
-    `resources` None takes any https address, and any on loopback, as a resource: the person reads on the consent page for which server
-    a token will be. Empty `scopes` take any scope. Refresh tokens end `refresh_seconds` after their last use, and `session_seconds`
-    after the person was asked.
-    """
+    resources: Sequence[str] | None
+    """Servers that it gives tokens for. None takes any https address and any on loopback: the user
+    reads on the consent page for which server a token will be."""
+    scopes: Mapping[str, str]
+    """All scopes, with the sentence that the consent page says of each. Empty takes any scope."""
+    registration: bool
+    """Whether clients may register themselves (RFC 7591)."""
+    cimd: bool
+    """Whether a client id may be the address of a document about the client."""
+    dpop: Dpop
+    """Whether tokens may, or must, be bound to a key of the client (RFC 9449)."""
+    dpop_nonces: bool
+    """Whether DPoP proofs must carry a nonce of the issuer."""
+    schemes: Sequence[str]
+    """Private URI schemes that redirect URIs may have (RFC 8252, 7.1)."""
+    algorithm: str
+    """The algorithm that signs access tokens."""
+    code_seconds: float
+    """How long an authorization code is valid."""
+    pending_seconds: float
+    """How long a user may take to log in and to consent."""
+    access_seconds: float
+    """How long an access token is valid."""
+    refresh_seconds: float
+    """How long a refresh token is valid after its last use."""
+    session_seconds: float
+    """How long a grant is valid after the user was asked."""
+    registration_seconds: float
+    """How long a registration is valid after its last use."""
+    key_seconds: float
+    """How long a key signs before the next one does."""
+    clock: Callable[[], float]
+    """Returns the seconds of the wall clock; it must be the vault's clock."""
+    random: Callable[[int], str]
+    """Returns an unguessable text of so many random bytes."""
+
+
+class Settings(Struct, frozen=True, kw_only=True):
+    """The address and the options of an issuer, checked. See `IssuerOptions`."""
 
     url: str
     resources: tuple[str, ...] | None = None
@@ -84,7 +119,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         if len(asked) > _LONGEST_SCOPE or not all(
             _SCOPE_CHARACTERS.issuperset(word) for word in words
         ):
-            raise Refusal("invalid_scope", "the scope cannot be read")
+            raise OAuthError("invalid_scope", "the scope cannot be read")
         wanted = dict.fromkeys(word for word in words if word)
         known = [
             word for word in wanted if not self.scopes or word in self.scopes or word == OFFLINE
@@ -92,7 +127,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         limits = None if among is None else {*among, OFFLINE}
         had = tuple(word for word in known if limits is None or word in limits)
         if wanted and not had:
-            raise Refusal(
+            raise OAuthError(
                 "invalid_scope",
                 f"there are no such scopes here; there are: {' '.join(self.scopes) or 'none that fit'}",
             )
@@ -107,10 +142,10 @@ class Settings(Struct, frozen=True, kw_only=True):
         if asked is None:
             return self.resources[0] if self.resources else self.url
         if " " in asked:
-            raise Refusal("invalid_target", "a token is for one resource: ask for one at a time")
+            raise OAuthError("invalid_target", "a token is for one resource: ask for one at a time")
         plain = plain_resource(asked)
         if plain is None or len(asked) > 2048:
-            raise Refusal(
+            raise OAuthError(
                 "invalid_target",
                 "the resource must be an absolute http or https address without a fragment",
             )
@@ -119,28 +154,28 @@ class Settings(Struct, frozen=True, kw_only=True):
                 (known for known in self.resources if plain_resource(known) == plain), None
             )
             if found is None:
-                raise Refusal("invalid_target", "this issuer gives no tokens for that resource")
+                raise OAuthError("invalid_target", "this issuer gives no tokens for that resource")
             return found
         parts = urlsplit(plain)
         if parts.scheme != "https" and not is_loopback_host(parts.hostname or ""):
-            raise Refusal("invalid_target", "the resource must be https, or on a loopback address")
+            raise OAuthError(
+                "invalid_target", "the resource must be https, or on a loopback address"
+            )
         return asked
 
 
-def settled(url: str, resources: Sequence[str] | None) -> tuple[str, tuple[str, ...] | None]:
-    """The address of an issuer and its resources, as they are kept. Raises ValueError for what cannot be (AUT-11)."""
+def settled(url: str, options: IssuerOptions) -> Settings:
+    """Check the address and the options of an issuer (AUT-11).
+
+    Raises:
+        ValueError: The address is not allowed for an issuer, or a resource is not an address.
+        TypeError: There is no such option.
+    """
     parts = urlsplit(url)
-    if (
-        not parts.hostname
-        or parts.query
-        or parts.fragment
-        or "@" in parts.netloc
-        or not url.isascii()
-        or "?" in url
-        or "#" in url
-    ):
+    is_plain = url.isascii() and "?" not in url and "#" not in url and "@" not in parts.netloc
+    if not parts.hostname or not is_plain:
         raise ValueError(
-            f"an issuer is an address without query and fragment (RFC 8414, 2), and this is none: {url!r}"
+            f"an issuer is an address without query and fragment (RFC 8414, 2): {url!r} is not one"
         )
     if parts.scheme != "https" and not (
         parts.scheme == "http" and is_loopback_host(parts.hostname)
@@ -148,9 +183,15 @@ def settled(url: str, resources: Sequence[str] | None) -> tuple[str, tuple[str, 
         raise ValueError(
             f"an issuer is https, or http on a loopback address for development: {url!r}"
         )
-    for resource in resources or ():
+    for resource in options.get("resources") or ():
         if plain_resource(resource) is None:
             raise ValueError(
                 f"a resource is an absolute http or https address without a fragment: {resource!r}"
             )
-    return url.rstrip("/"), None if resources is None else tuple(resources)
+    given: dict[str, Any] = {**options}
+    for name in ("resources", "schemes"):
+        if given.get(name) is not None:
+            given[name] = tuple(given[name])
+    if "scopes" in given:
+        given["scopes"] = dict(given["scopes"] or {})
+    return Settings(url=url.rstrip("/"), **given)

@@ -21,7 +21,7 @@ def digest(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-class Shelf(Generic[R]):
+class Repository(Generic[R]):
     """The records of one kind. `most` bounds how many strangers can make."""
 
     def __init__(
@@ -55,8 +55,8 @@ class Shelf(Generic[R]):
             self._kind, key, _encode(was), self._bytes(record), until=until
         )
 
-    async def take(self, key: str) -> R | None:
-        """Get and remove; of several takers one gets it."""
+    async def pop(self, key: str) -> R | None:
+        """Get and remove a record. Of several callers one gets it."""
         raw = await self._vault.take(self._kind, key)
         return None if raw is None else self._decode(raw)
 
@@ -79,23 +79,23 @@ class Shelf(Generic[R]):
         return self._counted > self._most
 
 
-class Mark(Struct, frozen=True):
+class _Seen(Struct, frozen=True):
     """A record that says nothing but that it is there."""
 
 
-class Marks:
+class SeenSet:
     """What was seen, or ended, until it does not matter any more."""
 
     def __init__(self, vault: Vault, kind: str, clock: Callable[[], float]) -> None:
-        self._shelf = Shelf(vault, kind, Mark, clock)
+        self._shelf = Repository(vault, kind, _Seen, clock)
 
     async def first(self, *words: str, until: float) -> bool:
         """Note it; whether it is the first time."""
-        return await self._shelf.add(digest("\0".join(words)), Mark(), until)
+        return await self._shelf.add(digest("\0".join(words)), _Seen(), until)
 
     async def note(self, *words: str, until: float) -> None:
         """Note it, for the first time or not."""
-        await self._shelf.put(digest("\0".join(words)), Mark(), until)
+        await self._shelf.put(digest("\0".join(words)), _Seen(), until)
 
     async def has(self, *words: str) -> bool:
         """Whether it was noted."""

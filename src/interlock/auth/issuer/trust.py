@@ -14,11 +14,11 @@ from ..oauth.addresses import checked, same_resource
 from ..tokens.keysets import Keys
 from ..tokens.seam import Unverifiable
 from .authentication import meant_for
-from .minting import Minted
-from .refusals import Refusal, away, spent
-from .seam import Client, Person
+from .error_responses import OAuthError, invalid_grant, unavailable
+from .minting import TokenSpec
+from .seam import Client, User
 from .settings import Settings
-from .shelves import Marks
+from .shelves import SeenSet
 
 ID_JAG = "oauth-id-jag+jwt"
 ID_JAG_PROFILE = "urn:ietf:params:oauth:grant-profile:id-jag"
@@ -37,8 +37,8 @@ class Workload(Struct, frozen=True, kw_only=True):
 class TrustedIssuer(Struct, frozen=True, kw_only=True):
     """An issuer of assertions, by configuration (EMA-08 to EMA-14, WIF-04).
 
-    Its keys are `jwks`, or at `jwks_uri`, or where its metadata says. With `people` its ID-JAGs are taken: `person` makes
-    our person of their claims, or None for nobody; unless it is given the subject is `<issuer>|<sub>`, which is nobody else's. Its JWTs
+    Its keys are `jwks`, or at `jwks_uri`, or where its metadata says. With `users` its ID-JAGs are accepted: `user` makes
+    our user of their claims, or None for nobody; unless it is given the subject is `<issuer>|<sub>`, which is nobody else's. Its JWTs
     for `workloads` are taken by their `sub`; a name that ends in `*` is that of all that begin so.
     """
 
@@ -46,12 +46,12 @@ class TrustedIssuer(Struct, frozen=True, kw_only=True):
     jwks: Mapping[str, Any] | None = None
     jwks_uri: str | None = None
     algorithms: tuple[str, ...] = ASYMMETRIC
-    people: bool = False
-    person: Callable[[Mapping[str, Any]], Person | None] | None = None
+    users: bool = False
+    user: Callable[[Mapping[str, Any]], User | None] | None = None
     workloads: Mapping[str, Workload] = {}
 
 
-class Trust:
+class TrustedIssuers:
     """The grant of JWTs (RFC 7523, 2.1): both profiles of it."""
 
     def __init__(
@@ -63,7 +63,7 @@ class Trust:
     ) -> None:
         self._settings = settings
         self._trusted = {one.issuer: one for one in trusted}
-        self._seen = Marks(vault, "jwt", settings.clock)
+        self._seen = SeenSet(vault, "jwt", settings.clock)
         self._keys: dict[str, KeySet | Keys] = {}
         for one in trusted:
             if one.jwks is not None:
@@ -75,7 +75,7 @@ class Trust:
                 self._keys[one.issuer] = Keys(
                     one.issuer, jwks_uri=None if one.jwks_uri is None else place, fetch=fetch
                 )
-            if one.people and settings.resources is None:
+            if one.users and settings.resources is None:
                 raise ValueError(
                     "who takes ID-JAGs must say for which resources (EMA-09): resources=[...]"
                 )
@@ -83,7 +83,7 @@ class Trust:
     @property
     def profiles(self) -> list[str]:
         """What is said of it in the metadata."""
-        return [ID_JAG_PROFILE] if any(one.people for one in self._trusted.values()) else []
+        return [ID_JAG_PROFILE] if any(one.users for one in self._trusted.values()) else []
 
     def __bool__(self) -> bool:
         return bool(self._trusted)
@@ -93,34 +93,32 @@ class Trust:
         try:
             typ = peek(token)[0].get("typ")
         except BadSignature as bad:
-            raise spent(f"the assertion does not hold: {bad}") from None
+            raise invalid_grant(f"the assertion does not hold: {bad}") from None
         return isinstance(typ, str) and typ.lower().removeprefix("application/") == ID_JAG
 
     async def person(
         self, token: str, client: Client, scope: str | None, resource: str | None
-    ) -> Minted:
+    ) -> TokenSpec:
         """What an ID-JAG gives a client that has shown who it is (EMA-08 to EMA-11). Raises Refusal."""
         if client.is_public:
-            raise Refusal("unauthorized_client", "an ID-JAG is for clients that authenticate")
+            raise OAuthError("unauthorized_client", "an ID-JAG is for clients that authenticate")
         issuer, claims = await self._read(token, (ID_JAG,), [self._settings.url], ("exp", "iat"))
-        if not issuer.people:
-            raise spent("this issuer is not trusted to speak for people")
+        if not issuer.users:
+            raise invalid_grant("this issuer is not trusted to speak for people")
         if claims.get("client_id") != client.id:
-            raise spent("the ID-JAG was given to another client")
+            raise invalid_grant("the ID-JAG was given to another client")
         meant = self._resource(claims.get("resource"))
         if resource is not None and not same_resource(resource, meant):
-            raise Refusal("invalid_target", "the resource is not the one of the ID-JAG")
+            raise OAuthError("invalid_target", "the resource is not the one of the ID-JAG")
         person = (
-            Person(f"{issuer.issuer}|{claims['sub']}")
-            if issuer.person is None
-            else issuer.person(claims)
+            User(f"{issuer.issuer}|{claims['sub']}") if issuer.user is None else issuer.user(claims)
         )
         if person is None:
-            raise spent("the person of the ID-JAG is not known here")
+            raise invalid_grant("the person of the ID-JAG is not known here")
         given = claims.get("scope")
         scopes = self._scopes(scope, given.split(" ") if isinstance(given, str) else (), client)
         await self._once(issuer, claims)
-        return Minted(
+        return TokenSpec(
             client=client,
             subject=person.subject,
             resource=meant,
@@ -128,7 +126,7 @@ class Trust:
             claims=person.claims,
         )
 
-    async def workload(self, token: str, scope: str | None, resource: str | None) -> Minted:
+    async def workload(self, token: str, scope: str | None, resource: str | None) -> TokenSpec:
         """What the JWT of a workload gives it (WIF-04). Raises Refusal."""
         issuer, claims = await self._read(
             token,
@@ -141,17 +139,17 @@ class Trust:
             (one for name, one in issuer.workloads.items() if _names(name, subject)), None
         )
         if workload is None:
-            raise spent("this workload is not one that is trusted")
+            raise invalid_grant("this workload is not one that is trusted")
         meant = self._settings.wanted_resource(resource)
         if workload.resources is not None and not any(
             same_resource(meant, known) for known in workload.resources
         ):
-            raise Refusal("invalid_target", "this workload gets no tokens for that resource")
+            raise OAuthError("invalid_target", "this workload gets no tokens for that resource")
         name = workload.subject or f"{issuer.issuer}|{subject}"
         client = Client(id=name, name=name)
         scopes = self._scopes(scope, workload.scopes, client)
         await self._once(issuer, claims)
-        return Minted(client=client, subject=name, resource=meant, scopes=scopes)
+        return TokenSpec(client=client, subject=name, resource=meant, scopes=scopes)
 
     async def _read(
         self, token: str, typ: Sequence[str], audiences: Sequence[str], times: Sequence[str]
@@ -161,7 +159,7 @@ class Trust:
         try:
             issuer = self._trusted.get(str(peek(token)[1].get("iss")))
             if issuer is None:
-                raise spent("the assertion is by somebody who is not trusted here")
+                raise invalid_grant("the assertion is by somebody who is not trusted here")
             keys = self._keys[issuer.issuer]
             if isinstance(keys, KeySet):
                 claims = keys.verify(token, algorithms=issuer.algorithms, typ=typ)[1]
@@ -169,15 +167,15 @@ class Trust:
                 claims = await keys.claims(token, now, algorithms=issuer.algorithms, types=typ)
             check_times(claims, now=now, needs=times)
         except BadSignature as bad:
-            raise spent(f"the assertion does not hold: {bad}") from None
+            raise invalid_grant(f"the assertion does not hold: {bad}") from None
         except Unverifiable:
-            raise away("the keys of who signed it cannot be had now") from None
+            raise unavailable("the keys of who signed it cannot be had now") from None
         if claims.get("iss") != issuer.issuer or not meant_for(claims.get("aud"), *audiences):
-            raise spent("the assertion is not for this issuer, or not only for it")
+            raise invalid_grant("the assertion is not for this issuer, or not only for it")
         if not all(isinstance(claims.get(name), str) and claims[name] for name in ("sub", "jti")):
-            raise spent("the assertion needs a sub and a jti")
+            raise invalid_grant("the assertion needs a sub and a jti")
         if claims["exp"] > now + _LONGEST_LIFE:
-            raise spent(f"the assertion must end within {_LONGEST_LIFE:g} seconds")
+            raise invalid_grant(f"the assertion must end within {_LONGEST_LIFE:g} seconds")
         return issuer, claims
 
     async def aclose(self) -> None:
@@ -189,16 +187,16 @@ class Trust:
     async def _once(self, issuer: TrustedIssuer, claims: Mapping[str, Any]) -> None:
         """Raise Refusal where the assertion was used before (EMA-10)."""
         if not await self._seen.first(issuer.issuer, claims["jti"], until=claims["exp"] + 60):
-            raise spent("the assertion was used before")
+            raise invalid_grant("the assertion was used before")
 
     def _resource(self, named: object) -> str:
         """The resource of an ID-JAG, which must be one of ours (EMA-09)."""
         if not isinstance(named, str):
-            raise spent("the ID-JAG is for no resource")
+            raise invalid_grant("the ID-JAG is for no resource")
         try:
             return self._settings.wanted_resource(named)
-        except Refusal as bad:
-            raise spent(f"the resource of the ID-JAG: {bad.words}") from None
+        except OAuthError as bad:
+            raise invalid_grant(f"the resource of the ID-JAG: {bad.words}") from None
 
     def _scopes(self, asked: str | None, given: Sequence[str], client: Client) -> tuple[str, ...]:
         """What was asked for, of what is given, of what the client may have; all of it where nothing was asked for."""

@@ -1,23 +1,50 @@
-"""The OAuth proxy as one call: an issuer whose people log in at a provider that registers no clients."""
+"""The OAuth proxy: an issuer whose users log in at a provider that registers no clients."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Unpack
 
 from ...exchange import Principal
 from ...fetch import Fetch
+from ...store.vaults.seam import Vault
 from ..issuer.app import Issuer
+from ..issuer.seam import Client
+from ..issuer.settings import IssuerOptions
+from ..issuer.trust import TrustedIssuer
 from ..providers import Provider
 from .upstream import Admit, Upstream
 
 
-class OAuthProxy(Issuer):
-    """An `Issuer` with `Upstream` people, which has its own clients, consent page and tokens (AUF-15, SEC-06, SEC-07, AU2-10).
+class OAuthProxyOptions(IssuerOptions, total=False):
+    """The options of an `OAuthProxy`: those of an `Issuer`."""
 
-    `url` is its address, and `redirect_uri` what has to be registered at the provider, where it is `client_id` with `client_secret`.
-    `upstream_scopes` are asked for there, else the provider's own; `upstream_fetch` sends the requests to it. See `Upstream` for `admit`,
-    `keys` and `brand`, and `Issuer` for all other options.
+    vault: Vault | str
+    """Where records are kept: a Vault, or the URL of one."""
+    clients: Sequence[Client]
+    """Clients that are known beforehand."""
+    fetch: Fetch
+    """Gets documents and keys of clients: the SSRF-safe fetcher if nothing is given."""
+    trusted: Sequence[TrustedIssuer]
+    """Issuers whose assertions are accepted."""
+
+
+class OAuthProxy(Issuer):
+    """An `Issuer` with `Upstream` users.
+
+    It has its own clients, consent page and tokens (AUF-15, SEC-06, SEC-07, AU2-10).
+
+    Args:
+        url: Its address: https, or http on loopback for development.
+        provider: Where users log in. Register `redirect_uri` there.
+        client_id: The client id at the provider.
+        client_secret: The client secret at the provider, if there is one.
+        upstream_scopes: The scopes to request there; the provider's own if nothing is given.
+        upstream_fetch: Sends the requests to the provider.
+        admit: Decides who may log in. See `Upstream`.
+        keys: Seal the provider's tokens. See `Upstream`.
+        brand: The heading of each page; the issuer's host if nothing is given.
+        **options: See `OAuthProxyOptions` and `IssuerOptions`.
     """
 
     def __init__(
@@ -32,7 +59,7 @@ class OAuthProxy(Issuer):
         admit: Admit | None = None,
         keys: Sequence[bytes] = (),
         brand: str = "",
-        **options: Any,
+        **options: Unpack[OAuthProxyOptions],
     ) -> None:
         self._upstream = Upstream(
             provider,
@@ -53,13 +80,17 @@ class OAuthProxy(Issuer):
         return self._upstream.redirect_uri(self)
 
     async def upstream_token(self, principal: Principal) -> str:
-        """An access token of the provider for who calls: for our own calls to its API, never to be given to anybody (AUT-18).
+        """Return an access token of the provider, for our own calls to its API.
 
-        Raises Unauthorized where the session at the provider has ended, or the principal has none; Unreachable where it cannot be asked.
+        Never give it to anybody (AUT-18).
+
+        Raises:
+            Unauthorized: The session at the provider has ended, or the principal has none.
+            Unreachable: The provider cannot be asked.
         """
         return await self._upstream.upstream_token(principal)
 
     async def aclose(self) -> None:
-        """Let go of what it has opened itself."""
+        """Close what it has opened itself."""
         await self._upstream.aclose()
         await super().aclose()

@@ -16,7 +16,7 @@ from ..flight import Errands
 from ..issuer.shelves import digest
 from ..oauth.documents import TokenAnswer
 from ..oauth.failures import Unauthorized
-from .talk import Talk
+from .talk import ProviderClient
 
 _KIND = "upstream-session"
 _KEPT = 180 * 86_400.0  # seconds after its tokens were last renewed
@@ -35,16 +35,16 @@ class _Kept(Struct, frozen=True, kw_only=True, omit_defaults=True):
     seen: float = 0.0
 
 
-class Sessions:
+class UpstreamSessions:
     """The sessions of people at one provider, each under a random name that says nothing by itself.
 
     `keys` seal them (AES-GCM): who reads the vault cannot use them, and who exchanges two of them breaks both.
     """
 
     def __init__(
-        self, vault: Vault, talk: Talk, keys: Sequence[bytes], clock: Callable[[], float]
+        self, vault: Vault, talk: ProviderClient, keys: Sequence[bytes], clock: Callable[[], float]
     ) -> None:
-        self._vault, self._talk, self._clock = vault, talk, clock
+        self._vault, self._provider_client, self._clock = vault, talk, clock
         self._seal = Seal(keys, seconds=_FOREVER, encrypt=True)
         self._renewing: Errands[str, str] = Errands()
 
@@ -67,7 +67,7 @@ class Sessions:
         # As an errand: a caller who gives up must not give up a refresh token that has been spent already.
         return await self._renewing.join(name, lambda: self._renewed(name))
 
-    async def stands(self, name: str, subject: str) -> bool:
+    async def is_active(self, name: str, subject: str) -> bool:
         """Whether the session has not ended at the provider. Raises Unreachable where it cannot be asked."""
         try:
             await self.token(name, subject)
@@ -78,7 +78,7 @@ class Sessions:
             return False
         if kept.until is not None or kept.seen + _BELIEVED > self._clock():
             return True
-        if await self._talk.takes(kept.access_token):
+        if await self._provider_client.takes(kept.access_token):
             await self._keep(name, msgspec.structs.replace(kept, seen=self._clock()))
             return True
         await self.end(name)
@@ -100,7 +100,7 @@ class Sessions:
             await self.end(name)
             raise self._ended()
         try:
-            answer = await self._talk.refresh(kept.refresh_token)
+            answer = await self._provider_client.refresh(kept.refresh_token)
         except Unauthorized as refused:
             if refused.code not in (
                 "invalid_grant",
@@ -145,7 +145,7 @@ class Sessions:
             return None
 
     def _ended(self) -> Unauthorized:
-        name = self._talk.provider.name
+        name = self._provider_client.provider.name
         return Unauthorized(
             "log-in",
             f"the session at {name} has ended",

@@ -26,7 +26,7 @@ _PAUSE = 5.0  # seconds between two requests for the provider's keys: a person w
 _JSON = ("accept", "application/json")
 
 
-class Somebody(Struct, frozen=True):
+class UpstreamUser(Struct, frozen=True):
     """Who has logged in at the provider: the lasting identifier, the name, and all that was said."""
 
     subject: str
@@ -34,7 +34,7 @@ class Somebody(Struct, frozen=True):
     claims: Mapping[str, Any]
 
 
-class Talk:
+class ProviderClient:
     """The provider as a client with this id and secret talks to it. No answer is an error with words: Unreachable, or Unauthorized."""
 
     def __init__(
@@ -70,7 +70,7 @@ class Talk:
             {"grant_type": "refresh_token", "refresh_token": refresh_token}, "refresh"
         )
 
-    async def who(self, answer: TokenAnswer, nonce: str) -> Somebody:
+    async def who(self, answer: TokenAnswer, nonce: str) -> UpstreamUser:
         """Who has logged in. Raises Unauthorized where that is not shown."""
         if self.provider.person == "id_token":
             claims = await self._verified(answer.id_token, nonce)
@@ -78,7 +78,7 @@ class Talk:
             status, body = await self._asked(answer.access_token)
             claims = _object(body) if status == 200 else {}
         subject, name = self.provider.identified(claims)
-        return Somebody(subject, name, claims)
+        return UpstreamUser(subject, name, claims)
 
     async def takes(self, access_token: str) -> bool:
         """Whether the provider still takes an access token; where it cannot be asked about one, it is believed."""

@@ -13,30 +13,31 @@ import inspect
 import secrets
 from base64 import urlsafe_b64encode
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import Struct
+from starlette.responses import Response
+from starlette.routing import BaseRoute
 
 from ... import types as t
 from ...exchange import Principal
 from ...fetch import Fetch
 from ...logs import limited
+from ...store.vaults.seam import Vault
 from ...transport.fetching import HttpFetch
 from ...wire.seal import BadSeal, Seal
 from ..issuer import consents, pages
 from ..issuer.browser import Session, cookie_name, set_cookie
-from ..issuer.lobby import Answer, Lobby, Visit
-from ..issuer.seam import Pending, Person
+from ..issuer.lobby import Answer, LoginPages, PageHandler, Visit
+from ..issuer.parameters import query_parameters
+from ..issuer.responses import redirect_response
+from ..issuer.seam import AuthorizationServer, PendingRequest, User
 from ..issuer.shelves import digest
-from ..issuer.web import Asked, Reply, redirect
 from ..oauth.failures import Unauthorized
 from ..providers import Provider
-from .sessions import Sessions
-from .talk import Somebody, Talk
-
-if TYPE_CHECKING:
-    from ..issuer.app import Issuer
+from .sessions import UpstreamSessions
+from .talk import ProviderClient, UpstreamUser
 
 Admit = Callable[[Mapping[str, Any]], bool | Awaitable[bool]]
 
@@ -63,7 +64,7 @@ _ERRORS = frozenset(
 log = limited("interlock.auth")
 
 
-class _Journey(Struct, frozen=True, kw_only=True):
+class _LoginState(Struct, frozen=True, kw_only=True):
     """What was set down when a person, having agreed, was sent to the provider; sealed, under the digest of `state`, for one use.
 
     `binder` is the digest of the cookie of their browser; `agreed` is who agreed, where that was before and not just now.
@@ -77,7 +78,7 @@ class _Journey(Struct, frozen=True, kw_only=True):
     remember: bool = False
 
 
-class Upstream(Lobby):
+class Upstream(LoginPages):
     """The people of `provider`, where this server is registered with `client_id` and the redirect URI that `redirect_uri` says.
 
     `scopes` are those asked for upstream, else the provider's own. `admit` is told what the provider said of a person, and whether they may
@@ -119,23 +120,24 @@ class Upstream(Lobby):
             hashlib.sha256(f"interlock upstream {client_id} {client_secret}".encode()).digest()
         ]
         self._seal = Seal(self._keys, seconds=_SECONDS, encrypt=True)
-        self._parts: tuple[Issuer, Talk, Sessions] | None = None
+        self._parts: tuple[Vault, ProviderClient, UpstreamSessions] | None = None
 
-    def redirect_uri(self, issuer: Issuer) -> str:
+    def redirect_uri(self, server: AuthorizationServer) -> str:
         """The redirect URI that has to be registered at the provider."""
-        return f"{issuer.settings.url}{self._callback}"
+        return f"{server.settings.url}{self._callback}"
 
-    def bind(self, issuer: Issuer) -> None:
-        """Belong to an issuer, before it has been asked for anything."""
-        if self._parts is None or self._parts[0] is not issuer:
-            clock = issuer.settings.clock
-            talk = Talk(self.provider, self.client_id, self._secret, self._fetch, clock)
-            self._parts = issuer, talk, Sessions(issuer.vault, talk, self._keys, clock)
+    def bind(self, server: AuthorizationServer) -> None:
+        """Use the vault and the clock of an issuer, before it gets its first request."""
+        if self._parts is None or self._parts[0] is not server.vault:
+            clock = server.settings.clock
+            client = ProviderClient(self.provider, self.client_id, self._secret, self._fetch, clock)
+            sessions = UpstreamSessions(server.vault, client, self._keys, clock)
+            self._parts = server.vault, client, sessions
 
-    async def stands(self, person: Person) -> bool:
+    async def is_active(self, person: User) -> bool:
         """Whether the person's session at the provider has not ended (AU2-10). Raises Unreachable where the provider cannot be asked."""
         session = person.claims.get(CLAIM)
-        return isinstance(session, str) and await self._sessions.stands(session, person.subject)
+        return isinstance(session, str) and await self._sessions.is_active(session, person.subject)
 
     async def upstream_token(self, principal: Principal) -> str:
         """An access token of the provider for who calls, for calls of our own to its API (AUT-18); never to be given to anybody.
@@ -156,20 +158,15 @@ class Upstream(Lobby):
 
     # -- before the log-in ---------------------------------------------------------------------------------------------
 
-    async def begin(self, issuer: Issuer, asked: Asked, pending: Pending) -> Reply:
-        """To our own consent page, or straight on for who has agreed to the same before."""
-        self.bind(issuer)
-        return await super().begin(issuer, asked, pending)
-
-    async def answer(self, issuer: Issuer, asked: Asked) -> Reply | None:
-        """The pages, and the answer of the provider; None for a path that is none of them."""
-        self.bind(issuer)
-        return await super().answer(issuer, asked)
+    def routes(self, server: AuthorizationServer) -> Sequence[BaseRoute]:
+        """Return the login pages, and the redirect URI to which the provider sends users back."""
+        self.bind(server)
+        return super().routes(server)
 
     async def _logged_in(self, visit: Visit) -> Session | None:
         return await visit.browser.session(visit.vault)
 
-    async def _let_in(self, visit: Visit, word: str) -> Reply | None:
+    async def _let_in(self, visit: Visit, word: str) -> Response | None:
         return None  # consent comes first, and the log-in after it
 
     def _told(self, told: pages.Consent) -> pages.Consent:
@@ -178,11 +175,11 @@ class Upstream(Lobby):
         )
 
     async def _agreed(
-        self, visit: Visit, pending: Pending, session: Session | None, answer: Answer
-    ) -> Reply:
+        self, visit: Visit, pending: PendingRequest, session: Session | None, answer: Answer
+    ) -> Response:
         """Set down where the person will come back to, now that they have agreed and not before (SEC-11), and send them to the provider."""
         state, binder, verifier, nonce = (secrets.token_urlsafe(32) for _ in range(4))
-        journey = _Journey(
+        journey = _LoginState(
             pending=pending.id,
             verifier=verifier,
             nonce=nonce,
@@ -198,72 +195,75 @@ class Upstream(Lobby):
         )
         url = self.provider.visit(
             client_id=self.client_id,
-            redirect_uri=self.redirect_uri(visit.issuer),
+            redirect_uri=self.redirect_uri(visit.server),
             state=state,
             challenge=challenge,
             nonce=nonce,
             scopes=self.scopes,
             prompt=next((prompt for prompt in pending.prompt.split() if prompt in _PROMPTS), ""),
         )
-        base = visit.issuer.settings.url
-        kept = set_cookie(base, _cookie(base, state), binder, seconds=_SECONDS)
-        return redirect(url, headers=[kept, visit.browser.header])
+        base = visit.server.settings.url
+        reply = visit.browser.identify(redirect_response(url))
+        return set_cookie(reply, base, _cookie(base, state), binder, seconds=_SECONDS)
 
     # -- after it ------------------------------------------------------------------------------------------------------
 
-    def _others(self) -> Mapping[str, Callable[[Visit], Awaitable[Reply]]]:
+    def _own_pages(self) -> Mapping[str, PageHandler]:
         return {self._callback: self._back}
 
-    async def _back(self, visit: Visit) -> Reply:
-        """The browser comes back from the provider."""
-        if visit.asked.method != "GET":
+    async def _back(self, visit: Visit) -> Response:
+        """Receive the browser that comes back from the provider."""
+        if visit.request.method != "GET":
             return self._sorry("That cannot be done", "This page takes GET.", status=405)
-        given, base = visit.asked.parameters, visit.issuer.settings.url
+        given = query_parameters(visit.request)
         state = given.get("state", "")
-        journey = await self._journey(visit, state)
-        if journey is None:
+        login = await self._journey(visit, state)
+        if login is None:
             return self._sorry("Start again", _STRANGE)
-        over = set_cookie(base, _cookie(base, state), "", seconds=0)
-        if not self._is_from_provider(
-            given
-        ):  # and then nothing that it says is to be shown, or passed on
+        base = visit.server.settings.url
+        reply = await self._answered(visit, login, given)
+        return set_cookie(reply, base, _cookie(base, state), "", seconds=0)
+
+    async def _answered(
+        self, visit: Visit, login: _LoginState, given: Mapping[str, str]
+    ) -> Response:
+        if not self._is_from_provider(given):  # nothing in it may be shown, or passed on
             return self._sorry(
                 "Start again",
                 f"This answer is not from {self.provider.name}, or not for this log-in.",
-            ).adding(over)
-        pending = await visit.issuer.pending(journey.pending)
+            )
+        pending = await visit.server.pending(login.pending)
         if pending is None:
             return self._sorry(
                 "Start again", "This request has ended meanwhile. Start again where you came from."
-            ).adding(over)
-        if "code" not in given:
-            error = given.get("error", "")
-            words = f"{self.provider.name} did not let the person in."
-            return (
-                await visit.issuer.deny(
-                    pending.id, error if error in _ERRORS else "server_error", words
-                )
-            ).adding(over)
-        return (await self._arrived(visit, pending, journey, given["code"])).adding(over)
+            )
+        if "code" in given:
+            return await self._arrived(visit, pending, login, given["code"])
+        error = given.get("error", "")
+        return await visit.server.deny(
+            pending.id,
+            error if error in _ERRORS else "server_error",
+            f"{self.provider.name} did not let the person in.",
+        )
 
-    async def _journey(self, visit: Visit, state: str) -> _Journey | None:
+    async def _journey(self, visit: Visit, state: str) -> _LoginState | None:
         """What was set down for this state and this browser; nobody gets it twice, and no other browser can use it up."""
         key = digest(state)
         journey = self._read(visit, key, await visit.vault.get(_KIND, key)) if state else None
         if journey is None:
             return None
-        binder = visit.asked.cookies.get(_cookie(visit.issuer.settings.url, state), "")
+        binder = visit.request.cookies.get(_cookie(visit.server.settings.url, state), "")
         if not hmac.compare_digest(digest(binder), journey.binder):
             return None
         return self._read(visit, key, await visit.vault.take(_KIND, key))
 
-    def _read(self, visit: Visit, key: str, kept: bytes | None) -> _Journey | None:
+    def _read(self, visit: Visit, key: str, kept: bytes | None) -> _LoginState | None:
         """What is kept under a key; None where it was not set down here."""
         if kept is None:
             return None
         try:
             return msgspec.convert(
-                self._seal.open(kept.decode("latin-1"), _binding(key), visit.now), type=_Journey
+                self._seal.open(kept.decode("latin-1"), _binding(key), visit.now), type=_LoginState
             )
         except (BadSeal, msgspec.ValidationError):
             return None
@@ -273,21 +273,23 @@ class Upstream(Lobby):
         issuer = given.get("iss")
         return issuer == self.provider.issuer if issuer is not None else not self.provider.sends_iss
 
-    async def _arrived(self, visit: Visit, pending: Pending, journey: _Journey, code: str) -> Reply:
+    async def _arrived(
+        self, visit: Visit, pending: PendingRequest, journey: _LoginState, code: str
+    ) -> Response:
         try:
-            answer = await self._talk.redeem(
-                code, self.redirect_uri(visit.issuer), journey.verifier
+            answer = await self._provider_client.redeem(
+                code, self.redirect_uri(visit.server), journey.verifier
             )
-            somebody = await self._talk.who(answer, journey.nonce)
+            somebody = await self._provider_client.who(answer, journey.nonce)
         except t.Unreachable as failed:
             log.warning("nobody could be logged in at %s: %s", self.provider.name, failed)
-            return await visit.issuer.deny(
+            return await visit.server.deny(
                 pending.id,
                 "server_error",
                 f"The log-in at {self.provider.name} did not come to its end.",
             )
         if not await self._is_admitted(somebody):
-            return await visit.issuer.deny(
+            return await visit.server.deny(
                 pending.id, "access_denied", "This account may not be used here."
             )
         subject = f"{self.provider.issuer}#{somebody.subject}"
@@ -303,27 +305,27 @@ class Upstream(Lobby):
         if journey.remember:
             await consents.remember(visit.vault, subject, pending, visit.now)
         claims = {CLAIM: await self._sessions.begin(subject, answer), "name": somebody.name}
-        reply = await visit.issuer.grant(
-            pending.id, Person(subject, somebody.name, claims), pending.scopes
+        reply = await visit.server.grant(
+            pending.id, User(subject, somebody.name, claims), pending.scopes
         )
-        return reply.adding(browser.header)
+        return browser.identify(reply)
 
-    async def _is_admitted(self, somebody: Somebody) -> bool:
+    async def _is_admitted(self, somebody: UpstreamUser) -> bool:
         if self._admit is None:
             return True
         verdict = self._admit(somebody.claims)
         return bool(await verdict if inspect.isawaitable(verdict) else verdict)
 
     @property
-    def _talk(self) -> Talk:
+    def _provider_client(self) -> ProviderClient:
         return self._bound[1]
 
     @property
-    def _sessions(self) -> Sessions:
+    def _sessions(self) -> UpstreamSessions:
         return self._bound[2]
 
     @property
-    def _bound(self) -> tuple[Issuer, Talk, Sessions]:
+    def _bound(self) -> tuple[Vault, ProviderClient, UpstreamSessions]:
         if self._parts is None:
             raise RuntimeError(
                 "these people belong to no issuer yet: give them to one, or call bind"

@@ -134,12 +134,12 @@ async def _prepared(accounts: Accounts, names: Sequence[str]) -> None:
 def _issuer(url: str, accounts: Accounts, store: str | None, given: dict[str, Any]) -> Issuer:
     """The authorization server. Raises click.UsageError for what cannot be."""
     from ...auth import Issuer  # late: they need the extra `issuer`
-    from ...auth.issuer.people import LocalPeople  # late: as above
+    from ...auth.issuer.people import LocalUsers  # late: as above
 
     try:
         return Issuer(
             url,
-            LocalPeople(accounts),
+            LocalUsers(accounts),
             vault=open_vault(store or f"sqlite://{folder()}/issuer.db"),
             resources=given["resources"] or None,
             scopes=_sentences(given["scopes"]),
