@@ -500,7 +500,7 @@ async def test_a_changed_schema_is_told(shop: Path, revision: str) -> None:
         client.watch(resources=uris) as changes,
         asyncio.timeout(30),
     ):
-        watcher = made.lifespan_state.look.__self__
+        watcher = made.lifespan_state.announce_changes.__self__
         async with watcher.looks:
             await watcher.looks.wait_for(lambda: "shop" in watcher._versions)
         with sqlite3.connect(shop) as other:

@@ -50,7 +50,7 @@ async def execute(
         [Outcome(one.changed, one.columns, one.rows, one.ended == "all") for one in results],
     )
     if not dry_run:
-        await ctx.lifespan_state.look()
+        await ctx.lifespan_state.announce_changes()
     words = "Done." if done.kept else "Tried, and nothing of it was kept."
     return ToolResult(done, "\n".join(filter(None, [words, *map(_in_words, results)])))
 

@@ -36,9 +36,8 @@ class Databases:
         """
         self.limits = limits or settings_of(Limits, PREFIX)
         self.engines: dict[str, Engine] = {}
-        self.look: Callable[[], Awaitable[None]] = (
-            _nothing  # tells at once whoever watches a schema that has changed
-        )
+        # Announces changes of schemas at once to clients that listen, while the server runs.
+        self.announce_changes: Callable[[], Awaitable[None]] = _nothing
         self._schemas: dict[str, str] = {}
         named = [_named(os.fspath(target)) for target in targets]
         for name, target in named:

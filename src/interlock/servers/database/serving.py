@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
@@ -14,7 +13,7 @@ from .changing import execute
 from .databases import Databases, given_of
 from .library import add_library
 from .limits import Limits
-from .watching import Watcher
+from .watching import SchemaWatcher
 
 INSTRUCTIONS = """list_databases says which databases there are, list_tables and describe_tables what is in them.
 query runs one statement that reads. Pass values as parameters. Long results come in pages: call again with `cursor`."""
@@ -45,14 +44,12 @@ def database_server(
     @asynccontextmanager
     async def lifespan(made: Server) -> AsyncIterator[Databases]:
         await databases.open()
-        watcher = Watcher(made, databases)
-        databases.look = watcher.look
-        watching = asyncio.create_task(watcher.run())
+        watcher = SchemaWatcher(made, databases)
+        databases.announce_changes = watcher.look_now
         try:
-            yield databases
+            async with watcher.running():
+                yield databases
         finally:
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
             await databases.close()
 
     made = Server(

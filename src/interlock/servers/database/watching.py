@@ -1,4 +1,4 @@
-"""Tells whoever watches a schema when it has changed, by whomever."""
+"""Announces changes of schemas to clients that listen, whoever made them."""
 
 from __future__ import annotations
 
@@ -6,39 +6,42 @@ import asyncio
 
 from interlock import Server, ToolError
 
+from ..polling import ChangePoller
 from .databases import Databases, schema_uri, table_uri
 from .engine import Engine
 
 _MOST_TOLD = 1_000  # tables
 
 
-class Watcher:
-    """Looks at the versions of schemas: now and then while there is somebody to tell, and when a tool may have changed one."""
+class SchemaWatcher(ChangePoller):
+    """Compares the versions of schemas: now and then, and when a tool may have changed one."""
 
     def __init__(self, server: Server, databases: Databases) -> None:
-        self._server, self._databases = server, databases
+        super().__init__(server)
+        self._databases = databases
         self._versions: dict[str, str] = {}
         self._tables: dict[str, set[str]] = {}
         self._looking = asyncio.Lock()
-        self.looks = asyncio.Condition()  # notified after each look, for those who wait for one
 
-    async def run(self) -> None:
-        """Watch until cancelled."""
-        while True:
-            if any(listener.wants_anything for listener in self._server.listeners):
-                await self.look()
-            else:
-                self._versions.clear()  # what changes while nobody listens is told to nobody
-            await asyncio.sleep(self._databases.limits.polling)
-
-    async def look(self) -> None:
-        """Look once, and tell what has changed since the last time."""
-        if not any(listener.wants_anything for listener in self._server.listeners):
-            return
+    async def look(self) -> bool:
+        """Compare all schemas with what they were."""
         async with self._looking:
             await asyncio.gather(*map(self._at, self._databases.engines.values()))
-        async with self.looks:
-            self.looks.notify_all()
+        return True
+
+    async def look_now(self) -> None:
+        """Look once more, where somebody listens."""
+        if self.has_listeners:
+            await self.look()
+            await self.notify()
+
+    async def forget(self) -> None:
+        """Drop the versions."""
+        self._versions.clear()
+
+    async def pause(self, took: float) -> None:
+        """Wait for the polling interval."""
+        await asyncio.sleep(self._databases.limits.polling)
 
     async def _at(self, engine: Engine) -> None:
         version = await engine.version()
@@ -50,9 +53,10 @@ class Watcher:
         except ToolError:
             return  # it cannot be reached at the moment
         gone = self._tables.get(engine.name, set())
-        self._versions[engine.name], self._tables[engine.name] = version, known
+        self._versions[engine.name] = version
+        self._tables[engine.name] = known
         if before is None:
             return
-        self._server.updated(schema_uri(engine.name))
+        self.server.updated(schema_uri(engine.name))
         for table in known | gone:
-            self._server.updated(table_uri(engine.name, table))
+            self.server.updated(table_uri(engine.name, table))

@@ -20,7 +20,7 @@ from .grounds import FOLDERS_VARIABLE, Grounds
 from .limits import PREFIX, Limits
 from .looking import add_looking
 from .resources import add_folder, add_resources
-from .watching import Watcher
+from .watching import FolderWatcher
 
 __all__ = ["FOLDERS_VARIABLE", "Grounds", "Limits", "filesystem_server", "server", "server_of"]
 
@@ -41,13 +41,10 @@ def filesystem_server(
         try:
             for folder in grounds.folders:
                 add_folder(server, folder)
-            grounds.watcher = Watcher(server, grounds)
-            watching = asyncio.create_task(grounds.watcher.run())
-            try:
+            watcher = FolderWatcher(server, grounds)
+            grounds.watcher = watcher
+            async with watcher.running():
                 yield grounds
-            finally:
-                watching.cancel()
-                await asyncio.gather(watching, return_exceptions=True)
         finally:
             for uri in listed:
                 server.remove_resource(uri)

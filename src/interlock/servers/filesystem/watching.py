@@ -1,6 +1,7 @@
-"""Tells those who watch files what has changed: by looking again, as soon as something stirs or some time has gone by.
+"""Announces changes of files to clients that listen.
 
-What has changed is always found by a walk on opened folders. Watchfiles, where it is installed, only says when to look.
+Changes are always found by a walk on opened folders. watchfiles, where it is installed, only says
+when to walk; else the folders are polled.
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ import asyncio
 import contextlib
 import os
 import stat
-import time
 from typing import NamedTuple
 
 from interlock import Server
 
+from ..polling import ChangePoller
 from .doors import again
 from .grounds import Grounds, Pace
 from .places import Folder
@@ -25,77 +26,69 @@ _LONGEST = 30.0
 _PATIENCE = 10  # times the polling interval, where watchfiles says when to look
 
 
-class _Sight(NamedTuple):
-    """What was seen: of each entry what changes when it does, and the folders among them."""
+class _Snapshot(NamedTuple):
+    """Inode, mode, time and size of each entry, and the folders among them."""
 
     entries: dict[str, tuple[int, int, int, int]]
     folders: frozenset[str]
 
 
-class Watcher:
-    """Watches the allowed folders as long as somebody listens."""
+class FolderWatcher(ChangePoller):
+    """Watches the allowed folders as long as a client listens."""
 
     def __init__(self, server: Server, grounds: Grounds) -> None:
-        self._server, self._grounds = server, grounds
-        self._stirred = asyncio.Event()
-        self._bell: asyncio.Task[None] | None = None
+        super().__init__(server)
+        self._grounds = grounds
+        self._before: _Snapshot | None = None
+        self._woken = asyncio.Event()
+        self._listening: asyncio.Task[None] | None = None
         self._watched: frozenset[str] = frozenset()
-        self.looks = asyncio.Condition()  # notified after each look, for those who wait for one
-        self.watching = False
 
-    async def run(self) -> None:
-        """Watch until cancelled."""
-        before: _Sight | None = None
-        try:
-            while True:
-                began = time.monotonic()
-                if any(listener.wants_anything for listener in self._server.listeners):
-                    now = await asyncio.to_thread(self._look)
-                    if before is not None:
-                        self._tell(before, now)
-                    before = now
-                    await self._listen(now.folders)
-                else:
-                    before = None
-                    await self._listen(frozenset())
-                async with self.looks:
-                    self.watching = before is not None
-                    self.looks.notify_all()
-                await self._rest(_LEISURE * (time.monotonic() - began))
-        finally:
-            await self._listen(frozenset())
+    async def look(self) -> bool:
+        """Walk through the folders, and announce what is not as it was."""
+        now = await asyncio.to_thread(self._snapshot)
+        if self._before is not None:
+            self._announce(self._before, now)
+        self._before = now
+        await self._listen(now.folders)
+        return True
 
-    async def _rest(self, least: float) -> None:
-        """Wait until something stirs, or it is time to look again; for large folders that is seldom."""
-        await asyncio.sleep(min(least, _LONGEST))
-        seconds = self._grounds.limits.polling * (
-            _PATIENCE if self._bell is not None and not self._bell.done() else 1
-        )
+    async def forget(self) -> None:
+        """Drop the last snapshot, and stop watchfiles."""
+        self._before = None
+        await self._listen(frozenset())
+
+    async def pause(self, took: float) -> None:
+        """Wait for an event of watchfiles or the polling interval, which grows with the folders."""
+        await asyncio.sleep(min(_LEISURE * took, _LONGEST))
+        seconds = self._grounds.limits.polling
+        if self._listening is not None and not self._listening.done():
+            seconds *= _PATIENCE
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._stirred.wait(), seconds)
-        self._stirred.clear()
+            await asyncio.wait_for(self._woken.wait(), seconds)
+        self._woken.clear()
 
     async def _listen(self, folders: frozenset[str]) -> None:
-        """Have watchfiles listen at these folders, and at no other ones."""
+        """Have watchfiles report events in these folders, and in no others."""
         if folders == self._watched:
             return
         self._watched = folders
-        if self._bell is not None:
-            self._bell.cancel()
-            await asyncio.gather(self._bell, return_exceptions=True)
-            self._bell = None
+        if self._listening is not None:
+            self._listening.cancel()
+            await asyncio.gather(self._listening, return_exceptions=True)
+            self._listening = None
         if folders:
             try:
                 import watchfiles
             except ImportError:
                 return
-            self._bell = asyncio.create_task(self._ring(watchfiles, folders))
+            self._listening = asyncio.create_task(self._wait_for_events(watchfiles, folders))
 
-    async def _ring(self, watchfiles: object, folders: frozenset[str]) -> None:
-        with contextlib.suppress(
-            OSError, RuntimeError
-        ):  # a folder is gone, or there are too many: then we look now and then
-            watch = getattr(watchfiles, "awatch")  # noqa: B009 - the module may not be installed, and has no type here
+    async def _wait_for_events(self, watchfiles: object, folders: frozenset[str]) -> None:
+        # A folder is gone, or there are too many: then polling alone finds the changes.
+        with contextlib.suppress(OSError, RuntimeError):
+            # The module may not be installed, and has no type here.
+            watch = getattr(watchfiles, "awatch")  # noqa: B009
             async for _ in watch(
                 *sorted(folders),
                 watch_filter=None,
@@ -104,9 +97,9 @@ class Watcher:
                 debounce=200,
                 rust_timeout=200,
             ):
-                self._stirred.set()
+                self._woken.set()
 
-    def _look(self) -> _Sight:
+    def _snapshot(self) -> _Snapshot:
         entries: dict[str, tuple[int, int, int, int]] = {}
         folders: set[str] = set()
         limits = self._grounds.limits
@@ -115,30 +108,26 @@ class Watcher:
             for path, found in _walked(folder, Pace(None, limits), self._grounds):
                 entries[path] = (found.st_ino, found.st_mode, found.st_mtime_ns, found.st_size)
                 if stat.S_ISDIR(found.st_mode):
-                    entries[path] = (
-                        found.st_ino,
-                        found.st_mode,
-                        0,
-                        0,
-                    )  # what changes in it is told by itself
+                    # What changes in a folder is announced by itself.
+                    entries[path] = (found.st_ino, found.st_mode, 0, 0)
                     with contextlib.suppress(UnicodeEncodeError):
                         path.encode()
                         folders.add(path)
                 if len(entries) >= limits.watched:
                     break
-        return _Sight(entries, frozenset(folders))
+        return _Snapshot(entries, frozenset(folders))
 
-    def _tell(self, before: _Sight, now: _Sight) -> None:
-        """Say which files are not as they were; of very many only in which folders."""
+    def _announce(self, before: _Snapshot, now: _Snapshot) -> None:
+        """Announce files that changed; where there are very many, only their allowed folders."""
         changed = [path for path, seen in now.entries.items() if before.entries.get(path) != seen]
         gone = [path for path in before.entries if path not in now.entries]
         paths = [*changed, *gone]
         if len(paths) > _MOST_TOLD:
             paths = [folder.path for folder in self._grounds.folders]
         for path in paths:
-            self._server.updated(Folder.uri_of(path))
+            self.server.updated(Folder.uri_of(path))
         if gone or any(path not in before.entries for path in changed):
-            self._server.changed("resources")
+            self.server.changed("resources")
 
 
 def _walked(folder: Folder, pace: Pace, grounds: Grounds) -> list[tuple[str, os.stat_result]]:

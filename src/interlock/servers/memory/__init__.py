@@ -20,7 +20,7 @@ from .graph import VARIABLE, Graph
 from .limits import PREFIX, Limits
 from .looking import add_looking
 from .resources import add_resources
-from .watching import Watcher
+from .watching import HistoryWatcher
 
 __all__ = ["IMPORTS", "VARIABLE", "Graph", "Limits", "memory_server", "server", "server_of"]
 
@@ -50,13 +50,12 @@ def memory_server(
         graph.imports = (
             Path(imports or os.environ[IMPORTS]) if imports or os.environ.get(IMPORTS) else None
         )
-        graph.watcher = watcher = Watcher(made, graph, uris_of)
-        watching = asyncio.create_task(watcher.run())
+        watcher = HistoryWatcher(made, graph, uris_of)
+        graph.watcher = watcher
         try:
-            yield graph
+            async with watcher.running():
+                yield graph
         finally:
-            watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
             await asyncio.to_thread(graph.close)
 
     made = Server(

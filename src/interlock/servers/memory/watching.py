@@ -1,4 +1,4 @@
-"""Tells those who listen what other processes changed in the graph: the history says what, as long as somebody listens."""
+"""Announces to clients that listen what other processes changed in the graph."""
 
 from __future__ import annotations
 
@@ -11,47 +11,47 @@ from contextlib import closing
 
 from interlock import Server, ToolError
 
+from ..polling import ChangePoller
 from .graph import Graph
 
 log = logging.getLogger("interlock.servers.memory")
 
 
-class Watcher:
-    """Looks now and then, while somebody listens, whether there are changes that this process has not made itself."""
+class HistoryWatcher(ChangePoller):
+    """Looks for changes in the history that this process has not made itself."""
 
     def __init__(
         self, server: Server, graph: Graph, uris_of: Callable[[set[str]], list[str]]
     ) -> None:
-        self._server, self._graph, self._uris_of = server, graph, uris_of
+        super().__init__(server)
+        self._graph = graph
+        self._uris_of = uris_of
+        self._last: int | None = None
         self._own: set[int] = set()
         self._lock = threading.Lock()
-        self.looks = asyncio.Condition()  # notified after each look, for those who wait for one
-        self.watching = False
 
     def knows(self, change: int) -> None:
-        """A change of this process, of which everybody is told already."""
+        """Note a change of this process, which was announced already."""
         if self.watching:
             with self._lock:
                 self._own.add(change)
 
-    async def run(self) -> None:
-        """Watch until cancelled."""
-        last: int | None = None
-        while True:
-            if any(listener.wants_anything for listener in self._server.listeners):
-                try:
-                    last = await asyncio.to_thread(self._look, last)
-                except (ToolError, sqlite3.Error) as bad:
-                    log.debug(
-                        "the memory cannot be watched: %s", bad
-                    )  # whoever calls a tool is told
-            else:
-                last = None
-                self._own.clear()
-            async with self.looks:
-                self.watching = last is not None
-                self.looks.notify_all()
-            await asyncio.sleep(self._seconds())
+    async def look(self) -> bool:
+        """Announce the changes since the last look."""
+        try:
+            self._last = await asyncio.to_thread(self._look, self._last)
+        except (ToolError, sqlite3.Error) as bad:  # a caller of a tool sees the same error
+            log.debug("the memory cannot be watched: %s", bad)
+        return self._last is not None
+
+    async def forget(self) -> None:
+        """Drop the last change that was seen."""
+        self._last = None
+        self._own.clear()
+
+    async def pause(self, took: float) -> None:
+        """Wait for the polling interval."""
+        await asyncio.sleep(self._seconds())
 
     def _seconds(self) -> float:
         try:
@@ -60,7 +60,7 @@ class Watcher:
             return 1.0
 
     def _look(self, last: int | None) -> int:
-        """Tell of the changes after the last one that was seen; which one is the last now."""
+        """Announce the changes after `last`, and return the newest."""
         names: set[str] = set()
         with (
             self._graph.raw() as db,
@@ -80,5 +80,5 @@ class Watcher:
                 names.update(name for name in pair if name)
         if changes:
             for uri in self._uris_of(names):
-                self._server.updated(uri)
+                self.server.updated(uri)
         return int(newest)
