@@ -60,6 +60,7 @@ def test_a_new_project_runs_and_passes_its_test(interlock: Command, home: Path, 
     ).stdout == "HELLO, ADA!\n"
 
 
+@pytest.mark.endurance(seconds=6)
 @APP
 def test_a_new_project_is_clean(interlock: Command, home: Path, app: bool) -> None:
     """It type-checks strictly and the linter has nothing to say: a good start."""

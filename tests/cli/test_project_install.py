@@ -45,7 +45,7 @@ def environment(tmp_path: Path) -> Path:
     return place
 
 
-@pytest.mark.slow
+@pytest.mark.endurance(seconds=15)
 @pytest.mark.parametrize("app", [False, True], ids=["plain", "app"])
 def test_every_command_of_the_readme_works(
     interlock: Command, home: Path, wheels: Path, environment: Path, app: bool

@@ -20,7 +20,13 @@ import pytest
 from tests.docs.pages import TOP, Block, Command, agrees, blocks, commands, pages
 
 PAGES = {page.relative_to(TOP).as_posix(): page.read_text(encoding="utf-8") for page in pages()}
-WITH_CODE = [name for name, text in PAGES.items() if "```python" in text]
+# A page of a server starts that server once for each command: `make test` runs a sample of them.
+LONG = pytest.mark.endurance(seconds=5)
+WITH_CODE = [
+    pytest.param(name, marks=[LONG] if name.startswith("docs/servers/") else [])
+    for name, text in PAGES.items()
+    if "```python" in text
+]
 
 SET = re.compile(r"[A-Z_]+=.*")  # a variable for one command
 # What a reader types but a test does not: it would install things, or never end.

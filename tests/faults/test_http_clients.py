@@ -193,7 +193,7 @@ def comes_and_goes(one: Site, wave: Callable[[], None], allowed: int, *, times: 
     assert one.resident() - before < allowed
 
 
-@pytest.mark.slow
+@pytest.mark.endurance(seconds=5)
 def test_five_thousand_idle_sessions(site: MakeSite) -> None:
     """They cost a few kilobytes each, and nothing once they are over."""
     one = site(limits={"sessions": 5_000})
@@ -228,7 +228,7 @@ def test_five_thousand_idle_sessions(site: MakeSite) -> None:
     assert one.resident() - before < 40 * MB
 
 
-@pytest.mark.slow
+@pytest.mark.endurance(seconds=3)
 def test_a_thousand_listeners_of_the_stateless_era(site: MakeSite) -> None:
     """Each hears of a change; they cost little, and nothing once they are gone."""
     one = site()
@@ -251,7 +251,7 @@ def test_a_thousand_listeners_of_the_stateless_era(site: MakeSite) -> None:
     assert one.resident() - before < 60 * MB
 
 
-@pytest.mark.slow
+@pytest.mark.endurance(seconds=5)
 def test_a_thousand_listeners_of_sessions_that_lose_their_streams_and_come_back(
     site: MakeSite,
 ) -> None:
@@ -290,7 +290,7 @@ def test_a_thousand_listeners_of_sessions_that_lose_their_streams_and_come_back(
     assert one.resident() - before < 60 * MB
 
 
-@pytest.mark.slow
+@pytest.mark.endurance(seconds=3)
 def test_sessions_that_come_and_go_leave_nothing(site: MakeSite) -> None:
     """Opened, used, listened to, broken off in mid-call, and ended, or left alone until they are over."""
     one = site(limits={"session_seconds": 1.0})
@@ -331,7 +331,7 @@ def test_a_server_without_a_descriptor_left_recovers(site: MakeSite) -> None:
     assert first.ask(stateless(4, "tools/list")).status == 200
 
 
-@pytest.mark.slow
+@pytest.mark.endurance(seconds=3)
 def test_calls_that_are_given_up_leave_nothing(site: MakeSite) -> None:
     """Five hundred at once, all of whose clients go in the same moment."""
     one = site()

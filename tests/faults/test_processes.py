@@ -278,7 +278,7 @@ def test_a_last_line_without_its_end(honest):
     assert done.stdout == b'{"jsonrpc":"2.0","id":1,"result":{}}\n'
 
 
-@pytest.mark.slow
+@pytest.mark.endurance(seconds=6)
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 async def test_memory_stays_flat_over_a_hundred_thousand_calls(honest, revision):
     """What a call needs is given back: a tenth of the calls settles what is kept for good, the rest adds nothing to speak of."""

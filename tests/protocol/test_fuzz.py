@@ -219,7 +219,7 @@ def test_ten_thousand_spoiled_frames_do_no_harm() -> None:
     assert 1_000 < malformed < 8_000
 
 
-@pytest.mark.slow
+@pytest.mark.endurance(seconds=6)
 @pytest.mark.parametrize("seed", [2, 3, 4, 5])
 def test_two_hundred_thousand_spoiled_frames_do_no_harm_and_leave_nothing(seed: int) -> None:
     """Four rounds of fifty thousand, to servers and clients of each revision, in bounded memory."""

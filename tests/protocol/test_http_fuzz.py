@@ -261,7 +261,7 @@ def test_twenty_thousand_spoiled_requests() -> None:
     assert kinds["HttpRefusal"] > 5_000
 
 
-@pytest.mark.slow
+@pytest.mark.endurance(seconds=4)
 @pytest.mark.parametrize("seed", [2, 3])
 def test_a_hundred_thousand_spoiled_requests(seed: int) -> None:
     """The long round."""

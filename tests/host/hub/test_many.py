@@ -88,10 +88,10 @@ async def test_fifty_servers_with_two_thousand_tools() -> None:
         assert sorted(id for id, _ in one.heard.changed) == sorted(ids)
 
 
+@pytest.mark.endurance(seconds=3)
 @pytest.mark.skipif(
     sys.platform != "linux", reason="watches processes through /proc, which only Linux has"
 )
-@pytest.mark.slow
 async def test_fifty_processes_of_which_some_misbehave(tmp_path: Path) -> None:
     """The good ones are up and used while the others fail, hang and fall; in the end none is left."""
     kinds = ["well", "well", "well", "fails", "mute", "deaf", "falls", "stubborn", "older", "well"]

@@ -476,7 +476,7 @@ async def test_writing_that_is_cancelled_writes_nothing_twice(tmp_path: Path) ->
 # -- many -------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.endurance(seconds=2)
 async def test_twenty_thousand_entries(tmp_path: Path) -> None:
     """All of them are found and exported, and at no time are they all in memory."""
     log = SqliteLog(tmp_path / "log.db")

@@ -13,7 +13,7 @@ from interlock.servers.database import Limits, database_server
 from tests.servers.calls import done, refusal
 from tests.servers.database.shop import rows
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.endurance(seconds=2)
 MANY = 1_000_000
 
 

@@ -347,7 +347,7 @@ async def test_resources(client: Client, tree: Path) -> None:
     assert (await client.complete("file:///{+path}", "path", "etc/pass")).values == []
 
 
-@pytest.mark.slow
+@pytest.mark.endurance(seconds=2)
 async def test_many_files_in_a_folder(folder: Path) -> None:
     """Twenty thousand: the list has its first page, the search its hits, and each ends."""
     (folder / "many").mkdir()

@@ -64,7 +64,7 @@ async def look_at_large(folder: Path, over: asyncio.Event) -> int:
     return looks
 
 
-@pytest.mark.slow
+@pytest.mark.endurance(seconds=7)
 async def test_eight_processes_lose_nothing(folder: Path) -> None:
     """Each line is there once, each count is right, each file is whole, and who reads meanwhile never sees half of one."""
     prepared(folder)
@@ -87,7 +87,7 @@ async def test_eight_processes_lose_nothing(folder: Path) -> None:
     assert len(os.listdir(folder)) == 3 + 8 * 15
 
 
-@pytest.mark.slow
+@pytest.mark.endurance(seconds=10)
 async def test_killed_processes_tear_nothing(folder: Path) -> None:
     """`kill -9` in the middle, again and again: what was answered is there, what was not is there whole or not at all."""
     prepared(folder)

@@ -242,7 +242,7 @@ def fast_import(commits: int) -> Iterator[bytes]:
     yield b"done\n"
 
 
-@pytest.mark.slow
+@pytest.mark.endurance(seconds=7)
 async def test_a_hundred_thousand_commits(tmp_path: Path) -> None:
     """Every way to look into them ends soon and keeps little: pages from the top and from deep down, filters, blame, the history of a text."""
     count = 100_000

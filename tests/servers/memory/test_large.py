@@ -16,7 +16,7 @@ from tests.servers.calls import done
 from tests.servers.memory.conftest import QUICK
 from tests.servers.memory.desk import NO_HURRY, check_file, names
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.endurance(seconds=10)
 
 
 @pytest.fixture(scope="module")

@@ -98,7 +98,7 @@ def check(graph: Graph, answered: dict[str, set[str]], *, all_: bool) -> None:
     assert not (wrong and all_)
 
 
-@pytest.mark.slow
+@pytest.mark.endurance(seconds=6)
 async def test_eight_processes_lose_nothing(shared: Graph) -> None:
     """Everything that was answered is there once, nothing else is, and who reads meanwhile never sees half of anything."""
     over = asyncio.Event()
@@ -118,7 +118,7 @@ async def test_eight_processes_lose_nothing(shared: Graph) -> None:
     assert changes == last == 1 + 5 * len(NAMES) * COUNT
 
 
-@pytest.mark.slow
+@pytest.mark.endurance(seconds=10)
 async def test_killed_processes_tear_nothing(shared: Graph) -> None:
     """`kill -9` in the middle, again and again: what was answered is there, what was not is there whole or not at all."""
     over, chance = asyncio.Event(), random.Random(7)
