@@ -9,8 +9,8 @@ from interlock import types as t
 from interlock.extension import Extension, Method, messages_of
 from interlock.protocol.client import ClientConnection
 from interlock.protocol.events import RequestReceived
+from interlock.protocol.handshake.server import ServerConnection
 from interlock.protocol.identity import Identity
-from interlock.protocol.server import ServerConnection
 from interlock.wire.revisions import NEWEST, REVISIONS
 
 KEY = "io.modelcontextprotocol/"

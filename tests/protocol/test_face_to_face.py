@@ -26,8 +26,8 @@ from interlock.protocol.events import (
     ResponseReceived,
     SessionListen,
 )
+from interlock.protocol.handshake.server import ServerConnection
 from interlock.protocol.opening import Discover, Opened, UnsupportedRevision, opening
-from interlock.protocol.server import ServerConnection
 from interlock.wire.codec import decode, encode
 from interlock.wire.jsonrpc import encode_json
 from interlock.wire.revisions import HANDSHAKE_REVISIONS, NEWEST, R4, REVISIONS, Era, era

@@ -24,7 +24,7 @@ from interlock.protocol.events import (
     ResponseReceived,
     SessionListen,
 )
-from interlock.protocol.server import ServerConnection
+from interlock.protocol.handshake.server import ServerConnection
 from interlock.wire.jsonrpc import Malformed, is_batch
 from interlock.wire.revisions import NEWEST, R2, REVISIONS
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.protocol.events import RequestReceived
+from interlock.protocol.handshake.server import ServerConnection
 from interlock.protocol.http import (
     Ending,
     HttpRefusal,
@@ -21,7 +22,6 @@ from interlock.protocol.http import (
     Verdict,
     judge,
 )
-from interlock.protocol.server import ServerConnection
 from interlock.wire.http import decode_value
 from interlock.wire.revisions import NEWEST, R3, R4, R5, REVISIONS
 

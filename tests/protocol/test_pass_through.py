@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from interlock import types as t
 from interlock.exchange import Caller, Exchange, RawResult
 from interlock.protocol.events import RequestReceived
+from interlock.protocol.handshake.server import ServerConnection
 from interlock.protocol.identity import Identity
 from interlock.protocol.pass_through import (
     passed_params,
@@ -16,7 +17,6 @@ from interlock.protocol.pass_through import (
     passes,
     without_protocol_keys,
 )
-from interlock.protocol.server import ServerConnection
 from interlock.types import ProtocolError
 from interlock.wire.jsonrpc import Frame
 from interlock.wire.revisions import HANDSHAKE_REVISIONS, NEWEST, R1, REVISIONS

@@ -10,7 +10,7 @@ import pytest
 from interlock import types as t
 from interlock.exchange import Principal
 from interlock.protocol.events import NotificationReceived, RequestCancelled, RequestReceived
-from interlock.protocol.server import ServerConnection
+from interlock.protocol.handshake.server import ServerConnection
 from interlock.wire.revisions import (
     HANDSHAKE_REVISIONS,
     NEWEST,

@@ -9,7 +9,7 @@ import pytest
 
 from interlock import types as t
 from interlock.protocol.events import RequestReceived, ResponseReceived
-from interlock.protocol.server import ServerConnection
+from interlock.protocol.handshake.server import ServerConnection
 from interlock.wire.revisions import HANDSHAKE_REVISIONS, R1, R2, R3, R4
 
 from .frames import answer, asked, error, greeted, notification, request, sent

@@ -11,7 +11,7 @@ import pytest
 from interlock import types as t
 from interlock.exchange import Principal, RawResult
 from interlock.protocol.events import RequestCancelled
-from interlock.protocol.server import ServerConnection
+from interlock.protocol.handshake.server import ServerConnection
 from interlock.wire.codec import encode
 from interlock.wire.revisions import NEWEST, R1, R2, R3, R4, REVISIONS, Era
 

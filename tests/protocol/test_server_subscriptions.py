@@ -8,7 +8,8 @@ import pytest
 
 from interlock import types as t
 from interlock.protocol.events import RequestCancelled, RequestReceived, SessionListen
-from interlock.protocol.server import MOST_SUBSCRIPTIONS, ServerConnection
+from interlock.protocol.handshake.server import ServerConnection
+from interlock.protocol.server import MOST_SUBSCRIPTIONS
 from interlock.wire.revisions import HANDSHAKE_REVISIONS, R3, R4
 
 from .frames import (

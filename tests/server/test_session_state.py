@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock import Client, Context, NoSession, Server, SessionState, ToolError
-from interlock.protocol.server import ServerConnection
+from interlock.protocol.handshake.server import ServerConnection
 from interlock.server.awaiting import Started
 from interlock.transport.serve import ConnectionSession
 from interlock.wire.revisions import HANDSHAKE_REVISIONS, NEWEST, R1, R2, R4

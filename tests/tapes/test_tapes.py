@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from interlock.protocol.events import RequestReceived, SessionListen
-from interlock.protocol.server import ServerConnection
+from interlock.protocol.handshake.server import ServerConnection
 from interlock.testing import Tape, replay_to_client, replay_to_server
 from interlock.wire.revisions import HANDSHAKE_REVISIONS
 

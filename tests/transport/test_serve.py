@@ -14,7 +14,7 @@ import pytest
 
 from interlock import types as t
 from interlock.exchange import AnyResult, Exchange
-from interlock.protocol.server import ServerConnection
+from interlock.protocol.handshake.server import ServerConnection
 from interlock.testing import channel_pair
 from interlock.transport.pipes import PipeChannel
 from interlock.transport.serve import MOST_QUEUED, Serving, serve

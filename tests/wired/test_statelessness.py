@@ -12,7 +12,7 @@ from msgspec import Raw
 from interlock import Client, Context, InputRequiredResult, McpError, Principal, Server
 from interlock import types as t
 from interlock.exchange import AnyResult, Exchange, Handler
-from interlock.protocol.server import ServerConnection
+from interlock.protocol.handshake.server import ServerConnection
 from interlock.testing import ScriptedAnswers
 from interlock.wire.revisions import NEWEST, REVISIONS
 from tests.protocol.frames import asked as asked_of

@@ -1,4 +1,4 @@
-"""What a server says of itself, shared by all its connections."""
+"""The identity of a server: its info, capabilities, revisions and messages, shared by all its connections."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from .. import types as t
-from ..exchange import Caller, Principal, RawResult
-from ..wire.codec import encode
-from ..wire.jsonrpc import Frame, encode_json, request_reader, stamped_response
+from ..exchange import Caller, RawResult
+from ..wire.jsonrpc import Frame, encode_json, request_reader
 from ..wire.revisions import (
     HANDSHAKE_REVISIONS,
     METHODS,
@@ -22,7 +21,6 @@ from ..wire.revisions import (
     speaks,
 )
 from .extensions import NO_EXTENSIONS, ExtensionMessages
-from .metadata import trace_of
 
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 
@@ -43,10 +41,14 @@ def _core_reader() -> Callable[[Frame], Any]:
 
 
 class Identity:
-    """What a server says of itself, shared by all its connections.
+    """What a server says of itself.
 
-    `capabilities` is asked for each caller, for features come and go and not every caller sees all of them; `extensions`
-    are the messages of the server's extensions.
+    Args:
+        info: Its name and version.
+        capabilities: Returns the capabilities for a caller: features come and go, and not every caller sees all of them.
+        instructions: How a model should use the server.
+        revisions: The revisions that it supports.
+        extensions: The messages of its extensions.
     """
 
     def __init__(
@@ -58,18 +60,20 @@ class Identity:
         revisions: tuple[str, ...] = REVISIONS,
         extensions: ExtensionMessages = NO_EXTENSIONS,
     ) -> None:
-        self.info, self.capabilities, self.instructions = info, capabilities, instructions
+        self.info = info
+        self.capabilities = capabilities
+        self.instructions = instructions
         self.revisions = tuple(r for r in REVISIONS if r in revisions)
         self.handshakes = any(r in HANDSHAKE_REVISIONS for r in self.revisions)
         self.stamp = b'"resultType":"complete","_meta":{"%b":%b}' % (
             SERVER_INFO.encode(),
             encode_json(info),
         )
-        self._stateless = frozenset(self.revisions) & frozenset(STATELESS_REVISIONS)
+        self.stateless_revisions = frozenset(self.revisions) & frozenset(STATELESS_REVISIONS)
         self.offer(extensions)
 
     def offer(self, extensions: ExtensionMessages) -> None:
-        """Have these messages of extensions from now on; before the server runs."""
+        """Set the messages of the extensions; before the server runs."""
         self.extensions = extensions
         self.requests: dict[str, type[Any]] = {**_core_requests(), **extensions.requests}
         for method in ("initialize", "subscriptions/listen"):
@@ -79,74 +83,29 @@ class Identity:
         self.read_request = _core_reader() if plain else request_reader(self.requests)
 
     def seen_by(self, change: Callable[[Caller], Caller]) -> Identity:
-        """The same server for callers about whom its transport knows more than their connections do."""
+        """The same server, for callers that its transport knows more about than their connections do."""
         other, capabilities = copy(self), self.capabilities
         other.capabilities = lambda caller: capabilities(change(caller))
         return other
 
-    def offered(self, caller: Caller, *, tells: bool) -> t.ServerCapabilities:
-        """The capabilities for a handshake peer; where there is no way on which it could be told of changes, without any word of those."""
-        offered = self.extensions.shown(self.capabilities(caller), caller.revision)
-        if tells:
-            return offered
-        return replace(
-            offered,
-            tools=offered.tools and t.ListChangedCapability(),
-            prompts=offered.prompts and t.ListChangedCapability(),
-            resources=offered.resources and t.ResourcesCapability(),
-        )
-
     def stamped(self, result: t.Result) -> t.Result:
-        """A result with what the stateless era wants in it: `resultType`, and who answers, where it says neither of itself."""
+        """A result with the members of the stateless era: `resultType`, and the server's info."""
         meta = {SERVER_INFO: self.info, **(result.meta or {})}
         return replace(result, meta=meta, result_type=result.result_type or "complete")
 
     def stamp_of(self, result: RawResult, revision: str) -> bytes:
-        """The members that go to the head of a result that is encoded already; none where there are none."""
+        """The members to put at the head of a result that is encoded already; may be empty."""
         own = b"" if result.meta is t.NOTHING else bytes(result.meta)[1:-1]
         if revision not in STATELESS_REVISIONS:
             return b'"_meta":{%b}' % own if own else b""
         return b"%b,%b}" % (self.stamp[:-1], own) if own else self.stamp
 
     def serves(self, revision: str, method: str) -> bool:
-        """Whether there is such a method in a revision."""
+        """Whether the server has a method under a revision."""
         return (speaks(revision, method) and method in self.requests) or self.extensions.asks(
             revision, method
         )
 
-    def stateless_caller(
-        self,
-        method: str,
-        meta: t.RequestMeta,
-        principal: Principal | None,
-        session: str | None = None,
-    ) -> Caller | None:
-        """Who asks, by what a request of the stateless era says itself; None where it is to be refused."""
-        revision, capabilities = meta.protocol_version, meta.client_capabilities
-        if (
-            capabilities is None
-            or revision not in self._stateless
-            or not self.serves(revision, method)
-        ):
-            return None
-        return Caller(
-            revision,
-            capabilities,
-            meta.client_info,
-            meta.log_level,
-            principal,
-            session,
-            trace=trace_of(meta),
-        )
-
-    def plain_answer(self, id: t.RequestId, caller: Caller, result: object) -> Frame | None:
-        """The response of the stateless era to a request whose result says nothing of itself; None for whatever else a handler gave."""
-        if isinstance(result, RawResult):
-            return stamped_response(id, self.stamp_of(result, caller.revision), result.body)
-        if (
-            not isinstance(result, t.Result)
-            or result.meta is not None
-            or result.result_type is not None
-        ):
-            return None
-        return stamped_response(id, self.stamp, encode(result, caller.revision))
+    def may_notify(self, caller: Caller, method: str) -> bool:
+        """Whether a notification may go to a caller."""
+        return speaks(caller.revision, method) or self.extensions.tells(method, caller)

@@ -9,8 +9,10 @@ from typing import Any
 from .. import types as t
 from ..exchange import MUTE, AnyResult, Exchange, Principal
 from ..protocol.events import RequestReceived
+from ..protocol.handshake.server import ServerConnection
 from ..protocol.http import EVENTS, Headers, Stateless, accepts, status_of
-from ..protocol.server import ServerConnection
+from ..protocol.server import RequestError, accept, receive_notification, result_frame
+from ..protocol.server import receive as read_request
 from ..protocol.streams import Answer
 from .authorized import Scope
 from .error_responses import busy
@@ -49,42 +51,23 @@ class StatelessEndpoint:
     ) -> None:
         """Carry out a request, and answer it."""
         services = self._services
-        identity = services.identity
         request = verdict.request
-        caller = None
-        connection = None
         if request is not None:
-            caller = identity.stateless_caller(request.method, verdict.meta, principal)
-        if caller is not None and request.method != "subscriptions/listen":
-            event = RequestReceived(
-                request.id,
-                request.method,
-                request.params,
-                caller,
-                verdict.meta.progress_token,
-                body,
-            )
+            event = accept(services.identity, request, verdict.meta, body, principal)
         else:
-            connection = ServerConnection(identity, principal=principal, shared=False)
-            if request is not None:
-                events = connection.receive_read(request, verdict.meta, body)
-            else:
-                events = connection.receive(body)
-            if not events or type(events[0]) is not RequestReceived:
-                status = 404 if connection.error == t.METHOD_NOT_FOUND else 400
-                out = b"".join(frame for _, frame in connection.outgoing())
-                await send_body(send, status, out)
-                return
-            event = events[0]
-            if event.method == "subscriptions/listen":
-                await self._subscriptions.serve(event, connection, headers, scope, receive, send)
-                return
+            event = read_request(services.identity, body, principal)
+        if isinstance(event, RequestError):
+            status = 404 if event.code == t.METHOD_NOT_FOUND else 400
+            await send_body(send, status, event.frame())
+            return
+        if event.method == "subscriptions/listen":
+            await self._subscriptions.serve(event, headers, scope, receive, send)
+            return
         if services.calls.is_full:
             await services.errors.send(send, busy(event.id))  # type: ignore[arg-type]  # a peer's request has a peer's id
             return
-        await StatelessRequest(
-            services, event, scope, headers, verdict.headers, receive, send, connection
-        ).run()
+        call = StatelessRequest(services, event, scope, headers, verdict.headers, receive, send)
+        await call.run()
 
     async def accept_notification(
         self, body: bytes, principal: Principal | None, scope: Scope, send: Send
@@ -92,8 +75,8 @@ class StatelessEndpoint:
         """Accept a notification; only extensions have any that a server acts on (`X-15`)."""
         services = self._services
         if services.identity.extensions.notifications:
-            connection = ServerConnection(services.identity, principal=principal, shared=False)
-            if not await self._notifications.run(connection.receive(body), scope):
+            event = receive_notification(services.identity, body, principal)
+            if event is not None and not await self._notifications.run([event], scope):
                 await services.errors.send(send, busy(None))
                 return
         await send_body(send, 202, b"")
@@ -111,7 +94,6 @@ class StatelessRequest:
     """
 
     __slots__ = (
-        "_connection",
         "_event",
         "_grown",
         "_headers",
@@ -135,13 +117,10 @@ class StatelessRequest:
         mirrored: Mapping[str, str],
         receive: Receive,
         send: Send,
-        connection: ServerConnection | None,
     ) -> None:
-        """`connection` is the one that has read the request, where one was needed for that."""
         self._services = services
         self._event = event
         self._headers = headers
-        self._connection = connection
         self._transport = HttpTransport(scope, mirrored)
         self._scope = scope
         self._receive = receive
@@ -172,7 +151,7 @@ class StatelessRequest:
         try:
             result = await services.handler(exchange)
             if self._grown is None:
-                frame = services.identity.plain_answer(self._id, event.caller, result)
+                frame = result_frame(services.identity, self._id, result, event.caller.revision)
         except BaseException as bad:  # the serving answers it or raises it again
             await self._finish(None, bad)
             return
@@ -195,12 +174,10 @@ class StatelessRequest:
             return self._grown
         services = self._services
         event = self._event
-        connection = self._connection
-        if connection is None:
-            connection = ServerConnection(
-                services.identity, principal=event.caller.principal, shared=False
-            )
-            connection.adopt(event)
+        connection = ServerConnection(
+            services.identity, principal=event.caller.principal, shared=False
+        )
+        connection.adopt(event)
         id = self._id
         reply = Reply(
             Answer(ids=(id,), events=accepts(self._headers, EVENTS)),

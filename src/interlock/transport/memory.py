@@ -9,9 +9,9 @@ from typing import Any
 from .. import types as t
 from ..exchange import AnyResult, Caller, Exchange, Handler, Principal, ready
 from ..protocol.events import RequestReceived, Route
+from ..protocol.handshake.server import ServerConnection
 from ..protocol.identity import Identity
 from ..protocol.opening import Opened
-from ..protocol.server import ServerConnection
 from ..wire.jsonrpc import Frame
 from .channel import Tap
 from .conversation import Conversation, Hello

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from .. import types as t
 from ..exchange import NO_CAPABILITIES, Principal
 from ..protocol.events import NotificationReceived, ServerEvent
+from ..protocol.handshake.server import IN_BATCH, STILL_OPEN, ServerConnection
 from ..protocol.http import EVENTS, SESSION, Ending, InSession, Listening, accepts, error, text
-from ..protocol.server import IN_BATCH, STILL_OPEN, ServerConnection
 from ..protocol.sessions import Session, SessionStore, Store, StoreError, caller_of
 from ..protocol.streams import Answer
 from ..wire import jsonrpc

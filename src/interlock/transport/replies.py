@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Protocol
 
+from ..protocol.handshake.server import ServerConnection
 from ..protocol.http import EVENTS, JSON
-from ..protocol.server import ServerConnection
 from ..protocol.streams import Answer
 from ..wire.jsonrpc import Frame
 

@@ -37,8 +37,8 @@ from ..protocol.events import (
     ServerEvent,
     SessionListen,
 )
+from ..protocol.handshake.server import ServerConnection
 from ..protocol.identity import Identity
-from ..protocol.server import ServerConnection
 from ..wire.jsonrpc import Frame, is_answer
 from ..wire.revisions import Era
 from .channel import Barriers, Channel, pump

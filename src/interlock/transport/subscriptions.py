@@ -6,8 +6,8 @@ import asyncio
 
 from .. import types as t
 from ..protocol.events import CallId, RequestReceived
+from ..protocol.handshake.server import ServerConnection
 from ..protocol.http import EVENTS, Headers, accepts, error, status_of
-from ..protocol.server import ServerConnection
 from ..protocol.streams import Answer
 from .authorized import Scope, Term
 from .error_responses import busy
@@ -28,7 +28,6 @@ class Subscriptions:
     async def serve(
         self,
         event: RequestReceived,
-        connection: ServerConnection,
         headers: Headers,
         scope: Scope,
         receive: Receive,
@@ -47,6 +46,10 @@ class Subscriptions:
         if services.ticker.streams >= services.limits.streams:
             await services.errors.send(send, busy(id))
             return
+        connection = ServerConnection(
+            services.identity, principal=event.caller.principal, shared=False
+        )
+        connection.adopt(event)
         reply = Reply(Answer(ids=(id,)), send, connection, cancels=False)
         serving = Serving(
             services.handler,

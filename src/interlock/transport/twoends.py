@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from .. import types as t
 from ..exchange import NO_CAPABILITIES, HttpRequest, Principal
 from ..protocol.events import Route
+from ..protocol.handshake.server import ServerConnection
 from ..protocol.http import EVENTS, JSON, Headers, accepts, error
-from ..protocol.server import ServerConnection
 from ..protocol.sessions import Session, Store
 from ..protocol.streams import Answer
 from ..wire.jsonrpc import Frame
