@@ -23,6 +23,8 @@ from interlock import (
     McpError,
     ResourceLink,
     Server,
+    ServerInfo,
+    ServerLimits,
     ToolAnnotations,
     ToolError,
     ToolResult,
@@ -110,13 +112,15 @@ def folder_server(root: str | Path = ".") -> Server:
     made = Server(
         "files",
         "1.0.0",
-        title=f"The files of {folder.root.name}",
-        description="The text files of one folder, to be read and searched.",
+        info=ServerInfo(
+            title=f"The files of {folder.root.name}",
+            description="The text files of one folder, to be read and searched.",
+        ),
         instructions=(
             "Find files with list_files and search_files, and read them as resources: "
             "file:///path, below the folder."
         ),
-        page_size=200,
+        limits=ServerLimits(page_size=200),
     )
     _add_tools(made, folder)
     _add_reading(made, folder)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from interlock import (
+    Answers,
     Changed,
     Context,
     McpError,
@@ -96,7 +97,7 @@ def nothing_is_left() -> Any:
 @BOTH
 def test_everything_at_once(revision: str):
     """Each method gives what the one with await gives."""
-    with Client(make_server(), revision=revision, roots=["/srv"]) as client:
+    with Client(make_server(), revision=revision, answers=Answers(roots=["/srv"])) as client:
         assert client.revision == revision
         assert client.server_info is not None
         assert (client.server_info.name, client.server_info.version, client.instructions) == (

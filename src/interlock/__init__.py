@@ -10,6 +10,7 @@ from .lazily import lazily
 if TYPE_CHECKING:
     from .client.answers import Answers
     from .client.app import Client
+    from .client.options import ClientSettings
     from .client.skills import Skill
     from .client.targets import Target
     from .client.watch import Changed, Watch
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from .server.http_server import HttpServer
     from .server.media import Audio, File, Image
     from .server.output import ToolResult
+    from .server.server_options import QuestionSettings, ServerInfo, ServerLimits
     from .server.session_state import SessionState
     from .server.templates import Template
     from .settings import settings_of
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
         Forbidden,
         Icon,
         ImageContent,
+        Implementation,
         InputRequiredResult,
         InterlockError,
         McpError,
@@ -87,6 +90,7 @@ __version__ = version.VERSION  # of this package
 _ROOMS = {
     ".client.answers": ("Answers",),
     ".client.app": ("Client",),
+    ".client.options": ("ClientSettings",),
     ".client.skills": ("Skill",),
     ".client.targets": ("Target",),
     ".client.watch": ("Changed", "Watch"),
@@ -116,6 +120,7 @@ _ROOMS = {
     ".server.http_server": ("HttpServer",),
     ".server.media": ("Audio", "File", "Image"),
     ".server.output": ("ToolResult",),
+    ".server.server_options": ("QuestionSettings", "ServerInfo", "ServerLimits"),
     ".server.session_state": ("SessionState",),
     ".server.templates": ("Template",),
     ".settings": ("settings_of",),
@@ -138,6 +143,7 @@ _ROOMS = {
         "EmbeddedResource",
         "Forbidden",
         "Icon",
+        "Implementation",
         "ImageContent",
         "InputRequiredResult",
         "InterlockError",
@@ -174,6 +180,7 @@ __all__ = [
     "Changed",
     "Channel",
     "Client",
+    "ClientSettings",
     "ClientTransport",
     "Context",
     "CoreCapability",
@@ -198,6 +205,7 @@ __all__ = [
     "Icon",
     "Image",
     "ImageContent",
+    "Implementation",
     "InputRequiredResult",
     "InterlockError",
     "Limits",
@@ -211,6 +219,7 @@ __all__ = [
     "Progress",
     "ProtocolError",
     "SafeFetch",
+    "QuestionSettings",
     "Rate",
     "RawResult",
     "UnsupportedRevision",
@@ -219,6 +228,8 @@ __all__ = [
     "ResourceLink",
     "Response",
     "Server",
+    "ServerInfo",
+    "ServerLimits",
     "SessionState",
     "SessionStorage",
     "Skill",

@@ -8,16 +8,25 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from . import types as t
 from .client.app import Client as AsyncClient
+from .client.options import (
+    CallOptions,
+    ClientOptions,
+    CompleteOptions,
+    ListOptions,
+    ReadOptions,
+    RequestOptions,
+)
 from .client.skills import Skill as AsyncSkill
 from .client.targets import Target
 from .client.watch import Changed, Watch
 from .extension import Extension
 
 T = TypeVar("T")
+R = TypeVar("R", bound=t.Result)
 _CLOSED = "The client is not open; use it in `with Client(...) as client`."
 
 
@@ -29,8 +38,9 @@ class Client:
     thread may use what it gives.
     """
 
-    def __init__(self, target: Target, **options: Any) -> None:
-        self._target, self._options = target, options
+    def __init__(self, target: Target, **options: Unpack[ClientOptions]) -> None:
+        self._target = target
+        self._options = options
         self._client: AsyncClient | None = None
         self._loop: _Loop | None = None
 
@@ -120,25 +130,25 @@ class Client:
         """Whether a request failed because its server cannot ask under the revision spoken."""
         return AsyncClient.could_not_ask(outcome)
 
-    def list_tools(self, **options: Any) -> list[t.Tool]:
+    def list_tools(self, **options: Unpack[ListOptions]) -> list[t.Tool]:
         """All tools."""
         return self._run(self._open_client.list_tools(**options))
 
     def call_tool(
-        self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any
+        self, name: str, arguments: Mapping[str, Any] | None = None, **options: Unpack[CallOptions]
     ) -> t.CallToolResult:
         """Call a tool and return its result."""
         return self._run(self._open_client.call_tool(name, arguments, **options))
 
-    def list_resources(self, **options: Any) -> list[t.Resource]:
+    def list_resources(self, **options: Unpack[ListOptions]) -> list[t.Resource]:
         """All resources."""
         return self._run(self._open_client.list_resources(**options))
 
-    def list_resource_templates(self, **options: Any) -> list[t.ResourceTemplate]:
+    def list_resource_templates(self, **options: Unpack[ListOptions]) -> list[t.ResourceTemplate]:
         """All resource templates."""
         return self._run(self._open_client.list_resource_templates(**options))
 
-    def read_resource(self, uri: str, **options: Any) -> t.ReadResourceResult:
+    def read_resource(self, uri: str, **options: Unpack[ReadOptions]) -> t.ReadResourceResult:
         """Read what stands behind a URI."""
         return self._run(self._open_client.read_resource(uri, **options))
 
@@ -154,21 +164,27 @@ class Client:
         """The direct children of a directory resource."""
         return self._run(self._open_client.read_directory(uri))
 
-    def list_prompts(self, **options: Any) -> list[t.Prompt]:
+    def list_prompts(self, **options: Unpack[ListOptions]) -> list[t.Prompt]:
         """All prompts."""
         return self._run(self._open_client.list_prompts(**options))
 
     def get_prompt(
-        self, name: str, arguments: Mapping[str, Any] | None = None, **options: Any
+        self, name: str, arguments: Mapping[str, Any] | None = None, **options: Unpack[ReadOptions]
     ) -> t.GetPromptResult:
         """A prompt with its arguments filled in."""
         return self._run(self._open_client.get_prompt(name, arguments, **options))
 
-    def complete(self, ref: Any, argument: str, value: str = "", **options: Any) -> t.Completion:
+    def complete(
+        self,
+        ref: t.PromptReference | t.ResourceTemplateReference | str,
+        argument: str,
+        value: str = "",
+        **options: Unpack[CompleteOptions],
+    ) -> t.Completion:
         """Suggestions for an argument."""
         return self._run(self._open_client.complete(ref, argument, value, **options))
 
-    def ping(self, **options: Any) -> None:
+    def ping(self, **options: Unpack[ListOptions]) -> None:
         """Make sure that the server answers."""
         self._run(self._open_client.ping(**options))
 
@@ -181,10 +197,15 @@ class Client:
         client = self._open_client
         self._run(_in_the_loop(client.roots_changed))
 
-    def request(self, method: str, params: t.Params, **options: Any) -> t.Result:
+    def request(
+        self,
+        method: str,
+        params: t.Params,
+        kind: type[R] = t.Result,  # type: ignore[assignment]  # without it any result will do
+        **options: Unpack[RequestOptions],
+    ) -> R:
         """Send any request of the protocol or of an extension, and return its result."""
-        result: t.Result = self._run(self._open_client.request(method, params, **options))
-        return result
+        return self._run(self._open_client.request(method, params, kind, **options))
 
     def notify(self, method: str, params: t.Params) -> None:
         """Send a notification of an extension."""

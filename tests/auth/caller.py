@@ -9,7 +9,7 @@ import asyncio
 import json
 import sys
 
-from interlock import Client
+from interlock import Client, ClientSettings
 from interlock.auth import OAuth
 from interlock.auth import client as authorization
 from tests.auth.robot import Robot
@@ -18,7 +18,9 @@ from tests.auth.robot import Robot
 async def main(url, vault, calls, at_once, lease):
     auth = OAuth(vault=vault, agent=Robot)
     failed = []
-    async with Client(url, auth=auth, cache=False, timeout=120.0) as client:
+    async with Client(
+        url, auth=auth, settings=ClientSettings(cache=False), timeout=120.0
+    ) as client:
         print("ready", flush=True)
         await asyncio.to_thread(sys.stdin.readline)
         authorization._LEASE = float(lease)

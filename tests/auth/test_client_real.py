@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 import pytest
 from msgspec import Struct
 
-from interlock import Client, Context, Server
+from interlock import Client, ClientSettings, Context, Server
 from interlock.auth import (
     ClientCredentials,
     EnterpriseManaged,
@@ -49,7 +49,9 @@ class Place(Struct):
     def client(self, auth: Any, revision: str) -> Client:
         url = self.url.removesuffix("/mcp") + "/sse" if revision == R1 else self.url
         return Client(
-            Http(url, auth=auth, legacy_sse=revision == R1), revision=revision, cache=False
+            Http(url, auth=auth, legacy_sse=revision == R1),
+            revision=revision,
+            settings=ClientSettings(cache=False),
         )
 
     def login(self, **options: Any) -> OAuth:

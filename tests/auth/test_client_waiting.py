@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from interlock import ClientSettings
 from interlock import types as t
 from interlock.auth import Denied, Unauthorized
 from interlock.auth.flight import Flight
@@ -228,7 +229,9 @@ async def test_a_person_may_take_longer_than_any_request(
     monkeypatch.setattr(loop, "time", lambda: real() + ahead)
     world = World(revision=revision)
     person = patient(world)
-    c = client(world, login(world, person), timeout=900.0, probe_timeout=900.0)
+    c = client(
+        world, login(world, person), timeout=900.0, settings=ClientSettings(probe_timeout=900.0)
+    )
     opening = asyncio.create_task(c.open())
     await person.asked.acquire()
     ahead += 3600.0
@@ -257,7 +260,9 @@ async def test_the_end_of_all_holds_for_people_too(monkeypatch: pytest.MonkeyPat
     real = loop.time
     world = World()
     person = Person(world)
-    async with client(world, login(world, person), timeout=30.0, max_timeout=600.0) as c:
+    async with client(
+        world, login(world, person), timeout=30.0, settings=ClientSettings(max_timeout=600.0)
+    ) as c:
         await logged_out(world, person, c)
         monkeypatch.setattr(loop, "time", lambda: real() + ahead)
         with nothing_left():

@@ -12,9 +12,10 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import parse_qs, parse_qsl, unquote_plus, urlencode, urlsplit
 
+import msgspec
 from msgspec import Struct
 
-from interlock import Client
+from interlock import Client, ClientSettings
 from interlock import types as t
 from interlock.auth import Authorization, OAuth
 from interlock.auth.keys import WantsNonce, check_dpop
@@ -487,12 +488,17 @@ def login(world: World, person: Person | None = None, **options: Any) -> OAuth:
     return OAuth(agent=person or Person(world), fetch=world, clock=world.clock, **options)
 
 
-def client(world: World, auth: Authorization, **options: Any) -> Client:
+def client(
+    world: World, auth: Authorization, *, settings: ClientSettings | None = None, **options: Any
+) -> Client:
     """A client of the world's server."""
     revision = {} if world.revision == R5 else {"revision": world.revision}
     legacy = {"legacy_sse": True} if world.revision == R1 else {}
     return Client(
-        Http(world.server, fetch=world, auth=auth, **legacy), cache=False, **revision, **options
+        Http(world.server, fetch=world, auth=auth, **legacy),
+        settings=msgspec.structs.replace(settings or ClientSettings(), cache=False),
+        **revision,
+        **options,
     )
 
 

@@ -8,7 +8,7 @@ import os
 
 from interlock import Context, Image, Server
 
-mcp = Server("everyday", "1.2", instructions="Use it every day.", list_ttl_ms=0)
+mcp = Server("everyday", "1.2", instructions="Use it every day.")
 
 
 @mcp.tool

@@ -286,9 +286,9 @@ DECLARED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     # what is given, and the capabilities in the newest revision
     "nothing": ({}, {}),
     "a person": ({"elicit": lambda p: None}, {"elicitation": {"form": {}, "url": {}}}),
-    "a model": ({"sample": lambda p: ""}, {"sampling": {"tools": {}}}),
-    "roots": ({"roots": ["/srv"]}, {"roots": {}}),
-    "roots, but none": ({"roots": []}, {"roots": {}}),
+    "a model": ({"answers": Answers(sample=lambda p: "")}, {"sampling": {"tools": {}}}),
+    "roots": ({"answers": Answers(roots=["/srv"])}, {"roots": {}}),
+    "roots, but none": ({"answers": Answers(roots=[])}, {"roots": {}}),
     "a person for forms only": (
         {"answers": Answers(elicit=lambda p: None, url=False)},
         {"elicitation": {"form": {}}},
@@ -325,7 +325,11 @@ async def test_what_is_declared_once(revision: str):
     """As the revision has it: no elicitation before 2025-06-18, no modes before 2025-11-25 (`LIF-01`, `LIF-16`, `ELI-01`, `SAM-01`)."""
     async with (
         Peer(revision=revision) as peer,
-        Client(peer.channel, revision=revision, elicit=print, sample=print, roots=["/srv"]),
+        Client(
+            peer.channel,
+            revision=revision,
+            answers=Answers(elicit=print, sample=print, roots=["/srv"]),
+        ),
     ):
         said = (await peer.until("initialize"))["params"]["capabilities"]
     modes: dict[str, Any] = {"form": {}, "url": {}} if revision == R4 else {}
@@ -443,9 +447,7 @@ async def test_answers_on_the_wire():
         Client(
             peer.channel,
             revision=R4,
-            elicit=lambda p: {"value": "7"},
-            sample=lambda p: "42",
-            roots=["/srv"],
+            answers=Answers(elicit=lambda p: {"value": "7"}, sample=lambda p: "42", roots=["/srv"]),
         ),
     ):
         peer.say(id=1, **form())

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from interlock import Client, McpError, TextContent, ToolError
+from interlock import Client, ClientSettings, McpError, TextContent, ToolError
 from interlock import types as t
 from interlock.client.backchannel import lacks_back_channel
 from interlock.wire.revisions import NEWEST, R4
@@ -85,7 +85,7 @@ async def test_the_user_may_say_that_a_call_is_made_again(
     async with Client(
         asking_server(tmp_path),
         elicit=size,
-        older_for_questions=may_repeat_later if is_async else may_repeat,
+        settings=ClientSettings(older_for_questions=may_repeat_later if is_async else may_repeat),
     ) as client:
         if answer:
             assert (await client.call_tool("order")).text == '{"size": "L"}'
@@ -131,7 +131,7 @@ async def test_calls_under_way_are_not_cut_off(tmp_path: Path) -> None:
 STAYS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "a client that can answer nothing": ({}, {}),
     "only the newest revision allowed": ({}, {"elicit": size, "revision": NEWEST}),
-    "switched off": ({}, {"elicit": size, "older_for_questions": False}),
+    "switched off": ({}, {"elicit": size, "settings": ClientSettings(older_for_questions=False)}),
     "a server that speaks no older one": ({"older": False}, {"elicit": size}),
 }
 

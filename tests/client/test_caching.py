@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from interlock import AnyResult, Caller, Client, Exchange, McpError, Principal, RawResult
+from interlock import (
+    AnyResult,
+    Caller,
+    Client,
+    ClientSettings,
+    Exchange,
+    McpError,
+    Principal,
+    RawResult,
+)
 from interlock import types as t
 from interlock.client.caching import caching
 from interlock.protocol.freshness import Book
@@ -55,7 +64,7 @@ async def test_an_answer_is_asked_for_again_when_it_is_old(method: str):
     clock = Clock()
     async with (
         Peer({method: complete(**empty, ttlMs=1500)}) as peer,
-        Client(peer.channel, clock=clock) as client,
+        Client(peer.channel, settings=ClientSettings(clock=clock)) as client,
     ):
         before = peer.count(method)
         first = await call(client)
@@ -87,7 +96,7 @@ async def test_what_is_kept(hints: dict[str, Any], kept: bool, cache: bool):
     """What has no time to live is stale at once; `cache=False` keeps nothing (`CAC-07`)."""
     async with (
         Peer({"tools/list": tools("a", **hints)}) as peer,
-        Client(peer.channel, cache=cache) as client,
+        Client(peer.channel, settings=ClientSettings(cache=cache)) as client,
     ):
         for _ in range(3):
             assert [tool.name for tool in await client.list_tools()] == ["a"]
@@ -140,7 +149,7 @@ async def test_an_old_page_is_asked_for_by_its_cursor():
     clock = Clock()
     async with (
         Peer({"tools/list": lambda m: pages[m["params"].get("cursor")]}) as peer,
-        Client(peer.channel, clock=clock) as client,
+        Client(peer.channel, settings=ClientSettings(clock=clock)) as client,
     ):
         await client.list_tools()
         clock.advance(1)
@@ -162,7 +171,7 @@ async def test_a_kept_page_whose_cursor_is_no_longer_good(code: int, recovers: b
     clock = Clock()
     async with (
         Peer({"tools/list": lambda m: pages[m["params"].get("cursor")]}) as peer,
-        Client(peer.channel, clock=clock) as client,
+        Client(peer.channel, settings=ClientSettings(clock=clock)) as client,
     ):
         await client.list_tools()
         clock.advance(1)
@@ -194,7 +203,7 @@ async def test_a_cursor_that_is_never_good(cache: bool):
     }
     async with (
         Peer({"tools/list": lambda m: pages[m["params"].get("cursor")]}) as peer,
-        Client(peer.channel, cache=cache) as client,
+        Client(peer.channel, settings=ClientSettings(cache=cache)) as client,
     ):
         with pytest.raises(McpError, match="no such cursor"):
             await client.list_tools()

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from interlock import Client, Context, Server, TimedOut
+from interlock import Client, ClientSettings, Context, Server, TimedOut
 from interlock import types as t
 from interlock.client.callbacks import Callbacks
 from interlock.sync import Client as SyncClient
@@ -152,7 +152,11 @@ async def test_an_async_function_hears_the_stderr_of_a_child(tmp_path: Path):
 
     async with (
         asyncio.timeout(60),
-        Client([sys.executable, str(script)], on_stderr=on_stderr, probe_timeout=60) as client,
+        Client(
+            [sys.executable, str(script)],
+            on_stderr=on_stderr,
+            settings=ClientSettings(probe_timeout=60),
+        ) as client,
     ):
         await client.ping()
     assert lines == ["one", "two"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from interlock import Client, McpError, ProtocolError, Server
+from interlock import Client, ClientSettings, McpError, ProtocolError, Server, ServerLimits
 from interlock import types as t
 from interlock.client import app
 from interlock.wire.revisions import NEWEST, R3, R4
@@ -181,20 +181,26 @@ async def test_a_list_has_a_bound_over_all_its_pages(method: str, revision: str)
         items = [{**item(f"{number}-{n}"), "description": "d" * 1000} for n in range(10)]
         return complete(**{field: items}, nextCursor=str(number + 1))
 
-    for options, words, pages in [
-        ({"max_list_items": 35}, "more than 35 items; max_list_items", 4),
-        ({"max_list_bytes": 25_000}, "more than 25,000 bytes; max_list_bytes", 3),
+    for settings, words, pages in [
+        (ClientSettings(max_list_items=35), "more than 35 items; max_list_items", 4),
+        (ClientSettings(max_list_bytes=25_000), "more than 25,000 bytes; max_list_bytes", 3),
     ]:
         async with (
             Peer({method: page}, revision) as peer,
-            Client(peer.channel, **options) as client,
+            Client(peer.channel, settings=settings) as client,
         ):
             with pytest.raises(ProtocolError, match=words):
                 await LISTS[method][0](client)
             assert peer.count(method) == pages
     single = {method: big(method, 35, 1000)}
-    for options, fits in [({"max_list_items": 35}, True), ({"max_list_bytes": 1000}, False)]:
-        async with Peer(single, revision) as peer, Client(peer.channel, **options) as client:
+    for settings, fits in [
+        (ClientSettings(max_list_items=35), True),
+        (ClientSettings(max_list_bytes=1000), False),
+    ]:
+        async with (
+            Peer(single, revision) as peer,
+            Client(peer.channel, settings=settings) as client,
+        ):
             if fits:
                 assert len(await LISTS[method][0](client)) == 35
             else:
@@ -212,7 +218,7 @@ async def test_a_page_that_is_refused():
 @BOTH
 async def test_pages_of_a_server(revision: str):
     """Both sides together, and one page by hand."""
-    server = Server("long", page_size=2)
+    server = Server("long", limits=ServerLimits(page_size=2))
     for n in range(5):
         server.add_resource(f"x:{n}", "text", name=str(n))
     async with Client(server, revision=revision) as client:
@@ -270,7 +276,7 @@ async def test_results_fit_their_schema(result: dict[str, Any], trouble: str, re
 async def test_results_that_nobody_wants_checked():
     async with (
         selling(text(structuredContent=[])) as peer,
-        Client(peer.channel, validate=False) as client,
+        Client(peer.channel, settings=ClientSettings(validate=False)) as client,
     ):
         await client.list_tools()
         assert (await client.call_tool("add")).structured_content == []

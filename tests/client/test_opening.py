@@ -12,8 +12,11 @@ import pytest
 from interlock import (
     REVISIONS,
     Client,
+    ClientSettings,
+    Implementation,
     McpError,
     Server,
+    ServerInfo,
     TimedOut,
     Unreachable,
     UnsupportedRevision,
@@ -92,7 +95,7 @@ async def _closed(peer: Peer) -> bool:
 @pytest.mark.parametrize("revision", ["2025-13-01", "", ["2025-11-25", "latest"]], ids=str)
 def test_revisions_that_there_are_not(revision: Any):
     """They are refused when the client is made, with those that there are."""
-    with pytest.raises(ValueError, match=r"unknown revisions.*there are 2024-11-05, .*2026-07-28"):
+    with pytest.raises(ValueError, match=r"unknown revisions.*known are 2024-11-05, .*2026-07-28"):
         Client(ByHand(), revision=revision)
 
 
@@ -100,7 +103,7 @@ async def test_a_server_that_is_slow_to_say_what_it_is():
     """`probe_timeout` bounds the wait for `server/discover` where the handshake can be tried after it."""
     async with (
         Peer({"server/discover": SILENCE}, R4) as peer,
-        Client(peer.channel, probe_timeout=0.01) as client,
+        Client(peer.channel, settings=ClientSettings(probe_timeout=0.01)) as client,
     ):
         assert client.revision == R4
 
@@ -111,7 +114,7 @@ async def test_a_server_that_is_slow_to_say_what_it_is():
 @pytest.mark.parametrize("revision", [R4, NEWEST])
 async def test_what_the_server_says_of_itself(revision: str):
     """Name, instructions and capabilities; before and after there is nothing to know."""
-    server = Server("shop", "2.1", title="The Shop", instructions="Be brief.")
+    server = Server("shop", "2.1", info=ServerInfo(title="The Shop"), instructions="Be brief.")
 
     @server.tool
     async def buy() -> None: ...
@@ -138,7 +141,9 @@ async def test_what_the_client_says_of_itself(revision: str):
     async with (
         Peer({"tools/list": complete(tools=[])}, revision) as peer,
         Client(
-            peer.channel, revision=revision, name="house", version="3", title="The House"
+            peer.channel,
+            revision=revision,
+            info=Implementation(name="house", version="3", title="The House"),
         ) as client,
     ):
         await client.list_tools()

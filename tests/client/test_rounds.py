@@ -14,6 +14,7 @@ from interlock import (
     AnyResult,
     Caller,
     Client,
+    ClientSettings,
     Exchange,
     Handler,
     McpError,
@@ -279,11 +280,11 @@ async def test_so_many_rounds_and_no_more(most: int):
 async def test_the_bound_of_a_client():
     """`max_rounds` of the client; there is one where nothing is said."""
     endless = {"tools/call": lambda message: asks("again", a=form())}
-    for options, most in (({"max_rounds": 3}, 3), ({}, DEFAULT_MOST_ROUNDS)):
+    for settings, most in ((ClientSettings(max_rounds=3), 3), (None, DEFAULT_MOST_ROUNDS)):
         async with (
             Peer(endless) as peer,
-            Client(peer.channel, elicit=lambda p: True, **options) as client,
-        ):  # type: ignore[arg-type]
+            Client(peer.channel, elicit=lambda p: True, settings=settings) as client,
+        ):
             with pytest.raises(ProtocolError, match=f"more than {most} times"):
                 await client.call_tool("ask")
             assert peer.count("tools/call") == most + 1

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from interlock import Client, Context, McpError, Server
+from interlock import Answers, Client, Context, McpError, Server
 from interlock import types as t
 from interlock.wire.revisions import HANDSHAKE_REVISIONS, NEWEST, R4
 
@@ -208,7 +208,10 @@ async def test_a_page_that_is_finished():
 async def test_roots_that_change(revision: str, tmp_path: Path):
     """The server is told, and asks again (`ROO-02`)."""
     roots = [tmp_path]
-    async with Peer(None, revision) as peer, Client(peer.channel, roots=roots) as client:
+    async with (
+        Peer(None, revision) as peer,
+        Client(peer.channel, answers=Answers(roots=roots)) as client,
+    ):
         for n in (1, 2):
             peer.say(id=f"q{n}", method="roots/list")
             answer = await peer.until_heard(lambda message, id=f"q{n}": message.get("id") == id)  # type: ignore[misc]  # bound here
@@ -221,7 +224,10 @@ async def test_roots_that_change(revision: str, tmp_path: Path):
 @pytest.mark.parametrize("revision, roots", [(NEWEST, ["/srv"]), (R4, None)])
 async def test_roots_of_which_nobody_knows(revision: str, roots: Any):
     """Nothing is told where none were declared, nor in the stateless era, which asks each time (`LIF-12`, `ROO-04`)."""
-    async with Peer(None, revision) as peer, Client(peer.channel, roots=roots) as client:
+    async with (
+        Peer(None, revision) as peer,
+        Client(peer.channel, answers=Answers(roots=roots)) as client,
+    ):
         client.roots_changed()
         await client.ping()
         assert peer.count("notifications/roots/list_changed") == 0

@@ -11,7 +11,16 @@ from typing import Any
 
 import pytest
 
-from interlock import AnyResult, Client, Context, Exchange, Server, TimedOut, Unreachable
+from interlock import (
+    AnyResult,
+    Client,
+    ClientSettings,
+    Context,
+    Exchange,
+    Server,
+    TimedOut,
+    Unreachable,
+)
 from interlock import types as t
 from interlock.client.app import DEFAULT_TIMEOUT
 from interlock.testing import Clock
@@ -76,10 +85,14 @@ BOUNDS: dict[str, tuple[Any, dict[str, Any], float | None]] = {
     "the call's alone": ({"timeout": None}, {"timeout": 3}, 3),
     "no bound": ({"timeout": None}, {}, None),
     "no bound for the call": ({"timeout": 7}, {"timeout": None}, None),
-    "in all": ({"timeout": None, "max_timeout": 5}, {}, 5),
-    "in all, sooner": ({"timeout": 7, "max_timeout": 5}, {}, 5),
+    "in all": ({"timeout": None, "settings": ClientSettings(max_timeout=5)}, {}, 5),
+    "in all, sooner": ({"timeout": 7, "settings": ClientSettings(max_timeout=5)}, {}, 5),
     "in all, of the call": ({"timeout": 7}, {"max_timeout": 5}, 5),
-    "in all, not of the call": ({"timeout": 7, "max_timeout": 5}, {"max_timeout": None}, 7),
+    "in all, not of the call": (
+        {"timeout": 7, "settings": ClientSettings(max_timeout=5)},
+        {"max_timeout": None},
+        7,
+    ),
 }
 
 
@@ -251,7 +264,7 @@ async def working(listens: bool = True, **told: Any) -> Any:
 
 async def test_progress_begins_the_time_anew(time: Clock):
     """Where there is a bound in all: a call that moves may take longer than `timeout` (`LIF-20`)."""
-    async with working(timeout=10, max_timeout=100) as work:
+    async with working(timeout=10, settings=ClientSettings(max_timeout=100)) as work:
         for _ in range(5):
             time.advance(9)
             await work.progress()
@@ -261,7 +274,7 @@ async def test_progress_begins_the_time_anew(time: Clock):
 
 async def test_progress_that_ends(time: Clock):
     """The time since the last sign of life counts (`LIF-20`)."""
-    async with working(timeout=10, max_timeout=100) as work:
+    async with working(timeout=10, settings=ClientSettings(max_timeout=100)) as work:
         time.advance(9)
         await work.progress()
         time.advance(10)
@@ -272,7 +285,7 @@ async def test_progress_that_ends(time: Clock):
 
 async def test_progress_that_never_ends(time: Clock):
     """There is a bound that it does not move (`LIF-21`)."""
-    async with working(timeout=10, max_timeout=25) as work:
+    async with working(timeout=10, settings=ClientSettings(max_timeout=25)) as work:
         for _ in range(2):
             time.advance(9)
             await work.progress()
@@ -296,8 +309,8 @@ async def test_progress_is_asked_for_where_it_counts():
     """Though nobody listens to it; else no token is sent."""
     for told, wanted in (
         ({}, False),
-        ({"max_timeout": 100}, True),
-        ({"timeout": None, "max_timeout": 100}, False),
+        ({"settings": ClientSettings(max_timeout=100)}, True),
+        ({"timeout": None, "settings": ClientSettings(max_timeout=100)}, False),
     ):
         async with working(listens=False, **told) as work:
             assert ("progressToken" in work.peer.all("tools/call")[0]["params"]["_meta"]) == wanted

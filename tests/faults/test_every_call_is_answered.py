@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock import Client, ClientTransport, McpError, Server, Stdio
+from interlock import Client, ClientSettings, ClientTransport, McpError, Server, Stdio
 from interlock.exchange import AnyResult, Exchange, Handler
 from interlock.transport.http import Http
 from interlock.transport.limits import Limits
@@ -58,7 +58,12 @@ async def test_every_call_is_answered(way: str, revision: str) -> None:
     """All that a function can raise or give, in the loop, in a thread and where it may ask; one client for all of it."""
     async with (
         reached(way) as transport,
-        Client(transport, revision=revision, timeout=None, probe_timeout=SECONDS) as client,
+        Client(
+            transport,
+            revision=revision,
+            timeout=None,
+            settings=ClientSettings(probe_timeout=SECONDS),
+        ) as client,
     ):
         for tool in TOOLS:
             for kind, name in CASES:
@@ -122,7 +127,11 @@ server.run()
 """
     async with (
         asyncio.timeout(SECONDS),
-        Client(Stdio([sys.executable, "-c", program]), timeout=None, probe_timeout=SECONDS) as c,
+        Client(
+            Stdio([sys.executable, "-c", program]),
+            timeout=None,
+            settings=ClientSettings(probe_timeout=SECONDS),
+        ) as c,
     ):
         with pytest.raises(Exception, match="Internal error|has ended") as caught:
             await c.call_tool("stop")

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from interlock import Client, TimedOut, Unreachable
+from interlock import Client, ClientSettings, TimedOut, Unreachable
 from tests.faults.programs import CLIENT, HONEST, MISBEHAVING
 
 pytestmark = pytest.mark.skipif(
@@ -132,7 +132,9 @@ async def test_a_server_that_never_answers(misbehaving):
 async def test_a_server_that_never_even_opens():
     """A program that is no server: the probe and `initialize` give up, and the program is ended."""
     client = Client(
-        [sys.executable, "-c", "import sys; sys.stdin.read()"], probe_timeout=0.2, timeout=0.5
+        [sys.executable, "-c", "import sys; sys.stdin.read()"],
+        settings=ClientSettings(probe_timeout=0.2),
+        timeout=0.5,
     )
     with pytest.raises(Unreachable):
         await client.open()

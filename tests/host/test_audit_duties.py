@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock import Client, Context, Server
+from interlock import Client, Context, Server, ServerInfo
 from interlock.host.app import Host
 from interlock.host.config import Entry
 from interlock.host.events import QuestionAsked, ServerLogLine
@@ -156,7 +156,7 @@ async def test_no_icon_is_fetched() -> None:
     place = f"127.0.0.1:{listening.sockets[0].getsockname()[1]}/x.svg"
     icons = [Icon(src=f"{scheme}://{place}") for scheme in ("http", "https", "ws", "ftp")]
     icons += [Icon(src="javascript:alert(1)"), Icon(src="file:///etc/passwd")]
-    server = Server("s", icons=icons)
+    server = Server("s", info=ServerInfo(icons=icons))
     server.tool(name="work", icons=icons)(lambda: "done")
     server.prompt(name="ask", icons=icons)(lambda: "ask")
     server.resource("a://b", icons=icons)(lambda: "b")

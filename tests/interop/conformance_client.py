@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from interlock import REVISIONS, Client, Request, SkillError, types
+from interlock import REVISIONS, Answers, Client, Request, SkillError, types
 from interlock.auth import (
     Authorization,
     ClientCredentials,
@@ -266,9 +266,7 @@ async def main(url: str, scenario: str, play: Callable[[Client], Awaitable[None]
             url,
             revision=revision,
             auth=auth,
-            elicit=agree,
-            sample=lambda asked: "Paris",
-            roots=["file:///srv/data"],
+            answers=Answers(elicit=agree, sample=lambda asked: "Paris", roots=["file:///srv/data"]),
         ) as client:
             await play(client)
     except Unauthorized as bad:

@@ -14,7 +14,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from interlock import REVISIONS, Caller, Client, Exchange, InputRequiredResult, McpError, types
+from interlock import (
+    REVISIONS,
+    Answers,
+    Caller,
+    Client,
+    Exchange,
+    InputRequiredResult,
+    McpError,
+    types,
+)
 from scripts import conformance
 from tests.interop import everything
 from tests.interop.answers import ANSWERS, FORM
@@ -64,9 +73,7 @@ async def client(request: pytest.FixtureRequest, seen: Seen) -> AsyncIterator[Cl
     async with Client(
         everything.server,
         revision=request.param,
-        elicit=seen.elicit,
-        sample=seen.sample,
-        roots=["file:///srv/data"],
+        answers=Answers(elicit=seen.elicit, sample=seen.sample, roots=["file:///srv/data"]),
         on_log=lambda message: seen.logged.append((message.level, message.data)),
         log_level="debug",
     ) as client:

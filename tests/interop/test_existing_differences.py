@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from interlock import Stdio
+from interlock import Answers, Stdio
 from interlock.sync import Client
 from scripts import existing_servers
 from tests.interop.existing import Sides, ours
@@ -44,12 +44,14 @@ def test_roots_replace_there_and_narrow_here(
         folder.mkdir()
     (other / "secret.txt").write_text("secret\n")
     read = {"path": str(other / "secret.txt")}
-    with Client(existing_servers.started("filesystem", allowed), roots=[other.as_uri()]) as theirs:
+    with Client(
+        existing_servers.started("filesystem", allowed), answers=Answers(roots=[other.as_uri()])
+    ) as theirs:
         for _ in range(1_000):  # it asks for the roots when it likes
             if str(other) in theirs.call_tool("list_allowed_directories", {}).text:
                 break
         assert theirs.call_tool("read_text_file", read).text == "secret\n"
-    with Client(ours("filesystem", allowed), roots=[other.as_uri()]) as mine:
+    with Client(ours("filesystem", allowed), answers=Answers(roots=[other.as_uri()])) as mine:
         assert refused(mine, "read_file", read)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from interlock import Client, Http, McpError, Stdio, types
+from interlock import Answers, Client, Http, McpError, Stdio, types
 from tests.interop import catalogue
 from tests.interop.driver import command_of, free_port, on_the_web
 
@@ -150,9 +150,7 @@ async def talk(
     talk.client = Client(
         target,
         revision=revision,
-        elicit=talk.elicit,
-        sample=talk.sample,
-        roots=["file:///srv/data"],
+        answers=Answers(elicit=talk.elicit, sample=talk.sample, roots=["file:///srv/data"]),
         on_log=talk.log,
         log_level="debug",
         timeout=30,

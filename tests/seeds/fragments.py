@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from interlock import Client, Context, Server, types
+from interlock import Answers, Client, Context, Server, types
 from interlock.client.targets import transport_to
 from interlock.server.templates import Template
 from interlock.transport.stdio import Stdio
@@ -159,7 +159,9 @@ async def roots(listed: list[Value]) -> None:
     folders = [root for root in listed if root["uri"].startswith("file://")]
     for revision in ("2026-07-28", "2025-11-25"):
         async with Client(
-            server, revision=revision, roots=msgspec.convert(folders, list[types.Root])
+            server,
+            revision=revision,
+            answers=Answers(roots=msgspec.convert(folders, list[types.Root])),
         ) as client:
             assert json.loads((await client.call_tool("where")).text) == {"roots": folders}
 

@@ -9,7 +9,17 @@ from typing import Any
 
 import msgspec
 
-from interlock import AnyResult, CallToolResult, Exchange, Handler, Server, TextContent, types
+from interlock import (
+    AnyResult,
+    CallToolResult,
+    Exchange,
+    Handler,
+    Server,
+    ServerInfo,
+    ServerLimits,
+    TextContent,
+    types,
+)
 
 ASK = "ask"  # the tool that asks what a text prints as a request of the server
 PAGE = 10
@@ -20,10 +30,13 @@ class Mirror:
 
     def __init__(self, hello: Mapping[str, Any] | None = None) -> None:
         hello = hello or {"serverInfo": {"name": "mirror", "version": "1"}}
+        named = hello["serverInfo"]
         self.server = Server(
-            **hello["serverInfo"],
+            named["name"],
+            named["version"],
+            info=ServerInfo(title=named.get("title"), description=named.get("description")),
             instructions=hello.get("instructions"),
-            page_size=PAGE,
+            limits=ServerLimits(page_size=PAGE),
             middleware=[_asking],
         )
         self._calls: dict[str, dict[str, Any]] = {}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from interlock import Client, McpError, types
+from interlock import Answers, Client, McpError, types
 from tests.seeds.travel import server
 
 REVISIONS = ["2026-07-28", "2025-11-25", "2025-06-18"]
@@ -35,9 +35,9 @@ async def client(request: pytest.FixtureRequest, way: str) -> AsyncIterator[Clie
     async with Client(
         server,
         revision=request.param,
-        elicit=answer,
-        sample=lambda p: f"{p.max_tokens}: the early one",
-        roots=roots,
+        answers=Answers(
+            elicit=answer, sample=lambda p: f"{p.max_tokens}: the early one", roots=roots
+        ),
     ) as made:
         yield made
 

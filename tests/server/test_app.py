@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from interlock import Client, Context, Icon, McpError, Server
+from interlock import (
+    Client,
+    Context,
+    Icon,
+    McpError,
+    QuestionSettings,
+    Server,
+    ServerInfo,
+    ServerLimits,
+)
 from interlock import types as t
 from interlock.server.keys import STATE_KEY_VARIABLE
 from interlock.wire.revisions import HANDSHAKE_REVISIONS, NEWEST, REVISIONS
@@ -54,9 +63,9 @@ def test_decorators_that_are_misread():
         TypeError, match=r"a resource needs a URI: @server\.resource\('docs://readme'\)"
     ):
         server.resource(work)  # type: ignore[arg-type]  # that is the mistake
-    with pytest.raises(TypeError, match="multiple values for keyword argument 'name'"):
+    with pytest.raises(TypeError, match="two names are given: 'a' and 'b'"):
         server.tool("a", name="b")(work)
-    with pytest.raises(TypeError, match="multiple values for keyword argument 'name'"):
+    with pytest.raises(TypeError, match="two names are given: 'a' and 'b'"):
         server.prompt("a", name="b")(work)
     with pytest.raises(TypeError, match="a name is a string, not 5"):
         server.tool(5)(work)  # type: ignore[call-overload]  # that is the mistake
@@ -95,10 +104,9 @@ async def test_what_a_server_says_of_itself(revision: str):
     server = Server(
         "self",
         "1.2",
-        title="Self",
-        description="Words.",
-        website_url="https://example.com",
-        icons=[icon],
+        info=ServerInfo(
+            title="Self", description="Words.", website_url="https://example.com", icons=[icon]
+        ),
         instructions="Ask nicely.",
     )
     async with Client(server, revision=revision) as client:
@@ -172,30 +180,37 @@ async def test_what_is_not_offered_does_not_exist(
 @pytest.mark.parametrize(
     "options, words",
     [
-        ({"page_size": 0}, "page_size is 1 or more, and cannot be 0"),
-        ({"threads": 0}, "threads is 1 or more, and cannot be 0"),
-        ({"calls_per_peer": 0}, "calls_per_peer is 1 or more"),
-        ({"concurrency": 0}, "concurrency is 1 or more"),
-        ({"queue": -1}, "queue is 0 or more, and cannot be -1"),
-        ({"list_ttl_ms": -1}, "list_ttl_ms is 0 or more"),
+        ({"page_size": 0}, "page_size must be 1 or more, not 0"),
+        ({"threads": 0}, "threads must be 1 or more, not 0"),
+        ({"calls_per_peer": 0}, "calls_per_peer must be 1 or more"),
+        ({"concurrency": 0}, "concurrency must be 1 or more"),
+        ({"queue": -1}, "queue must be 0 or more, not -1"),
+        ({"list_ttl_ms": -1}, "list_ttl_ms must be 0 or more"),
+        ({"timeout": 0}, "timeout must be more than 0 seconds"),
+    ],
+)
+def test_limits_that_cannot_be(options: dict[str, Any], words: str):
+    """They are refused when the record is made, not when the first client comes."""
+    with pytest.raises(ValueError, match=words):
+        ServerLimits(**options)
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
         ({"revisions": []}, "unknown revisions: none given"),
-        ({"revisions": "2026-07-29"}, "unknown revisions: 2026-07-29; there are 2024-11-05, "),
+        ({"revisions": "2026-07-29"}, "unknown revisions: 2026-07-29; known are 2024-11-05, "),
         ({"revisions": ["2026-07-28", "2024-11-6"]}, "unknown revisions: 2024-11-6"),
-        ({"state_keys": [b"short"]}, "at least one key of 16 random bytes or more"),
+        (
+            {"questions": QuestionSettings(state_keys=[b"short"])},
+            "at least one key of 16 random bytes or more",
+        ),
     ],
 )
 def test_options_without_sense(options: dict[str, Any], words: str):
     """They are refused when the server is made, not when the first client comes."""
     with pytest.raises(ValueError, match=words):
         Server("options", **options)
-
-
-def test_a_timeout_without_sense():
-    """It is refused with the first tool that would have it."""
-    with pytest.raises(
-        ValueError, match="the timeout of The tool work must be more than 0 seconds"
-    ):
-        Server("options", timeout=0).add_tool(work)
 
 
 @pytest.mark.parametrize("revisions", [[NEWEST], NEWEST])
@@ -266,7 +281,7 @@ async def test_a_server_of_some_revisions(wanted: str, agreed: str):
 
 async def test_discovery():
     """Versions newest first, and the hints of the lists (`STA-08`, `STA-10`, `CAC-01`)."""
-    server = Server("discovered", list_ttl_ms=1000, instructions="Ask nicely.")
+    server = Server("discovered", limits=ServerLimits(list_ttl_ms=1000), instructions="Ask nicely.")
     result = await server.handle(exchange("server/discover", t.DiscoverRequestParams()))
     assert isinstance(result, t.DiscoverResult)
     assert (result.supported_versions, result.ttl_ms, result.cache_scope) == (
@@ -325,8 +340,8 @@ KEY, OLDER_KEY = b"k" * 16, b"o" * 16
 async def test_a_call_that_another_worker_goes_on_with(suspend: bool, other_suspend: bool):
     """Suspended on one server, resumed on another with the same key: there it runs again from the top, with the answers (`MRT-07`)."""
     (one, seen), (other, seen_by_other) = (
-        asking(state_keys=[KEY], suspend=suspend),
-        asking(state_keys=[KEY], suspend=other_suspend),
+        asking(questions=QuestionSettings(state_keys=[KEY], suspend=suspend)),
+        asking(questions=QuestionSettings(state_keys=[KEY], suspend=other_suspend)),
     )
     first, second = await Peer.of(one), await Peer.of(other)
     asked = (await book(first))["result"]
@@ -355,7 +370,10 @@ async def test_a_call_that_another_worker_goes_on_with(suspend: bool, other_susp
 )
 async def test_keys(keys: list[bytes], other_keys: list[bytes], understood: bool):
     """The first one seals and all of them open; a state of another key is the error -32602, never a second question (`MRT-08`)."""
-    (one, _), (other, seen) = asking(state_keys=keys), asking(state_keys=other_keys)
+    (one, _), (other, seen) = (
+        asking(questions=QuestionSettings(state_keys=keys)),
+        asking(questions=QuestionSettings(state_keys=other_keys)),
+    )
     first, second = await Peer.of(one), await Peer.of(other)
     asked = (await book(first))["result"]
     answer = await book(second, state=asked["requestState"], seat="7B")
@@ -372,7 +390,7 @@ async def test_keys(keys: list[bytes], other_keys: list[bytes], understood: bool
 async def test_a_state_is_of_one_call(monkeypatch: pytest.MonkeyPatch):
     """For other arguments it is none, though the key is right; the key may come from the environment (`MRT-08`)."""
     monkeypatch.setenv(STATE_KEY_VARIABLE, KEY.hex())
-    (one, _), (other, _) = asking(), asking(state_keys=[KEY])
+    (one, _), (other, _) = asking(), asking(questions=QuestionSettings(state_keys=[KEY]))
     first, second = await Peer.of(one), await Peer.of(other)
     state = (await book(first))["result"]["requestState"]
     assert (await book(second, state=state, day="Tuesday", seat="7B"))["error"][
@@ -560,7 +578,7 @@ async def test_closing_a_server_ends_what_is_open():
 
 async def test_one_peer_may_have_so_many_requests_open():
     """The next one is refused at once; another peer does not notice."""
-    server = Server("busy", calls_per_peer=2)
+    server = Server("busy", limits=ServerLimits(calls_per_peer=2))
     go, entered = asyncio.Event(), asyncio.Semaphore(0)
 
     @server.tool

@@ -13,6 +13,7 @@ from interlock import (
     Audio,
     CallToolResult,
     Client,
+    ClientSettings,
     Context,
     Csp,
     Extension,
@@ -187,7 +188,7 @@ async def test_a_server_without_apps_does_not_declare_them() -> None:
 
 async def test_the_page_is_read_anew_each_time(page: Path) -> None:
     """What the author saves is what the next reader gets; a page that was removed is not found."""
-    async with client(boards(page), cache=False) as opened:
+    async with client(boards(page), settings=ClientSettings(cache=False)) as opened:
         page.write_text(PAGE + " with pins", encoding="utf-8")
         (read,) = (await opened.read_resource("ui://boards/board")).contents
         assert read.text == PAGE + " with pins"

@@ -19,7 +19,9 @@ from interlock import (
     McpError,
     Progress,
     ProtocolError,
+    QuestionSettings,
     Server,
+    ServerLimits,
     TimedOut,
     ToolError,
     Unreachable,
@@ -230,7 +232,7 @@ async def never() -> str:
 
 async def test_a_tool_that_takes_too_long():
     """It is cancelled, and says so in words for the model; the tool's own limit goes before the server's."""
-    server = Server("calling", timeout=SHORT)
+    server = Server("calling", limits=ServerLimits(timeout=SHORT))
     server.add_tool(never)
     server.add_tool(never, name="slower", timeout=2 * SHORT)
     assert (
@@ -243,7 +245,7 @@ async def test_a_tool_that_takes_too_long():
 
 async def test_prompts_resources_and_completions_that_take_too_long():
     """There it is an internal error, for they have no other."""
-    server = Server("calling", timeout=SHORT)
+    server = Server("calling", limits=ServerLimits(timeout=SHORT))
 
     @server.prompt
     async def write(topic: str = "") -> str:
@@ -564,7 +566,7 @@ async def test_a_group_that_asks_and_fails_at_once(
     suspend: bool, feature: str, error: Exception, words: str, caplog: pytest.LogCaptureFixture
 ):
     """One task asks while another fails: the call fails, suspended or replayed alike, and the log has it once."""
-    server = Server("calling", suspend=suspend)
+    server = Server("calling", questions=QuestionSettings(suspend=suspend))
 
     async def work(ctx: Context) -> str:
         async with asyncio.TaskGroup() as group:

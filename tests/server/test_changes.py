@@ -298,7 +298,8 @@ class Postbox:
 async def test_another_bus():
     """Two servers on one bus, as two workers would be: a change of one reaches who listens to the other (`LSN-13`)."""
     bus = Postbox()
-    one, other = Server("one", bus=bus), Server("other", bus=bus)
+    one, other = Server("one"), Server("other")
+    one.bus = other.bus = bus
     other.add_tool(feature)
     async with Client(other) as client, client.watch(tools=True) as changes, asyncio.timeout(30):
         one.add_tool(feature)

@@ -10,7 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock import CallToolResult, Client, Context, McpError, Principal, Progress, Server
+from interlock import (
+    CallToolResult,
+    Client,
+    Context,
+    Implementation,
+    McpError,
+    Principal,
+    Progress,
+    QuestionSettings,
+    Server,
+    ServerLimits,
+)
 from interlock import types as t
 from interlock.exchange import TraceContext
 from interlock.testing import ScriptedAnswers
@@ -188,7 +199,9 @@ async def test_who_asks():
         )
 
     principal = Principal(subject="ada", scopes=frozenset({"read"}))
-    async with Client(server.transport(principal=principal), name="peer", version="9") as client:
+    async with Client(
+        server.transport(principal=principal), info=Implementation(name="peer", version="9")
+    ) as client:
         await client.call_tool(
             "look",
             meta={
@@ -248,7 +261,7 @@ async def test_reading_a_resource_of_the_server():
 @pytest.mark.parametrize("suspend", [True, False])
 async def test_a_resource_that_asks_asks_through_the_tool(revision: str, suspend: bool):
     """Its question travels as one of the call's own, in both eras, and nothing is left behind (`RES-16`)."""
-    server = Server("reading", suspend=suspend)
+    server = Server("reading", questions=QuestionSettings(suspend=suspend))
 
     @server.resource("docs://secret")
     async def secret(ctx: Context) -> str:
@@ -341,7 +354,7 @@ async def test_waiting_gives_what_is_waited_for_and_raises_what_it_raises():
 @BOTH_ERAS
 async def test_a_thread_that_waits_is_woken_when_nobody_wants_the_answer(revision: str):
     """The client gives up while a person is being asked: the thread is free again, and an `except Exception` does not keep it."""
-    server = Server("waiting", threads=1)
+    server = Server("waiting", limits=ServerLimits(threads=1))
     asked, woken = asyncio.Event(), threading.Event()
     cancelled: list[bool] = []
     eaten: list[Exception] = []
@@ -416,7 +429,7 @@ async def test_a_thread_that_begins_to_wait_too_late():
 @pytest.mark.parametrize("suspend", [True, False])
 async def test_once(suspend: bool):
     """Plain or async, with arguments; done once, though the tool runs again from the top (`MRT-24`)."""
-    server = Server("once", suspend=suspend)
+    server = Server("once", questions=QuestionSettings(suspend=suspend))
     done: list[str] = []
     runs: list[int] = []
 

@@ -9,7 +9,16 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from interlock import Client, Context, McpError, Middleware, Server
+from interlock import (
+    Answers,
+    Client,
+    Context,
+    McpError,
+    Middleware,
+    QuestionSettings,
+    Server,
+    ServerLimits,
+)
 from interlock import types as t
 from interlock.exchange import AnyResult, Caller, Exchange, Handler, Principal
 from interlock.extension import Extension, Method
@@ -57,9 +66,10 @@ class Audit:
         return handle
 
 
-def house(**options: Any) -> tuple[Server, list[str]]:
+def house(*, suspend: bool = True, **options: Any) -> tuple[Server, list[str]]:
     """A server with a feature of each kind; what has run."""
-    server = Server("asking", state_keys=[KEY], **options)
+    questions = QuestionSettings(state_keys=[KEY], suspend=suspend)
+    server = Server("asking", questions=questions, **options)
     ran: list[str] = []
 
     @server.tool
@@ -165,7 +175,7 @@ async def test_a_client_that_cannot_be_asked_is_not_asked() -> None:
 async def test_a_client_that_can_be_asked_other_things_is_not_asked_either() -> None:
     """Roots are no forms: what matters is the capability of this question (`MRT-05`)."""
     server, ran = house(middleware=[asking("tools/call")])
-    async with Client(server, roots=["/srv"]) as client:
+    async with Client(server, answers=Answers(roots=["/srv"])) as client:
         with pytest.raises(McpError, match=r"elicitation\.form"):
             await client.call_tool("plain")
     assert ran == []
@@ -222,7 +232,9 @@ def restaurant() -> Extension:
 @both_ways
 async def test_a_method_of_an_extension_asks(suspend: bool) -> None:
     """Its params say that it may: a retry brings the answers."""
-    server = Server("extended", extensions=[restaurant()], suspend=suspend)
+    server = Server(
+        "extended", extensions=[restaurant()], questions=QuestionSettings(suspend=suspend)
+    )
     peer = await Peer.of(server)
     first = (await peer.ask("restaurant/order", {"dish": "soup"}))["result"]
     assert first["resultType"] == "input_required"
@@ -267,7 +279,7 @@ async def test_a_method_of_an_extension_without_room_for_answers_says_so() -> No
 @both_ways
 async def test_a_handler_of_ones_own_asks_within_the_layer(suspend: bool) -> None:
     """Server.input_required is the same layer, for a handler that does not stand behind the server."""
-    server = Server("own", suspend=suspend, state_keys=[KEY])
+    server = Server("own", questions=QuestionSettings(suspend=suspend, state_keys=[KEY]))
 
     async def handle(x: Exchange) -> AnyResult:
         answer = await x.asker.ask(form("Sure?"))
@@ -441,7 +453,9 @@ async def _retry(
 async def test_scopes_are_checked_on_a_retry_too(suspend: bool, middleware: bool) -> None:
     """Without the scope the retry is refused as a first request would be; with it the call goes on, and ran once where it waited."""
     server = Server(
-        "scoped", suspend=suspend, state_keys=[KEY], middleware=[transparent] if middleware else []
+        "scoped",
+        questions=QuestionSettings(suspend=suspend, state_keys=[KEY]),
+        middleware=[transparent] if middleware else [],
     )
     runs: list[str] = []
 
@@ -468,7 +482,7 @@ async def test_scopes_are_checked_on_a_retry_too(suspend: bool, middleware: bool
 
 async def test_a_call_that_waits_for_a_person_leaves_its_place_to_others() -> None:
     """The limit of the server holds for each request, and a suspended call has none."""
-    server, ran = house(concurrency=1, queue=0)
+    server, ran = house(limits=ServerLimits(concurrency=1, queue=0))
     first = await _call(server, "asks")
     assert isinstance(await _call(server, "plain"), t.CallToolResult)
     second = await _retry(server, "asks", first)
@@ -479,7 +493,11 @@ async def test_a_call_that_waits_for_a_person_leaves_its_place_to_others() -> No
 
 async def test_a_retry_takes_a_place_like_any_request() -> None:
     """A server that is full refuses it; the call stays suspended for the next try."""
-    server = Server("full", concurrency=1, queue=0, state_keys=[KEY])
+    server = Server(
+        "full",
+        limits=ServerLimits(concurrency=1, queue=0),
+        questions=QuestionSettings(state_keys=[KEY]),
+    )
     inside = asyncio.Event()
     leave = asyncio.Event()
 
@@ -512,7 +530,7 @@ async def test_copies_of_the_exchange_follow_the_request_that_holds_the_call() -
 
         return handle
 
-    server = Server("copied", middleware=[copying], state_keys=[KEY])
+    server = Server("copied", middleware=[copying], questions=QuestionSettings(state_keys=[KEY]))
 
     @server.tool
     async def asks(ctx: Context) -> str:
@@ -609,7 +627,11 @@ async def test_a_failure_after_a_question_is_logged_once(
     suspend: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """However often the tool ran."""
-    server = Server("failing", suspend=suspend, middleware=[transparent], state_keys=[KEY])
+    server = Server(
+        "failing",
+        questions=QuestionSettings(suspend=suspend, state_keys=[KEY]),
+        middleware=[transparent],
+    )
 
     @server.tool
     async def fails(ctx: Context) -> str:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from interlock import Client, McpError, Server
+from interlock import Client, McpError, Server, ServerLimits
 from interlock import types as t
 from interlock.server.listing import Catalogue
 from interlock.wire.revisions import NEWEST, REVISIONS
@@ -57,7 +57,7 @@ def keys(page: dict[str, Any], what: str) -> list[str]:
 )
 async def test_pages(what: str, count: int, size: int, pages: int):
     """As many pages as it takes, in the order of adding; the last one has no cursor, and is not empty (`PAG-02`, `PAG-06`, `TOL-20`)."""
-    server = stocked(count, page_size=size)
+    server = stocked(count, limits=ServerLimits(page_size=size))
     if not count:
         server.changed("tools")
         server.changed("prompts")
@@ -91,7 +91,7 @@ async def test_pages(what: str, count: int, size: int, pages: int):
 async def test_cursors_that_nobody_gave(what: str, cursor: str):
     """They are the error -32602 (`PAG-05`)."""
     with pytest.raises(McpError, match="Invalid cursor") as caught:
-        await listed(stocked(3, page_size=1), METHODS[what], cursor)
+        await listed(stocked(3, limits=ServerLimits(page_size=1)), METHODS[what], cursor)
     assert caught.value.code == t.INVALID_PARAMS
 
 
@@ -104,14 +104,17 @@ async def test_a_cursor_of_huge_numbers():
 
 async def test_workers_understand_each_others_cursors():
     """A second server that was made alike goes on where the first one stopped (`PAG-05`)."""
-    one, other = stocked(5, page_size=2), stocked(5, page_size=2)
+    one, other = (
+        stocked(5, limits=ServerLimits(page_size=2)),
+        stocked(5, limits=ServerLimits(page_size=2)),
+    )
     first = await listed(one, "tools/list")
     assert keys(await listed(other, "tools/list", first["nextCursor"]), "tools") == ["f2", "f3"]
 
 
 async def test_a_page_after_a_removal():
     """What the cursor points behind has gone, and come back at the end: nothing between is missed or told twice (`PAG-05`)."""
-    server = stocked(5, page_size=2)
+    server = stocked(5, limits=ServerLimits(page_size=2))
     first = await listed(server, "tools/list")
     tool = server.tools.get("f1")
     assert tool is not None
@@ -143,7 +146,7 @@ async def test_what_is_replaced_keeps_its_place():
 @pytest.mark.parametrize("method", METHODS.values())
 async def test_freshness(method: str):
     """Every page carries the same hints, and only the newest revision has them (`CAC-01`, `CAC-06`)."""
-    server = stocked(3, page_size=2, list_ttl_ms=5000)
+    server = stocked(3, limits=ServerLimits(page_size=2, list_ttl_ms=5000))
     first = await listed(server, method)
     second = await listed(server, method, first["nextCursor"])
     for page in (first, second):
@@ -236,7 +239,7 @@ class Pages(RuleBasedStateMachine):
 
     @initialize(size=st.integers(1, 3), count=st.integers(0, 6))
     def build(self, size: int, count: int) -> None:
-        self.server = stocked(count, page_size=size)
+        self.server = stocked(count, limits=ServerLimits(page_size=size))
         self.server.changed("tools")
         self.made = count
         self.begin()
@@ -298,6 +301,6 @@ TestPages = Pages.TestCase
 
 async def test_a_client_turns_all_pages():
     """The client's list is the whole, whatever the size of the pages (`PAG-01`, `PAG-02`)."""
-    async with Client(stocked(5, page_size=2)) as client:
+    async with Client(stocked(5, limits=ServerLimits(page_size=2))) as client:
         assert [tool.name for tool in await client.list_tools()] == ["f0", "f1", "f2", "f3", "f4"]
         assert len(await client.list_resource_templates()) == 5

@@ -59,7 +59,8 @@ async def test_names_of_tools(name: str):
 def test_names_that_no_tool_can_have(name: str):
     """They are refused with words that say what is allowed (`TOL-19`)."""
     with pytest.raises(
-        ValueError, match="is no name for a tool: 1 to 128 of the characters A-Z a-z 0-9 _ - . /"
+        ValueError,
+        match="cannot be the name of a tool: it has 1 to 128 of the characters A-Z a-z 0-9 _ - . /",
     ):
         Server("making").tool(name)(add)
 
@@ -400,7 +401,7 @@ async def with_more(name: str, other: str) -> str:
             "docs://a",
             with_name,
             TypeError,
-            "the function for docs://a wants name, but the URI has no variables for that",
+            "the function for docs://a takes name, but the URI has no variables for that",
         ),
         (
             "docs://{name}",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from interlock import CallToolResult, Client, Context, McpError, Server, TextContent
+from interlock import CallToolResult, Client, Context, McpError, Server, ServerLimits, TextContent
 from interlock import types as t
 from interlock.exchange import AnyResult, Exchange, Handler, Middleware
 from interlock.server.middleware import limited
@@ -145,7 +145,7 @@ class Rooms:
 
 async def test_the_whole_server_has_a_limit():
     """Two at once, one more waits, and the fourth is refused at once, whatever it wants."""
-    rooms = Rooms(concurrency=2, queue=1)
+    rooms = Rooms(limits=ServerLimits(concurrency=2, queue=1))
     calls = rooms.begin(1, 2, 3)
     async with asyncio.timeout(30):
         await rooms.entered.acquire()
@@ -163,7 +163,7 @@ async def test_the_whole_server_has_a_limit():
 
 async def test_who_gives_up_waiting_makes_room():
     """A call that is cancelled while it waits is not counted any more."""
-    rooms = Rooms(concurrency=1, queue=1)
+    rooms = Rooms(limits=ServerLimits(concurrency=1, queue=1))
     running, waiting = rooms.begin(1, 2)
     async with asyncio.timeout(30):
         await rooms.entered.acquire()
@@ -193,7 +193,7 @@ async def test_the_limit_stands_outside_of_the_middleware():
         seen.append(x.method)
         return await handler(x)
 
-    rooms = Rooms(concurrency=1, queue=0, middleware=[layer(around)])
+    rooms = Rooms(limits=ServerLimits(concurrency=1, queue=0), middleware=[layer(around)])
     (running,) = rooms.begin(1)
     async with asyncio.timeout(30):
         await rooms.entered.acquire()

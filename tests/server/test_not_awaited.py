@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from interlock import Client, Context, McpError, Server
+from interlock import Answers, Client, Context, McpError, Server
 from interlock.wire.revisions import NEWEST, R4
 
-ANSWERS = {"elicit": lambda question: {"confirm": True}, "sample": lambda params: "yes"}
+ANSWERS = Answers(elicit=lambda question: {"confirm": True}, sample=lambda params: "yes")
 
 FORGOTTEN: dict[str, Callable[[Context], Any]] = {
     "confirm": lambda ctx: ctx.confirm("Delete it?"),
@@ -35,7 +35,7 @@ async def test_a_call_that_is_not_awaited_fails_the_tool(name: str, revision: st
         FORGOTTEN[name](ctx)
         return "done"
 
-    async with Client(server, revision=revision, **ANSWERS) as client:
+    async with Client(server, revision=revision, answers=ANSWERS) as client:
         result = await client.call_tool("act")
     assert result.is_error
     assert f"ctx.{name}(...) was called but not awaited" in result.text
@@ -54,7 +54,7 @@ async def test_a_question_that_is_only_tested_for_truth_fails_the_tool() -> None
             deleted.append("it")
         return "deleted"
 
-    async with Client(server, **ANSWERS) as client:
+    async with Client(server, answers=ANSWERS) as client:
         result = await client.call_tool("delete")
     assert result.is_error
     assert "ctx.confirm(...) was called but not awaited" in result.text
@@ -69,7 +69,7 @@ async def test_a_plain_function_is_told_how_it_waits() -> None:
     def delete(ctx: Context) -> str:
         return "deleted" if ctx.confirm("Delete it?") else "kept"
 
-    async with Client(server, **ANSWERS) as client:
+    async with Client(server, answers=ANSWERS) as client:
         result = await client.call_tool("delete")
     assert result.is_error
     assert "`ctx.wait(ctx.confirm(...))`" in result.text
@@ -89,7 +89,7 @@ async def test_prompts_and_resources_fail_too() -> None:
         ctx.confirm("Sure?")
         return "text"
 
-    async with Client(server, **ANSWERS) as client:
+    async with Client(server, answers=ANSWERS) as client:
         with pytest.raises(McpError, match=r"ctx\.confirm\(\.\.\.\) was called but not awaited"):
             await client.get_prompt("ask")
         with pytest.raises(McpError, match=r"ctx\.confirm\(\.\.\.\) was called but not awaited"):
@@ -137,7 +137,7 @@ async def test_whatever_is_awaited_anywhere_is_asked(way: Any, revision: str) ->
     async def act(ctx: Context) -> bool:
         return bool(await way(ctx))
 
-    async with Client(server, revision=revision, **ANSWERS) as client:
+    async with Client(server, revision=revision, answers=ANSWERS) as client:
         assert (await client.call_tool("act")).value() is True
 
 
@@ -154,6 +154,6 @@ async def test_what_a_tool_raises_itself_is_not_hidden() -> None:
             question.close()  # type: ignore[attr-defined]  # a coroutine
 
     server.dev = True
-    async with Client(server, **ANSWERS) as client:
+    async with Client(server, answers=ANSWERS) as client:
         result = await client.call_tool("act")
     assert "ValueError: first" in result.text

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 import pytest
 
-from interlock import Client, Context, McpError, Server
+from interlock import Client, Context, McpError, QuestionSettings, Server
 from interlock import types as t
 from interlock.client.answers import Answers, check_tool_turns
 from interlock.server.sampling import AnswerType, BadAnswer
@@ -115,7 +115,9 @@ async def test_a_typed_answer_in_text(way: Way):
 async def test_a_typed_answer_by_tool(way: Way):
     """A model that takes tools is made to call one; what is wrong with its arguments is told as that call's result."""
     model = Model(use("1", name="Soup"), use("2", name="Soup", minutes=20))
-    async with connect(cook(), revision=way.revision, suspend=way.suspend, sample=model) as client:
+    async with connect(
+        cook(), revision=way.revision, suspend=way.suspend, answers=Answers(sample=model)
+    ) as client:
         assert (await choose(client)).text == "Soup, 20 minutes"
     first, second = model.asked
     assert first.tool_choice == t.ToolChoice(mode="required")
@@ -167,7 +169,9 @@ async def test_an_answer_that_was_cut_off():
 async def test_text_and_whole_messages(way: Way):
     """`str` is the text; without a type the whole message is returned."""
     model = Model("one", said(t.TextContent("two")))
-    async with connect(cook(), revision=way.revision, suspend=way.suspend, sample=model) as client:
+    async with connect(
+        cook(), revision=way.revision, suspend=way.suspend, answers=Answers(sample=model)
+    ) as client:
         assert (await client.call_tool("words")).text == "one two"
 
 
@@ -234,7 +238,7 @@ async def test_not_with_tools():
     async def both(ctx: Context) -> Any:
         return await ctx.sample("x", result_type=int, tools=[])  # type: ignore[call-overload]  # refused by checkers too
 
-    async with Client(server, sample=Model("1")) as client:
+    async with Client(server, answers=Answers(sample=Model("1"))) as client:
         assert "tools or a result_type" in (await client.call_tool("both")).text
 
 
@@ -257,7 +261,7 @@ async def over_http(
 async def test_the_fallback_answers_where_the_client_cannot(way: Way):
     """A client without a model; what it says is typed, corrected and told as the client's own would be."""
     fallback = Model(WRONG, said(t.TextContent(RIGHT)))
-    server = cook(fallback_model=fallback)
+    server = cook(questions=QuestionSettings(fallback_model=fallback))
     async with connect(server, revision=way.revision, suspend=way.suspend) as client:
         assert (await choose(client)).text == "Soup, 20 minutes"
     assert [asked.tools for asked in fallback.asked] == [None, None]
@@ -268,8 +272,10 @@ async def test_the_fallback_answers_where_the_client_cannot(way: Way):
 async def test_over_http(revision: str, preferred: bool):
     """The fallback answers clients without a model; with `prefer_fallback_model` all of them."""
     fallback, own = Model("a", "b"), Model("c", "d")
-    server = cook(fallback_model=fallback, prefer_fallback_model=preferred)
-    options: dict[str, Any] = {"sample": own} if preferred else {}
+    server = cook(
+        questions=QuestionSettings(fallback_model=fallback, prefer_fallback_model=preferred)
+    )
+    options: dict[str, Any] = {"answers": Answers(sample=own)} if preferred else {}
     async with over_http(lambda: server, revision, **options) as client:
         assert (await client.call_tool("words")).text == "a b"
     assert not own.asked
@@ -279,8 +285,10 @@ async def test_over_http(revision: str, preferred: bool):
 async def test_a_client_with_a_model_is_asked(way: Way):
     """The fallback is not."""
     fallback, own = Model(), Model("one", "two")
-    server = cook(fallback_model=fallback)
-    async with connect(server, revision=way.revision, suspend=way.suspend, sample=own) as client:
+    server = cook(questions=QuestionSettings(fallback_model=fallback))
+    async with connect(
+        server, revision=way.revision, suspend=way.suspend, answers=Answers(sample=own)
+    ) as client:
         assert (await client.call_tool("words")).text == "one two"
     assert not fallback.asked
 
@@ -289,10 +297,10 @@ async def test_a_client_with_a_model_is_asked(way: Way):
 async def test_never_after_a_refusal(way: Way):
     """A person who refused is not got round: the tool hears of it, or on 2026-07-28 the client does not go on."""
     fallback = Model("never")
-    server = cook(fallback_model=fallback)
+    server = cook(questions=QuestionSettings(fallback_model=fallback))
     refusing = Model(None)
     async with connect(
-        server, revision=way.revision, suspend=way.suspend, sample=refusing
+        server, revision=way.revision, suspend=way.suspend, answers=Answers(sample=refusing)
     ) as client:
         try:
             words = (await client.call_tool("words")).text
@@ -314,7 +322,7 @@ async def test_what_the_fallback_said_is_kept(way: Way):
         asked.append(params.message)
         return {"confirm": True}
 
-    server = cook(fallback_model=fallback)
+    server = cook(questions=QuestionSettings(fallback_model=fallback))
     async with connect(server, revision=way.revision, suspend=way.suspend, elicit=elicit) as client:
         assert (await client.call_tool("careful")).text == "red True blue"
     assert asked == ["red?"]
@@ -323,7 +331,7 @@ async def test_what_the_fallback_said_is_kept(way: Way):
 
 async def test_the_fallback_of_one_request():
     """What is given with the request comes before the server's, as does whether it is preferred."""
-    server = Server("own", fallback_model=Model("server"))
+    server = Server("own", questions=QuestionSettings(fallback_model=Model("server")))
 
     @server.tool
     async def own(ctx: Context) -> list[str]:
@@ -335,7 +343,7 @@ async def test_the_fallback_of_one_request():
             await ctx.sample("x", result_type=str, fallback_model=mine, prefer_fallback_model=True),
         ]
 
-    async with Client(server, sample=Model("client", "client again")) as client:
+    async with Client(server, answers=Answers(sample=Model("client", "client again"))) as client:
         assert (await client.call_tool("own")).value() == [
             "client",
             "server",
@@ -371,7 +379,7 @@ async def test_a_fallback_that_returns_nonsense():
     async def nonsense(params: t.CreateMessageRequestParams) -> Any:
         return 4
 
-    server = cook(fallback_model=nonsense)
+    server = cook(questions=QuestionSettings(fallback_model=nonsense))
     server.dev = True
     async with Client(server) as client:
         result = await client.call_tool("words")

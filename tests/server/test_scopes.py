@@ -19,7 +19,9 @@ from interlock import (
     Forbidden,
     McpError,
     Principal,
+    QuestionSettings,
     Server,
+    ServerLimits,
     Socket,
 )
 from interlock import types as t
@@ -332,7 +334,7 @@ def shelf(scopes: list[str | None], **options: Any) -> Server:
 )
 async def test_pages_of_what_is_seen(scopes: list[str | None], have: set[str], size: int) -> None:
     """Every page but the last is full, whatever lies hidden between, and all together are what the caller may see, in order."""
-    server = shelf(scopes, page_size=size)
+    server = shelf(scopes, limits=ServerLimits(page_size=size))
     server.changed("tools")
     seen: list[str] = []
     cursor = None
@@ -349,7 +351,7 @@ async def test_pages_of_what_is_seen(scopes: list[str | None], have: set[str], s
 
 async def test_the_cursor_of_another_principal_shows_nothing_more() -> None:
     """A cursor says where to go on, and nothing of what may be seen there (`SEC-04`, `SEC-05`)."""
-    server = shelf([None, "a", "a", None, "a", None], page_size=2)
+    server = shelf([None, "a", "a", None, "a", None], limits=ServerLimits(page_size=2))
     all_of_it = await page(server, "tools/list", who("a"))
     assert shown(all_of_it) == ["f0", "f1"]
     assert shown(await page(server, "tools/list", who(), all_of_it["nextCursor"])) == ["f3", "f5"]
@@ -365,7 +367,7 @@ async def test_the_cursor_of_another_principal_shows_nothing_more() -> None:
 async def test_whose_a_list_is() -> None:
     """A list that depends on who asks is for nobody else to keep, not even the part that all may see; another list of the same server
     is as public as ever (`CAC-05`)."""
-    server = shelf([None, None], page_size=5)
+    server = shelf([None, None], limits=ServerLimits(page_size=5))
     server.add_prompt(lambda: "", name="prompt")
     for principal in (None, who(), who("a")):
         assert (await page(server, "tools/list", principal))["cacheScope"] == "public"
@@ -594,7 +596,7 @@ def test_the_error() -> None:
 
 def asking(suspend: bool) -> tuple[Server, list[str]]:
     """A server with a tool that asks, does something once, asks for a scope, and says what it was told; and what it did."""
-    server = Server("asking", suspend=suspend, state_keys=[b"k" * 32])
+    server = Server("asking", questions=QuestionSettings(suspend=suspend, state_keys=[b"k" * 32]))
     done: list[str] = []
 
     @server.tool

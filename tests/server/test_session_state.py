@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock import Client, Context, NoSession, Server, SessionState, ToolError
+from interlock import Client, Context, NoSession, Server, ServerLimits, SessionState, ToolError
 from interlock.protocol.handshake.server import ServerConnection
 from interlock.server.awaiting import Started
 from interlock.transport.serve import ConnectionSession
@@ -145,7 +145,7 @@ async def test_a_session_that_has_ended():
 
 def counting() -> Server:
     """A server that counts the calls of each session."""
-    server = Server("counting", session_state_bytes=1000)
+    server = Server("counting", limits=ServerLimits(session_state_bytes=1000))
 
     @server.tool
     async def count(ctx: Context) -> str:
@@ -292,4 +292,4 @@ async def test_a_write_that_is_not_awaited(revision: str):
 def test_the_bound_is_a_number():
     """What is less than 0 is refused."""
     with pytest.raises(ValueError, match="session_state_bytes"):
-        Server("x", session_state_bytes=-1)
+        Server("x", limits=ServerLimits(session_state_bytes=-1))

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 import pytest
 
-from interlock import Caller, Client, Context, Principal, Server, SkillError
+from interlock import Caller, Client, Context, Principal, Server, ServerLimits, SkillError
 from interlock import types as t
 from interlock.exchange import Exchange, RawResult
 from interlock.wire.codec import decode
@@ -172,7 +172,7 @@ async def test_paging(tmp_path: Path):
     for number in range(5):
         text = f"---\nname: skill-{number}\ndescription: One of five.\n---\n"
         write(tmp_path, f"many/skill-{number}/SKILL.md", text)
-    server = served(tmp_path, page_size=2)
+    server = served(tmp_path, limits=ServerLimits(page_size=2))
     for method, params, member in (
         ("skills/list", {}, "skills"),
         ("resources/directory/read", {"uri": "skill://many"}, "resources"),

@@ -7,7 +7,16 @@ from typing import Any
 
 import pytest
 
-from interlock import Caller, Client, Feature, McpError, Principal, Server
+from interlock import (
+    Caller,
+    Client,
+    ClientSettings,
+    Feature,
+    Implementation,
+    McpError,
+    Principal,
+    Server,
+)
 from interlock import types as t
 from interlock.protocol.identity import Identity
 from interlock.server.changes import Change
@@ -174,7 +183,9 @@ NOTHING: dict[str, set[str]] = {"tools": set(), "resources": set(), "prompts": s
 async def test_without_a_principal_the_hook_decides_by_what_the_client_says(revision: str) -> None:
     """The person at this machine has no principal, and gets no exception from the hook."""
     for name, expected in (("guest", GUEST), ("stranger", NOTHING)):
-        async with Client(office(), revision=revision, name=name) as client:
+        async with Client(
+            office(), revision=revision, info=Implementation(name=name, version="1")
+        ) as client:
             assert await seen(client) == expected
 
 
@@ -373,7 +384,7 @@ async def test_another_worker_makes_its_lists_anew() -> None:
         server.add_tool(lambda: "", name="basic", tags=["basic"])
         server.add_tool(lambda: "", name="pro", tags=["pro"])
         server.visible(lambda caller: "basic")(lambda key, feature: bool(feature.tags & plan[key]))
-    async with Client(other, cache=False) as client:
+    async with Client(other, settings=ClientSettings(cache=False)) as client:
         assert {tool.name for tool in await client.list_tools()} == {"basic"}
         plan["basic"].add("pro")
         one.visibility_changed("basic")

@@ -17,6 +17,8 @@ from interlock import (
     ResourceContents,
     ResourceLink,
     Server,
+    ServerInfo,
+    ServerLimits,
     TextContent,
     ToolAnnotations,
     ToolError,
@@ -34,7 +36,8 @@ from .scenarios import fresh, refused, scenario
 def plain(revision: str) -> Server:
     """Nothing but a name."""
     return fresh(
-        title="The taped server", instructions="Ask for nothing.", website_url="https://example.com"
+        info=ServerInfo(title="The taped server", website_url="https://example.com"),
+        instructions="Ask for nothing.",
     )
 
 
@@ -74,7 +77,7 @@ class Place(msgspec.Struct):
 
 def tool_server(revision: str) -> Server:
     """Tools of every kind of value."""
-    server = fresh(page_size=3)
+    server = fresh(limits=ServerLimits(page_size=3))
 
     @server.tool(
         title="Add",

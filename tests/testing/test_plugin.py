@@ -82,12 +82,15 @@ def test_ways_of_ones_own(project: pytest.Pytester):
 def test_the_tape_of_a_test_that_fails(project: pytest.Pytester):
     """It is shown, and only there."""
     project.makepyfile("""
+        from interlock import Implementation
+
         async def test_good(server, interlock_client, interlock_tape):
             async with interlock_client(server):
                 assert len(interlock_tape) == 2
 
         async def test_bad(server, interlock_client, interlock_tape):
-            async with interlock_client(server, name="the one that fails"):
+            info = Implementation(name="the one that fails", version="1")
+            async with interlock_client(server, info=info):
                 assert interlock_tape.methods() == []
     """)
     result = run(project)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock import Client, Server
+from interlock import Client, Implementation, Server
 from interlock.testing import Blanks, Clock, Line, Tape
 
 scalars = (
@@ -210,7 +210,9 @@ async def test_recording_and_comparing(tmp_path):
         recorded = Tape(now=clock)
         clock.advance(2.5)
         async with Client(
-            server.transport(tap=recorded.hear), revision="2025-11-25", name=greeting
+            server.transport(tap=recorded.hear),
+            revision="2025-11-25",
+            info=Implementation(name=greeting, version="1"),
         ) as client:
             await client.ping()
         assert recorded.methods() == ["initialize", "notifications/initialized", "ping"]

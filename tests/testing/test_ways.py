@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interlock import Client, Context, InputRequiredResult, McpError, Server
+from interlock import Client, Context, InputRequiredResult, McpError, QuestionSettings, Server
 from interlock import types as t
 from interlock.testing import EVERY_WAY, WAYS, Clock, ScriptedAnswers, Tape, Way, connect, way
 from interlock.wire.revisions import NEWEST, R3, R4
@@ -12,7 +12,7 @@ from interlock.wire.revisions import NEWEST, R3, R4
 
 def make_server() -> Server:
     """A server that asks, and counts how often it does so."""
-    server = Server("s", asking_seconds=60)
+    server = Server("s", questions=QuestionSettings(timeout=60))
     runs: list[str] = []
 
     @server.tool

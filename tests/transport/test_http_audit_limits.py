@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from interlock import Limits, Rate, Server
+from interlock import Limits, Rate, Server, ServerLimits
 from interlock.transport.asgi import HttpApp
 from interlock.wire.revisions import R4
 from tests.protocol.frames import request
@@ -69,7 +69,7 @@ async def test_whose_requests_are_counted_together(
 
 async def test_one_session_cannot_take_all_the_calls():
     """`calls_per_peer` holds over HTTP too: 503 with the id of the request, and other sessions go on; room that is made is room."""
-    house = House(calls_per_peer=2)
+    house = House(limits=ServerLimits(calls_per_peer=2))
     async with serving(house.server) as web:
         mine, other = await web.greet(R4), await web.greet(R4)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from interlock import McpError, ProtocolError, TimedOut, Unreachable
+from interlock import ClientSettings, McpError, ProtocolError, TimedOut, Unreachable
 from tests.transport.http_desk import (
     ALL,
     INFO,
@@ -124,7 +124,9 @@ async def test_a_silent_server_is_greeted_too() -> None:
     """The probe is given up after its time, its connection with it, and `initialize` is sent (`ERA-07`)."""
     async with desk() as server:
         server.on["server/discover"] = Asked.hung_up
-        async with client_of(server.url, probe_timeout=0.01, listen=False) as client:
+        async with client_of(
+            server.url, settings=ClientSettings(probe_timeout=0.01), listen=False
+        ) as client:
             assert client.revision == R4
 
 
@@ -362,7 +364,7 @@ async def test_a_server_that_refuses_to_be_greeted_with_400(how: str) -> None:
             client_of(
                 server.url,
                 R4,
-                probe_timeout=0.3,
+                settings=ClientSettings(probe_timeout=0.3),
                 legacy_sse=False if how == "not asked for" else None,
             ).open()
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from interlock import Client
+from interlock import Answers, Client
 
 
 class Script:
@@ -79,7 +79,9 @@ async def test_a_quiet_client_answers(name: str) -> None:
     revision, method, params, answer = QUESTIONS[name]
     asked: list[Any] = []
     channel = Script(revision)
-    async with Client(channel, revision=revision, elicit=asked.append, sample=asked.append):
+    async with Client(
+        channel, revision=revision, answers=Answers(elicit=asked.append, sample=asked.append)
+    ):
         assert [(await channel.to_server.get())["method"] for _ in range(2)] == [
             "initialize",
             "notifications/initialized",

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from interlock import Client, ProtocolError, Server
+from interlock import Client, ClientSettings, ProtocolError, Server
 from interlock.testing import channel_pair
 from interlock.transport.stdio import Stdio
 from interlock.wire.revisions import R2, R4
@@ -114,7 +114,9 @@ async def over_stdio(where: Path) -> AsyncIterator[Client]:
     )
     root = Path(__file__).parents[2]
     command = [sys.executable, "-c", script]
-    async with Client(Stdio(command, cwd=root), timeout=None, probe_timeout=60) as client:
+    async with Client(
+        Stdio(command, cwd=root), timeout=None, settings=ClientSettings(probe_timeout=60)
+    ) as client:
         yield client
 
 

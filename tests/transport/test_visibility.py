@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock import Client, Http, McpError, Stdio
+from interlock import Client, Http, Implementation, McpError, Stdio
 from interlock.wire.revisions import REVISIONS
 from tests.server.test_visibility import GUEST, NOTHING, seen
 from tests.server.visible import office
@@ -38,7 +38,11 @@ async def test_over_http_by_principal(revision: str) -> None:
             ({"x-who": "nobody"}, "any", NOTHING),
             ({}, "guest", GUEST),
         ):
-            async with Client(Http(http.url, headers=headers), revision=revision, name=name) as one:
+            async with Client(
+                Http(http.url, headers=headers),
+                revision=revision,
+                info=Implementation(name=name, version="1"),
+            ) as one:
                 assert await seen(one) == expected
                 await refused(one)
         staff = Http(http.url, headers={"x-who": "staff"})
@@ -51,6 +55,8 @@ async def test_over_stdio_by_the_name_of_the_client(revision: str) -> None:
     """A server of this machine has no principals; what the client says of itself can decide."""
     for name, expected in (("guest", GUEST), ("other", NOTHING)):
         command = [sys.executable, "-m", "tests.server.visible"]
-        async with Client(Stdio(command, cwd=TOP), revision=revision, name=name) as client:
+        async with Client(
+            Stdio(command, cwd=TOP), revision=revision, info=Implementation(name=name, version="1")
+        ) as client:
             assert await seen(client) == expected
             await refused(client)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, assert_type
 
 from interlock import (
+    Answers,
     CallToolResult,
     Changed,
     Channel,
@@ -51,7 +52,10 @@ def answer(params: ElicitRequestParams) -> dict[str, Any]:
 async def talk() -> None:
     """Every call of a client, and what it gives."""
     async with Client(
-        "server.py", elicit=answer, roots=["."], revision="2025-11-25", timeout=None
+        "server.py",
+        answers=Answers(elicit=answer, roots=["."]),
+        revision="2025-11-25",
+        timeout=None,
     ) as client:
         assert_type(client, Client)
         assert_type(await client.list_tools(), list[Tool])

@@ -19,6 +19,7 @@ from interlock import (
     InputRequiredResult,
     Principal,
     Progress,
+    QuestionSettings,
     ResourceContents,
     Server,
     TextContent,
@@ -61,7 +62,12 @@ def counting(handler: Handler) -> Handler:
 
 
 server = Server(
-    "typed", "1.0", lifespan=lifespan, middleware=[counting], instructions="Be kind.", suspend=False
+    "typed",
+    "1.0",
+    lifespan=lifespan,
+    middleware=[counting],
+    instructions="Be kind.",
+    questions=QuestionSettings(suspend=False),
 )
 
 

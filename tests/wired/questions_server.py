@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from interlock import Context, Server
+from interlock import Context, QuestionSettings, Server
 from interlock import types as t
 from interlock.exchange import AnyResult, Exchange, Handler
 from interlock.extension import Extension, Method
@@ -69,7 +69,7 @@ def make_server(*, suspend: bool = True) -> Server:
         "questions",
         middleware=[audit],
         extensions=[RESTAURANT.with_handlers({"restaurant/order": order})],
-        suspend=suspend,
+        questions=QuestionSettings(suspend=suspend),
     )
     ran: list[str] = []
 

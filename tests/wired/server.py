@@ -6,7 +6,7 @@ import sys
 
 import msgspec
 
-from interlock import CallToolResult, Server
+from interlock import CallToolResult, QuestionSettings, Server, ServerInfo, ServerLimits
 from interlock.exchange import AnyResult, Exchange, Handler
 
 from .asking import add_questions
@@ -41,15 +41,14 @@ def make_server(*, suspend: bool = True) -> Server:
     server = Server(
         "wired",
         "1.2.3",
-        title="The wired server",
+        info=ServerInfo(title="The wired server"),
         instructions="Everything once.",
         lifespan=lifespan,
         middleware=[marking],
-        suspend=suspend,
-        page_size=7,
-        asking_seconds=60,
-        calls_per_peer=100,
-        state_keys=[b"a key that every worker of the matrix has"],
+        questions=QuestionSettings(
+            suspend=suspend, timeout=60, state_keys=[b"a key that every worker of the matrix has"]
+        ),
+        limits=ServerLimits(page_size=7, calls_per_peer=100),
     )
     for add in (
         add_kinds,

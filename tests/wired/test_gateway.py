@@ -15,7 +15,9 @@ import pytest
 import pytest_asyncio
 
 from interlock import (
+    Answers,
     Client,
+    ClientSettings,
     Http,
     McpError,
     ProtocolError,
@@ -131,12 +133,10 @@ async def chain_of(pair: Pair, folder: Path) -> AsyncIterator[Chain]:
         chain.client = Client(
             target,
             revision=pair.ahead,
-            elicit=chain.answer,
-            sample=chain.sample,
-            roots="file:///home/ada",
+            answers=Answers(elicit=chain.answer, sample=chain.sample, roots="file:///home/ada"),
             on_log=chain.logged.append,
             log_level="info",
-            probe_timeout=SECONDS,
+            settings=ClientSettings(probe_timeout=SECONDS),
             timeout=SECONDS,
         )
         await stack.enter_async_context(chain.client)

@@ -16,6 +16,7 @@ from interlock import (
     AnyResult,
     CallToolResult,
     Client,
+    ClientSettings,
     ClientTransport,
     Exchange,
     Handler,
@@ -91,7 +92,9 @@ async def chained(
         if transport == "stdio":
             command = [sys.executable, "-m", "tests.wired.odd", behind]
             async with (
-                Client(Stdio(command, cwd=TOP), probe_timeout=SECONDS) as back,
+                Client(
+                    Stdio(command, cwd=TOP), settings=ClientSettings(probe_timeout=SECONDS)
+                ) as back,
                 Client(gateway(back, seen, ahead).transport(tap=taken(frames))) as client,
             ):
                 yield client
@@ -188,7 +191,7 @@ async def test_a_list_passes_byte_for_byte_though_the_client_reads_it(
         reached(odd_server(revision, calls), transport) as way_back,
         Client(way_back) as back,
         reached(gateway(back, seen, revision), transport, frames) as way,
-        Client(way, cache=False) as client,
+        Client(way, settings=ClientSettings(cache=False)) as client,
     ):
         for _ in range(2):
             assert [tool.name for tool in await client.list_tools()] == ["odd"]

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from interlock import Client, Context, McpError, Server, ToolError
+from interlock import Client, ClientSettings, Context, McpError, QuestionSettings, Server, ToolError
 from interlock.wire.revisions import HANDSHAKE_REVISIONS, R3, REVISIONS
 
 pytestmark = pytest.mark.matrix
@@ -42,7 +42,7 @@ def backend(revision: str, suspend: bool) -> Server:
 
 def front(revision: str, suspend: bool, target: Any, runs: list[str]) -> Server:
     """A server whose tool calls the other one, and asks its own caller what that one asks."""
-    server = Server("front", revisions=revision, suspend=suspend)
+    server = Server("front", revisions=revision, questions=QuestionSettings(suspend=suspend))
 
     @server.tool
     async def order(dish: str, ctx: Context) -> str:
@@ -105,7 +105,7 @@ async def shared(target: Any, current: list[Any]) -> Any:
         (ctx,) = current
         return await ctx.elicit(question.message, question.requested_schema)
 
-    async with Client(target, elicit=relay, probe_timeout=60) as inner:
+    async with Client(target, elicit=relay, settings=ClientSettings(probe_timeout=60)) as inner:
         yield inner
 
 
@@ -121,7 +121,7 @@ async def test_the_same_over_one_connection_to_a_child_process(
     script.write_text(textwrap.dedent(body) + "\nserver.run()\n")
     asked: list[str] = []
     current: list[Any] = []
-    server = Server("front", revisions=ahead, suspend=front_suspends)
+    server = Server("front", revisions=ahead, questions=QuestionSettings(suspend=front_suspends))
     async with asyncio.timeout(4 * SECONDS):
         async with shared([sys.executable, str(script)], current) as inner:
 

@@ -9,7 +9,16 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from interlock import Client, Context, InputRequiredResult, McpError, Principal, Server
+from interlock import (
+    Client,
+    ClientSettings,
+    Context,
+    InputRequiredResult,
+    McpError,
+    Principal,
+    Server,
+    ServerLimits,
+)
 from interlock import types as t
 from interlock.exchange import AnyResult, Exchange, Handler
 from interlock.protocol.handshake.server import ServerConnection
@@ -23,7 +32,7 @@ PAGE = "https://example.com/sign-in"
 
 def shop(**options: Any) -> Server:
     """A server that asks, and that has lists of several pages."""
-    server = Server("shop", page_size=2, **options)
+    server = Server("shop", limits=ServerLimits(page_size=2), **options)
     server.visits = 0  # type: ignore[attr-defined]  # how often the person has been at the page
 
     for name in "abcde":
@@ -57,8 +66,10 @@ async def test_lists_do_not_depend_on_connections_or_on_what_came_before(revisio
     server = shop()
     answers = ScriptedAnswers(elicit=[{"confirm": True}])
     async with (
-        Client(server, revision=revision, cache=False, answers=answers) as busy,
-        Client(server, revision=revision, cache=False) as idle,
+        Client(
+            server, revision=revision, settings=ClientSettings(cache=False), answers=answers
+        ) as busy,
+        Client(server, revision=revision, settings=ClientSettings(cache=False)) as idle,
     ):
         before = await names(busy)
         await busy.call_tool("tool_a")

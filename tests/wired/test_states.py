@@ -9,7 +9,15 @@ import msgspec
 import pytest
 from msgspec import Raw
 
-from interlock import Client, Context, InputRequiredResult, McpError, Principal, Server
+from interlock import (
+    Client,
+    Context,
+    InputRequiredResult,
+    McpError,
+    Principal,
+    QuestionSettings,
+    Server,
+)
 from interlock import types as t
 from interlock.exchange import Exchange
 from interlock.testing import Clock, connect
@@ -299,7 +307,9 @@ async def test_a_state_is_good_at_servers_of_the_same_name_only(
     """Several services of one machine may have the same key in their environment; what one confirmed is not for another."""
 
     def server(name: str, version: str) -> Server:
-        made = Server(name, version, state_keys=[b"k" * 32], suspend=suspend)
+        made = Server(
+            name, version, questions=QuestionSettings(state_keys=[b"k" * 32], suspend=suspend)
+        )
 
         @made.tool
         async def buy(ctx: Context) -> str:

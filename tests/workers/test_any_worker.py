@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from interlock import Client
+from interlock import Answers, Client
 from interlock.wire.revisions import R2, R3, R4, R5
 from tests.workers.clusters import Cluster, noted
 from tests.workers.raw import session, tool
@@ -58,7 +58,9 @@ async def test_questions_in_the_middle_of_a_call_are_answered_at_other_workers(
     async with (
         asyncio.timeout(30),
         Client(
-            workers.url, revision=revision, elicit=answer, sample=say, roots=["file:///here"]
+            workers.url,
+            revision=revision,
+            answers=Answers(elicit=answer, sample=say, roots=["file:///here"]),
         ) as client,
     ):
         results = await asyncio.gather(*(client.call_tool("ask_all") for _ in range(5)))

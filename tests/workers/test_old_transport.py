@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from interlock import Client, Server
+from interlock import Answers, Client, Server
 from interlock.fetch import Request
 from interlock.store import open_store
 from interlock.transport.fetching import HttpFetch
@@ -36,7 +36,9 @@ async def test_messages_reach_the_stream_whichever_worker_takes_them(workers: Cl
     """Calls, questions in their middle, progress and changes; all of one client run where its stream is (`HPS-03`)."""
     async with (
         asyncio.timeout(30),
-        old(workers.url, elicit=answer, sample=say, roots=["file:///here"]) as client,
+        old(
+            workers.url, answers=Answers(elicit=answer, sample=say, roots=["file:///here"])
+        ) as client,
         client.watch(resources=["thing://1"]) as changes,
     ):
         results = await asyncio.gather(*(client.call_tool("pid") for _ in range(12)))

@@ -13,7 +13,7 @@ import click
 import msgspec
 from msgspec import Struct
 
-from .. import Answers, Client, UnsupportedRevision
+from .. import Answers, Client, ClientSettings, Implementation, UnsupportedRevision
 from .. import types as t
 from ..client.app import DEFAULT_TIMEOUT
 from ..wire.jsonrpc import Frame
@@ -75,11 +75,11 @@ class Talk(Struct):
                 tools=bool(self.sampling.model),
             ),
             on_log=_show_log,
-            name="interlock-cli",
+            info=Implementation(name="interlock-cli", version="1"),
             revision=self.revision,
             log_level=self.log_level,
             timeout=self.timeout if self.timeout is not None else DEFAULT_TIMEOUT,
-            older_for_questions=self._calls_again,
+            settings=ClientSettings(older_for_questions=self._calls_again),
         )
         try:
             async with asyncio.timeout(self.timeout):

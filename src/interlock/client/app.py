@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 import msgspec
 from msgspec import UNSET, Raw
 
 from .. import types as t
-from .. import version
 from ..exchange import (
     AnyResult,
     Asker,
@@ -27,7 +25,7 @@ from ..exchange import (
     stack,
 )
 from ..extension import Extension, layers_of, lifespan_of
-from ..fetch import Authorizer
+from ..keywords import check_keywords
 from ..lifespan import Lifespan
 from ..logs import limited
 from ..meta_keys import check_keys
@@ -36,17 +34,27 @@ from ..protocol.metadata import PROTOCOL_KEYS, TRACE_KEYS
 from ..protocol.opening import Opened
 from ..protocol.pass_through import without_protocol_keys
 from ..transport.conversation import GONE, ClientTransport, Hello
-from ..transport.pages import DEFAULT_LIST_BYTES, DEFAULT_LIST_ITEMS, LARGE, ListLimits
+from ..transport.pages import LARGE, ListLimits
+from ..version import VERSION
 from ..wire.codec import encode
 from ..wire.revisions import HANDSHAKE_REVISIONS, METHODS, REVISIONS, Era, Side, speaks
-from .answers import Answers, ElicitFunction, RootsGiven, SampleFunction
-from .backchannel import BackChannel, MayRepeat, lacks_back_channel
+from .answers import Answers, ElicitFunction
+from .backchannel import BackChannel, lacks_back_channel
 from .caching import caching
 from .callbacks import Callbacks
 from .extensions import ClientExtensions
 from .incoming import IncomingNotifications
+from .options import (
+    ClientOptions,
+    ClientSettings,
+    OnLog,
+    OnNotification,
+    OnProgress,
+    Seconds,
+    TransportOptions,
+)
 from .outputs import Outputs
-from .rounds import DEFAULT_MOST_ROUNDS, Asking, rounds
+from .rounds import Asking, rounds
 from .targets import Target, revision_in, transport_to
 from .waiting import Wait
 from .watch import Watch, listening, watching, without_place
@@ -56,53 +64,39 @@ if TYPE_CHECKING:
 
 log = limited("interlock.client")
 R = TypeVar("R", bound=t.Result)
-OnProgress = Callable[[t.ProgressNotificationParams], Awaitable[object] | None]
-OnLog = Callable[[t.LoggingMessageNotificationParams], Awaitable[object] | None]
-OnNotification = Callable[[str, Any], Awaitable[object] | None]
-OnStderr = Callable[[str], Awaitable[object] | None]
-Seconds = float | msgspec.UnsetType | None  # None: no bound; UNSET: as the client has it
 MOST_PAGES = 10_000
 DEFAULT_TIMEOUT = 300.0
 MOST_OPEN_SECONDS = 60.0  # nobody needs longer to answer `initialize`
 
 
 class Client:
-    """A client of one server.
+    """A client of one server. Use it as an async context manager, from any task of one event loop.
 
-    `target` is a Server in this process, the path of a script (.py, .js), a command (a list, or a string that is split as a
-    shell would), an entry of an `mcpServers` configuration, `https://host/path`, `unix:///path` or `tcp://host:port`, a Channel, or a
-    transport such as `Http(url, ...)`.
+    Args:
+        target: A Server in this process; the path of a script (.py, .js); a command (a list, or a
+            string that is split as a shell would); an entry of an `mcpServers` configuration;
+            `https://host/path`, `unix:///path` or `tcp://host:port`; a Channel; or a transport such
+            as `Http(url, ...)`.
+        elicit: Answers the server's questions to the person (see Answers).
+        answers: Answers all kinds of questions, in place of `elicit`. What it answers is declared to
+            the server.
+        on_log: Called with each log message.
+        on_notification: Called with every other notification that belongs to no request. These
+            callbacks may be plain or async. They are called in order; their errors are logged.
+        info: What the client says about itself: name, version, title.
+        revision: The revision to speak, or the revisions that are allowed. By default that of the
+            configuration entry, else all: the client and the server agree on one.
+        log_level: The level from which on log messages are wanted.
+        timeout: Seconds that a request may take unless it says otherwise; None for no limit.
+        middleware: Put around every exchange, the first one outermost. Notifications of the server
+            that belong to no request are exchanges too; their `received` is set. An extension in
+            the list puts its own middleware in that place; that of the other extensions follows.
+        extensions: What the client can do beyond the core protocol; declared to the server.
+        settings: Further timeouts and limits, the response cache, validation.
+        transport: Options of the transport to the target: those of TransportOptions.
 
-    Parameters:
-        elicit, sample, roots: who answers the server's questions (see Answers); what is given is declared to the server.
-        on_log: hears log messages; on_notification: every other notification that belongs to no request.
-        on_stderr: gets each line that a child process writes to stderr.
-            These three may be plain or async; they are called in order, and what they raise is logged.
-        name, version, title: what the client says of itself.
-        revision: the one revision to speak, or several that are allowed; where it is not given, that of a configuration entry, else
-            found out with the server.
-        log_level: from which level on log messages are wanted (sent with each request, or once, as the era has it).
-        timeout: seconds that a request may take unless it says otherwise; None for no bound.
-        max_timeout: where it is given, progress begins `timeout` anew, and a request may take so many seconds in all.
-        middleware: put around every exchange, the first one outermost. Notifications of the server that belong to no request
-            are exchanges too; their `received` is set. An extension in the list puts its own middleware in that place; the
-            middleware of the others comes after the list, in their order.
-        extensions: what the client can do beyond the core protocol; declared to the server.
-        validate: whether structured results are checked against the output schemas that are known.
-        cache: whether answers that the server allows to be kept are kept.
-        max_rounds: how often one request may be answered with questions.
-        older_for_questions: what to do with a server that can ask questions only under an older
-            revision. True: speak that one from then on, and send the request that failed again
-            where it only reads or may be repeated. A function is asked about all other calls.
-            False: nothing.
-        max_list_items, max_list_bytes: how much a list may hold over all its pages; beyond that it is a ProtocolError.
-        probe_timeout: seconds to wait for a server to answer `server/discover` before it is taken for one of the handshake era;
-            None: 5, but for a child process half of one from when it has read the request, however long it takes to start.
-        clock: the time in seconds, by which kept answers grow old.
-        headers, token, auth: for a URL, headers that are sent with each request, a bearer token, or what gets tokens (`interlock.auth`);
-            `Http` has more such options.
-
-    Use it as an async context manager, from any task of one event loop.
+    Raises:
+        TypeError, ValueError: The target or an option makes no sense.
     """
 
     def __init__(
@@ -110,62 +104,42 @@ class Client:
         target: Target,
         *,
         elicit: ElicitFunction | None = None,
-        sample: SampleFunction | None = None,
-        roots: RootsGiven | None = None,
         answers: Answers | None = None,
         on_log: OnLog | None = None,
         on_notification: OnNotification | None = None,
-        on_stderr: OnStderr | None = None,
-        name: str = "interlock",
-        version: str = version.VERSION,
-        title: str | None = None,
+        info: t.Implementation | None = None,
         revision: str | Sequence[str] | None = None,
         log_level: t.LoggingLevel | None = None,
         timeout: float | None = DEFAULT_TIMEOUT,
-        max_timeout: float | None = None,
         middleware: Sequence[Middleware | Extension] = (),
         extensions: Sequence[Extension] = (),
-        validate: bool = True,
-        cache: bool = True,
-        max_rounds: int = DEFAULT_MOST_ROUNDS,
-        older_for_questions: bool | MayRepeat = True,
-        max_list_items: int = DEFAULT_LIST_ITEMS,
-        max_list_bytes: int = DEFAULT_LIST_BYTES,
-        probe_timeout: float | None = None,
-        clock: Callable[[], float] = time.monotonic,
-        headers: Mapping[str, str] | None = None,
-        token: str | None = None,
-        auth: Authorizer | None = None,
+        settings: ClientSettings | None = None,
+        **transport: Unpack[TransportOptions],
     ) -> None:
-        if revision is None:
-            revision = revision_in(target)
-        allowed = (
-            REVISIONS
-            if revision is None
-            else (revision,)
-            if isinstance(revision, str)
-            else tuple(revision)
-        )
-        if unknown := [r for r in allowed if r not in REVISIONS]:
-            raise ValueError(
-                f"unknown revisions: {', '.join(unknown)}; there are {', '.join(REVISIONS)}"
-            )
-        self.info = t.Implementation(name=name, version=version, title=title)
-        self.timeout, self.max_timeout, self.log_level = timeout, max_timeout, log_level
-        self._answers = answers or Answers(elicit=elicit, sample=sample, roots=roots)
+        check_keywords(transport, ClientOptions.__annotations__, "Client")
+        if elicit is not None and answers is not None:
+            raise TypeError("give either elicit or answers: Answers(elicit=...) has both")
+        allowed = _allowed_revisions(revision_in(target) if revision is None else revision)
+        settings = settings or ClientSettings()
+        self.info = info or t.Implementation(name="interlock", version=VERSION)
+        self.timeout = timeout
+        self.settings = settings
+        self.log_level = log_level
+        self._answers = answers or Answers(elicit=elicit)
         self._extensions = ClientExtensions(extensions, self._answers.capabilities)
         self._lifespan = Lifespan(lifespan_of(self._extensions.all, self, None))
         self._alive = False
         self._callbacks = Callbacks()
+        on_stderr = transport.pop("on_stderr", None)
         self._transport: ClientTransport = transport_to(
             target,
             on_stderr=partial(self._callbacks.call, on_stderr) if on_stderr is not None else None,
-            web=_given(headers=headers, token=token, auth=auth),
+            web={name: value for name, value in transport.items() if value is not None},
         )
-        self._on_log, self._on_notification = on_log, on_notification
-        self._allowed, self._probe_timeout = allowed, probe_timeout
-        self._validate = validate
-        self._list_limits = ListLimits(max_list_items, max_list_bytes)
+        self._on_log = on_log
+        self._on_notification = on_notification
+        self._allowed = allowed
+        self._list_limits = ListLimits(settings.max_list_items, settings.max_list_bytes)
         self._outputs = Outputs()
         self._book = Book()
         self._watches: set[Watch] = set()
@@ -178,6 +152,7 @@ class Client:
         self._back: BackChannel | None = None
         may = self._answers.capabilities
         answers_any = (may.elicitation, may.sampling, may.roots) != (None, None, None)
+        older = settings.older_for_questions
         if answers_any and handshake and len(handshake) < len(allowed):
             self._back = BackChannel(
                 handshake[-1],
@@ -185,15 +160,15 @@ class Client:
                 reopen=self._reopen,
                 tools=self.list_tools,
                 say=self._say,
-                may_repeat=older_for_questions if callable(older_for_questions) else None,
-                goes_back=bool(older_for_questions),
+                may_repeat=older if callable(older) else None,
+                goes_back=bool(older),
             )
         self._handler: Handler = stack(
             self._extensions.sending(self._transport),
             rounds(
-                max_rounds, self._asking
+                settings.max_rounds, self._asking
             ),  # outermost of ours, so that retries are seen (`MRT-19`)
-            *([caching(self._book, clock)] if cache else []),
+            *([caching(self._book, settings.clock)] if settings.cache else []),
         )
         self._introduced = asyncio.Event()  # once the caller is known, or cannot be any more
         self._incoming: IncomingNotifications | None = None
@@ -238,7 +213,7 @@ class Client:
             lost=self._lose,
             revisions=self._allowed,
             known=self._known,
-            probe_seconds=self._probe_timeout,
+            probe_seconds=self.settings.probe_timeout,
             open_seconds=min(self.timeout or MOST_OPEN_SECONDS, MOST_OPEN_SECONDS),
             list_limits=self._list_limits,
             extensions=self._extensions.messages,
@@ -383,7 +358,7 @@ class Client:
     async def list_tools(self, *, timeout: Seconds = UNSET) -> list[t.Tool]:
         """All tools, over all pages; `timeout` is for each page. Raises McpError, Unreachable."""
         tools: list[t.Tool] = await self._all("tools/list", "tools", timeout)
-        if self._validate:
+        if self.settings.validate:
             self._outputs.know(tools)
         return tools
 
@@ -764,7 +739,7 @@ class Client:
 
     def _wait(self, method: str, timeout: Seconds, max_timeout: Seconds) -> Wait | None:
         seconds = self.timeout if timeout is UNSET else timeout
-        most = self.max_timeout if max_timeout is UNSET else max_timeout
+        most = self.settings.max_timeout if max_timeout is UNSET else max_timeout
         if seconds is None:
             seconds, most = most, None
         return None if seconds is None else Wait(method, seconds, most)
@@ -847,6 +822,18 @@ class Client:
             self._callbacks.call(self._on_notification, method, params)
 
 
+def _allowed_revisions(given: str | Sequence[str] | None) -> tuple[str, ...]:
+    """The revisions that may be spoken. Raises ValueError for an unknown one."""
+    if given is None:
+        return tuple(REVISIONS)
+    allowed = (given,) if isinstance(given, str) else tuple(given)
+    if unknown := [r for r in allowed if r not in REVISIONS]:
+        raise ValueError(
+            f"unknown revisions: {', '.join(unknown)}; known are {', '.join(REVISIONS)}"
+        )
+    return allowed
+
+
 def _progress(
     on_progress: OnProgress | None,
     callbacks: Callbacks | None,
@@ -882,7 +869,3 @@ def _meta(meta: Mapping[str, Any] | None) -> Raw:
             f"{', '.join(taken)} in meta: the client writes the protocol's own keys itself"
         )
     return Raw(msgspec.json.encode(meta))
-
-
-def _given(**options: Any) -> dict[str, Any]:
-    return {name: value for name, value in options.items() if value is not None}

@@ -26,13 +26,14 @@ from ..lifespan import Lifespan
 from ..protocol.identity import Identity
 from ..transport.channel import Channel, Tap
 from ..transport.memory import Memory
-from ..transport.serve import DEFAULT_MOST_CALLS, serve
+from ..transport.serve import serve
 from ..types.apps import APP_MIME_TYPE, UI_EXTENSION, AppAudience, AppPermission
 from ..wire.revisions import REVISIONS
 from ..wire.seal import Seal
 from .changes import LISTS, Change, ChangeBus, Listener, MemoryBus
 from .completions import Completions, completion_of
 from .context import Context
+from .feature_options import PromptOptions, ResourceOptions, ToolOptions
 from .features import (
     Feature,
     PromptFeature,
@@ -43,11 +44,10 @@ from .features import (
 )
 from .handlers import Handlers
 from .keys import state_key
-from .making import check_numbers, make_prompt, make_resource, make_template, make_tool, named
+from .making import FeatureDefaults, make_prompt, make_resource, make_template, make_tool
 from .scopes import as_anonymous, with_anonymous_callers
-from .session_state import DEFAULT_STATE_BYTES
+from .server_options import QuestionSettings, ServerInfo, ServerLimits
 from .visibility import Visibility, name_of
-from .workers import DEFAULT_THREADS
 
 if TYPE_CHECKING:
     from ..transport.asgi import HttpApp
@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from .apps import App, Csp
     from .http_server import HttpServer
     from .options import AppOptions, HttpOptions, RunOptions
-    from .sampling import FallbackModel
     from .skills import Skills
 
 
@@ -68,6 +67,16 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 K = TypeVar("K")
 Asgi = TypeVar("Asgi", bound="ASGIApp")
 Capability = TypeVar("Capability")
+NamedOptions = TypeVar("NamedOptions", ToolOptions, PromptOptions)
+
+
+def _with_name(name: str | None, options: NamedOptions) -> NamedOptions:
+    """The options with the name that a decorator was given as its positional argument."""
+    if name is None:
+        return options
+    if "name" in options:
+        raise TypeError(f"two names are given: {name!r} and {options['name']!r}")
+    return {**options, "name": name}
 
 
 def _either(own: Capability | None, other: Capability | None) -> Capability | None:
@@ -76,37 +85,33 @@ def _either(own: Capability | None, other: Capability | None) -> Capability | No
 
 
 class Server:
-    """An MCP server: tools, resources and prompts under one name, for any transport and all five revisions.
+    """An MCP server: tools, resources and prompts, for any transport and all five revisions.
 
-    Parameters:
-        name, version, title, description, website_url, icons: what the server says of itself.
-        instructions: a hint for models on how to use the server.
-        lifespan: an async context manager function of the server; what it yields is
-            `ctx.lifespan_state`.
-        middleware: put around every exchange, the first one outermost. An extension in the list puts its own middleware in
-            that place; the middleware of the others comes after the list, in their order.
-        extensions: what the server offers beyond the core protocol.
-        revisions: those to serve; all five unless it is told otherwise.
-        page_size: how many items one page of a list holds.
-        list_ttl_ms: for how many milliseconds clients may keep the lists without asking.
-        timeout: seconds that one call may take, where the tool says nothing else.
-        concurrency, queue: how many calls run at once and how many more wait, over the whole server; None: no limit.
-        calls_per_peer: how many requests one connection may have open.
-        threads: at most how many threads plain functions get.
-        suspend: whether a tool that asks waits where it stands (else it is run again from the top with the answers).
-        asking_seconds: how long a question may stay open in the stateless era.
-        state_keys: secrets (16 random bytes or more) that seal what travels through clients; the first seals. Several workers
-            need the same; unset, the variable INTERLOCK_STATE_KEY (hexadecimal) is used, else a key of this process. Servers of
-            another name do not open each other's state, whatever their keys.
-        session_state_bytes: how much `ctx.session_state` may hold for one session, as JSON.
-        fallback_model: an async function from `CreateMessageRequestParams` to `CreateMessageResult`
-            or text. It answers `ctx.sample` for clients that have no model.
-        prefer_fallback_model: whether it answers for all other clients too.
-        bus: carries change notices; one of this process unless it is told otherwise.
-        lenient: whether tools read arguments that come as strings ("5" for 5, "true" for true, "[1]" for [1]) as what their
-            schema has in that place; a tool may say otherwise.
-        capabilities: what middleware offers besides the server's own features, as that of a gateway does; a function that is
-            called each time a client asks. Extensions in it do not count.
+    Args:
+        name: The name of the server.
+        version: Its version.
+        instructions: A hint for models on how to use the server.
+        info: What else the server says about itself: title, description, website, icons.
+        lifespan: An async context manager function of the server, entered before the first call.
+            What it yields is `ctx.lifespan_state`.
+        middleware: Put around every exchange, the first one outermost. An extension in the list
+            puts its own middleware in that place; that of the other extensions follows the list.
+        extensions: What the server offers beyond the core protocol.
+        revisions: The revisions to serve; all by default.
+        limits: Timeouts, numbers of calls, sizes of lists.
+        questions: How tools ask clients, and the keys that seal suspended calls.
+        lenient: Whether tools read strings as what their schema has in that place ("5" as 5, "true"
+            as true, "[1]" as [1]). The option of a tool overrides it.
+        capabilities: A function that says what middleware offers besides the server's own features,
+            as that of a gateway does. It is called each time a client asks. Extensions in its answer
+            do not count.
+
+    Attributes:
+        bus: Carries change notices between workers. Replace it before the server runs. By default it
+            is that of the shared store of `http_app`, else one of this process.
+
+    Raises:
+        ValueError: A revision is unknown, or extensions contradict each other.
     """
 
     def __init__(
@@ -114,29 +119,14 @@ class Server:
         name: str,
         version: str = "0.1.0",
         *,
-        title: str | None = None,
-        description: str | None = None,
-        website_url: str | None = None,
-        icons: Sequence[t.Icon] | None = None,
         instructions: str | None = None,
+        info: ServerInfo | None = None,
         lifespan: Callable[[Server], AbstractAsyncContextManager[Any]] | None = None,
         middleware: Sequence[Middleware | Extension] = (),
         extensions: Sequence[Extension] = (),
         revisions: str | Sequence[str] = REVISIONS,
-        page_size: int = 1000,
-        list_ttl_ms: int = 0,
-        timeout: float | None = None,
-        concurrency: int | None = None,
-        queue: int = 1000,
-        calls_per_peer: int = DEFAULT_MOST_CALLS,
-        threads: int = DEFAULT_THREADS,
-        suspend: bool = True,
-        asking_seconds: float = 900.0,
-        state_keys: Sequence[bytes] = (),
-        session_state_bytes: int = DEFAULT_STATE_BYTES,
-        fallback_model: FallbackModel | None = None,
-        prefer_fallback_model: bool = False,
-        bus: ChangeBus | None = None,
+        limits: ServerLimits | None = None,
+        questions: QuestionSettings | None = None,
         lenient: bool = True,
         capabilities: Callable[[], t.ServerCapabilities] | None = None,
     ) -> None:
@@ -144,32 +134,25 @@ class Server:
         unknown = [r for r in revisions if r not in REVISIONS]
         if unknown or not revisions:
             raise ValueError(
-                f"unknown revisions: {', '.join(unknown) or 'none given'}; there are {', '.join(REVISIONS)}"
+                f"unknown revisions: {', '.join(unknown) or 'none given'}; known are"
+                f" {', '.join(REVISIONS)}"
             )
-        check_numbers(
-            1,
-            page_size=page_size,
-            threads=threads,
-            calls_per_peer=calls_per_peer,
-            concurrency=concurrency,
-        )
-        check_numbers(0, session_state_bytes=session_state_bytes)
-        check_numbers(0, list_ttl_ms=list_ttl_ms, queue=queue)
+        info = info or ServerInfo()
+        limits = limits or ServerLimits()
+        questions = questions or QuestionSettings()
         self.info = t.Implementation(
             name=name,
             version=version,
-            title=title,
-            description=description,
-            website_url=website_url,
-            icons=list(icons) if icons else None,
+            title=info.title,
+            description=info.description,
+            website_url=info.website_url,
+            icons=list(info.icons) or None,
         )
-        self.bus: ChangeBus = bus or MemoryBus()
-        self.page_size, self.list_ttl_ms, self.threads = page_size, list_ttl_ms, threads
-        self.timeout, self.calls_per_peer = timeout, calls_per_peer
-        self.lenient = lenient
-        self.fallback_model = fallback_model
-        self.prefer_fallback_model = prefer_fallback_model
-        self.session_state_bytes = session_state_bytes
+        self.limits = limits
+        self.questions = questions
+        self.bus: ChangeBus = MemoryBus()
+        self.page_size = limits.page_size
+        self._defaults = FeatureDefaults(Context, limits.timeout, lenient)
         self._capabilities_besides = capabilities
         self.extensions = tuple(extensions)
         self.tools: Shelf[ToolFeature] = Shelf("tool", lambda name: self._changed("tools", name))
@@ -184,9 +167,9 @@ class Server:
         )
         self.listeners: set[Listener] = set()
         self.suspended_calls = SuspendedCalls(
-            Seal(list(state_keys) or [state_key()], seconds=asking_seconds),
+            Seal(list(questions.state_keys) or [state_key()], seconds=questions.timeout),
             server=name,
-            suspend=suspend,
+            suspend=questions.suspend,
         )
         self.completions = Completions(self)
         self.visibility = Visibility(self)
@@ -196,7 +179,6 @@ class Server:
         self._middleware = layers_of(middleware, self.extensions)
         self._lifespan = Lifespan(lifespan_of(self.extensions, self, lifespan))
         self._requirements_met = not self.extensions
-        self._limits = (concurrency, queue)
         self._stop_hearing: Callable[[], None] | None = None
         self.handlers = Handlers(self)
         self._handler: Handler | None = None
@@ -307,63 +289,55 @@ class Server:
 
     @overload
     def tool(
-        self,
-        called: str | None = None,
-        /,
-        *,
-        name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
-        annotations: t.ToolAnnotations | None = None,
-        icons: Sequence[t.Icon] | None = None,
-        meta: Mapping[str, Any] | None = None,
-        tags: Iterable[str] | None = None,
-        scopes: str | Iterable[str] | None = None,
-        input_schema: Mapping[str, Any] | None = None,
-        output_schema: Mapping[str, Any] | None = None,
-        timeout: float | None = None,
-        concurrency: int | None = None,
-        queue: int = 1000,
-        lenient: bool | None = None,
+        self, name: str | None = None, /, **options: Unpack[ToolOptions]
     ) -> Callable[[Function], Function]: ...
 
-    def tool(self, function: Any = None, /, **options: Any) -> Any:
-        """Make a function a tool; with or without parentheses, `@server.tool` or `@server.tool("name", title=...)`.
+    def tool(self, function: Any = None, /, **options: Unpack[ToolOptions]) -> Any:
+        """Make a function a tool: `@server.tool` or `@server.tool("name", title=...)`.
 
-        The name is the function's, the description its docstring, the schemas come from its type hints. A plain function
-        runs in a thread, an `async` one in place; an async generator yields Progress and, last, the result.
+        The name is the function's, the description its docstring, and the schemas come from its type
+        hints. A plain function runs in a thread, an `async` one in the event loop. An async
+        generator yields Progress and, last, the result (2026-07-28, "Tools").
 
-        Parameters: `annotations` are hints that must be true; `input_schema` (JSON Schema of an object) is for a function
-        that takes the arguments as one dict; `output_schema` for a result whose type Python does not know; `timeout` in
-        seconds; at most `concurrency` calls at once with `queue` more waiting; `scopes` are what a caller must have, all of them:
-        others do not see the tool and may not call it (a tool that all see, and that asks when it is called: `ctx.require`);
-        `lenient` as for the server, where this tool differs.
-        Raises TypeError or ValueError for what cannot be a tool (2026-07-28, "Tools").
+        Args:
+            function: The function, or the name of the tool.
+            options: Those of ToolOptions.
+
+        Returns:
+            The function itself, or a decorator.
+
+        Raises:
+            TypeError, ValueError: The function cannot be a tool, or an option makes no sense.
         """
         if callable(function):
             self.add_tool(function, **options)
             return function
+        named = _with_name(function, options)
 
         def decorate(decorated: Function) -> Function:
-            self.add_tool(decorated, **named(function), **options)
+            self.add_tool(decorated, **named)
             return decorated
 
         return decorate
 
     def add_tool(
-        self, function: Callable[..., Any], *, replace: bool = False, **options: Any
+        self,
+        function: Callable[..., Any],
+        *,
+        replace: bool = False,
+        **options: Unpack[ToolOptions],
     ) -> None:
-        """Add a tool, also while the server runs; options as for `tool`. ValueError where its name is taken, unless `replace`."""
-        self.tools.add(
-            make_tool(
-                function,
-                Context,
-                default_timeout=self.timeout,
-                default_lenient=self.lenient,
-                **options,
-            ),
-            replace=replace,
-        )
+        """Add a tool, also while the server runs.
+
+        Args:
+            function: The function.
+            replace: Whether it may replace a tool of the same name.
+            options: Those of ToolOptions.
+
+        Raises:
+            TypeError, ValueError: The function cannot be a tool, or its name is taken.
+        """
+        self.tools.add(make_tool(function, options, self._defaults), replace=replace)
 
     def remove_tool(self, name: str) -> None:
         """Take a tool away, also while the server runs. Raises KeyError."""
@@ -439,17 +413,29 @@ class Server:
 
     # -- resources ------------------------------------------------------------------------------------------
 
-    def resource(self, uri: str, /, **options: Any) -> Callable[[Function], Function]:
-        """Make a function a resource, or, where `uri` is an RFC 6570 template, a family of them.
+    def resource(
+        self, uri: str, /, **options: Unpack[ResourceOptions]
+    ) -> Callable[[Function], Function]:
+        """Make a function a resource, or a family of resources if `uri` is an RFC 6570 template.
 
-        The function's parameters are the template's variables. It returns text, bytes, media, `ResourceContents`, several of
-        these, data that becomes JSON, or None where there is no such resource. Options: `name`, `title`, `description`,
-        `mime_type`, `size` (bytes), `annotations`, `icons`, `meta`, `tags`, `scopes` (as for `tool`), `timeout`, `concurrency`, `queue`,
-        `ttl_ms` and `cache_scope` (for how long and for whom a client may keep it) (2026-07-28, "Resources").
+        The function's parameters are the template's variables. It returns text, bytes, media,
+        `ResourceContents`, several of these, data that becomes JSON, or None if the resource does
+        not exist (2026-07-28, "Resources").
+
+        Args:
+            uri: The URI or URI template.
+            options: Those of ResourceOptions.
+
+        Returns:
+            A decorator.
+
+        Raises:
+            TypeError, ValueError: The function, the URI or an option cannot be used.
         """
         if not isinstance(uri, str):
             raise TypeError(
-                "a resource needs a URI: @server.resource('docs://readme') or @server.resource('docs://{name}')"
+                "a resource needs a URI: @server.resource('docs://readme') or"
+                " @server.resource('docs://{name}')"
             )
 
         def decorate(function: Function) -> Function:
@@ -464,24 +450,30 @@ class Server:
         content: Callable[..., Any] | str | bytes | os.PathLike[str] | t.ResourceContents,
         *,
         replace: bool = False,
-        **options: Any,
+        **options: Unpack[ResourceOptions],
     ) -> None:
-        """Add a resource, also while the server runs: a function, or its content as text, bytes or the path of a file.
+        """Add a resource or a resource template, also while the server runs.
 
-        Options as for `resource`. Raises ValueError where its URI is taken, unless `replace`.
+        Args:
+            uri: The URI or URI template.
+            content: A function, or the content as text, bytes or the path of a file.
+            replace: Whether it may replace a resource of the same URI.
+            options: Those of ResourceOptions.
+
+        Raises:
+            TypeError, ValueError: The function, the URI or an option cannot be used, or the URI is
+                taken.
         """
-        from .templates import Template  # late: a server without resources starts the quicker
+        from .templates import Template  # late: a server without resources starts faster
 
         template = Template(uri)
         if template.literal:
             self.resources.add(
-                make_resource(uri, content, Context, default_timeout=self.timeout, **options),
-                replace=replace,
+                make_resource(uri, content, options, self._defaults), replace=replace
             )
         elif callable(content):
             self.templates.add(
-                make_template(template, content, Context, default_timeout=self.timeout, **options),
-                replace=replace,
+                make_template(template, content, options, self._defaults), replace=replace
             )
         else:
             raise TypeError(
@@ -590,7 +582,7 @@ class Server:
                 description=description,
                 frontmatter=frontmatter,
                 scopes=scopes,
-                timeout=timeout if timeout is not None else self.timeout,
+                timeout=timeout if timeout is not None else self.limits.timeout,
                 replace=replace,
             )
             return function
@@ -619,34 +611,55 @@ class Server:
 
     @overload
     def prompt(
-        self, name: str | None = None, /, **options: Any
+        self, name: str | None = None, /, **options: Unpack[PromptOptions]
     ) -> Callable[[Function], Function]: ...
 
-    def prompt(self, function: Any = None, /, **options: Any) -> Any:
-        """Make a function a prompt; with or without parentheses.
+    def prompt(self, function: Any = None, /, **options: Unpack[PromptOptions]) -> Any:
+        """Make a function a prompt: `@server.prompt` or `@server.prompt("name", title=...)`.
 
-        Its parameters are the prompt's arguments, strings on the wire that are read as the parameters' types. It returns a
-        string (one message of the user) or a list of strings, `user(...)`, `assistant(...)`, images and other content.
-        Options: `title`, `description`, `icons`, `meta`, `tags`, `scopes` (as for `tool`), `timeout`, `concurrency`, `queue`
-        (2026-07-28, "Prompts").
+        Its parameters are the prompt's arguments: strings on the wire, read as the parameters'
+        types. It returns a string (one message of the user) or a list of strings, `user(...)`,
+        `assistant(...)`, images and other content (2026-07-28, "Prompts").
+
+        Args:
+            function: The function, or the name of the prompt.
+            options: Those of PromptOptions.
+
+        Returns:
+            The function itself, or a decorator.
+
+        Raises:
+            TypeError, ValueError: The function cannot be a prompt, or an option makes no sense.
         """
         if callable(function):
             self.add_prompt(function, **options)
             return function
+        named = _with_name(function, options)
 
         def decorate(decorated: Function) -> Function:
-            self.add_prompt(decorated, **named(function), **options)
+            self.add_prompt(decorated, **named)
             return decorated
 
         return decorate
 
     def add_prompt(
-        self, function: Callable[..., Any], *, replace: bool = False, **options: Any
+        self,
+        function: Callable[..., Any],
+        *,
+        replace: bool = False,
+        **options: Unpack[PromptOptions],
     ) -> None:
-        """Add a prompt, also while the server runs; options as for `prompt`. ValueError where its name is taken, unless `replace`."""
-        self.prompts.add(
-            make_prompt(function, Context, default_timeout=self.timeout, **options), replace=replace
-        )
+        """Add a prompt, also while the server runs.
+
+        Args:
+            function: The function.
+            replace: Whether it may replace a prompt of the same name.
+            options: Those of PromptOptions.
+
+        Raises:
+            TypeError, ValueError: The function cannot be a prompt, or its name is taken.
+        """
+        self.prompts.add(make_prompt(function, options, self._defaults), replace=replace)
 
     def remove_prompt(self, name: str) -> None:
         """Take a prompt away, also while the server runs. Raises KeyError."""
@@ -672,7 +685,7 @@ class Server:
         """
         if callable(function):
             self.completions.add(
-                completion_of(function, Context, timeout or self.timeout), None, None
+                completion_of(function, Context, timeout or self.limits.timeout), None, None
             )
             return function
         if (function is None) != (argument is None):
@@ -680,7 +693,9 @@ class Server:
 
         def decorate(decorated: Function) -> Function:
             self.completions.add(
-                completion_of(decorated, Context, timeout or self.timeout), function, argument
+                completion_of(decorated, Context, timeout or self.limits.timeout),
+                function,
+                argument,
             )
             return decorated
 
@@ -767,13 +782,13 @@ class Server:
             could_ask=_always if self._middleware else self.handlers.could_ask,
             check=self.handlers.check_known if self._middleware else self.visibility.check,
         )
-        concurrency, queue = self._limits
+        concurrency = self.limits.concurrency
         if concurrency is None:
             return handler
         from .middleware import limited  # late: only for servers that are limited
 
         # Outside of suspended calls: one that waits for a person leaves its place to others.
-        return limited(concurrency, queue, f"The server {self.name}")(handler)
+        return limited(concurrency, self.limits.queue, f"The server {self.name}")(handler)
 
     def input_required(self, handler: Handler) -> Handler:
         """Put the server's layer for questions around a handler of your own, which can then ask through `x.asker`.
@@ -818,7 +833,11 @@ class Server:
             handler = with_anonymous_callers(self.handler) if anonymous else self.handler
             identity = self.identity.seen_by(as_anonymous) if anonymous else self.identity
             await serve(
-                handler, identity, channel, principal=principal, most_calls=self.calls_per_peer
+                handler,
+                identity,
+                channel,
+                principal=principal,
+                most_calls=self.limits.calls_per_peer,
             )
         finally:
             await self.leave()
@@ -829,7 +848,7 @@ class Server:
             self.handler,
             self.identity,
             principal=principal,
-            most_calls=self.calls_per_peer,
+            most_calls=self.limits.calls_per_peer,
             enter=self.enter,
             leave=self.leave,
             tap=tap,

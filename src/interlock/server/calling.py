@@ -47,7 +47,7 @@ class Calling:
         if call.yields:
             return await _last(call.function(**values), context)
         if self._workers is None:
-            self._workers = Workers(self._server.threads)
+            self._workers = Workers(self._server.limits.threads)
         try:
             value = await self._workers.submit(partial(call.function, **values))
         except asyncio.CancelledError:

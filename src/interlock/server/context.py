@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from typing import _SpecialForm  # what a checker takes Literal[...] and the like for
 
     from .app import Server
-    from .sampling import FallbackModel, Sampler
+    from .sampling import Sampler
+    from .server_options import FallbackModel
 
     State = TypeVar("State", default=Any)  # a plain `Context` is one whose state may be anything
 else:
@@ -177,7 +178,7 @@ class Context(Generic[State]):
         Raises:
             NoSession: The call belongs to no session, as every call of 2026-07-28.
         """
-        most = self.server.session_state_bytes
+        most = self.server.limits.session_state_bytes
         return session_state(self._exchange, most, self._started)
 
     @property
@@ -466,9 +467,9 @@ class Context(Generic[State]):
             tool_choice=tool_choice,
             metadata=metadata,
         )
-        model = fallback_model or self.server.fallback_model
+        model = fallback_model or self.server.questions.fallback_model
         preferred = (
-            self.server.prefer_fallback_model
+            self.server.questions.prefer_fallback_model
             if prefer_fallback_model is None
             else prefer_fallback_model
         )

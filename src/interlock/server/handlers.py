@@ -345,7 +345,7 @@ class Handlers:
                 server.capabilities(x.caller), x.caller.revision
             ),
             instructions=server.identity.instructions,
-            ttl_ms=server.list_ttl_ms,
+            ttl_ms=server.limits.list_ttl_ms,
             cache_scope="private" if self._visibility.has_hook else "public",
         )
 

@@ -107,7 +107,7 @@ class Catalogue:
         return kind(
             **{what: [feature.listing for _, feature in page]},
             next_cursor=_cursor(page[-1][0]) if len(page) < len(found) else None,
-            ttl_ms=server.list_ttl_ms,
+            ttl_ms=server.limits.list_ttl_ms,
             cache_scope="private" if is_private else "public",
         )
 

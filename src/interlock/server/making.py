@@ -1,18 +1,22 @@
-"""From an author's function and words to a feature."""
+"""Feature factories: tools, resources and prompts made of an author's functions and options."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from .. import types as t
+from ..keywords import check_keywords
 from ..logs import limited
 from ..schema import SchemaError, header_parameters
 from .content import contents
 from .docstrings import parse
+from .feature_options import FeatureOptions, PromptOptions, ResourceOptions, ToolOptions
 from .features import (
     Call,
     PromptFeature,
@@ -38,104 +42,109 @@ _NAME = re.compile(r"[A-Za-z0-9_./-]{1,128}")
 _PORTABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
+class FeatureDefaults(Struct, frozen=True):
+    """What features have unless their options say otherwise.
+
+    Attributes:
+        context_type: The type of the parameter that gets the running call.
+        timeout: Seconds that one call may take; None for no limit.
+        lenient: Whether tools read strings as what their schema has in that place.
+    """
+
+    context_type: type[Any]
+    timeout: float | None = None
+    lenient: bool = True
+
+
 def make_tool(
-    function: Callable[..., Any],
-    context_type: type[Any],
-    *,
-    default_timeout: float | None,
-    default_lenient: bool = True,
-    name: str | None = None,
-    title: str | None = None,
-    description: str | None = None,
-    annotations: t.ToolAnnotations | None = None,
-    icons: Sequence[t.Icon] | None = None,
-    meta: Mapping[str, Any] | None = None,
-    tags: Iterable[str] | None = None,
-    scopes: str | Iterable[str] | None = None,
-    input_schema: Mapping[str, Any] | None = None,
-    output_schema: Mapping[str, Any] | None = None,
-    timeout: float | None = None,
-    concurrency: int | None = None,
-    queue: int = 1000,
-    lenient: bool | None = None,
+    function: Callable[..., Any], options: ToolOptions, defaults: FeatureDefaults
 ) -> ToolFeature:
-    """A tool. Raises TypeError or ValueError that says what is wrong with the function, its name or its schemas."""
-    name = _named(function, name)
+    """Make a tool of a function.
+
+    Raises:
+        TypeError: The function cannot be a tool, or there is no such option.
+        ValueError: The name, a schema or another option cannot be used.
+    """
+    check_keywords(options, ToolOptions.__annotations__, "Server.tool")
+    name = _named(function, options.get("name"))
     if not _NAME.fullmatch(name):
         raise ValueError(
-            f"{name!r} is no name for a tool: 1 to 128 of the characters A-Z a-z 0-9 _ - . /"
+            f"{name!r} cannot be the name of a tool: it has 1 to 128 of the characters"
+            " A-Z a-z 0-9 _ - . /"
         )
     if not _PORTABLE_NAME.fullmatch(name):
         log.warning(
-            "the tool name %r is legal, but some models and clients take only 64 of A-Z a-z 0-9 _ - .",
+            "the tool name %r is legal, but some models and clients take only 64 of"
+            " A-Z a-z 0-9 _ - .",
             name,
         )
-    words = parse(doc_of(function))
-    signature: Signature | RawSignature
-    forgives = default_lenient if lenient is None else lenient
-    if input_schema is not None:
-        signature = RawSignature(function, input_schema, context_type, lenient=forgives)
-    else:
-        signature = signature_of(
-            function,
-            context_type=context_type,
-            description_of=words.params,
-            lenient=forgives,
-        )
-    output = output_of(function, output_schema=output_schema)
+    doc = parse(doc_of(function))
+    lenient = options.get("lenient")
+    signature = _signature(
+        function,
+        options.get("input_schema"),
+        defaults.context_type,
+        doc.params,
+        lenient=defaults.lenient if lenient is None else lenient,
+    )
+    output = output_of(function, output_schema=options.get("output_schema"))
     try:
         mirrors = header_parameters(signature.schema)
     except SchemaError as bad:
         raise ValueError(f"the input schema of tool {name!r} cannot be used: {bad}") from None
+    what = f"the tool {name}"
     listing = t.Tool(
         name=name,
-        title=title,
-        description=description if description is not None else words.summary_and_text or None,
+        title=options.get("title"),
+        description=_description(options, doc.summary_and_text),
         input_schema=signature.schema,
         output_schema=output.schema,
-        annotations=annotations,
-        icons=list(icons) if icons else None,
-        meta=with_tags(dict(meta) if meta else None, tags),
+        annotations=options.get("annotations"),
+        icons=_icons(options),
+        meta=_meta(options),
     )
-    call = call_of(
-        function,
-        signature.context,
-        timeout=timeout if timeout is not None else default_timeout,
-        concurrency=concurrency,
-        queue=queue,
-        name=f"The tool {name}",
-    )
+    call = _call(function, signature.context, what, options, defaults)
     return ToolFeature(
-        listing, call, signature, output, mirrors, scopes_of(scopes, f"the tool {name}")
+        listing, call, signature, output, mirrors, scopes_of(options.get("scopes"), what)
+    )
+
+
+def _signature(
+    function: Callable[..., Any],
+    input_schema: Mapping[str, Any] | None,
+    context_type: type[Any],
+    description_of: Mapping[str, str],
+    *,
+    lenient: bool,
+) -> Signature | RawSignature:
+    if input_schema is not None:
+        return RawSignature(function, input_schema, context_type, lenient=lenient)
+    return signature_of(
+        function, context_type=context_type, description_of=description_of, lenient=lenient
     )
 
 
 def make_resource(
     uri: str,
     content: Callable[..., Any] | str | bytes | os.PathLike[str] | t.ResourceContents,
-    context_type: type[Any],
-    *,
-    default_timeout: float | None,
-    name: str | None = None,
-    title: str | None = None,
-    description: str | None = None,
-    mime_type: str | None = None,
-    size: int | None = None,
-    annotations: t.Annotations | None = None,
-    icons: Sequence[t.Icon] | None = None,
-    meta: Mapping[str, Any] | None = None,
-    tags: Iterable[str] | None = None,
-    scopes: str | Iterable[str] | None = None,
-    timeout: float | None = None,
-    concurrency: int | None = None,
-    queue: int = 1000,
-    ttl_ms: int = 0,
-    cache_scope: t.CacheScope = "private",
+    options: ResourceOptions,
+    defaults: FeatureDefaults,
 ) -> ResourceFeature:
-    """A resource with a fixed URI. ValueError for a URI without a scheme, TypeError for a function that wants more than a Context."""
+    """Make a resource with a fixed URI of a function or of its content.
+
+    Raises:
+        TypeError: The function takes more than a Context, or there is no such option.
+        ValueError: The URI has no scheme.
+    """
+    check_keywords(options, ResourceOptions.__annotations__, "Server.resource")
     _check_uri(uri)
+    what = f"the resource {uri}"
     call: Call | None = None
     data: t.ResourceContents | None = None
+    description = options.get("description")
+    mime_type = options.get("mime_type")
+    name = options.get("name")
+    size = options.get("size")
     if isinstance(content, os.PathLike):
         path = os.fspath(content)
         size = os.stat(path).st_size if size is None else size
@@ -143,19 +152,14 @@ def make_resource(
         name = name or os.path.basename(path)
         content = partial(_read_file, path, uri, mime_type)
     if callable(content):
-        strings = Strings(content, context_type)
+        strings = Strings(content, defaults.context_type)
         if strings.names:
             raise TypeError(
-                f"the function for {uri} wants {', '.join(strings.names)}, but the URI has no variables for that"
+                f"the function for {uri} takes {', '.join(strings.names)}, but the URI has no"
+                " variables for that"
             )
-        description = (
-            description
-            if description is not None
-            else parse(doc_of(content)).summary_and_text or None
-        )
-        call = _call(
-            content, strings, f"The resource {uri}", timeout, default_timeout, concurrency, queue
-        )
+        description = _description(options, parse(doc_of(content)).summary_and_text)
+        call = _call(content, strings.context, what, options, defaults)
         mime_type = mime_type or guess_mime(uri)
         name = name or _function_name(content)
     else:
@@ -165,123 +169,125 @@ def make_resource(
     listing = t.Resource(
         uri=uri,
         name=name or uri.rstrip("/").rpartition("/")[2] or uri,
-        title=title,
+        title=options.get("title"),
         description=description,
         mime_type=mime_type,
         size=size,
-        annotations=annotations,
-        icons=list(icons) if icons else None,
-        meta=with_tags(dict(meta) if meta else None, tags),
+        annotations=options.get("annotations"),
+        icons=_icons(options),
+        meta=_meta(options),
     )
     return ResourceFeature(
-        listing, call, data, ttl_ms, cache_scope, scopes_of(scopes, f"the resource {uri}")
+        listing,
+        call,
+        data,
+        options.get("ttl_ms", 0),
+        options.get("cache_scope", "private"),
+        scopes_of(options.get("scopes"), what),
     )
 
 
 def make_template(
     template: Template,
     function: Callable[..., Any],
-    context_type: type[Any],
-    *,
-    default_timeout: float | None,
-    name: str | None = None,
-    title: str | None = None,
-    description: str | None = None,
-    mime_type: str | None = None,
-    annotations: t.Annotations | None = None,
-    icons: Sequence[t.Icon] | None = None,
-    meta: Mapping[str, Any] | None = None,
-    tags: Iterable[str] | None = None,
-    scopes: str | Iterable[str] | None = None,
-    timeout: float | None = None,
-    concurrency: int | None = None,
-    queue: int = 1000,
-    ttl_ms: int = 0,
-    cache_scope: t.CacheScope = "private",
+    options: ResourceOptions,
+    defaults: FeatureDefaults,
 ) -> TemplateFeature:
-    """A family of resources. Raises TypeError where the function's parameters are not the template's variables."""
+    """Make a resource template of a function.
+
+    Raises:
+        TypeError: The function's parameters are not the template's variables, or there is no such
+            option.
+        ValueError: The URI has no scheme.
+    """
+    check_keywords(options, ResourceOptions.__annotations__.keys() - {"size"}, "Server.resource")
     _check_uri(template.text)
-    strings = Strings(function, context_type)
+    what = f"the resource {template.text}"
+    strings = Strings(function, defaults.context_type)
     if not (strings.required <= set(template.names) and set(template.names) <= strings.names):
-        wants, has = ", ".join(sorted(strings.names)) or "nothing", ", ".join(template.names)
+        parameters = ", ".join(sorted(strings.names)) or "nothing"
+        variables = ", ".join(template.names)
         raise TypeError(
-            f"the function for {template.text} takes {wants}, but the template's variables are {has}"
+            f"the function for {template.text} takes {parameters}, but the template's variables are"
+            f" {variables}"
         )
-    words = parse(doc_of(function)).summary_and_text
     listing = t.ResourceTemplate(
         uri_template=template.text,
-        name=name or _function_name(function) or template.text,
-        title=title,
-        description=description if description is not None else words or None,
-        mime_type=mime_type or guess_mime(template.text),
-        annotations=annotations,
-        icons=list(icons) if icons else None,
-        meta=with_tags(dict(meta) if meta else None, tags),
+        name=options.get("name") or _function_name(function) or template.text,
+        title=options.get("title"),
+        description=_description(options, parse(doc_of(function)).summary_and_text),
+        mime_type=options.get("mime_type") or guess_mime(template.text),
+        annotations=options.get("annotations"),
+        icons=_icons(options),
+        meta=_meta(options),
     )
-    call = _call(
-        function,
+    return TemplateFeature(
+        listing,
+        template,
+        _call(function, strings.context, what, options, defaults),
         strings,
-        f"The resource {template.text}",
-        timeout,
-        default_timeout,
-        concurrency,
-        queue,
+        options.get("ttl_ms", 0),
+        options.get("cache_scope", "private"),
+        scopes_of(options.get("scopes"), what),
     )
-    asked = scopes_of(scopes, f"the resource {template.text}")
-    return TemplateFeature(listing, template, call, strings, ttl_ms, cache_scope, asked)
 
 
 def make_prompt(
-    function: Callable[..., Any],
-    context_type: type[Any],
-    *,
-    default_timeout: float | None,
-    name: str | None = None,
-    title: str | None = None,
-    description: str | None = None,
-    icons: Sequence[t.Icon] | None = None,
-    meta: Mapping[str, Any] | None = None,
-    tags: Iterable[str] | None = None,
-    scopes: str | Iterable[str] | None = None,
-    timeout: float | None = None,
-    concurrency: int | None = None,
-    queue: int = 1000,
+    function: Callable[..., Any], options: PromptOptions, defaults: FeatureDefaults
 ) -> PromptFeature:
-    """A prompt. Raises TypeError for a function whose arguments cannot be given by name."""
-    name = _named(function, name)
-    strings = Strings(function, context_type)
-    words = parse(doc_of(function)).summary_and_text
+    """Make a prompt of a function.
+
+    Raises:
+        TypeError: An argument of the function cannot be given by name, or there is no such option.
+    """
+    check_keywords(options, PromptOptions.__annotations__, "Server.prompt")
+    name = _named(function, options.get("name"))
+    what = f"the prompt {name}"
+    strings = Strings(function, defaults.context_type)
     listing = t.Prompt(
         name=name,
-        title=title,
-        description=description if description is not None else words or None,
+        title=options.get("title"),
+        description=_description(options, parse(doc_of(function)).summary_and_text),
         arguments=strings.arguments or None,
-        icons=list(icons) if icons else None,
-        meta=with_tags(dict(meta) if meta else None, tags),
+        icons=_icons(options),
+        meta=_meta(options),
     )
-    call = _call(
-        function, strings, f"The prompt {name}", timeout, default_timeout, concurrency, queue
-    )
-    return PromptFeature(listing, call, strings, scopes_of(scopes, f"the prompt {name}"))
+    call = _call(function, strings.context, what, options, defaults)
+    return PromptFeature(listing, call, strings, scopes_of(options.get("scopes"), what))
 
 
 def _call(
     function: Callable[..., Any],
-    strings: Strings,
+    context: str | None,
     what: str,
-    timeout: float | None,
-    default_timeout: float | None,
-    concurrency: int | None,
-    queue: int,
+    options: FeatureOptions,
+    defaults: FeatureDefaults,
 ) -> Call:
+    timeout = options.get("timeout")
     return call_of(
         function,
-        strings.context,
-        timeout=timeout if timeout is not None else default_timeout,
-        concurrency=concurrency,
-        queue=queue,
-        name=what,
+        context,
+        timeout=defaults.timeout if timeout is None else timeout,
+        concurrency=options.get("concurrency"),
+        queue=options.get("queue", 1000),
+        name=f"{what[0].upper()}{what[1:]}",
     )
+
+
+def _description(options: FeatureOptions, documented: str) -> str | None:
+    """The description that the options give, else that of the docstring."""
+    description = options.get("description")
+    return description if description is not None else documented or None
+
+
+def _icons(options: FeatureOptions) -> list[t.Icon] | None:
+    icons = options.get("icons")
+    return list(icons) if icons else None
+
+
+def _meta(options: FeatureOptions) -> t.JSONObject | None:
+    meta = options.get("meta")
+    return with_tags(dict(meta) if meta else None, options.get("tags"))
 
 
 def _named(function: Callable[..., Any], name: str | None) -> str:
@@ -317,15 +323,3 @@ def _size(data: t.ResourceContents) -> int:
         if data.text is not None
         else len(data.blob or "") * 3 // 4 - (data.blob or "").count("=")
     )
-
-
-def check_numbers(least: int, **numbers: int | None) -> None:
-    """Raise ValueError for a number that is less than it may be; None stands for no limit."""
-    for what, given in numbers.items():
-        if given is not None and given < least:
-            raise ValueError(f"{what} is {least} or more, and cannot be {given}")
-
-
-def named(name: str | None) -> dict[str, Any]:
-    """The option `name`, where one was given."""
-    return {} if name is None else {"name": name}

@@ -18,9 +18,7 @@ from ..wire.revisions import NEWEST
 from .customs import Foreign, Misfit
 from .drawing import Sheet
 from .guises import Guise, guise_of
-
-FallbackModel = Callable[[t.CreateMessageRequestParams], Awaitable[t.CreateMessageResult | str]]
-"""A model of the server's own: an async function from the params of a sampling request to the model's message, or its text."""
+from .server_options import FallbackModel
 
 AskModel = Callable[[t.CreateMessageRequestParams, str | None], Awaitable[t.CreateMessageResult]]
 Once = Callable[[str, Callable[[], Awaitable[Any]]], Awaitable[Any]]

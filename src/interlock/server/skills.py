@@ -273,7 +273,7 @@ class Skills:
 
     @property
     def _ttl(self) -> int:
-        return self._server.list_ttl_ms
+        return self._server.limits.list_ttl_ms
 
     # -- methods -------------------------------------------------------------------------------------
 

@@ -84,7 +84,7 @@ def http_app(
         stream=stream,
         retry_ms=retry_ms,
         legacy_sse=legacy_sse,
-        calls_per_session=server.calls_per_peer,
+        calls_per_session=server.limits.calls_per_peer,
         grace=grace,
         guard=guard,
         routes=server.take_routes(),

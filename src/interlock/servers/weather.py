@@ -22,6 +22,8 @@ from interlock import (
     Context,
     McpError,
     Server,
+    ServerInfo,
+    ServerLimits,
     ToolAnnotations,
     ToolError,
     ToolResult,
@@ -456,14 +458,16 @@ def weather_server(address: str | None = None, seconds: float | None = None) -> 
     made = Server(
         "weather",
         "1.0.0",
-        title="Weather",
-        description="Alerts and forecasts for the USA, and what the weather is mostly like elsewhere.",
+        info=ServerInfo(
+            title="Weather",
+            description="Alerts and forecasts for the USA, and what the weather is mostly like elsewhere.",
+        ),
         instructions=(
             "Forecasts (by latitude and longitude) and alerts (by state) are for the USA. For other places and for days far away "
             "check_weather says what the weather is mostly like: climate normals of the month, no forecast. Say so."
         ),
         lifespan=lifespan,
-        list_ttl_ms=3_600_000,
+        limits=ServerLimits(list_ttl_ms=3_600_000),
     )
     only_reads = ToolAnnotations(read_only_hint=True, open_world_hint=True)
     made.add_tool(get_alerts, title="Weather alerts of a state", annotations=only_reads)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 from ..server.app import Server
 from ..server.context import Context
 
 
-def probe_server(**options: Any) -> Server:
-    """A fresh server of the kind that `check_client_transport` expects at the other end; options are those of Server."""
-    server = Server("interlock-probe", "1", **options)
+def probe_server() -> Server:
+    """A fresh server of the kind that `check_client_transport` expects at the other end."""
+    server = Server("interlock-probe", "1")
     cancelled: list[str] = []
     stirred = asyncio.Event()
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple, Unpack
+
+from msgspec.structs import replace
 
 from ..client.app import Client
+from ..client.options import ClientOptions, ClientSettings
 from ..server.app import Server
 from ..wire.revisions import (
     HANDSHAKE_REVISIONS,
@@ -58,15 +61,14 @@ def way(name: str) -> Way:
 async def connect(
     server: Server,
     *,
-    revision: str | None = None,
     suspend: bool | None = None,
     tape: Tape | None = None,
     clock: Callable[[], float] | None = None,
-    **options: Any,
+    **options: Unpack[ClientOptions],
 ) -> AsyncIterator[Client]:
     """A client of a server in this process, over real frames but without I/O; `options` are those of Client.
 
-    `revision` is the one to speak; `suspend` says whether a tool that asks waits or is run again, whatever the server was told,
+    `suspend` says whether a tool that asks waits or is run again, whatever the server was told,
     for as long as the block lasts. `tape` takes the messages down; `clock` (seconds) takes the place of the clocks by which
     sealed states and kept answers grow old.
     """
@@ -76,10 +78,11 @@ async def connect(
         calls.suspend = suspend
     if clock is not None:
         calls.wall = clock
-        options["clock"] = clock
+        settings = options.get("settings") or ClientSettings()
+        options["settings"] = replace(settings, clock=clock)
     transport = server.transport(tap=tape.hear if tape is not None else None)
     try:
-        async with Client(transport, revision=revision, **options) as client:
+        async with Client(transport, **options) as client:
             yield client
     finally:
         calls.suspend, calls.wall = before

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from interlock import Context, Image, ResourceLink, Server, ToolAnnotations, ToolError
+from interlock import Context, Image, ResourceLink, Server, ServerInfo, ToolAnnotations, ToolError
 from interlock.servers.samples import png
 
 CITIES = ["Barcelona", "Barbados", "Bari", "Lisbon", "Paris", "Park City"]
@@ -29,7 +29,7 @@ def travel() -> Server:
     server = Server(
         "travel",
         "1.0.0",
-        title="Travel",
+        info=ServerInfo(title="Travel"),
         instructions="Search before you book. Prices are in euros.",
     )
     server.gate = asyncio.Event()  # type: ignore[attr-defined]  # a test lets slow work go on
@@ -131,7 +131,7 @@ def travel() -> Server:
 
 def weather() -> Server:
     """A template whose city completes."""
-    server = Server("weather", title="Weather")
+    server = Server("weather", info=ServerInfo(title="Weather"))
 
     @server.resource(
         "weather://forecast/{city}/{date}", title="Weather forecast", mime_type="application/json"

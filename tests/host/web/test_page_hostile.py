@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from interlock import Server
+from interlock import Server, ServerInfo
 from interlock.host.events import (
     CallEnded,
     CallProposed,
@@ -67,7 +67,7 @@ MARKDOWN = f"""{EVIL}
 
 def evil() -> Server:
     """A server whose every text is hostile."""
-    server = Server("evil", title=EVIL, instructions=EVIL)
+    server = Server("evil", info=ServerInfo(title=EVIL), instructions=EVIL)
 
     @server.tool("tool", title=EVIL, description=EVIL)
     def tool(argument: str) -> str:

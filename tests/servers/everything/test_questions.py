@@ -440,7 +440,11 @@ async def test_folders_that_change(server: Server) -> None:
     """They are asked for with every call: what the client allows now is what counts (`ROO-02`, `ROO-04`)."""
     for revision in ERAS:
         roots = ["file:///srv"]
-        async with Client(server, revision=revision, roots=lambda: list(roots)) as client:  # noqa: B023 - it is used in this round only
+        async with Client(
+            server,
+            revision=revision,
+            answers=Answers(roots=lambda: list(roots)),  # noqa: B023 - it is used in this round only
+        ) as client:
             assert (await client.call_tool("list_roots")).value() == ["file:///srv"]
             roots[:] = ["file:///home/ada", "file:///tmp"]
             client.roots_changed()

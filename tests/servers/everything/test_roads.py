@@ -7,7 +7,17 @@ from typing import Any
 
 import pytest
 
-from interlock import REVISIONS, Client, Fetch, Http, HttpFetch, McpError, Request, Response
+from interlock import (
+    REVISIONS,
+    Answers,
+    Client,
+    Fetch,
+    Http,
+    HttpFetch,
+    McpError,
+    Request,
+    Response,
+)
 from interlock.servers.everything import COUNTER, everything_server
 from tests.servers.calls import refusal, words
 from tests.servers.everything.desk import model, person, soon
@@ -56,7 +66,9 @@ async def round_trip(client: Client) -> None:
 async def test_over_stdio(revision: str) -> None:
     """`interlock serve everything`, as a host starts it."""
     async with Client(
-        serving("everything"), revision=revision, elicit=person, sample=model, roots=["/srv"]
+        serving("everything"),
+        revision=revision,
+        answers=Answers(elicit=person, sample=model, roots=["/srv"]),
     ) as client:
         assert client.revision == revision
         await round_trip(client)
@@ -66,7 +78,7 @@ async def test_over_stdio(revision: str) -> None:
 async def test_over_http(url: str, revision: str) -> None:
     """One address for all revisions; the tool with mirrored arguments too (`XMH-07`, `XMH-19`)."""
     async with Client(
-        url, revision=revision, elicit=person, sample=model, roots=["/srv"]
+        url, revision=revision, answers=Answers(elicit=person, sample=model, roots=["/srv"])
     ) as client:
         assert client.revision == revision
         await client.list_tools()  # so that the client knows which arguments are mirrored

@@ -70,7 +70,9 @@ async def test_no_tool_is_left_out(client: Client) -> None:
 @pytest.mark.parametrize("name", [name for name in CALLS if name not in CHANGING])
 async def test_hints_are_true(server: Server, name: str) -> None:
     """What only reads leaves the server's board as it was, and may be called again with the same outcome (`TOL-04`)."""
-    async with Client(server, elicit=person, sample=model, roots=["/srv"]) as client:
+    async with Client(
+        server, answers=Answers(elicit=person, sample=model, roots=["/srv"])
+    ) as client:
         before = msgspec.to_builtins(server.lifespan_state)
         first = await outcome(client, name)
         assert msgspec.to_builtins(server.lifespan_state) == before

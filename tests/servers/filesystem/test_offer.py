@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from interlock import REVISIONS, Client, McpError, Server
+from interlock import REVISIONS, Answers, Client, McpError, Server
 from interlock.servers.filesystem import Limits, doors, filesystem_server, grounds, server_of
 from tests.servers.calls import done, refusal, words
 from tests.servers.filesystem.conftest import QUICK
@@ -137,7 +137,7 @@ async def test_without_a_folder_nothing_is_allowed(
 ) -> None:
     """Nothing, whatever the client's roots; the environment's folders where no arguments name any."""
     monkeypatch.delenv("INTERLOCK_FILESYSTEM_FOLDERS", raising=False)
-    async with Client(server_of(), roots=[str(outside)]) as client:
+    async with Client(server_of(), answers=Answers(roots=[str(outside)])) as client:
         assert "No folder is allowed" in await refusal(
             client, "read_file", path=f"{outside}/secret.txt"
         )
@@ -210,7 +210,9 @@ async def test_roots_narrow_and_never_widen(
     (folder / "link").symlink_to(outside)
     named = [root.format(folder=folder, outside=outside) for root in roots]
     uris = [f"file://{root}" for root in named]
-    async with interlock_client(filesystem_server([folder], QUICK), roots=uris) as client:
+    async with interlock_client(
+        filesystem_server([folder], QUICK), answers=Answers(roots=uris)
+    ) as client:
         result = await client.call_tool("list_folder", {})
         if sees is None:
             assert result.is_error
@@ -257,7 +259,9 @@ async def test_roots_are_asked_for_again(folder: Path) -> None:
     for revision in ("2025-11-25", "2026-07-28"):
         roots[:] = [f"file://{folder}"]
         async with Client(
-            filesystem_server([folder], QUICK), revision=revision, roots=lambda: list(roots)
+            filesystem_server([folder], QUICK),
+            revision=revision,
+            answers=Answers(roots=lambda: list(roots)),
         ) as client:
             assert await words(client, "read_file", path=f"{folder}/f") == "f"
             roots[:] = [f"file://{folder}/a"]

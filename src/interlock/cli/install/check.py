@@ -10,7 +10,7 @@ from typing import Final
 
 import click
 
-from ... import Client, Stdio, UnsupportedRevision
+from ... import Client, Implementation, Stdio, UnsupportedRevision
 from ... import types as t
 from .. import exits
 from ..talking import variables_hint
@@ -53,7 +53,7 @@ def check(command: Sequence[str], env: Mapping[str, str]) -> str:
 
 async def _asked(command: Sequence[str], env: Mapping[str, str]) -> str:
     transport = Stdio(list(command), env=env, cwd=Path.home())
-    client = Client(transport, name="interlock-cli")
+    client = Client(transport, info=Implementation(name="interlock-cli", version="1"))
     try:
         async with asyncio.timeout(SECONDS):
             await client.open()

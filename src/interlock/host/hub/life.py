@@ -8,7 +8,16 @@ import logging
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any
 
-from interlock import Answers, Client, InterlockError, McpError, TimedOut, Unreachable
+from interlock import (
+    Answers,
+    Client,
+    ClientSettings,
+    Implementation,
+    InterlockError,
+    McpError,
+    TimedOut,
+    Unreachable,
+)
 
 from .backoff import Backoff
 from .bounds import HubLimits
@@ -67,12 +76,14 @@ class SupervisedClient:
             with_loss_detector(target, self._lost, known),
             answers=answers,
             on_log=voice.hear_message,
-            name=name,
+            info=Implementation(name=name, version="1"),
             revision=revision,
             log_level=bounds.log_level,
             timeout=bounds.call,
             middleware=[bounded(bounds.most_items)],
-            older_for_questions=False,  # the host does so itself: it asks the person
+            settings=ClientSettings(
+                older_for_questions=False
+            ),  # the host does so itself: it asks the person
         )
         self.lists = FeatureLists(
             self.client,

@@ -21,6 +21,8 @@ from interlock import (
     Exchange,
     Handler,
     Server,
+    ServerInfo,
+    ServerLimits,
     ToolAnnotations,
     ToolError,
     ToolResult,
@@ -106,12 +108,11 @@ def calendar_server(
     made = Server(
         "calendar",
         "1.0.0",
-        title="Calendar",
-        description="Calendars in iCalendar files.",
+        info=ServerInfo(title="Calendar", description="Calendars in iCalendar files."),
         instructions="Dates are ISO 8601, such as 2024-06-15. Look at list_events or find_free_days before creating an event.",
         lifespan=lifespan,
         middleware=[years_kept],
-        page_size=200,
+        limits=ServerLimits(page_size=200),
     )
     adds = ToolAnnotations(
         read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False

@@ -6,7 +6,7 @@ import os
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 
-from interlock import Server, ToolAnnotations
+from interlock import Server, ServerInfo, ToolAnnotations
 
 from .asking import describe_tables, explain, list_databases, list_tables, query
 from .changing import execute
@@ -53,9 +53,12 @@ def database_server(
             await databases.close()
 
     made = Server(
-        "database", "1.0.0", title="Databases", description="Ask databases, and look into them.", instructions=INSTRUCTIONS,
+        "database",
+        "1.0.0",
+        info=ServerInfo(title="Databases", description="Ask databases, and look into them."),
+        instructions=INSTRUCTIONS,
         lifespan=lifespan,
-    )  # fmt: skip
+    )
     seconds = databases.limits.seconds + _SLACK
     for tool, title in _READS:
         # The functions of SQL can tell the time and roll dice, and no more: the world outside is not open to them.

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from interlock import Server, settings_of
+from interlock import Server, ServerInfo, settings_of
 
 from .. import dice
 from .answering import add_answering
@@ -59,11 +59,13 @@ def everything_server(limits: Limits | None = None) -> Server:
     made = Server(
         "everything",
         "1.0.0",
-        title="Everything",
-        description="Shows each feature of the protocol once.",
-        website_url="https://example.com/everything",
+        info=ServerInfo(
+            title="Everything",
+            description="Shows each feature of the protocol once.",
+            website_url="https://example.com/everything",
+            icons=ICONS,
+        ),
         instructions="A server to try clients with. Nothing that it does has any effect outside of it.",
-        icons=ICONS,
         lifespan=lifespan,
         extensions=[echo_extension()],
     )

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 
 from msgspec.structs import replace
 
-from interlock import SafeFetch, Server, ToolAnnotations, settings_of
+from interlock import SafeFetch, Server, ServerInfo, ToolAnnotations, settings_of
 
 from .library import add_library
 from .reading import Desk, fetch, fetch_links, fetch_outline
@@ -58,8 +58,12 @@ def fetch_server(
             await out.aclose()
 
     made = Server(
-        "fetch", "1.0.0", title="Web pages", description="Read pages of the web.", instructions=INSTRUCTIONS, lifespan=lifespan,
-    )  # fmt: skip
+        "fetch",
+        "1.0.0",
+        info=ServerInfo(title="Web pages", description="Read pages of the web."),
+        instructions=INSTRUCTIONS,
+        lifespan=lifespan,
+    )
     for tool, title in (
         (fetch, "Read a page"),
         (fetch_links, "Links of a page"),

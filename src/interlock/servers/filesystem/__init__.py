@@ -12,7 +12,7 @@ import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
-from interlock import Server, settings_of
+from interlock import Server, ServerInfo, ServerLimits, settings_of
 
 from .changing import add_changing
 from .doors import check_platform
@@ -53,14 +53,16 @@ def filesystem_server(
     made = Server(
         "filesystem",
         "1.0.0",
-        title="Files and folders",
-        description="Read, write, search and watch files in the folders that you name.",
+        info=ServerInfo(
+            title="Files and folders",
+            description="Read, write, search and watch files in the folders that you name.",
+        ),
         instructions=(
             "list_allowed_folders says where you may work. Paths are absolute, or relative where one folder is allowed. "
             "Read a file before you edit it, and send its version along. trash_file can be undone; nothing is removed for good unasked."
         ),
         lifespan=lifespan,
-        page_size=200,
+        limits=ServerLimits(page_size=200),
     )
     add_looking(made)
     add_changing(made)

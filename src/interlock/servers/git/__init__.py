@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from interlock import Server, ToolAnnotations, settings_of
+from interlock import QuestionSettings, Server, ServerInfo, ToolAnnotations, settings_of
 
 from .branches import git_branches, git_create_branch, git_delete_branch, git_switch
 from .changing import git_add, git_commit, git_restore, git_unstage
@@ -85,9 +85,13 @@ def git_server(
         yield given
 
     made = Server(
-        "git", "1.0.0", title="Git", description="Look into git repositories and work in them.", instructions=INSTRUCTIONS,
-        lifespan=lifespan, suspend=suspend,
-    )  # fmt: skip
+        "git",
+        "1.0.0",
+        info=ServerInfo(title="Git", description="Look into git repositories and work in them."),
+        instructions=INSTRUCTIONS,
+        lifespan=lifespan,
+        questions=QuestionSettings(suspend=suspend),
+    )
     for tool, title in _READS:
         made.add_tool(
             tool,

@@ -18,7 +18,16 @@ from urllib.parse import quote
 from msgspec import Meta, Struct, field
 from msgspec.structs import replace
 
-from interlock import Context, McpError, Server, ToolAnnotations, ToolError, ToolResult, types
+from interlock import (
+    Context,
+    McpError,
+    Server,
+    ServerInfo,
+    ToolAnnotations,
+    ToolError,
+    ToolResult,
+    types,
+)
 
 from .boxes import MOST_SEARCHED, Box, Boxes
 from .letters import MOST_RECIPIENTS, MOST_SUBJECT, ON_THE_WIRE, Letter, addresses, written
@@ -94,8 +103,7 @@ def mail_server(folder: str | os.PathLike[str] | None = None, post: Post | None 
     made = Server(
         "mail",
         "1.0.0",
-        title="Mail",
-        description="Letters to write, to keep and to send.",
+        info=ServerInfo(title="Mail", description="Letters to write, to keep and to send."),
         instructions="send_mail says whether a letter went out or was only put into the local Maildir; tell the person which.",
         lifespan=lifespan,
     )

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from interlock import Server, settings_of
+from interlock import QuestionSettings, Server, ServerInfo, settings_of
 
 from .changing import add_changing, uris_of
 from .graph import VARIABLE, Graph
@@ -59,9 +59,13 @@ def memory_server(
             await asyncio.to_thread(graph.close)
 
     made = Server(
-        "memory", "1.0.0", title="Memory", description="A knowledge graph of what was learnt.", instructions=INSTRUCTIONS,
-        lifespan=lifespan, suspend=suspend,
-    )  # fmt: skip
+        "memory",
+        "1.0.0",
+        info=ServerInfo(title="Memory", description="A knowledge graph of what was learnt."),
+        instructions=INSTRUCTIONS,
+        lifespan=lifespan,
+        questions=QuestionSettings(suspend=suspend),
+    )
     add_looking(made)
     add_changing(made)
     add_resources(made)

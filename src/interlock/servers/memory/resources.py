@@ -91,17 +91,22 @@ def add_resources(made: Server) -> None:
         except ToolError:
             return []  # nobody is helped by words here; whoever reads is told
 
-    json, private = "application/json", "private"
+    json = "application/json"
     made.add_resource(
         STATISTICS,
         statistics,
         name="statistics",
         title="How much is in the graph",
         mime_type=json,
-        cache_scope=private,
+        cache_scope="private",
     )
     made.add_resource(
-        GRAPH, graph, name="knowledge-graph", title="The graph", mime_type=json, cache_scope=private
+        GRAPH,
+        graph,
+        name="knowledge-graph",
+        title="The graph",
+        mime_type=json,
+        cache_scope="private",
     )
     made.add_resource(
         EXPORT,
@@ -109,7 +114,7 @@ def add_resources(made: Server) -> None:
         name="export",
         title="The graph as JSON lines",
         mime_type="application/jsonl",
-        cache_scope=private,
+        cache_scope="private",
     )
     made.add_resource(
         CHANGES,
@@ -117,7 +122,7 @@ def add_resources(made: Server) -> None:
         name="changes",
         title="The latest changes",
         mime_type=json,
-        cache_scope=private,
+        cache_scope="private",
     )
 
 

@@ -23,6 +23,7 @@ from interlock import (
     Exchange,
     Handler,
     Server,
+    ServerInfo,
     ToolAnnotations,
     ToolError,
     ToolResult,
@@ -218,10 +219,15 @@ def thinking_server(store: Vault | str | None = None, limits: Limits | None = No
             )
 
     made = Server(
-        "thinking", "1.0.0", title="Thinking", description="Think in steps, with revisions and branches.",
+        "thinking",
+        "1.0.0",
+        info=ServerInfo(
+            title="Thinking", description="Think in steps, with revisions and branches."
+        ),
         instructions="The first thought begins a chain and tells its id; send it along as `chain` with every further thought.",
-        lifespan=lifespan, middleware=[unquoted],
-    )  # fmt: skip
+        lifespan=lifespan,
+        middleware=[unquoted],
+    )
     adds = ToolAnnotations(
         read_only_hint=False, destructive_hint=False, idempotent_hint=False, open_world_hint=False
     )

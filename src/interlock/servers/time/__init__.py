@@ -15,7 +15,16 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from interlock import Context, McpError, Server, ToolAnnotations, ToolError, ToolResult, types
+from interlock import (
+    Context,
+    McpError,
+    Server,
+    ServerInfo,
+    ToolAnnotations,
+    ToolError,
+    ToolResult,
+    types,
+)
 
 from .answers import (
     ClockChanges,
@@ -255,8 +264,9 @@ def time_server(
     made = Server(
         "time",
         "1.0.0",
-        title="Time",
-        description="Time zones, conversion, and what lies between two moments.",
+        info=ServerInfo(
+            title="Time", description="Time zones, conversion, and what lies between two moments."
+        ),
         instructions="Zones are like Europe/Madrid; find_timezones finds them. Where no zone is named, the person's own is meant.",
         lifespan=lifespan,
     )

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from interlock import Server, ToolAnnotations, ToolError
+from interlock import QuestionSettings, Server, ServerInfo, ToolAnnotations, ToolError
 
 from . import ledger
 from .desk import BOOKINGS, book_flight, book_hotel, book_trip, cancel_booking, list_bookings, show
@@ -46,9 +46,13 @@ def travel_server(path: Path | None = None, *, suspend: bool = True) -> Server:
                     made.remove_resource(uri)
 
     made = Server(
-        "travel", "1.0.0", title="Travel", description="Flights, hotels and bookings, all made up.", instructions=INSTRUCTIONS,
-        lifespan=lifespan, suspend=suspend,
-    )  # fmt: skip
+        "travel",
+        "1.0.0",
+        info=ServerInfo(title="Travel", description="Flights, hotels and bookings, all made up."),
+        instructions=INSTRUCTIONS,
+        lifespan=lifespan,
+        questions=QuestionSettings(suspend=suspend),
+    )
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     asks = ToolAnnotations(read_only_hint=True, open_world_hint=True)
     books = ToolAnnotations(

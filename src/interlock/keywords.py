@@ -1,0 +1,25 @@
+"""Keyword arguments of functions that pass them on: an unknown one is a TypeError that names the closest known one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from difflib import get_close_matches
+
+
+def check_keywords(given: Iterable[str], known: Collection[str], function: str) -> None:
+    """Check keyword arguments by name.
+
+    Args:
+        given: The names that the caller used.
+        known: The names that the function takes.
+        function: The function as its caller writes it, such as "server.run".
+
+    Raises:
+        TypeError: One of them is unknown. The message names it, and what was probably meant.
+    """
+    for name in given:
+        if name in known:
+            continue
+        close = get_close_matches(name, known, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
