@@ -15,6 +15,7 @@ FLOORS: dict[int, tuple[str, ...]] = {
         "types",
         "schema",
         "version",
+        "keywords",
         "lazily",
         "addresses",
         "settings",
