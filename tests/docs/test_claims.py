@@ -10,7 +10,16 @@ import click
 import msgspec
 import pytest
 
-from interlock import REVISIONS, Client, Context, Http, Limits, Server
+from interlock import (
+    REVISIONS,
+    Client,
+    Context,
+    Http,
+    Limits,
+    QuestionSettings,
+    Server,
+    ServerLimits,
+)
 from interlock.cli.listing import ping
 from interlock.cli.program import COMMANDS
 from interlock.cli.running import run
@@ -35,23 +44,28 @@ def default(of: Callable[..., object], name: str) -> object:
 
 
 @pytest.mark.parametrize(
-    "option",
-    ["queue", "concurrency", "timeout", "calls_per_peer", "threads", "asking_seconds", "page_size"],
+    "record, option",
+    [
+        *((ServerLimits, name) for name in ServerLimits.__struct_fields__ if name != "list_ttl_ms"),
+        (QuestionSettings, "timeout"),
+    ],
 )
-def test_limits_are_as_stated(option: str) -> None:
-    """The table of limits has the defaults of Server."""
-    value = default(Server, option)
+def test_limits_are_as_stated(record: type, option: str) -> None:
+    """The table of limits has the defaults of the option records."""
+    value = getattr(record(), option)
     words = (
         "none"
         if value is None
         else f"{value / 60:g} minutes"
         if isinstance(value, float)
+        else f"{value // 1024} KiB"
+        if option.endswith("_bytes")
         else f"{value:,}"
     )
     rows = [
         line
         for line in page("limits.md").splitlines()
-        if line.startswith("|") and f"`{option}=`" in line
+        if line.startswith("|") and f"`{option}=`" in line and record.__name__ in line
     ]
     assert rows
     assert all(words in row for row in rows), (option, words)
