@@ -1,4 +1,4 @@
-"""A real browser for the tests that need one."""
+"""One headless Chromium for all browser tests of a worker process; each test has contexts of its own."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ async def browsing(program: Path) -> AsyncIterator[Any]:
                 await browser.close()
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def chromium(installed: Callable[[str], Path]) -> AsyncIterator[Any]:
-    """A headless Chromium, one for a module, whose tests must run in the loop of the module."""
+    """The shared browser. Playwright binds it to one event loop: its tests run in the session's."""
     async with browsing(installed("chromium")) as browser:
         yield browser

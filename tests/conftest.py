@@ -16,7 +16,13 @@ from hypothesis import HealthCheck, settings
 from interlock.logs import RateLimit
 from tests.ports import free_port
 
-pytest_plugins = ["pytester", "tests.peers_in_place", "tests.endurance", "tests.lanes"]
+pytest_plugins = [
+    "tests.browser",
+    "pytester",
+    "tests.peers_in_place",
+    "tests.endurance",
+    "tests.lanes",
+]
 
 # A shared machine stalls now and then: no deadline for one example, and no complaint about slow generation.
 settings.register_profile(

@@ -16,7 +16,7 @@ from interlock.auth.issuer import Accounts, LocalUsers
 from tests.auth.served import guarded
 from tests.ports import free_port
 
-pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 
 PASSWORD = "correct horse battery staple"
 

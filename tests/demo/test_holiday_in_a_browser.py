@@ -29,7 +29,7 @@ from tests.demo.running import DESK, TELEPHONE, demonstrated, shot
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.asyncio(loop_scope="session"),
     pytest.mark.skipif(
         sys.platform != "linux", reason="watches processes through /proc, which only Linux has"
     ),

@@ -12,12 +12,9 @@ import pytest
 from interlock import Server, ToolResult
 from interlock.host.models.scripted import call
 from interlock.host.policy import Policy, Rule
-from tests.browser import chromium
 from tests.host.web.stage import say, shot, staged
 
-__all__ = ["chromium"]
-
-pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 
 BUNDLE = "node_modules/@modelcontextprotocol/ext-apps/dist/src/app-with-deps.js"
 

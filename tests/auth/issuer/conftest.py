@@ -13,7 +13,7 @@ from tests.auth.served import serving
 Serve = Callable[[Any], Awaitable[str]]
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def serve() -> AsyncIterator[Callable[[Callable[[str], Any]], Awaitable[str]]]:
     """Serves an app on loopback, until the test has ended: `await serve(lambda url: app)` gives its address."""
     async with AsyncExitStack() as stack:

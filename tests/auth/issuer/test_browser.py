@@ -23,7 +23,7 @@ from tests.auth.proxy.elsewhere import ACME, ID, SECRET, Elsewhere
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.asyncio(loop_scope="module"),
+    pytest.mark.asyncio(loop_scope="session"),
 ]  # the loop of the browser, which takes a second to start
 
 PASSWORD = "correct horse"

@@ -10,7 +10,7 @@ from interlock.host.models.scripted import call
 from tests.host.web.stage import DESK, TELEPHONE, say, shot, staged
 from tests.host.web.test_page_questions import SEARCH, armed
 
-pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 
 WELCOME = """
 - link "Skip to the message box"

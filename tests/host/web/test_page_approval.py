@@ -25,7 +25,7 @@ from interlock.urls import examine
 from tests.host.web.stage import DESK, TELEPHONE, Stage, say, shot, staged
 from tests.host.web.test_page_questions import SEARCH, armed, asked
 
-pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 
 ROW = {f"c{n}": n for n in range(12)}
 LATE = {"one": "1", **{f"k{n}": n for n in range(70)}, "zz": "the last"}

@@ -21,7 +21,7 @@ from interlock.servers import dice
 from interlock.types import APP_MIME_TYPE
 from tests.host.web.stage import TELEPHONE, Stage, say, shot, staged
 
-pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.slow]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.slow]
 
 BOARD = "ui://lab/board"
 META = {

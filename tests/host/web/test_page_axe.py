@@ -12,7 +12,7 @@ from interlock.host.models.scripted import call
 from tests.host.web.stage import DESK, TELEPHONE, say, staged
 from tests.host.web.test_page_questions import SEARCH, armed
 
-pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 
 PANELS = {
     "servers travel": "Server",

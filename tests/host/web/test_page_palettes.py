@@ -10,7 +10,7 @@ from interlock.host.events import ResourceUpdated
 from interlock.host.models.scripted import call
 from tests.host.web.stage import TELEPHONE, focus_on, say, shot, staged
 
-pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 
 
 async def test_a_prompt_is_found_filled_in_and_used_by_keys_alone(chromium: Any) -> None:

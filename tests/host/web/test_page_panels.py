@@ -15,7 +15,7 @@ from interlock.host.policy import Rule
 from tests.host.web.stage import TELEPHONE, say, shot, staged
 from tests.host.web.test_page_conversation import opened, person, said, session
 
-pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 
 
 async def test_a_server_shows_what_it_offers_and_says(chromium: Any) -> None:

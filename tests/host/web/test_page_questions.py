@@ -32,7 +32,7 @@ from interlock.types import (
 )
 from tests.host.web.stage import DESK, TELEPHONE, Stage, focus_on, say, shot, staged
 
-pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 
 SEARCH = call("travel__search_flights", origin="NYC", destination="Barcelona", date="2024-06-15")
 SCHEMA = {

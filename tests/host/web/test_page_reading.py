@@ -17,7 +17,7 @@ from interlock.types import (
 from tests.host.web.stage import DESK, TELEPHONE, say, shot, staged
 from tests.host.web.test_page_questions import SEARCH, armed, asked
 
-pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 
 WHOM = {
     "anyOf": [

@@ -17,7 +17,7 @@ from tests.host.web.stage import DESK, TELEPHONE, Stage, focus_on, say, shot, st
 from tests.host.web.test_page_axe import Axe
 from tests.host.web.test_page_questions import armed
 
-pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 
 URI = "skill://acme/refunds/SKILL.md"
 LOAD = call("interlock__load_skill", server="shop", uri=URI)

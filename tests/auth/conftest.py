@@ -1,7 +1,0 @@
-"""A real browser."""
-
-from __future__ import annotations
-
-from tests.browser import chromium
-
-__all__ = ["chromium"]

@@ -1,7 +1,0 @@
-"""A real browser for the demo."""
-
-from __future__ import annotations
-
-from tests.browser import chromium
-
-__all__ = ["chromium"]

@@ -1,7 +1,0 @@
-"""A real browser, and hosts with pages for it."""
-
-from __future__ import annotations
-
-from tests.browser import chromium
-
-__all__ = ["chromium"]
