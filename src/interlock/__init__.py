@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from .transport.routes import HttpResponse
     from .transport.sockets import Socket
     from .transport.stdio import Stdio
-    from .transport.webserver import listening_socket
+    from .transport.webserver import listening_socket, serve_http
     from .types import (
         AudioContent,
         CallToolResult,
@@ -160,7 +160,7 @@ _ROOMS = {
         "Unanswerable",
         "Unreachable",
     ),
-    ".transport.webserver": ("listening_socket",),
+    ".transport.webserver": ("listening_socket", "serve_http"),
     ".wire.revisions": ("REVISIONS",),
     ".wire.sse": ("EventReader",),
 }
@@ -251,6 +251,7 @@ __all__ = [
     "assistant",
     "get_context",
     "listening_socket",
+    "serve_http",
     "settings_of",
     "stack",
     "user",

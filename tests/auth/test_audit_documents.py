@@ -17,7 +17,7 @@ from interlock.auth.oauth.failures import Unauthorized
 from interlock.auth.sender import Roads, perform
 from interlock.auth.tokens.introspection import Introspection
 from interlock.auth.tokens.jwt import Jwt
-from interlock.auth.tokens.keysets import Keys
+from interlock.auth.tokens.keysets import RemoteKeys
 from interlock.auth.tokens.seam import Unverifiable
 from interlock.fetch import Request
 from interlock.transport.public import SafeFetch
@@ -110,7 +110,9 @@ async def test_keys_that_are_too_large_or_never_end(size: int, drips: bool, good
         asyncio.timeout(30),
     ):
         place = f"http://127.0.0.1:{port}/jwks"
-        verifier = Jwt(ISSUER, keys=Keys(ISSUER, jwks_uri=place, patience=0.3 if drips else 10.0))
+        verifier = Jwt(
+            ISSUER, keys=RemoteKeys(ISSUER, jwks_uri=place, patience=0.3 if drips else 10.0)
+        )
         if good:
             assert (
                 await verifier.verify(token(), resource=RESOURCE, now=NOW)
@@ -153,7 +155,7 @@ async def test_issuers_that_ours_was_told_to_trust_may_be_inside() -> None:
         trusted=[TrustedIssuer(issuer=inside, jwks_uri="https://10.0.0.5/jwks")],
     )
     keys = trusting._trust._keys[inside]
-    assert isinstance(keys, Keys)
+    assert isinstance(keys, RemoteKeys)
     own = keys._roads.of(f"{inside}/.well-known/openid-configuration")
     assert not isinstance(own, SafeFetch)
     assert keys._roads.of("https://10.0.0.5/jwks") is own

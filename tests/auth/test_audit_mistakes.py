@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from interlock import Client
-from interlock.auth import AnyOf, ApiKeys, Guard, Jwt, OAuth, OAuthProxy, presets
-from interlock.auth.issuer import Issuer
+from interlock.auth import AnyOf, ApiKeys, Guard, Jwt, OAuth, presets
+from interlock.auth.issuer import Issuer, OAuthProxy
 from interlock.transport.http import Http
 
 given: Any = presets.get("github")

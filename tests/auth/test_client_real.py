@@ -16,12 +16,12 @@ from interlock.auth import (
     ClientCredentials,
     EnterpriseManaged,
     Guard,
-    Issuer,
     Jwt,
     OAuth,
     SigningKey,
     WorkloadIdentity,
 )
+from interlock.auth.issuer import Issuer
 from interlock.auth.issuer.seam import Client as Known
 from interlock.auth.issuer.trust import TrustedIssuer, Workload
 from interlock.store import open_vault

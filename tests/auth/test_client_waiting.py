@@ -10,7 +10,7 @@ import pytest
 from interlock import ClientSettings
 from interlock import types as t
 from interlock.auth import Denied, Unauthorized
-from interlock.auth.flight import Flight
+from interlock.auth.flight import SingleFlight
 from interlock.protocol.sessions import StoreError
 from interlock.store import open_vault
 from interlock.wire.revisions import R1, R2, R4, R5
@@ -277,7 +277,7 @@ async def test_the_end_of_all_holds_for_people_too(monkeypatch: pytest.MonkeyPat
 
 async def test_a_program_that_runs_twice_uses_one_authorization() -> None:
     """Work that an event loop left behind when it was closed is none that anybody has to wait for."""
-    flight: Flight[int] = Flight()
+    flight: SingleFlight[int] = SingleFlight()
 
     def other_loop() -> None:
         async def never() -> int:

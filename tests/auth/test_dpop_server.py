@@ -15,7 +15,7 @@ from interlock.auth.guard import Guard
 from interlock.auth.keys import SigningKey, dpop_proof
 from interlock.auth.oauth.challenges import read_challenges
 from interlock.auth.tokens.others import Checked
-from interlock.auth.tokens.proofs import BadProof, Proofs
+from interlock.auth.tokens.proofs import BadDpopProof, DpopVerifier
 from interlock.exchange import Principal
 from interlock.store import MemoryVault
 from tests.auth.guarded import ISSUER, KEY, RESOURCE, Got, Inner, ask, bearer, jwt_guard, token
@@ -333,12 +333,12 @@ async def test_servers_that_share_a_vault_do_not_take_the_proofs_of_each_other_f
     """A `jti` that came to an issuer has not come to the server beside it, nor to another issuer (RFC 9449, 11.1)."""
     vault, clock = MemoryVault(clock=Clock()), Clock()
     guard, *issuers = (
-        Proofs(vault=vault, clock=clock, nonces=False, place=place)
+        DpopVerifier(vault=vault, clock=clock, nonces=False, place=place)
         for place in ("", ISSUER, f"{ISSUER}/two")
     )
     shown = {"method": "POST", "urls": [RESOURCE], "now": NOW, "token": BOUND}
     once = proof(jti="one")
     for each in (guard, *issuers):
         assert await each.check(once, **shown) == MINE.thumbprint
-        with pytest.raises(BadProof, match="has come before"):
+        with pytest.raises(BadDpopProof, match="has come before"):
             await each.check(once, **shown)

@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from interlock import Client, Context, Request, Server
-from interlock.auth import ClientCredentials, Guard, Issuer
+from interlock.auth import ClientCredentials, Guard
 from interlock.auth.issuer import Client as Known
+from interlock.auth.issuer import Issuer
 from interlock.transport.fetching import HttpFetch
 from tests.auth.served import guarded
 from tests.ports import free_port

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from interlock import Client, Context, Server
-from interlock.auth import Browser, Denied, Guard, Issuer, OAuth
-from interlock.auth.issuer import Accounts, LocalUsers
+from interlock.auth import Browser, Denied, Guard, OAuth
+from interlock.auth.issuer import Accounts, Issuer, LocalUsers
 from tests.auth.served import guarded
 from tests.ports import free_port
 

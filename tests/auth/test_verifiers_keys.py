@@ -11,7 +11,7 @@ from interlock import types as t
 from interlock.auth.guard import Guard
 from interlock.auth.keys import SigningKey
 from interlock.auth.tokens.jwt import Jwt
-from interlock.auth.tokens.keysets import Keys
+from interlock.auth.tokens.keysets import RemoteKeys
 from interlock.auth.tokens.seam import BadToken, Unverifiable
 from interlock.auth.tokens.verdicts import Verdicts
 from tests.auth.guarded import ISSUER, JWKS, KEY, RESOURCE, Inner, ask, bearer, issuer_pages, token
@@ -22,7 +22,7 @@ NEXT = SigningKey.generate()
 
 def verifier(web: Web, **settings: Any) -> Jwt:
     """A verifier of the issuer's tokens that has to fetch its keys, and does not know the time."""
-    return Jwt(ISSUER, keys=Keys(ISSUER, fetch=web, **settings))
+    return Jwt(ISSUER, keys=RemoteKeys(ISSUER, fetch=web, **settings))
 
 
 async def good(by: Jwt, shown: str, now: float) -> str:

@@ -37,7 +37,7 @@ FLOORS: dict[int, tuple[str, ...]] = {
     6: ("tasks",),
     7: ("testing",),
     8: ("interlock", "sync"),
-    9: ("host", "gateway", "inspector", "servers"),
+    9: ("host", "gateway", "inspector", "servers", "issuer"),
     10: ("cli", "demo", "tour", "__main__"),
 }
 FLOOR = {name: number for number, names in FLOORS.items() for name in names}
@@ -54,6 +54,9 @@ FACE = {
     "interlock.schema",
     "interlock.skills",
     "interlock.auth",
+    "interlock.auth.oauth",
+    "interlock.auth.tokens",
+    "interlock.logs",
     "interlock.store",
     "interlock.invisible",
     "interlock.urls",
@@ -79,6 +82,7 @@ PURE_PARTS = {
         "interlock.fetch",
         "interlock.version",
         "interlock.addresses",
+        "interlock.lazily",
         "interlock.redaction",
     )
 }

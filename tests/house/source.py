@@ -102,6 +102,8 @@ class House:
 def room(name: str) -> str:
     """The room a dotted name belongs to: ``interlock.wire.codec`` to ``wire``, ``interlock`` itself to ``interlock``."""
     first, _, rest = name.partition(".")
+    if rest.startswith(("auth.issuer", "auth.proxy", "auth.presets", "auth.providers")):
+        return "issuer"  # a distribution of its own
     return rest.partition(".")[0] or first
 
 

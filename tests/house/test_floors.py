@@ -8,7 +8,7 @@ import pytest
 
 from tests.house import floors
 from tests.house.conftest import Build
-from tests.house.source import House
+from tests.house.source import House, room
 
 SOUND = {
     "__init__.py": "from interlock.server.app import Server\nfrom interlock.types import Tool\n",
@@ -167,4 +167,4 @@ def test_every_floor_stands_once() -> None:
     """No room is on two floors, and the rules name only floors and rooms that exist."""
     assert sum(map(len, floors.FLOORS.values())) == len(floors.FLOOR)
     assert set(floors.FLOORS) >= floors.APART | {floors.PURE, floors.PRODUCTS}
-    assert {name.partition(".")[2] or name for name in floors.FACE} <= set(floors.FLOOR)
+    assert {room(name) for name in floors.FACE} <= set(floors.FLOOR)

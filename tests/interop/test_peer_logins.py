@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from interlock import Client, Context, Server
-from interlock.auth import Guard, Issuer, Jwt, OAuth
-from interlock.auth.issuer import Accounts, LocalUsers
+from interlock.auth import Guard, Jwt, OAuth
+from interlock.auth.issuer import Accounts, Issuer, LocalUsers
 from tests.auth.served import guarded, served
 from tests.interop import person
 from tests.interop.driver import command_of

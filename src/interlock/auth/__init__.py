@@ -17,14 +17,10 @@ if TYPE_CHECKING:
     from .agents.seam import Agent
     from .agents.terminal import Terminal
     from .client import Authorization
+    from .flight import SingleFlight, SingleFlightGroup
     from .guard import Guard
-    from .issuer.app import Issuer
     from .keys import KeySet, SigningKey
     from .oauth.failures import Denied, Unauthorized
-    from .presets.preset import Preset
-    from .providers import Provider, provider_of
-    from .proxy.app import OAuthProxy
-    from .proxy.upstream import Upstream
     from .tokens.introspection import Introspection
     from .tokens.jwt import Jwt
     from .tokens.others import ApiKeys, Checked
@@ -40,8 +36,8 @@ _ROOMS = {
     ".agents.seam": ("Agent",),
     ".agents.terminal": ("Terminal",),
     ".client": ("Authorization",),
+    ".flight": ("SingleFlight", "SingleFlightGroup"),
     ".guard": ("Guard",),
-    ".issuer.app": ("Issuer",),
     ".keys": (
         "KeySet",
         "SigningKey",
@@ -50,13 +46,6 @@ _ROOMS = {
         "Denied",
         "Unauthorized",
     ),
-    ".presets.preset": ("Preset",),
-    ".providers": (
-        "Provider",
-        "provider_of",
-    ),
-    ".proxy.app": ("OAuthProxy",),
-    ".proxy.upstream": ("Upstream",),
     ".tokens.introspection": ("Introspection",),
     ".tokens.jwt": ("Jwt",),
     ".tokens.others": (
@@ -92,23 +81,19 @@ __all__ = [
     "Guard",
     "Headless",
     "Introspection",
-    "Issuer",
     "Jwt",
     "KeySet",
     "OAuth",
-    "OAuthProxy",
-    "Preset",
-    "Provider",
     "SigningKey",
+    "SingleFlight",
+    "SingleFlightGroup",
     "Terminal",
     "Unauthorized",
     "Unverifiable",
-    "Upstream",
     "Verified",
     "Verifier",
     "WorkloadIdentity",
     "default_agent",
-    "provider_of",
 ]
 
 __getattr__, __dir__ = lazily(__name__, _ROOMS)

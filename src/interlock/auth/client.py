@@ -20,7 +20,7 @@ from ..logs import limited
 from ..protocol.sessions import StoreError
 from ..store.vaults.seam import Vault
 from ..types import TimedOut, Unreachable
-from .flight import Flight
+from .flight import SingleFlight
 from .hindrances import leads_to, token_of, too_little, useless, vaulted
 from .oauth.addresses import canonical, origin
 from .oauth.challenges import Challenge, find, read_challenges
@@ -139,7 +139,7 @@ class Access:
         self._key: SigningKey | None = None
         self._key_of: Grant | None = None
         self._nonces: dict[str, str] = {}  # by origin
-        self._flight: Flight[Grant | None] = Flight()
+        self._flight: SingleFlight[Grant | None] = SingleFlight()
         self._step_ups: dict[frozenset[str], int] = {}  # by what was asked for
 
     # -- the seam ---------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ class _Run(Generic[R]):
         self.task, self.waiting, self.firm, self.given_up = task, 0, False, False
 
 
-class Flight(Generic[R]):
+class SingleFlight(Generic[R]):
     """Work that is under way at most once: who wants it joins, and it is given up once nobody waits for it any more.
 
     While it is `firm` it is not: it has begun what must be ended, as spending what can be spent only once.
@@ -91,7 +91,7 @@ class Flight(Generic[R]):
             task.exception()  # whoever waits is told; nobody need
 
 
-class Errands(Generic[K, R]):
+class SingleFlightGroup(Generic[K, R]):
     """Pieces of work by a key, each under way at most once; they go on also where nobody waits for them any more."""
 
     def __init__(self) -> None:

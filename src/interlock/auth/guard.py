@@ -27,7 +27,7 @@ from .refusals import (
     unavailable,
 )
 from .tokens.credentials import SECRET_HEADERS, Credentials, Malformed, read
-from .tokens.proofs import BadProof, Proofs
+from .tokens.proofs import BadDpopProof, DpopVerifier
 from .tokens.seam import BadToken, House, Unverifiable, Verified, Verifier, verifying
 from .tokens.verdicts import Verdicts, key_of
 
@@ -110,7 +110,7 @@ class Guard:
         )
         self._schemes = ("bearer",) if dpop == "off" else ("bearer", "dpop")
         self._verdicts = Verdicts(self._verify)
-        self._proofs = Proofs(vault=vault, clock=clock, nonces=dpop_nonces)
+        self._proofs = DpopVerifier(vault=vault, clock=clock, nonces=dpop_nonces)
         self._sites: dict[tuple[str, str], Site] = {}
 
     def __call__(self, app: ASGIApp) -> Guarded:
@@ -182,7 +182,7 @@ class Guard:
                 await self._check_proof(site, scope, credentials, verified, now)
         except BadToken as bad:
             return site.unauthorized(str(bad), dpop=credentials.scheme == "dpop")
-        except BadProof as bad:
+        except BadDpopProof as bad:
             return site.unauthorized(str(bad), error=bad.error, dpop=True, nonce=bad.nonce)
         except Unverifiable as away:
             return unavailable(str(away), away.seconds)
@@ -207,17 +207,17 @@ class Guard:
     ) -> None:
         """Raise BadProof unless the request shows that its sender has the key to which the token is bound."""
         if verified.thumbprint is None:
-            raise BadProof(
+            raise BadDpopProof(
                 "the token is bound to no key, and only such are taken with DPoP",
                 error="invalid_token",
             )
         if credentials.scheme != "dpop":
-            raise BadProof(
+            raise BadDpopProof(
                 "the token is bound to a key: it is only good with a DPoP proof",
                 error="invalid_token",
             )
         if len(credentials.proofs) != 1:
-            raise BadProof(
+            raise BadDpopProof(
                 "there is not one DPoP header"
                 if not credentials.proofs
                 else "there is more than one DPoP header"

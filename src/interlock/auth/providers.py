@@ -9,9 +9,8 @@ from urllib.parse import urlencode, urlsplit
 import msgspec
 from msgspec import Struct
 
-from .oauth.addresses import checked
-from .oauth.documents import ServerMetadata
-from .oauth.failures import Unauthorized
+from interlock.auth import Unauthorized
+from interlock.auth.oauth import ServerMetadata, checked_url
 
 Finding = Literal["id_token", "userinfo", "api"]
 Method = Literal["client_secret_basic", "client_secret_post", "none"]
@@ -54,7 +53,7 @@ class Provider(Struct, frozen=True, kw_only=True):
             self.person_url,
         ):
             if url:
-                checked(url, what=f"an address of {self.name}")
+                checked_url(url, what=f"an address of {self.name}")
         if self.person == "id_token" and not self.jwks_uri:
             raise ValueError(
                 f"the ID tokens of {self.name} cannot be verified without its jwks_uri"

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         StoreError,
         WorkerStore,
     )
+    from ..wire.seal import BadSeal, Seal
     from .files import lock, put_whole, turn, write_new
     from .folders import own_path
     from .memory import MemoryStore
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from .vaults.leases import alone
     from .vaults.memory import MemoryVault
     from .vaults.places import data_folder, open_vault
+    from .vaults.privacy import make_folder
+    from .vaults.rates import VaultRates
     from .vaults.redis import RedisVault
     from .vaults.seam import Vault
     from .vaults.sqlite import SqliteVault
@@ -52,6 +55,7 @@ _ROOMS = {
         "StoreError",
         "WorkerStore",
     ),
+    "..wire.seal": ("BadSeal", "Seal"),
     ".files": ("lock", "put_whole", "turn", "write_new"),
     ".folders": ("own_path",),
     ".memory": ("MemoryStore",),
@@ -64,12 +68,15 @@ _ROOMS = {
     ".vaults.leases": ("alone",),
     ".vaults.memory": ("MemoryVault",),
     ".vaults.places": ("data_folder", "open_vault"),
+    ".vaults.privacy": ("make_folder",),
+    ".vaults.rates": ("VaultRates",),
     ".vaults.redis": ("RedisVault",),
     ".vaults.seam": ("Vault",),
     ".vaults.sqlite": ("SqliteVault",),
 }
 
 __all__ = [
+    "BadSeal",
     "Board",
     "EventLog",
     "FileVault",
@@ -80,6 +87,7 @@ __all__ = [
     "RedisStore",
     "RedisVault",
     "Replay",
+    "Seal",
     "Session",
     "SessionStore",
     "SqliteStore",
@@ -87,11 +95,13 @@ __all__ = [
     "Store",
     "StoreError",
     "Vault",
+    "VaultRates",
     "WorkerStore",
     "Writer",
     "alone",
     "data_folder",
     "lock",
+    "make_folder",
     "open_store",
     "open_vault",
     "own_path",

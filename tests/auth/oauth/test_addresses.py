@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from interlock.auth.oauth.addresses import (
     canonical,
-    checked,
+    checked_url,
     identifies,
     is_loopback,
     is_loopback_host,
@@ -228,7 +228,7 @@ UNUSABLE = [
 def test_addresses_that_are_used(url: str):
     """`SEC-13`: https, or http to this machine."""
     assert usable(url, what="token_endpoint", step="discovery", document="d") == url
-    assert checked(url, what="a token endpoint") == url
+    assert checked_url(url, what="a token endpoint") == url
 
 
 @pytest.mark.parametrize("url", [*UNUSABLE, None])
@@ -244,7 +244,7 @@ def test_addresses_that_are_not(url: str | None):
         with pytest.raises(
             ValueError, match="cannot be a token endpoint: that is an https address"
         ):
-            checked(url, what="a token endpoint")
+            checked_url(url, what="a token endpoint")
 
 
 @given(st.one_of(st.text(max_size=40), st.builds("https://{}".format, st.text(max_size=30))))

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from urllib.parse import urlsplit
 
 from ... import types as t
-from ..oauth.addresses import checked, is_loopback
+from ..oauth.addresses import checked_url, is_loopback
 from ..oauth.failures import Unauthorized
 from ..oauth.steps import ShowCode
 from .landing import Landing
@@ -42,7 +42,7 @@ class Browser:
         seconds: float = 300.0,
     ) -> None:
         self._redirect_uri = (
-            None if redirect_uri is None else checked(redirect_uri, what="a redirect URI")
+            None if redirect_uri is None else checked_url(redirect_uri, what="a redirect URI")
         )
         self._host, self._port, self._path = (
             host,

@@ -10,7 +10,7 @@ from typing import TextIO
 from urllib.parse import urlencode, urlsplit
 
 from ... import types as t
-from ..oauth.addresses import checked, is_loopback
+from ..oauth.addresses import checked_url, is_loopback
 from ..oauth.failures import Denied, Unauthorized
 from ..oauth.steps import ShowCode
 from .keyboard import read_line
@@ -35,7 +35,7 @@ class Terminal:
         seconds: float = 300.0,
     ) -> None:
         self._redirect_uri = (
-            None if redirect_uri is None else checked(redirect_uri, what="a redirect URI")
+            None if redirect_uri is None else checked_url(redirect_uri, what="a redirect URI")
         )
         self._stdin, self._say, self._show, self._seconds = stdin, say, show or _to_screen, seconds
 

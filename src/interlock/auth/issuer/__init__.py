@@ -1,47 +1,57 @@
-"""A small authorization server: for development, and for teams that have none."""
+"""An authorization server for development and for teams that have none, and the OAuth proxy."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...lazily import lazily
+from interlock.lazily import lazily
 
 if TYPE_CHECKING:
-    from .accounts import Accounts
+    from ..presets.preset import Preset
+    from ..providers import Provider, provider_of
+    from ..proxy.app import OAuthProxy, OAuthProxyOptions
+    from ..proxy.upstream import Upstream
+    from .accounts import Account, Accounts, BadAccount
     from .app import Issuer
     from .people import LocalUsers
     from .seam import AuthorizationServer, Client, PendingRequest, User, Users
+    from .settings import IssuerOptions
     from .trust import TrustedIssuer, Workload
 
-# Loaded at first use, so that who needs one of them does not load cryptography, or argon2, for all.
+# Loaded at first use: the presets alone need neither cryptography nor argon2.
 _ROOMS = {
-    ".accounts": ("Accounts",),
+    "..presets.preset": ("Preset",),
+    "..providers": ("Provider", "provider_of"),
+    "..proxy.app": ("OAuthProxy", "OAuthProxyOptions"),
+    "..proxy.upstream": ("Upstream",),
+    ".accounts": ("Account", "Accounts", "BadAccount"),
     ".app": ("Issuer",),
     ".people": ("LocalUsers",),
-    ".seam": (
-        "AuthorizationServer",
-        "Client",
-        "PendingRequest",
-        "Users",
-        "User",
-    ),
-    ".trust": (
-        "TrustedIssuer",
-        "Workload",
-    ),
+    ".seam": ("AuthorizationServer", "Client", "PendingRequest", "User", "Users"),
+    ".settings": ("IssuerOptions",),
+    ".trust": ("TrustedIssuer", "Workload"),
 }
 
 __all__ = [
+    "Account",
     "Accounts",
     "AuthorizationServer",
+    "BadAccount",
     "Client",
     "Issuer",
+    "IssuerOptions",
     "LocalUsers",
+    "OAuthProxy",
+    "OAuthProxyOptions",
     "PendingRequest",
-    "Users",
-    "User",
+    "Preset",
+    "Provider",
     "TrustedIssuer",
+    "Upstream",
+    "User",
+    "Users",
     "Workload",
+    "provider_of",
 ]
 
 __getattr__, __dir__ = lazily(__name__, _ROOMS)

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from ...protocol.sessions import StoreError
+from interlock.store import StoreError
 
 T = TypeVar("T")
 

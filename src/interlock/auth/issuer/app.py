@@ -11,11 +11,10 @@ from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ...fetch import Fetch
-from ...store.vaults.places import open_vault
-from ...store.vaults.seam import Vault
-from ...transport.public import SafeFetch
-from ...types import Unreachable
+from interlock import Fetch, SafeFetch
+from interlock.store import Vault, open_vault
+from interlock.types import Unreachable
+
 from . import metadata
 from .authentication import Authentication
 from .authorization import (
@@ -37,7 +36,7 @@ from .minting import AccessTokens
 from .nobody import NoUsers
 from .papers import MetadataDocuments
 from .parameters import address_of, form_parameters
-from .proofs import Proofs
+from .proofs import DpopProofs
 from .registration import Registration
 from .responses import json_response, redirect_response, text_response
 from .seam import Client, PendingRequest, User, Users
@@ -117,7 +116,7 @@ class Issuer:
             grants=self._grants,
             clients=self._clients,
             authentication=self._authentication,
-            proofs=Proofs(settings, vault),
+            proofs=DpopProofs(settings, vault),
             devices=self._devices,
             trust=self._trust,
             status=self._status,

@@ -12,8 +12,9 @@ from urllib.parse import unquote_plus
 from msgspec import Struct
 from starlette.requests import Request
 
-from ...store.vaults.seam import Vault
-from ..keys import BadSignature, check_times, peek
+from interlock.auth.tokens import BadSignature, check_times, peek
+from interlock.store import Vault
+
 from .clientkeys import ClientKeys
 from .clients import Clients
 from .error_responses import OAuthError, invalid_client, too_many_requests

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from msgspec import Struct
 from starlette.requests import Request
 
-from ...store.vaults.seam import Vault
+from interlock.store import Vault
+
 from . import redirects
 from .clients import Clients
 from .error_responses import OAuthError

@@ -13,8 +13,9 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ...store.vaults.seam import Vault
-from ..oauth.addresses import origin
+from interlock.auth.oauth import origin
+from interlock.store import Vault
+
 from .parameters import header
 from .shelves import digest
 

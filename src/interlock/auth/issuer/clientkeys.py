@@ -6,10 +6,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ...fetch import Fetch
-from ..keys import ASYMMETRIC, BadSignature, KeySet
-from ..tokens.keysets import Keys
-from ..tokens.seam import Unverifiable
+from interlock import Fetch
+from interlock.auth.tokens import ASYMMETRIC, BadSignature, KeySet, RemoteKeys, Unverifiable
+
 from .error_responses import unavailable
 from .seam import Client
 
@@ -24,7 +23,7 @@ class ClientKeys:
 
     def __init__(self, fetch: Fetch, clock: Callable[[], float]) -> None:
         self._fetch, self._clock = fetch, clock
-        self._kept: OrderedDict[str, Keys] = OrderedDict()
+        self._kept: OrderedDict[str, RemoteKeys] = OrderedDict()
 
     async def claims(self, client: Client, token: str, types: Sequence[str]) -> dict[str, Any]:
         """The claims of a token that the client has signed. Raises BadSignature; Refusal (503) where its keys cannot be had."""
@@ -39,10 +38,10 @@ class ClientKeys:
         except Unverifiable:
             raise unavailable("the keys of the client cannot be had now") from None
 
-    def _at(self, url: str) -> Keys:
+    def _at(self, url: str) -> RemoteKeys:
         """The keys at an address; the ones that were not asked for longest make room."""
         if (known := self._kept.get(url)) is None:
-            known = self._kept[url] = Keys(
+            known = self._kept[url] = RemoteKeys(
                 url,
                 jwks_uri=url,
                 fetch=self._fetch,

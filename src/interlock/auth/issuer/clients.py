@@ -9,10 +9,10 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 from msgspec.structs import replace
 
-from ...store.vaults.seam import Vault
-from ..keys import KeySet
-from ..oauth.addresses import checked
-from ..oauth.documents import ClientMetadata
+from interlock.auth.oauth import ClientMetadata, checked_url
+from interlock.auth.tokens import KeySet
+from interlock.store import Vault
+
 from . import redirects
 from .error_responses import OAuthError
 from .papers import DocumentUnavailable, MetadataDocuments
@@ -217,7 +217,7 @@ def _digested(client: Client) -> Client:
     if client.method == "private_key_jwt" and client.jwks is None and client.jwks_uri is None:
         raise ValueError(f"the client {client.id!r} has neither jwks nor jwks_uri")
     if client.jwks_uri is not None:
-        checked(client.jwks_uri, what=f"the jwks_uri of the client {client.id!r}")
+        checked_url(client.jwks_uri, what=f"the jwks_uri of the client {client.id!r}")
     return client if client.secret is None else replace(client, secret=digest(client.secret))
 
 

@@ -7,8 +7,9 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from ...store.vaults.seam import Vault
-from ..oauth.addresses import is_loopback
+from interlock.auth.oauth import is_loopback
+from interlock.store import Vault
+
 from .seam import PendingRequest
 from .shelves import digest
 

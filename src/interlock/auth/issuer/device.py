@@ -9,7 +9,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 from starlette.responses import Response
 
-from ...store.vaults.seam import Vault
+from interlock.store import Vault
+
 from .clients import Clients
 from .error_responses import OAuthError, invalid_grant, too_many_requests
 from .rate_limit import RequestLimiter

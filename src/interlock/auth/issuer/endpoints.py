@@ -10,9 +10,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from ...logs import limited
-from ...protocol.sessions import StoreError
-from ..oauth.addresses import is_loopback_host
+from interlock.auth.oauth import is_loopback_host
+from interlock.logs import limited
+from interlock.store import StoreError
+
 from .error_responses import OAuthError
 from .parameters import BadParameters
 from .responses import text_response, with_headers

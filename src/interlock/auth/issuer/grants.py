@@ -12,8 +12,9 @@ import re
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...store.vaults.seam import Vault
-from ..oauth.codes import challenge_of
+from interlock.auth.oauth import challenge_of
+from interlock.store import Vault
+
 from .error_responses import OAuthError, invalid_grant
 from .seam import Client, PendingRequest, User
 from .settings import REFRESH, Settings

@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 
 from starlette.types import ASGIApp, Message
 
-from ... import types as t
-from ...fetch import Request
-from ...protocol.sessions import StoreError
-from ..tokens.jwt import Jwt
-from ..tokens.seam import BadToken, Unverifiable, Verified
+from interlock import Request
+from interlock import types as t
+from interlock.auth.tokens import BadToken, Jwt, Unverifiable, Verified
+from interlock.store import StoreError
+
 from .error_responses import OAuthError
 
 _BELIEVED = 30.0  # seconds for which a guard need not ask again, so that what was revoked is of no use soon after

@@ -7,8 +7,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from ...store.vaults.seam import Vault
-from ..keys import KeySet, SigningKey
+from interlock.auth.tokens import KeySet, SigningKey
+from interlock.store import Vault
+
 from .settings import Settings
 from .shelves import Repository
 

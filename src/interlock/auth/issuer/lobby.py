@@ -14,7 +14,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from ...store.vaults.seam import Vault
+from interlock.store import Vault
+
 from . import consents, pages
 from .browser import Browser, Session
 from .endpoints import Endpoint

@@ -6,8 +6,9 @@ from typing import Any
 
 import msgspec
 
-from ..keys import ASYMMETRIC
-from ..oauth.documents import ServerMetadata
+from interlock.auth.oauth import ServerMetadata
+from interlock.auth.tokens import ASYMMETRIC
+
 from .clients import METHODS
 from .settings import BEARER, CODE, CREDENTIALS, DEVICE, EXCHANGE, OFFLINE, REFRESH, Settings
 from .trust import TrustedIssuers

@@ -8,9 +8,10 @@ from typing import Any
 from msgspec import Struct
 from starlette.responses import Response
 
-from ...store.vaults.seam import Vault
-from ..keys import BadSignature, check_times, peek
-from ..oauth.addresses import same_resource
+from interlock.auth.oauth import same_resource
+from interlock.auth.tokens import BadSignature, check_times, peek
+from interlock.store import Vault
+
 from .keyring import SigningKeys
 from .responses import json_response
 from .seam import Client, User

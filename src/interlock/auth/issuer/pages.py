@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from ..oauth.addresses import is_loopback
+from interlock.auth.oauth import is_loopback
+
 from .style import CSS
 
 _LONGEST_NAME, _LONGEST_WORDS, _LONGEST_ADDRESS = 80, 400, 300

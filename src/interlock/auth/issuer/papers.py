@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from ... import types as t
-from ...caches import BoundedCache
-from ...fetch import Fetch, Request
-from ..flight import Errands
-from ..oauth.documents import believed
+from interlock import Fetch, Request
+from interlock import types as t
+from interlock.auth import SingleFlightGroup
+from interlock.auth.oauth import cache_seconds
+from interlock.caches import BoundedCache
 
 _SECONDS = 10.0  # for one document
 _KEPT = 1000
@@ -34,7 +34,7 @@ class MetadataDocuments:
     def __init__(self, fetch: Fetch, clock: Callable[[], float]) -> None:
         self._fetch, self._clock = fetch, clock
         self._kept: BoundedCache[str, _Document] = BoundedCache(_KEPT)
-        self._under_way: Errands[str, bytes] = Errands()
+        self._under_way: SingleFlightGroup[str, bytes] = SingleFlightGroup()
 
     def has(self, url: str) -> bool:
         """Whether a document can be had without fetching it once more."""
@@ -81,7 +81,7 @@ class MetadataDocuments:
             raise DocumentUnavailable(
                 "it could not be fetched"
             ) from None  # no word of why: it would tell a stranger about our network
-        age = believed(
+        age = cache_seconds(
             response.headers.get("cache-control", ""), least=_SHORTEST, usual=_USUAL, most=_LONGEST
         )
         self._kept.put(url, _Document(body, self._clock() + age))

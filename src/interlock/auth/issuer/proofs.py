@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from starlette.requests import Request
 
-from ...store.vaults.seam import Vault
-from ..tokens import proofs
-from ..tokens.seam import Unverifiable
+from interlock.auth.tokens import BadDpopProof, DpopVerifier, Unverifiable
+from interlock.store import Vault
+
 from .error_responses import OAuthError, unavailable
 from .parameters import header
 from .seam import Client
 from .settings import Settings
 
 
-class Proofs:
+class DpopProofs:
     """Asks for proofs as the configuration wants them, and has the nonces that they must carry where it wants that."""
 
     def __init__(self, settings: Settings, vault: Vault) -> None:
         self._settings = settings
-        self._proofs = proofs.Proofs(
+        self._proofs = DpopVerifier(
             vault=vault, clock=settings.clock, nonces=settings.dpop_nonces, place=settings.url
         )
 
@@ -38,7 +38,7 @@ class Proofs:
             return await self._proofs.check(
                 proof, method=request.method, urls=[settings.endpoint("token")], now=settings.now()
             )
-        except proofs.BadProof as bad:
+        except BadDpopProof as bad:
             raise OAuthError(bad.error, str(bad), headers=await self.headers()) from None
         except Unverifiable as bad:
             raise unavailable(str(bad)) from bad

@@ -7,9 +7,8 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
-from ...store import MemoryStore
-from ...store.vaults.rates import VaultRates
-from ...store.vaults.seam import Vault
+from interlock.store import MemoryStore, Vault, VaultRates
+
 from .shelves import digest
 
 

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ..oauth.documents import ClientMetadata
+from interlock.auth.oauth import ClientMetadata
+
 from .clients import METHODS, Clients, described
 from .error_responses import OAuthError, too_many_requests
 from .parameters import address_of

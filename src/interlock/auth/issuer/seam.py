@@ -12,7 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from ...store.vaults.seam import Vault
+from interlock.store import Vault
+
 from .redirects import is_loopback
 from .settings import Settings
 

@@ -10,7 +10,8 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from ..oauth.addresses import is_loopback, is_loopback_host, plain_resource
+from interlock.auth.oauth import is_loopback, is_loopback_host, plain_resource
+
 from .error_responses import OAuthError
 
 Dpop = Literal["off", "allowed", "required"]

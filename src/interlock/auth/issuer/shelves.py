@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 import msgspec
 from msgspec import Struct
 
-from ...store.vaults.seam import Vault
+from interlock.store import Vault
 
 R = TypeVar("R", bound=Struct)
 _encode = msgspec.json.Encoder().encode

@@ -7,7 +7,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from ..oauth.addresses import same_resource
+from interlock.auth.oauth import same_resource
+
 from .error_responses import OAuthError, invalid_client
 from .grants import Grants
 from .minting import AccessTokens, is_party

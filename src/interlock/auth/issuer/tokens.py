@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ..oauth.addresses import same_resource
+from interlock.auth.oauth import same_resource
+
 from .authentication import Authentication
 from .clients import Clients
 from .device import DeviceFlow
@@ -17,7 +18,7 @@ from .error_responses import OAuthError, invalid_grant
 from .grants import Grant, Grants, IssuedGrant
 from .minting import AccessTokens, TokenSpec, for_person
 from .parameters import form_parameters
-from .proofs import Proofs
+from .proofs import DpopProofs
 from .responses import with_headers
 from .seam import Client, User
 from .settings import BEARER, CODE, CREDENTIALS, DEVICE, EXCHANGE, REFRESH, Settings
@@ -42,7 +43,7 @@ class TokenEndpoint:
         grants: Grants,
         clients: Clients,
         authentication: Authentication,
-        proofs: Proofs,
+        proofs: DpopProofs,
         devices: DeviceFlow,
         trust: TrustedIssuers,
         status: TokenStatus,

@@ -7,12 +7,19 @@ from typing import Any
 
 from msgspec import Struct
 
-from ...fetch import Fetch
-from ...store.vaults.seam import Vault
-from ..keys import ASYMMETRIC, BadSignature, KeySet, check_times, peek
-from ..oauth.addresses import checked, same_resource
-from ..tokens.keysets import Keys
-from ..tokens.seam import Unverifiable
+from interlock import Fetch
+from interlock.auth.oauth import checked_url, same_resource
+from interlock.auth.tokens import (
+    ASYMMETRIC,
+    BadSignature,
+    KeySet,
+    RemoteKeys,
+    Unverifiable,
+    check_times,
+    peek,
+)
+from interlock.store import Vault
+
 from .authentication import meant_for
 from .error_responses import OAuthError, invalid_grant, unavailable
 from .minting import TokenSpec
@@ -64,15 +71,15 @@ class TrustedIssuers:
         self._settings = settings
         self._trusted = {one.issuer: one for one in trusted}
         self._seen = SeenSet(vault, "jwt", settings.clock)
-        self._keys: dict[str, KeySet | Keys] = {}
+        self._keys: dict[str, KeySet | RemoteKeys] = {}
         for one in trusted:
             if one.jwks is not None:
                 self._keys[one.issuer] = KeySet.read(one.jwks)
             else:
-                place = checked(
+                place = checked_url(
                     one.jwks_uri or one.issuer, what=f"where the keys of {one.issuer!r} are"
                 )
-                self._keys[one.issuer] = Keys(
+                self._keys[one.issuer] = RemoteKeys(
                     one.issuer, jwks_uri=None if one.jwks_uri is None else place, fetch=fetch
                 )
             if one.users and settings.resources is None:
@@ -181,7 +188,7 @@ class TrustedIssuers:
     async def aclose(self) -> None:
         """Fetch nothing more."""
         for keys in self._keys.values():
-            if isinstance(keys, Keys):
+            if isinstance(keys, RemoteKeys):
                 await keys.aclose()
 
     async def _once(self, issuer: TrustedIssuer, claims: Mapping[str, Any]) -> None:

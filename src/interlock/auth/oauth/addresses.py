@@ -135,7 +135,7 @@ def is_usable(url: str) -> bool:
         return False
 
 
-def checked(url: str, *, what: str) -> str:
+def checked_url(url: str, *, what: str) -> str:
     """An address that somebody configured. Raises ValueError unless it is usable."""
     if not is_usable(url):
         raise ValueError(

@@ -11,7 +11,7 @@ from ... import types as t
 from ...fetch import Request
 from .addresses import canonical, identifies, metadata_places, origin, resource_places, usable
 from .challenges import Challenge
-from .documents import ProtectedResource, ServerMetadata, read
+from .documents import ProtectedResource, ServerMetadata, read_document
 from .failures import Unauthorized
 from .steps import Got, Note, Procedure, Send
 
@@ -97,7 +97,9 @@ def find_resource(
 
 
 def _checked(got: Got, server: str, place: str) -> Procedure[ProtectedResource]:
-    protected = read(got.body, ProtectedResource, step=_STEP, document=place, culprit="server")
+    protected = read_document(
+        got.body, ProtectedResource, step=_STEP, document=place, culprit="server"
+    )
     if not identifies(protected.resource, server):
         raise Unauthorized(
             _STEP, f"the document is about {protected.resource!r}", document=place, expected=f"a `resource` that is {canonical(server)}",
@@ -142,7 +144,7 @@ def find_metadata(issuer: str) -> Procedure[tuple[ServerMetadata, str]]:
             tried.append(f"{place} ({_how(got)})")
             yield Note(_STEP, f"no metadata here ({_how(got)})", place)
             continue
-        metadata = read(got.body, ServerMetadata, step=_STEP, document=place)
+        metadata = read_document(got.body, ServerMetadata, step=_STEP, document=place)
         if metadata.issuer != issuer:
             raise Unauthorized(
                 _STEP, f"the document is that of {metadata.issuer!r}", document=place, expected=f"exactly {issuer!r} as `issuer`",
@@ -180,7 +182,7 @@ def _legacy_site(server: str, issuer: str | None, no_pkce_word: bool) -> Procedu
     place = f"{base}/.well-known/oauth-authorization-server"
     got = yield from _get(place)
     if isinstance(got, Got) and got.status == 200 and _is_object(got.body):
-        metadata = read(got.body, ServerMetadata, step=_STEP, document=place)
+        metadata = read_document(got.body, ServerMetadata, step=_STEP, document=place)
         if metadata.issuer.rstrip("/") != base:
             raise Unauthorized(
                 _STEP, f"the document is that of {metadata.issuer!r}", document=place, expected=f"exactly {base!r} as `issuer`",

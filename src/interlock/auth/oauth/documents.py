@@ -18,7 +18,7 @@ _MAX_AGE = re.compile(r"(?:^|[\s,])max-age\s*=\s*\"?([0-9]{1,10})", re.IGNORECAS
 _UNKEPT = re.compile(r"\bno-(?:store|cache)\b", re.IGNORECASE)
 
 
-def believed(control: str, *, least: float, usual: float, most: float) -> float:
+def cache_seconds(control: str, *, least: float, usual: float, most: float) -> float:
     """For how many seconds a document holds by its Cache-Control (RFC 9111, 5.2), within bounds; `usual` where that says nothing.
 
     The least counts also where nothing is to be kept: a stranger could have us fetch it for each request else.
@@ -153,7 +153,7 @@ class DeviceAnswer(SecretRecord, frozen=True, kw_only=True, omit_defaults=True):
     interval: float = 5
 
 
-class OAuthError(Struct, kw_only=True, omit_defaults=True):
+class ErrorAnswer(Struct, kw_only=True, omit_defaults=True):
     """What an endpoint says when it refuses (RFC 6749, 5.2)."""
 
     error: str
@@ -161,7 +161,7 @@ class OAuthError(Struct, kw_only=True, omit_defaults=True):
     error_uri: str | None = None
 
 
-def read(
+def read_document(
     body: bytes,
     kind: type[D],
     *,
@@ -190,10 +190,10 @@ def read(
         ) from None
 
 
-def read_error(body: bytes) -> OAuthError | None:
+def read_error(body: bytes) -> ErrorAnswer | None:
     """The OAuth error in a body; None for any other body."""
     try:
-        return msgspec.json.decode(body, type=OAuthError)
+        return msgspec.json.decode(body, type=ErrorAnswer)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
@@ -205,5 +205,5 @@ _SOURCES: dict[type[Struct], str] = {
     Registered: "RFC 7591",
     TokenAnswer: "RFC 6749",
     DeviceAnswer: "RFC 8628",
-    OAuthError: "RFC 6749",
+    ErrorAnswer: "RFC 6749",
 }

@@ -13,7 +13,14 @@ from msgspec.structs import replace
 
 from ...fetch import Request
 from .addresses import usable
-from .documents import DeviceAnswer, OAuthError, ServerMetadata, TokenAnswer, read, read_error
+from .documents import (
+    DeviceAnswer,
+    ErrorAnswer,
+    ServerMetadata,
+    TokenAnswer,
+    read_document,
+    read_error,
+)
 from .failures import Denied, Unauthorized
 from .members import Grant, Member
 from .posts import post
@@ -157,7 +164,7 @@ def _post(
 def token_answer(got: Got, endpoint: str, *, step: str = "token") -> TokenAnswer:
     """What a token endpoint gave. Raises Unauthorized with what it said, Denied where it is a person's no."""
     if got.status == 200 and said_of(got) is None:
-        answer = read(got.body, TokenAnswer, step=step, document=endpoint)
+        answer = read_document(got.body, TokenAnswer, step=step, document=endpoint)
         kinds = ("bearer", "dpop", "n_a") if step == "token exchange" else ("bearer", "dpop")
         if not _TOKEN.fullmatch(answer.access_token):
             raise Unauthorized(
@@ -179,7 +186,7 @@ def token_answer(got: Got, endpoint: str, *, step: str = "token") -> TokenAnswer
     raise refused(got, endpoint, step)
 
 
-def said_of(got: Got) -> OAuthError | None:
+def said_of(got: Got) -> ErrorAnswer | None:
     """The OAuth error in an answer; there are servers that send it with the status 200 (GitHub is one)."""
     return read_error(got.body) if got.status >= 400 or b'"access_token"' not in got.body else None
 
@@ -304,7 +311,7 @@ def by_device(
     got = yield from ask(endpoint, form, member, metadata, means, step="device code")
     if got.status != 200 or read_error(got.body) is not None:
         raise refused(got, endpoint, "device code")
-    told = read(got.body, DeviceAnswer, step="device code", document=endpoint)
+    told = read_document(got.body, DeviceAnswer, step="device code", document=endpoint)
     until, interval = (
         means.now() + min(told.expires_in, _LONGEST_CODE),
         min(max(1.0, told.interval), 60.0),

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ...fetch import Request
 from .addresses import is_loopback, usable
 from .discovery import Site
-from .documents import ClientMetadata, Registered, read, read_error
+from .documents import ClientMetadata, Registered, read_document, read_error
 from .failures import Unauthorized
 from .grants import secret_method
 from .members import Member
@@ -211,7 +211,7 @@ def _post(endpoint: str, wanted: ClientMetadata) -> Procedure[Got]:
 def _member(
     got: Got, wanted: ClientMetadata, site: Site, endpoint: str, redirect_uri: str
 ) -> Member:
-    told = read(got.body, Registered, step=_STEP, document=endpoint)
+    told = read_document(got.body, Registered, step=_STEP, document=endpoint)
     supported = site.metadata.token_endpoint_auth_methods_supported
     return Member(
         issuer=site.metadata.issuer,

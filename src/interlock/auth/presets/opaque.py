@@ -10,11 +10,9 @@ from typing import Any
 
 import msgspec
 
-from ... import types as t
-from ...exchange import Principal
-from ...fetch import Fetch, Request
-from ...transport.fetching import HttpFetch
-from ..tokens.seam import BadToken, Unverifiable, Verified
+from interlock import Fetch, HttpFetch, Principal, Request
+from interlock import types as t
+from interlock.auth.tokens import BadToken, Unverifiable, Verified
 
 Check = Callable[[str, float], Awaitable[Principal]]
 

@@ -8,9 +8,10 @@ from typing import Literal
 
 from msgspec import Struct
 
-from ...fetch import Fetch
+from interlock import Fetch
+from interlock.auth.tokens import Verifier
+
 from ..providers import Finding, Method, Provider
-from ..tokens.seam import Verifier
 
 Kind = Literal["jwt", "api"]
 Road = Literal["guard", "proxy", "either"]
@@ -91,8 +92,8 @@ class Preset(Struct, frozen=True, kw_only=True):
         Raises ValueError for a value that is missing or cannot be one.
         """
         # late: who only reads the table needs neither cryptography nor HTTP
-        from ..tokens.introspection import Introspection
-        from ..tokens.jwt import Jwt
+        from interlock.auth.tokens import Introspection, Jwt
+
         from .opaque import CHECKS, Opaque
 
         known = self._checked(values)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Unpack
 
-from ...exchange import Principal
-from ...fetch import Fetch
-from ...store.vaults.seam import Vault
+from interlock import Fetch, Principal
+from interlock.store import Vault
+
 from ..issuer.app import Issuer
 from ..issuer.seam import Client
 from ..issuer.settings import IssuerOptions

@@ -8,14 +8,12 @@ from collections.abc import Callable, Sequence
 import msgspec
 from msgspec import Struct
 
-from ... import types as t
-from ...store.vaults.leases import alone
-from ...store.vaults.seam import Vault
-from ...wire.seal import BadSeal, Seal
-from ..flight import Errands
+from interlock import types as t
+from interlock.auth import SingleFlightGroup, Unauthorized
+from interlock.auth.oauth import TokenAnswer
+from interlock.store import BadSeal, Seal, Vault, alone
+
 from ..issuer.shelves import digest
-from ..oauth.documents import TokenAnswer
-from ..oauth.failures import Unauthorized
 from .talk import ProviderClient
 
 _KIND = "upstream-session"
@@ -46,7 +44,7 @@ class UpstreamSessions:
     ) -> None:
         self._vault, self._provider_client, self._clock = vault, talk, clock
         self._seal = Seal(keys, seconds=_FOREVER, encrypt=True)
-        self._renewing: Errands[str, str] = Errands()
+        self._renewing: SingleFlightGroup[str, str] = SingleFlightGroup()
 
     async def begin(self, subject: str, answer: TokenAnswer) -> str:
         """Keep the tokens of somebody who has just logged in; the name of the session."""

@@ -11,14 +11,13 @@ from urllib.parse import quote, urlencode
 import msgspec
 from msgspec import Struct
 
-from ... import types as t
-from ...fetch import Fetch, Request
-from ..keys import ASYMMETRIC, check_times
-from ..oauth.documents import TokenAnswer, read, read_error
-from ..oauth.failures import Unauthorized
+from interlock import Fetch, Request
+from interlock import types as t
+from interlock.auth import Unauthorized
+from interlock.auth.oauth import TokenAnswer, read_document, read_error
+from interlock.auth.tokens import ASYMMETRIC, RemoteKeys, Unverifiable, check_times
+
 from ..providers import Provider
-from ..tokens.keysets import Keys
-from ..tokens.seam import Unverifiable
 
 _LONGEST = 1024 * 1024  # bytes of an answer
 _SECONDS = 20.0
@@ -49,7 +48,7 @@ class ProviderClient:
             raise ValueError(f"{provider.name} knows its clients by a secret: give client_secret")
         self.provider, self.client_id = provider, client_id
         self._secret, self._fetch, self._clock = client_secret, fetch, clock
-        self._keys = Keys(
+        self._keys = RemoteKeys(
             provider.issuer, jwks_uri=provider.jwks_uri or None, fetch=fetch, pause=_PAUSE
         )
 
@@ -147,7 +146,7 @@ class ProviderClient:
                 f"{self.provider.name} answered {self.provider.token_endpoint} with the status {status}.",
                 status=status,
             )
-        return read(body, TokenAnswer, step=step, document=self.provider.token_endpoint)
+        return read_document(body, TokenAnswer, step=step, document=self.provider.token_endpoint)
 
     async def _send(self, request: Request) -> tuple[int, bytes]:
         try:

@@ -20,13 +20,12 @@ from msgspec import Struct
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from ... import types as t
-from ...exchange import Principal
-from ...fetch import Fetch
-from ...logs import limited
-from ...store.vaults.seam import Vault
-from ...transport.fetching import HttpFetch
-from ...wire.seal import BadSeal, Seal
+from interlock import Fetch, HttpFetch, Principal
+from interlock import types as t
+from interlock.auth import Unauthorized
+from interlock.logs import limited
+from interlock.store import BadSeal, Seal, Vault
+
 from ..issuer import consents, pages
 from ..issuer.browser import Session, cookie_name, set_cookie
 from ..issuer.lobby import Answer, LoginPages, PageHandler, Visit
@@ -34,7 +33,6 @@ from ..issuer.parameters import query_parameters
 from ..issuer.responses import redirect_response
 from ..issuer.seam import AuthorizationServer, PendingRequest, User
 from ..issuer.shelves import digest
-from ..oauth.failures import Unauthorized
 from ..providers import Provider
 from .sessions import UpstreamSessions
 from .talk import ProviderClient, UpstreamUser

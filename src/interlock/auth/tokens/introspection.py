@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ... import types as t
 from ...fetch import Fetch, Request
 from ...logs import limited
-from ..oauth.addresses import checked, usable
+from ..oauth.addresses import checked_url, usable
 from ..oauth.discovery import find_metadata
 from ..oauth.grants import authenticated
 from ..oauth.members import Member
@@ -62,7 +62,7 @@ class Introspection:
     ) -> None:
         self.issuers: Sequence[str] = (issuer,)
         self.endpoint = (
-            None if endpoint is None else checked(endpoint, what="the introspection endpoint")
+            None if endpoint is None else checked_url(endpoint, what="the introspection endpoint")
         )
         self.seconds, self.patience, self.most = seconds, patience, most
         self._key = key

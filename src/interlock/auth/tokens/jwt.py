@@ -7,9 +7,9 @@ from typing import Any
 
 from ...fetch import Fetch
 from ..keys import ASYMMETRIC, BadSignature, KeySet, check_times, peek
-from ..oauth.addresses import checked
+from ..oauth.addresses import checked_url
 from .claims import CLIENTS, SCOPES, Reading
-from .keysets import Keys
+from .keysets import RemoteKeys
 from .seam import BadToken, Verified
 
 TYPES = (
@@ -37,7 +37,7 @@ class Jwt:
         also: Sequence[str] = (),
         audience: str | Sequence[str] | None = None,
         jwks_uri: str | None = None,
-        keys: KeySet | Keys | Mapping[str, Any] | None = None,
+        keys: KeySet | RemoteKeys | Mapping[str, Any] | None = None,
         algorithms: Sequence[str] = ASYMMETRIC,
         types: Sequence[str] = TYPES,
         audience_claims: Sequence[str] = ("aud",),
@@ -52,7 +52,7 @@ class Jwt:
         if isinstance(algorithms, str):
             raise TypeError("algorithms are a list of strings, not one string")
         if keys is None and jwks_uri is None:
-            checked(issuer, what="an issuer whose keys are fetched")
+            checked_url(issuer, what="an issuer whose keys are fetched")
         if bad := [name for name in algorithms if name not in ASYMMETRIC]:
             raise ValueError(
                 f"{', '.join(map(repr, bad))} cannot be allowed; choose from {', '.join(ASYMMETRIC)}"
@@ -74,10 +74,10 @@ class Jwt:
             leeway=leeway,
         )
         self._fixed: KeySet | None = None
-        if isinstance(keys, Keys):
+        if isinstance(keys, RemoteKeys):
             self._keys = keys
         else:
-            self._keys = Keys(issuer, jwks_uri=jwks_uri, fetch=fetch)
+            self._keys = RemoteKeys(issuer, jwks_uri=jwks_uri, fetch=fetch)
             if keys is not None:
                 self._fixed = keys if isinstance(keys, KeySet) else KeySet.read(keys)
 

@@ -10,16 +10,16 @@ from ... import types as t
 from ...fetch import Fetch, Request
 from ...logs import limited
 from ..keys import KeySet, UnknownKey
-from ..oauth.addresses import checked, usable
+from ..oauth.addresses import checked_url, usable
 from ..oauth.discovery import find_metadata
-from ..oauth.documents import believed
+from ..oauth.documents import cache_seconds
 from ..sender import Roads, named, perform
 from .seam import Unverifiable
 
 _log = limited("interlock.auth")
 
 
-class Keys:
+class RemoteKeys:
     """The keys of an issuer, from its JWKS.
 
     `jwks_uri` is where they are, else the issuer's metadata says it. They are fetched anew once they are as old as the answer's
@@ -44,7 +44,7 @@ class Keys:
         room: Callable[[], bool] = lambda: True,
     ) -> None:
         if jwks_uri is not None:
-            checked(jwks_uri, what="a jwks_uri")
+            checked_url(jwks_uri, what="a jwks_uri")
         self.issuer, self.jwks_uri = issuer, jwks_uri
         self.pause, self.least, self.fresh, self.most, self.patience, self.limit = (
             pause,
@@ -145,7 +145,7 @@ class Keys:
         except (t.InterlockError, ValueError, OSError) as bad:
             trouble = str(bad)
         else:
-            age = believed(
+            age = cache_seconds(
                 headers.get("cache-control", ""),
                 least=self.least,
                 usual=self.fresh,

@@ -31,7 +31,7 @@ _KIND = "dpop proof"
 _MOST = 500_000  # proofs of the last ten minutes
 
 
-class BadProof(Exception):
+class BadDpopProof(Exception):
     """The proof is not good; `error` is the code that says how (RFC 9449, 7.1), `nonce` the nonce to come back with."""
 
     def __init__(
@@ -41,7 +41,7 @@ class BadProof(Exception):
         self.error, self.nonce = error, nonce
 
 
-class Proofs:
+class DpopVerifier:
     """Checks the proofs of one server. `vault` remembers which have come: shared, if several processes serve; `place` tells apart who does.
 
     `window` is how many seconds a proof's time may be away from ours; with `nonces` it must have a nonce of ours that is not older.
@@ -93,11 +93,11 @@ class Proofs:
                 access_token=token,
             )
         except WantsNonce as bad:
-            raise BadProof(str(bad), error="use_dpop_nonce", nonce=self.nonce(now)) from None
+            raise BadDpopProof(str(bad), error="use_dpop_nonce", nonce=self.nonce(now)) from None
         except BadSignature as bad:
-            raise BadProof(str(bad)) from None
+            raise BadDpopProof(str(bad)) from None
         if thumbprint is not None and not hmac.compare_digest(shown.thumbprint, thumbprint):
-            raise BadProof(
+            raise BadDpopProof(
                 "the DPoP proof was made with another key than the one that the token is bound to"
             )
         seen = hashlib.sha256(f"{self._place} {shown.thumbprint} {shown.jti}".encode()).hexdigest()
@@ -110,7 +110,7 @@ class Proofs:
                 "It cannot be found out whether this DPoP proof has come before."
             ) from bad
         if not first:
-            raise BadProof("the DPoP proof has come before")
+            raise BadDpopProof("the DPoP proof has come before")
         return shown.thumbprint
 
     def nonce(self, now: float) -> str:

@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import Any
 
 from ...caches import BoundedCache
-from ..flight import Errands
+from ..flight import SingleFlightGroup
 from .seam import Verified
 
 Ask = Callable[[str, str, float], Coroutine[Any, Any, Verified]]
@@ -24,7 +24,7 @@ class Verdicts:
     def __init__(self, ask: Ask, *, most: int = 4096) -> None:
         self._ask = ask
         self._kept: BoundedCache[bytes, tuple[float, float, Verified]] = BoundedCache(most)
-        self._asking: Errands[bytes, Verified] = Errands()
+        self._asking: SingleFlightGroup[bytes, Verified] = SingleFlightGroup()
 
     def known(self, key: bytes, now: float) -> Verified | None:
         """The verdict on a token, if it is known at `now`."""

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ...protocol.sessions import StoreError
-from ...store.vaults.places import data_folder
-from ...store.vaults.privacy import make_folder
+from interlock.store import StoreError, data_folder, make_folder
+
 from .. import exits
 from ..screen import note, print_json, say, shown
 
 if TYPE_CHECKING:
-    from ...auth.issuer.accounts import Accounts
+    from interlock.auth.issuer import Accounts
 
 file_option = click.option(
     "--accounts",
@@ -36,9 +35,7 @@ def folder() -> Path:
 
 def accounts_in(file: Path | None) -> Accounts:
     """The accounts in a file, or in the user's own. Raises click.ClickException where they cannot be had."""
-    from ...auth.issuer.accounts import (
-        Accounts,
-    )  # late: it needs the extra `issuer`, whose lack is worth a plain word
+    from interlock.auth.issuer import Accounts  # late: it needs argon2
 
     try:
         return Accounts(file or folder() / "accounts.db")
@@ -69,7 +66,7 @@ def done(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Do something with accounts; what cannot be done is said in a sentence, with the exit code 1."""
     import sqlite3  # late: as in the accounts themselves
 
-    from ...auth.issuer.accounts import BadAccount  # late: as above
+    from interlock.auth.issuer import BadAccount  # late: as above
 
     try:
         asyncio.run(work())

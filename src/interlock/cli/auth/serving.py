@@ -8,21 +8,20 @@ import signal
 import socket
 import sys
 from collections.abc import MutableMapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ...protocol.sessions import StoreError
-from ...store import open_vault
-from ...transport.limits import Limits
-from ...transport.webserver import lacking, listening_socket, serve_http
+from interlock import Limits, listening_socket, serve_http
+from interlock.store import StoreError, open_vault
+
 from ..screen import note
 from .accounts import accounts_in, done, file_option, folder, new_password
 
 if TYPE_CHECKING:
-    from ...auth import Issuer
-    from ...auth.issuer.accounts import Accounts
+    from interlock.auth.issuer import Accounts, Issuer
 
 _LOOPBACK = "127.0.0.1"
 
@@ -106,8 +105,8 @@ def serve(
     interlock auth serve --scope notes:read='Read your notes' --resource http://127.0.0.1:8000/mcp
     interlock auth account list
     """
-    if words := lacking():
-        raise click.ClickException(words)
+    if find_spec("uvicorn") is None or find_spec("httptools") is None:
+        raise click.ClickException("Serving needs a web server: pip install 'interlock[http]'")
     accounts = accounts_in(file)
     done(lambda: _prepared(accounts, names))
     try:
@@ -133,8 +132,7 @@ async def _prepared(accounts: Accounts, names: Sequence[str]) -> None:
 
 def _issuer(url: str, accounts: Accounts, store: str | None, given: dict[str, Any]) -> Issuer:
     """The authorization server. Raises click.UsageError for what cannot be."""
-    from ...auth import Issuer  # late: they need the extra `issuer`
-    from ...auth.issuer.people import LocalUsers  # late: as above
+    from interlock.auth.issuer import Issuer, LocalUsers  # late: they need the extra `issuer`
 
     try:
         return Issuer(
