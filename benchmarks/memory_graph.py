@@ -14,7 +14,7 @@ import msgspec
 
 from interlock import Client
 from interlock.servers.memory import memory_server
-from interlock.servers.memory.graph import Graph, Pace
+from interlock.servers.memory.graph import CallProgress, Graph
 from interlock.servers.memory.lines import import_lines
 
 ENTITIES = 50_000
@@ -98,7 +98,7 @@ async def _measured() -> None:
         lines = list(graph_lines())
         graph = Graph(path)
         began = time.perf_counter()
-        import_lines(graph, lines, "", Pace(None, 600.0))
+        import_lines(graph, lines, "", CallProgress(None, 600.0))
         print(
             f"import of {ENTITIES:,} entities     {time.perf_counter() - began:.1f} s, {path.stat().st_size / 1e6:.0f} MB"
         )

@@ -13,7 +13,7 @@ import icalendar
 import pytest
 
 from interlock.servers.travel.ledger import bookings
-from interlock.servers.travel.records import Records
+from interlock.servers.travel.records import TravelDatabase
 from tests.interop.walking import WAYS, Walk, accepted, walk_by
 from tests.servers.travel_desk import BACK, CONTACT, HOTEL, OUT, STAY, TRIP, WAY, YES
 
@@ -52,7 +52,7 @@ async def test_travel(walk: Walk, tmp_path: Path) -> None:
         ):
             left = await walker.use("book_trip", TRIP, {"elicitation/create": refusal})
             assert (left["booked"], words in left["message"]) == (False, True)
-        assert bookings(Records(path)) == []
+        assert bookings(TravelDatabase(path)) == []
         forms = {"elicitation/create": [accepted(YES), accepted(CONTACT)]}
         booked, step = await walker.asked("book_trip", TRIP, forms)
         assert (
@@ -90,7 +90,7 @@ async def test_travel(walk: Walk, tmp_path: Path) -> None:
             {"elicitation/create": accepted({"confirm": True})},
         )
         assert gone["cancelled"]
-    (kept,) = bookings(Records(path))
+    (kept,) = bookings(TravelDatabase(path))
     assert (kept.id, kept.status, kept.total, kept.seat, kept.room, kept.insurance) == (
         "BK-2024-0001", "cancelled", 3150, "Aisle", "Sea view", True,
     )  # fmt: skip

@@ -21,7 +21,7 @@ from interlock.servers.calendar import calendar_server
 from interlock.servers.calendar import folder as folder_module
 from interlock.servers.calendar.answers import events_in, free_days
 from interlock.servers.calendar.changes import add_event, change_event
-from interlock.servers.calendar.documents import Document, Unreadable, empty
+from interlock.servers.calendar.documents import IcalDocument, InvalidCalendar, empty
 from interlock.servers.calendar.folder import MOST_BYTES, Calendars
 from interlock.store import turn
 from tests.servers.calendars import FOREIGN, TODAY, bytes_of, calendar
@@ -229,10 +229,10 @@ LINES = st.builds(
 def test_no_event_surprises_the_reader(lines: list[str], noise: str) -> None:
     """Whatever stands in an event, it is shown, counted as unreadable, or the file is called broken; and it can be looked for."""
     days = folder_module.load_days()
-    document = Document(calendar("\n".join([*lines, noise or "X:1"])))
+    document = IcalDocument(calendar("\n".join([*lines, noise or "X:1"])))
     try:
         entries, unread = days.entries_of(document, "x", {})
-    except Unreadable:
+    except InvalidCalendar:
         return
     assert len(entries) + unread == len(document.of_kind("VEVENT"))
     days.between(entries, date(2024, 1, 1), date(2024, 12, 31), 100)
@@ -400,11 +400,11 @@ def test_no_bytes_surprise_the_reader(noise: bytes) -> None:
     """Whatever the bytes, they are a document or Unreadable; a document that is added to keeps all of them."""
     for data in (noise, GOOD[:40] + noise + GOOD[40:]):
         try:
-            document = Document(data)
-        except Unreadable:
+            document = IcalDocument(data)
+        except InvalidCalendar:
             continue
         added = document.with_changes({}, [b"BEGIN:VTODO\r\nEND:VTODO\r\n"])
-        assert len(Document(added).blocks) == len(document.blocks) + 1
+        assert len(IcalDocument(added).blocks) == len(document.blocks) + 1
         assert document.with_changes({}) in (
             data,
             data[: document._end] + document.newline + data[document._end :],
@@ -422,15 +422,15 @@ def test_no_bytes_surprise_the_reader(noise: bytes) -> None:
 def test_a_component_that_is_taken_out_leaves_the_others(lines: list[bytes]) -> None:
     """What goes are its own lines and no others."""
     try:
-        document = Document(b"\r\n".join([b"BEGIN:VCALENDAR", *lines, b"END:VCALENDAR", b""]))
-    except Unreadable:
+        document = IcalDocument(b"\r\n".join([b"BEGIN:VCALENDAR", *lines, b"END:VCALENDAR", b""]))
+    except InvalidCalendar:
         return
     for block in document.blocks:
         without = document.with_changes({block: None})
         assert (
             without == document.data[: block.start] + document.data[block.start + len(block.raw) :]
         )
-        assert len(Document(without).blocks) == len(document.blocks) - 1
+        assert len(IcalDocument(without).blocks) == len(document.blocks) - 1
 
 
 # -- several at once, and death in the middle ----------------------------------------------------------------------------------

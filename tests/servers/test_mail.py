@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from interlock import Client, McpError, Server, ToolError
 from interlock.servers.mail import boxes as boxes_module
 from interlock.servers.mail import mail_server
-from interlock.servers.mail.boxes import Boxes
+from interlock.servers.mail.boxes import Maildir
 from interlock.servers.mail.letters import MOST_BODY, addresses, letter_of, written
-from interlock.servers.mail.post import Post
+from interlock.servers.mail.post import SmtpSender
 from interlock.store import lock
 from tests.servers.calendars import bytes_of
 from tests.servers.calls import done, refusal, words
@@ -32,7 +32,7 @@ AWAY = {
     "subject": "Out of Office",
     "body": "I am away from 15 to 22 June.\n",
 }
-SENDER = Post(senders=tuple(addresses("Ann Lee <ann@example.com>, ann@work.com", "from")))
+SENDER = SmtpSender(senders=tuple(addresses("Ann Lee <ann@example.com>, ann@work.com", "from")))
 
 
 @pytest.fixture
@@ -278,7 +278,7 @@ async def test_a_draft_that_is_thrown_away(client: Client) -> None:
 async def test_a_draft_is_sent_by_one_alone(client: Client, folder: Path) -> None:
     """While one sends it, nobody else sends it or throws it away."""
     draft = await done(client, "create_draft", **AWAY)
-    with Boxes(folder).claimed(draft["id"]) as data:
+    with Maildir(folder).claimed(draft["id"]) as data:
         assert data is not None
         for tool in ("send_draft", "discard_draft"):
             assert "is being sent already" in await refusal(client, tool, draft=draft["id"])
@@ -420,12 +420,12 @@ def test_the_folder_is_the_one_of_the_environment(
 ) -> None:
     """The variable's, or one among the user's data."""
     monkeypatch.setenv(boxes_module.FOLDER_VARIABLE, str(tmp_path / "a"))
-    assert Boxes().folder == tmp_path / "a"
+    assert Maildir().folder == tmp_path / "a"
     monkeypatch.delenv(boxes_module.FOLDER_VARIABLE)
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path / "data"))
     if sys.platform != "darwin":
-        assert Boxes().folder == tmp_path / "data" / "interlock" / "mail"
+        assert Maildir().folder == tmp_path / "data" / "interlock" / "mail"
 
 
 WRITER = """
@@ -455,7 +455,7 @@ async def test_two_processes_lose_nothing(folder: Path, tmp_path: Path) -> None:
     ]
     assert [await process.wait() for process in processes] == [0, 0]
     for box in ("sent", "drafts"):
-        found = [letter.subject for letter in Boxes(folder).letters(box)]
+        found = [letter.subject for letter in Maildir(folder).letters(box)]
         assert sorted(found) == sorted(f"{name}-{n}" for name in "ab" for n in range(20))
 
 

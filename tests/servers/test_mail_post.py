@@ -13,8 +13,8 @@ import pytest
 
 from interlock import Client, ToolError
 from interlock.servers.mail import mail_server
-from interlock.servers.mail.boxes import Boxes
-from interlock.servers.mail.post import Post
+from interlock.servers.mail.boxes import Maildir
+from interlock.servers.mail.post import SmtpSender
 from tests.servers.post_office import PASSWORD, USER, PostOffice, certificate, post_office
 
 LETTER = {
@@ -48,7 +48,7 @@ async def send(
 ) -> tuple[bool, str, Any]:
     """Whether the call failed, its text and its data."""
     async with Client(
-        mail_server(folder, Post.from_environment(environment(office, **more)))
+        mail_server(folder, SmtpSender.from_environment(environment(office, **more)))
     ) as client:
         await client.list_tools()
         result = await client.call_tool("send_mail", letter or LETTER)
@@ -57,7 +57,7 @@ async def send(
 
 def kept(folder: Path) -> list[tuple[str, str]]:
     """Subject and manner of what is kept as sent."""
-    return [(letter.subject, letter.sent) for letter in Boxes(folder).letters("sent")]
+    return [(letter.subject, letter.sent) for letter in Maildir(folder).letters("sent")]
 
 
 async def test_a_letter_goes_out(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ async def test_a_draft_goes_out_as_it_was_written(tmp_path: Path) -> None:
     """What is sent of a draft is in seven bits too, and the draft is gone."""
     with post_office() as office:
         async with Client(
-            mail_server(tmp_path, Post.from_environment(environment(office)))
+            mail_server(tmp_path, SmtpSender.from_environment(environment(office)))
         ) as client:
             draft = (await client.call_tool("create_draft", LETTER)).structured_content
             assert office.letters == []
@@ -121,7 +121,7 @@ async def test_a_draft_goes_out_as_it_was_written(tmp_path: Path) -> None:
         .replace("\r\n", "\n")
         == LETTER["body"]
     )
-    assert Boxes(tmp_path).ids("drafts") == []
+    assert Maildir(tmp_path).ids("drafts") == []
 
 
 async def test_some_are_refused(tmp_path: Path) -> None:
@@ -144,11 +144,11 @@ async def test_all_are_refused(tmp_path: Path) -> None:
             "took none of the addresses, and nothing was sent: team@work.com (no relaying)" in text
         )
         async with Client(
-            mail_server(tmp_path, Post.from_environment(environment(office)))
+            mail_server(tmp_path, SmtpSender.from_environment(environment(office)))
         ) as client:
             draft = (await client.call_tool("create_draft", LETTER)).structured_content
             assert (await client.call_tool("send_draft", {"draft": draft["id"]})).is_error
-    assert (office.letters, kept(tmp_path), Boxes(tmp_path).ids("drafts")) == (
+    assert (office.letters, kept(tmp_path), Maildir(tmp_path).ids("drafts")) == (
         [],
         [],
         [draft["id"]],
@@ -244,7 +244,7 @@ async def test_the_password_is_in_no_message(tmp_path: Path, pem: Path) -> None:
     }
     with post_office(pem) as office:
         failed, text, _ = await send(office, tmp_path, **more)
-        post = Post.from_environment(environment(office, **more))
+        post = SmtpSender.from_environment(environment(office, **more))
     assert failed
     assert "did not accept the user and password: no, *** which is *** is wrong" in text
     for secret in (
@@ -266,7 +266,7 @@ async def test_nobody_is_there(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))  # bound and not listening: whoever connects is refused
         port = taken.getsockname()[1]
         async with Client(
-            mail_server(tmp_path, Post(host="127.0.0.1", port=port, tls="none", seconds=5.0))
+            mail_server(tmp_path, SmtpSender(host="127.0.0.1", port=port, tls="none", seconds=5.0))
         ) as client:
             letter = {**LETTER, "from": "ann@example.com"}
             text = (await client.call_tool("send_mail", letter)).text
@@ -331,18 +331,20 @@ async def test_variables_that_make_no_sense(
 
 def test_whom_letters_come_from() -> None:
     """The address that is set, else the user's own; with a server and neither, nobody guesses."""
-    post = Post.from_environment({"INTERLOCK_MAIL_FROM": "Ann <ann@example.com>"})
+    post = SmtpSender.from_environment({"INTERLOCK_MAIL_FROM": "Ann <ann@example.com>"})
     assert str(post.sender(None)) == str(post.sender("ANN@example.com")) == "Ann <ann@example.com>"
-    assert str(Post(host="h", user="ann@work.com").sender(None)) == "ann@work.com"
-    assert str(Post().sender(None)) == "me@localhost"
+    assert str(SmtpSender(host="h", user="ann@work.com").sender(None)) == "ann@work.com"
+    assert str(SmtpSender().sender(None)) == "me@localhost"
     with pytest.raises(ToolError, match="Set INTERLOCK_MAIL_FROM, or give from"):
-        Post(host="h", user="ann").sender(None)
+        SmtpSender(host="h", user="ann").sender(None)
 
 
 @pytest.mark.parametrize("tls, port", [("starttls", 587), ("tls", 465), ("none", 25)])
 def test_ports(tls: str, port: int) -> None:
     """Each way has the port that it usually has."""
     assert (
-        Post.from_environment({"INTERLOCK_SMTP_HOST": "127.0.0.1", "INTERLOCK_SMTP_TLS": tls}).port
+        SmtpSender.from_environment(
+            {"INTERLOCK_SMTP_HOST": "127.0.0.1", "INTERLOCK_SMTP_TLS": tls}
+        ).port
         == port
     )

@@ -26,7 +26,7 @@ from interlock import (
 )
 from interlock.servers.thinking import CHAIN, server_of, thinking_server
 from interlock.servers.thinking.answers import drawing, outline
-from interlock.servers.thinking.chains import Chain, Limits, Shelf, Thought
+from interlock.servers.thinking.chains import Chain, ChainStore, ThinkingLimits, Thought
 from interlock.store import MemoryVault, SqliteVault
 from tests.servers.calls import done, refusal, words
 from tests.servers.roads import over, serving
@@ -368,7 +368,7 @@ def test_what_is_taken_always_fits(steps: list[tuple[int, str, int | None, int |
     for count, (number, line, fork, revises) in enumerate(steps):
         before = list(chain.thoughts)
         try:
-            added = chain.take(Thought(str(count), number, number, True, line, revises), fork)
+            added = chain.add(Thought(str(count), number, number, True, line, revises), fork)
         except ToolError:
             assert chain.thoughts == before
         else:
@@ -401,7 +401,7 @@ def test_a_branch_of_a_branch_sees_what_led_to_it() -> None:
         (4, "b", 3),
         (3, "c", 2),
     ):
-        chain.take(Thought(f"{line}{number}", number, number, True, line), fork)
+        chain.add(Thought(f"{line}{number}", number, number, True, line), fork)
     seen = {
         line: [one.thought for one in chain.along(line).values()]
         for line in ("main", "a", "b", "c")
@@ -490,7 +490,7 @@ async def test_who_may_have_several_conversations_names_the_chain(who: str) -> N
 )
 async def test_limits_hold(limits: dict[str, int], words: str) -> None:
     """One thought, one chain, and all together; what was kept before stays."""
-    async with Client(thinking_server(limits=Limits(**limits))) as client:
+    async with Client(thinking_server(limits=ThinkingLimits(**limits))) as client:
         chain = (await think(client, 1, "one"))["chain"]
         answers = [
             await client.call_tool("sequentialthinking", step(number, "thought" * 5, chain=chain))
@@ -502,7 +502,7 @@ async def test_limits_hold(limits: dict[str, int], words: str) -> None:
 
 async def test_branches_are_bounded() -> None:
     """Their number is limited like all else."""
-    async with Client(thinking_server(limits=Limits(branches=2))) as client:
+    async with Client(thinking_server(limits=ThinkingLimits(branches=2))) as client:
         chain = (await think(client, 1))["chain"]
         for name in ("a", "b"):
             await think(client, 2, chain=chain, branchFromThought=1, branchId=name)
@@ -516,7 +516,7 @@ async def test_branches_are_bounded() -> None:
 
 async def test_the_chain_used_longest_ago_goes_first() -> None:
     """Where a caller has as many as may be."""
-    async with Client(thinking_server(limits=Limits(chains=2))) as client:
+    async with Client(thinking_server(limits=ThinkingLimits(chains=2))) as client:
         one, two = [(await think(client, 1))["chain"] for _ in range(2)]
         await think(client, 2, chain=one)
         three = (await think(client, 1))["chain"]
@@ -527,7 +527,9 @@ async def test_the_chain_used_longest_ago_goes_first() -> None:
 async def test_chains_end() -> None:
     """So long after the last thought that was added, and not before."""
     now = [1000.0]
-    shelf = Shelf(MemoryVault(clock=lambda: now[0]), Limits(seconds=60), lambda: now[0])
+    shelf = ChainStore(
+        MemoryVault(clock=lambda: now[0]), ThinkingLimits(seconds=60), lambda: now[0]
+    )
     caller = PEOPLE["here"]
     chain = (await shelf.think(None, caller, Thought("1", 1, 2, True), None)).id
     now[0] += 59
@@ -543,7 +545,7 @@ async def test_workers_share_a_store(tmp_path: Path) -> None:
     """What one has begun another goes on with; of thoughts that come at once none is lost."""
     vaults = [SqliteVault(tmp_path / "thoughts.db") for _ in range(2)]
     try:
-        shelves = [Shelf(vault, Limits()) for vault in vaults]
+        shelves = [ChainStore(vault, ThinkingLimits()) for vault in vaults]
         caller = PEOPLE["ada"]
         chain = (await shelves[0].think(None, caller, Thought("1", 1, 9, True), None)).id
         await shelves[1].think(chain, caller, Thought("2", 2, 9, True), None)
@@ -587,5 +589,5 @@ def test_the_page_has_the_limits() -> None:
     page = (Path(__file__).parents[2] / "docs" / "servers" / "thinking.md").read_text(
         encoding="utf-8"
     )
-    for name in Limits.__struct_fields__:
-        assert f"| `{name.upper()}` | {getattr(Limits(), name):,} |" in page
+    for name in ThinkingLimits.__struct_fields__:
+        assert f"| `{name.upper()}` | {getattr(ThinkingLimits(), name):,} |" in page

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from interlock import Answers, Client, McpError, Server, types
 from interlock.servers.travel import travel_server
 from interlock.servers.travel.flights import SYSTEM, Flight, clock, picked
-from interlock.servers.travel.places import Atlas, Place
+from interlock.servers.travel.places import CityIndex, TravelCity
 from interlock.servers.travel.prices import dollars, fare
 from interlock.servers.travel.records import VARIABLE, named_path
 from interlock.testing import ScriptedAnswers
@@ -663,8 +663,11 @@ async def test_arguments_do_not_break_their_lines(client: Client) -> None:
 @given(st.text(max_size=30))
 def test_any_words_for_a_place(text: str) -> None:
     """Whatever is written, it is a place or it is not; a suggestion always is the place that it came from."""
-    atlas = Atlas(
-        [Place(city.code, city.name, city.country, city.airports) for city in travel_data.CITIES]
+    atlas = CityIndex(
+        [
+            TravelCity(city.code, city.name, city.country, city.airports)
+            for city in travel_data.CITIES
+        ]
     )
     found = atlas.seek(text)
     assert found is None or found.code in travel_data.CITY_BY_CODE

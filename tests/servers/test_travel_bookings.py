@@ -20,7 +20,7 @@ from interlock.exchange import Exchange
 from interlock.servers.travel import records as records_file
 from interlock.servers.travel import travel_server
 from interlock.servers.travel.ledger import Booking, book, bookings, cancel
-from interlock.servers.travel.records import VARIABLE, Records
+from interlock.servers.travel.records import VARIABLE, TravelDatabase
 from tests.servers.travel_desk import (
     BACK,
     CONTACT,
@@ -64,7 +64,7 @@ async def client(server: Server) -> AsyncIterator[Client]:
 
 def kept(path: Path) -> list[Booking]:
     """The bookings in the file, looked at from outside of the server."""
-    return bookings(Records(path))
+    return bookings(TravelDatabase(path))
 
 
 # -- a trip ---------------------------------------------------------------------------------------------------------------
@@ -544,7 +544,7 @@ def wreck(path: Path, kind: str) -> None:
             with closing(sqlite3.connect(path)) as db:
                 db.execute("CREATE TABLE diary (day TEXT)")
         case "a newer version's":
-            Records(path).prepare()
+            TravelDatabase(path).prepare()
             with closing(sqlite3.connect(path)) as db:
                 db.execute("PRAGMA user_version = 9")
 
@@ -633,18 +633,18 @@ async def test_a_file_that_goes_away(client: Client, path: Path) -> None:
 
 def test_newer_data_keeps_the_bookings(path: Path) -> None:
     """A file with another data set gets the one of this server, and keeps what was booked."""
-    book(Records(path), "a reference", 2024, booking())
+    book(TravelDatabase(path), "a reference", 2024, booking())
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE facts SET value = 'an older one'")
         db.execute("DELETE FROM timetable")
-    again = Records(path)
+    again = TravelDatabase(path)
     assert len(bookings(again)) == 1
     assert again.rows("SELECT count(*) FROM timetable") != [(0,)]
 
 
 def test_one_reference_one_booking(path: Path) -> None:
     """The same reference is the same booking, by whichever connection it comes; cancelling happens once."""
-    one, other = Records(path), Records(path)
+    one, other = TravelDatabase(path), TravelDatabase(path)
     assert book(one, "r", 2024, booking()) == book(other, "r", 2024, booking()) == "BK-2024-0001"
     assert book(other, "s", 2024, booking()) == "BK-2024-0002"
     assert (
@@ -657,13 +657,13 @@ def test_one_reference_one_booking(path: Path) -> None:
 def test_what_reads_cannot_write(path: Path) -> None:
     """A query that would change something is refused by SQLite itself."""
     with pytest.raises(Exception, match="attempt to write a readonly database"):
-        Records(path).rows("DELETE FROM bookings RETURNING id")
+        TravelDatabase(path).rows("DELETE FROM bookings RETURNING id")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such modes")
 def test_the_file_is_its_owners(path: Path) -> None:
     """Nobody else may read who travels where."""
-    Records(path).prepare()
+    TravelDatabase(path).prepare()
     assert path.stat().st_mode & 0o777 == 0o600
 
 

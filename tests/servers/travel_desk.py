@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from interlock.servers.travel.records import Records
+from interlock.servers.travel.records import TravelDatabase
 from interlock.testing import ScriptedAnswers
 
 OUT, BACK, HOTEL = "CW101-2024-06-15", "CW102-2024-06-22", "bcn-hotel-mar-blau"
@@ -57,6 +57,6 @@ def stock(path: Path) -> Path:
 @cache
 def _filled() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
-        records = Records(Path(folder, "travel.sqlite"))
+        records = TravelDatabase(Path(folder, "travel.sqlite"))
         records.prepare()
         return records.path.read_bytes()

@@ -31,7 +31,7 @@ class Climate(Struct, frozen=True):
     rain: tuple[int, ...]
 
 
-class Unheard(LookupError):
+class UnknownCity(LookupError):
     """There is no such city in the table; `near` are those that are called alike."""
 
     def __init__(self, city: str, near: list[str]) -> None:
@@ -54,7 +54,7 @@ def find_city(city: str) -> str:
         return known[wanted]
     begin = [name for key, name in known.items() if wanted and key.startswith(wanted)]
     near = [known[key] for key in get_close_matches(wanted, known, n=3, cutoff=0.6)]
-    raise Unheard(city, list(dict.fromkeys([*begin, *near]))[:5])
+    raise UnknownCity(city, list(dict.fromkeys([*begin, *near]))[:5])
 
 
 def cities_like(start: str) -> list[str]:

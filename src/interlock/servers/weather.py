@@ -31,7 +31,7 @@ from interlock import (
     types,
 )
 
-from .climate import Unheard, cities_like, climates, find_city, month_of
+from .climate import UnknownCity, cities_like, climates, find_city, month_of
 
 if TYPE_CHECKING:
     from httpx2 import AsyncClient
@@ -48,7 +48,7 @@ NO_ALERTS = "There are no active weather alerts for {state}."
 T = TypeVar("T")
 
 
-class Settings(Struct, frozen=True):
+class WeatherSettings(Struct, frozen=True):
     """Whom the server asks, and for how long: INTERLOCK_WEATHER_URL sets `url`, INTERLOCK_WEATHER_SECONDS `seconds`."""
 
     url: str = NWS
@@ -147,7 +147,7 @@ class Forecast(Struct, rename="camel"):
     periods: list[Period] = field(default_factory=list)
 
 
-class Normals(Struct, rename="camel"):
+class ClimateNormals(Struct, rename="camel"):
     """What the weather of a month is mostly like in a city; `rain_days` are days with rain or snow, `note` says what this is."""
 
     city: str
@@ -308,7 +308,7 @@ async def get_forecast(
     )
 
 
-async def check_weather(city: City, date: datetime.date) -> ToolResult[Normals]:
+async def check_weather(city: City, date: datetime.date) -> ToolResult[ClimateNormals]:
     """What the weather is mostly like in a city at a time of the year: climate normals of the month, not a forecast.
 
     Args:
@@ -324,11 +324,11 @@ async def check_weather(city: City, date: datetime.date) -> ToolResult[Normals]:
     return ToolResult(found, words)
 
 
-def _normals(city: str, day: datetime.date, *, dated: bool = True) -> Normals:
+def _normals(city: str, day: datetime.date, *, dated: bool = True) -> ClimateNormals:
     """The normals of a city for the month of a day. Raises ToolError for a city that is not in the table."""
     try:
         name = find_city(city)
-    except Unheard as bad:
+    except UnknownCity as bad:
         hint = (
             f"Did you mean {' or '.join(bad.near)}?"
             if bad.near
@@ -339,7 +339,7 @@ def _normals(city: str, day: datetime.date, *, dated: bool = True) -> Normals:
     high, low, rain = month_of(climate, day)
     fahrenheit = round(high * 9 / 5 + 32), round(low * 9 / 5 + 32)
     when = day if dated else None
-    return Normals(
+    return ClimateNormals(
         name, climate.country, month_name[day.month], high, low, *fahrenheit, rain, date=when
     )
 
@@ -359,7 +359,7 @@ def _add_climate(made: Server) -> None:
         description="Get weather forecast for any city and date",
         mime_type="application/json",
     )
-    async def forecast(city: str, date: datetime.date) -> Normals:
+    async def forecast(city: str, date: datetime.date) -> ClimateNormals:
         try:
             return _normals(city, date)
         except ToolError as bad:
@@ -368,7 +368,7 @@ def _add_climate(made: Server) -> None:
     @made.resource(
         YEAR, name="weather-year", title="Weather of a year", mime_type="application/json"
     )
-    async def year(city: str) -> list[Normals]:
+    async def year(city: str) -> list[ClimateNormals]:
         """What the weather of each month is mostly like in a city: climate normals, no forecast."""
         try:
             return [
@@ -448,7 +448,7 @@ def weather_server(address: str | None = None, seconds: float | None = None) -> 
 
     @asynccontextmanager
     async def lifespan(_: Server) -> AsyncIterator[WeatherService]:
-        known = settings_of(Settings, PREFIX)
+        known = settings_of(WeatherSettings, PREFIX)
         service = WeatherService(address or known.url, seconds or known.seconds)
         try:
             yield service
@@ -482,7 +482,7 @@ def server_of(*arguments: str) -> Server:
         raise ValueError(
             f"weather takes no arguments; {PREFIX}URL and {PREFIX}SECONDS configure it."
         )
-    settings_of(Settings, PREFIX)
+    settings_of(WeatherSettings, PREFIX)
     return server
 
 

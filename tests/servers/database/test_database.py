@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from interlock import REVISIONS, Client, McpError, Stdio
-from interlock.servers.database import Limits, database_server, server_of
+from interlock.servers.database import DatabaseLimits, database_server, server_of
 from tests.servers.calls import done, refusal, words
 from tests.servers.database.shop import files, rows, shop
 from tests.servers.roads import over_http, serving
@@ -285,7 +285,7 @@ async def test_a_cursor_belongs_to_its_call_and_to_its_rows(writer: Client) -> N
 async def test_pages_of_rows_that_are_larger_than_a_page(shop: Path) -> None:
     """There is always one more row, so that the way has an end."""
     sql = "SELECT id, hex(zeroblob(400)) FROM orders ORDER BY id"
-    async with Client(database_server([shop], limits=Limits(bytes=100))) as client:
+    async with Client(database_server([shop], limits=DatabaseLimits(bytes=100))) as client:
         page: dict[str, Any] = {}
         cursor: dict[str, str] = {}
         for number in (1, 2, 3, 4):
@@ -493,7 +493,7 @@ async def test_the_prompt_of_odd_schemas(tmp_path: Path) -> None:
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 async def test_a_changed_schema_is_told(shop: Path, revision: str) -> None:
     """Whoever watches the schema hears of what other programs change in it, and of what the tools do (`SUB-02`)."""
-    made = database_server([shop], write=True, limits=Limits(polling=0.02))
+    made = database_server([shop], write=True, limits=DatabaseLimits(polling=0.02))
     uris = ["database://shop/schema", "database://shop/tables/orders"]
     async with (
         Client(made, revision=revision) as client,
@@ -587,7 +587,7 @@ async def test_without_a_database(monkeypatch: pytest.MonkeyPatch, shop: Path) -
         assert found["limits"]["page"] == 7
 
 
-@pytest.mark.parametrize("limit", [known.name for known in msgspec.structs.fields(Limits)])
+@pytest.mark.parametrize("limit", [known.name for known in msgspec.structs.fields(DatabaseLimits)])
 def test_limits_are_as_stated(limit: str) -> None:
     """The page has each of them with what it is unless told otherwise."""
     rows_ = [
@@ -595,4 +595,4 @@ def test_limits_are_as_stated(limit: str) -> None:
         for line in PAGE.read_text(encoding="utf-8").splitlines()
         if line.startswith(f"| `{limit.upper()}`")
     ]
-    assert [row[2].strip() for row in rows_] == [f"{int(getattr(Limits(), limit)):,}"]
+    assert [row[2].strip() for row in rows_] == [f"{int(getattr(DatabaseLimits(), limit)):,}"]

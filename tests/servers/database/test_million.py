@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from interlock import Client
-from interlock.servers.database import Limits, database_server
+from interlock.servers.database import DatabaseLimits, database_server
 from tests.servers.calls import done, refusal
 from tests.servers.database.shop import rows
 
@@ -104,7 +104,7 @@ async def test_a_cross_join_of_a_million_rows(
     file: Path, sql: str, seconds: float, why: str
 ) -> None:
     """It is stopped, be it by the clock or by the memory that sorting takes, and the next query is answered."""
-    limits = Limits(seconds=seconds, memory=64 * 1024 * 1024)
+    limits = DatabaseLimits(seconds=seconds, memory=64 * 1024 * 1024)
     async with Client(database_server([file], limits=limits)) as client:
         assert why in await refusal(client, "query", sql=sql)
         assert await rows(client, "SELECT count(*) FROM sales") == [[MANY]]

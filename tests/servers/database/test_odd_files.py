@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from interlock import Client, ToolError
-from interlock.servers.database import Limits, database_server
-from interlock.servers.database.sqlite_lanes import Lane
-from interlock.servers.database.sqlite_worker import Call
+from interlock.servers.database import DatabaseLimits, database_server
+from interlock.servers.database.sqlite_lanes import WorkerProcess
+from interlock.servers.database.sqlite_worker import WorkerCall
 from interlock.servers.database.words import visible
 from interlock.servers.processes import StreamProcess
 from tests.servers.calls import done, refusal
@@ -69,7 +69,9 @@ async def test_a_file_whose_name_is_no_unicode(shop: Path) -> None:
 async def test_something_else_in_the_place_of_the_file(shop: Path) -> None:
     """A pipe is not waited for, a folder and a device are not read, a file that is gone is not made; and it is read again once it is back."""
     other = shop.with_name("other.db")
-    async with Client(database_server([shop], write=True, limits=Limits(seconds=600))) as client:
+    async with Client(
+        database_server([shop], write=True, limits=DatabaseLimits(seconds=600))
+    ) as client:
         for make in (os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)):
             shop.rename(other)
             make(shop)
@@ -99,7 +101,7 @@ async def test_a_schema_without_measure(tmp_path: Path) -> None:
         CREATE TABLE one ("{long}" "{long}" DEFAULT "{long}" REFERENCES "{long}" ("{long}"));
         CREATE INDEX "i{long}" ON one ("{long}"); CREATE VIEW v AS SELECT '{long}' AS x;""",
     )
-    async with Client(database_server([file], limits=Limits(bytes=10_000))) as client:
+    async with Client(database_server([file], limits=DatabaseLimits(bytes=10_000))) as client:
         listed = await done(client, "list_tables")
         assert [one["name"] for one in listed["tables"]] == ["one", "v", "wide"]
         one, v, wide = (await done(client, "describe_tables", tables=["one", "v", "wide"]))[
@@ -137,11 +139,11 @@ async def test_a_process_that_somebody_has_taken_over(answer: bytes) -> None:
     program = (
         f"import sys; sys.stdout.buffer.write({answer!r}); sys.stdout.flush(); sys.stdin.read()"
     )
-    lane = Lane(await StreamProcess.start([sys.executable, "-c", program], env=os.environ))
+    lane = WorkerProcess(await StreamProcess.start([sys.executable, "-c", program], env=os.environ))
     with pytest.raises(ToolError, match="has ended over this"):
-        await lane.ask(Call(0, "check", 600))
+        await lane.ask(WorkerCall(0, "check", 600))
     assert lane.ended
-    await lane.end(0)
+    await lane.close(0)
 
 
 @pytest.mark.parametrize(

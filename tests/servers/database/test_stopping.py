@@ -14,16 +14,16 @@ from typing import Any
 import pytest
 
 from interlock import Client, Server, ToolError
-from interlock.servers.database import Databases, Limits, database_server
-from interlock.servers.database.engine import Page, Statement
-from interlock.servers.database.sqlite_worker import Call, Opening, Worker
+from interlock.servers.database import DatabaseLimits, Databases, database_server
+from interlock.servers.database.engine import RowRange, Statement
+from interlock.servers.database.sqlite_worker import OpenDatabase, SqliteWorker, WorkerCall
 from tests.servers.calls import done, refusal
 from tests.servers.database.shop import files, rows
 
 ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
 # One call of one function: SQLite looks neither at the clock nor at anything else before it has ended, in an hour or so.
 STUBBORN = "SELECT instr(replace(hex(zeroblob(4000000)), '0', 'a'), replace(hex(zeroblob(2000000)), '0', 'a') || 'b')"
-EAGER = Limits(telling=0.02, waiting=0.5)
+EAGER = DatabaseLimits(telling=0.02, waiting=0.5)
 
 
 def pids(made: Server, kind: str = "_readers") -> set[int]:
@@ -84,7 +84,7 @@ async def begun(client: Client, tool: str, **arguments: Any) -> asyncio.Task[Any
 )
 async def test_the_clock(shop: Path, sql: str, same: bool) -> None:
     """A statement is stopped at its limit, if need be with its process, and the next one is answered."""
-    made = database_server([shop], limits=Limits(seconds=0.3, connections=1))
+    made = database_server([shop], limits=DatabaseLimits(seconds=0.3, connections=1))
     async with Client(made) as client:
         assert await rows(client, "SELECT 1") == [[1]]
         before = pids(made)
@@ -103,7 +103,7 @@ async def test_the_clock(shop: Path, sql: str, same: bool) -> None:
 async def test_who_cancels_stops_it(shop: Path, sql: str, same: bool, revision: str) -> None:
     """The statement ends, not only the wait for it: the one connection that there is answers the next query (`CAN-01`)."""
     made = database_server(
-        [shop], limits=Limits(telling=0.02, waiting=5.0, connections=1, seconds=600)
+        [shop], limits=DatabaseLimits(telling=0.02, waiting=5.0, connections=1, seconds=600)
     )
     async with Client(made, revision=revision) as client:
         await rows(client, "SELECT 1")
@@ -139,8 +139,10 @@ async def test_who_cancels_over_stdio(shop: Path) -> None:
 
 def test_the_clock_of_the_process_itself(shop: Path) -> None:
     """A statement looks at the clock by itself, though nobody is there to stop it."""
-    worker = Worker(Opening(os.fsencode(shop), Limits(memory=0), write=False))
-    answer = worker.answer(Call(1, "rows", 0.05, [Statement(ENDLESS)], page=Page(0, 1, 1000, 1000)))
+    worker = SqliteWorker(OpenDatabase(os.fsencode(shop), DatabaseLimits(memory=0), write=False))
+    answer = worker.answer(
+        WorkerCall(1, "rows", 0.05, [Statement(ENDLESS)], page=RowRange(0, 1, 1000, 1000))
+    )
     assert "was stopped" in answer.error
     worker.close()
 
@@ -148,7 +150,7 @@ def test_the_clock_of_the_process_itself(shop: Path) -> None:
 async def test_several_at_once(shop: Path) -> None:
     """As many as there are connections; one more waits, and is told when it has waited long enough."""
     made = database_server(
-        [shop], limits=Limits(telling=0.02, waiting=0.5, connections=2, seconds=600)
+        [shop], limits=DatabaseLimits(telling=0.02, waiting=0.5, connections=2, seconds=600)
     )
     async with Client(made) as client:
         first = await begun(client, "query", sql=ENDLESS)
@@ -167,7 +169,7 @@ async def test_several_at_once(shop: Path) -> None:
 
 async def test_many_at_once(shop: Path) -> None:
     """Twenty callers over two connections all get what they asked for, page by page, and no third process is begun."""
-    made = database_server([shop], limits=Limits(connections=2))
+    made = database_server([shop], limits=DatabaseLimits(connections=2))
     async with Client(made) as client:
 
         async def ask(number: int) -> list[Any]:
@@ -190,7 +192,9 @@ async def test_many_at_once(shop: Path) -> None:
 async def test_how_long_it_takes_is_told(shop: Path) -> None:
     """The seconds that have gone, of those that it may run (`PRG-02`)."""
     told: list[tuple[float, float | None]] = []
-    async with Client(database_server([shop], limits=Limits(telling=0.02, seconds=0.3))) as client:
+    async with Client(
+        database_server([shop], limits=DatabaseLimits(telling=0.02, seconds=0.3))
+    ) as client:
         await client.call_tool(
             "query", {"sql": ENDLESS}, on_progress=lambda p: told.append((p.progress, p.total))
         )
@@ -234,13 +238,13 @@ async def test_the_end_of_its_process(shop: Path, tmp_path: Path) -> None:
     program.write_text(
         "import asyncio, sys\n"
         "from interlock.servers.database import Databases\n"
-        "from interlock.servers.database.engine import Page, Statement\n"
+        "from interlock.servers.database.engine import RowRange, Statement\n"
         "async def main():\n"
         "    databases = Databases([sys.argv[1]])\n"
         "    await databases.open()\n"
         "    engine = databases.engines['shop']\n"
-        "    await engine.rows(Statement('SELECT 1'), Page(0, 1, 1000, 1000))\n"
-        "    running = asyncio.create_task(engine.rows(Statement(sys.argv[2]), Page(0, 1, 1000, 1000)))\n"
+        "    await engine.rows(Statement('SELECT 1'), RowRange(0, 1, 1000, 1000))\n"
+        "    running = asyncio.create_task(engine.rows(Statement(sys.argv[2]), RowRange(0, 1, 1000, 1000)))\n"
         "    for _ in range(50):\n"  # turns of the loop: it was sent
         "        await asyncio.sleep(0)\n"
         "    print(*[lane._process.pid for lane in engine._readers._all], flush=True)\n"
@@ -262,7 +266,7 @@ async def test_the_end_of_its_process(shop: Path, tmp_path: Path) -> None:
 
 async def test_a_reader_that_ends_by_itself(shop: Path) -> None:
     """Whatever a file does to SQLite, the server stays: the call is told, and the next one has another process."""
-    made = database_server([shop], limits=Limits(telling=0.02, connections=1, seconds=600))
+    made = database_server([shop], limits=DatabaseLimits(telling=0.02, connections=1, seconds=600))
     async with Client(made) as client:
         await rows(client, "SELECT 1")
         (pid,) = pids(made)
@@ -275,7 +279,7 @@ async def test_a_reader_that_ends_by_itself(shop: Path) -> None:
 
 async def test_a_reader_that_nobody_needs(shop: Path) -> None:
     """It is ended after a while, but not one that is at work; the next call has another."""
-    made = database_server([shop], limits=Limits(telling=0.02, idle=0.5, seconds=600))
+    made = database_server([shop], limits=DatabaseLimits(telling=0.02, idle=0.5, seconds=600))
     async with Client(made) as client:
         call = await begun(client, "query", sql=ENDLESS)
         (busy,) = await readers(made, 1)
@@ -308,7 +312,7 @@ async def test_what_the_processes_know(shop: Path, monkeypatch: pytest.MonkeyPat
 async def test_a_change_that_is_cancelled(shop: Path, then: str) -> None:
     """Nothing of it is kept, nothing is locked, and readers are not left with what has to be rolled back first."""
     before = files(shop.parent)
-    made = database_server([shop], write=True, limits=Limits(telling=0.02, seconds=600))
+    made = database_server([shop], write=True, limits=DatabaseLimits(telling=0.02, seconds=600))
     async with Client(made) as client:
         changes = [{"sql": "DELETE FROM orders"}, {"sql": "INSERT INTO customers (name) SELECT hex(randomblob(5000)) FROM json_each(?)",
                                                    "parameters": [list(range(2_000))]}, {"sql": then}]  # fmt: skip
@@ -351,7 +355,9 @@ async def test_who_only_reads_is_told_of_a_journal(shop: Path) -> None:
 
 async def test_others_who_lock(shop: Path) -> None:
     """A call waits for a while, says who is in the way, and goes on once nobody is."""
-    async with Client(database_server([shop], write=True, limits=Limits(waiting=0.2))) as client:
+    async with Client(
+        database_server([shop], write=True, limits=DatabaseLimits(waiting=0.2))
+    ) as client:
         other = sqlite3.connect(shop, isolation_level=None)
         for lock, reads in (("BEGIN IMMEDIATE", True), ("BEGIN EXCLUSIVE", False)):
             other.execute(lock)

@@ -17,11 +17,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from interlock import ToolError
-from interlock.servers.database import Limits
-from interlock.servers.database.engine import Page, Statement
-from interlock.servers.database.sqlite_fences import Fence, opened
-from interlock.servers.database.sqlite_work import Job, Work
-from interlock.servers.database.values import SAFE, WIDE, Collected, bytes_of, cell_of
+from interlock.servers.database import DatabaseLimits
+from interlock.servers.database.engine import RowRange, Statement
+from interlock.servers.database.sqlite_fences import Authorizer, opened
+from interlock.servers.database.sqlite_work import RunningCall, SqliteSession
+from interlock.servers.database.values import SAFE, WIDE, RowCollector, bytes_of, cell_of
 
 MOST = 100
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
@@ -74,7 +74,7 @@ def test_no_value_is_too_large(value: Any, most: int) -> None:
 )
 def test_pages_of_rows(rows: list[list[Any]], most: int, size: int, free: int) -> None:
     """The first rows in their order, as many as may be, and why there are not more; the first are always there."""
-    collected = Collected(Page(0, most, size, MOST, free), 3)
+    collected = RowCollector(RowRange(0, most, size, MOST, free), 3)
     kept = [row for row in rows if collected.ended == "all" and collected.add(row)]
     assert len(collected.rows) == len(kept) <= most
     assert collected.rows == [[cell_of(value, MOST) for value in row] for row in rows[: len(kept)]]
@@ -89,7 +89,7 @@ def test_pages_of_rows(rows: list[list[Any]], most: int, size: int, free: int) -
 
 def test_a_row_of_many_columns() -> None:
     """Each has less room."""
-    collected = Collected(Page(0, 1, 100, 4096), 2_000)
+    collected = RowCollector(RowRange(0, 1, 100, 4096), 2_000)
     assert collected.add(["x" * 1_000] * 2_000)
     assert len(msgspec.json.encode(collected.rows)) < 2 * WIDE
 
@@ -102,26 +102,26 @@ STORED = (
 
 
 @pytest.fixture(scope="module")
-def work(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Work]:
+def work(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteSession]:
     """A reading connection, in this process."""
     path = tmp_path_factory.mktemp("values") / "x.db"
     sqlite3.connect(path).close()
-    limits = Limits(memory=0)
-    fence = Fence()
-    connection = opened(path, fence, limits, write=False)
-    yield Work(connection, fence, limits, Job(1, 1_000))
+    limits = DatabaseLimits(memory=0)
+    authorizer = Authorizer()
+    connection = opened(path, authorizer, limits, write=False)
+    yield SqliteSession(connection, authorizer, limits, RunningCall(1, 1_000))
     connection.close()
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(STORED, min_size=1, max_size=5))
-def test_there_and_back(work: Work, values: list[Any]) -> None:
+def test_there_and_back(work: SqliteSession, values: list[Any]) -> None:
     """What is sent as a parameter comes back as it was, and what comes back may be sent again."""
     sent = [
         {"base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
         for value in values
     ]
-    page = Page(0, 1, 10**6, 10**6)
+    page = RowRange(0, 1, 10**6, 10**6)
     sql = f"SELECT {', '.join('?' for _ in sent)}"
     (row,) = work.rows(Statement(sql, sent), page).rows
     assert row == [cell_of(value, 10**6) for value in values]
@@ -135,9 +135,9 @@ def test_there_and_back(work: Work, values: list[Any]) -> None:
     ] == (again or [1])
 
 
-def test_texts_that_are_no_unicode(work: Work) -> None:
+def test_texts_that_are_no_unicode(work: SqliteSession) -> None:
     """They are written out, and the rest of the row is there."""
-    found = work.rows(Statement("SELECT CAST(x'61ff62' AS TEXT), 1"), Page(0, 1, 1000, 1000))
+    found = work.rows(Statement("SELECT CAST(x'61ff62' AS TEXT), 1"), RowRange(0, 1, 1000, 1000))
     assert found.rows == [["a\\xffb", 1]]
 
 

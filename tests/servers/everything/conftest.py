@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from interlock import Answers, Client, Server
-from interlock.servers.everything import Limits, everything_server
+from interlock.servers.everything import EverythingLimits, everything_server
 from tests.servers.everything.desk import APPS, model, person
 
 
@@ -17,7 +17,7 @@ def server() -> Server:
 
     Its lists have small pages, so that each test that lists something follows cursors.
     """
-    return everything_server(Limits(page_size=8))
+    return everything_server(EverythingLimits(page_size=8))
 
 
 @pytest.fixture(params=["2026-07-28", "2025-11-25"])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from interlock import types
-from interlock.servers.everything import ECHO, Limits, server
+from interlock.servers.everything import ECHO, EverythingLimits, server
 from interlock.wire.codec import field_span
 from interlock.wire.revisions import METHODS, NEWEST, OLDEST, TYPES
 
@@ -68,8 +68,8 @@ def test_the_revisions_are_right(row: list[str]) -> None:
     )
 
 
-@pytest.mark.parametrize("limit", Limits.__struct_fields__)
+@pytest.mark.parametrize("limit", EverythingLimits.__struct_fields__)
 def test_limits_are_as_stated(limit: str) -> None:
     """Each with its variable and what it is unless set."""
     (row,) = [row for row in ROWS if named(row[0]) == {f"INTERLOCK_EVERYTHING_{limit.upper()}"}]
-    assert row[2] == f"{getattr(Limits(), limit):g}"
+    assert row[2] == f"{getattr(EverythingLimits(), limit):g}"

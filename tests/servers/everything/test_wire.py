@@ -6,7 +6,7 @@ import pytest
 
 from interlock import REVISIONS, Caller, Client, Exchange, McpError
 from interlock.client.answers import Answers
-from interlock.servers.everything import ECHO, Limits, everything_server
+from interlock.servers.everything import ECHO, EverythingLimits, everything_server
 from interlock.servers.everything.offering import EchoParams, EchoResult
 from interlock.testing import Tape
 from tests.servers.everything.desk import model, person
@@ -53,7 +53,7 @@ NOT_SHOWN = {
 async def walked(revision: str) -> tuple[set[tuple[str, str]], list[str]]:
     """What was not said on a walk past everything, and what the official schema has against what was."""
     tape = Tape()
-    server = everything_server(Limits(page_size=8))
+    server = everything_server(EverythingLimits(page_size=8))
     answers = Answers(elicit=person, sample=model, roots=["/srv"], context=True)
     async with Client(
         server.transport(tap=tape.hear), revision=revision, answers=answers, log_level="debug"

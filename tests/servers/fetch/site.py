@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from interlock import Client, SafeFetch, Server
-from interlock.servers.fetch import Settings, fetch_server, fetcher_of
+from interlock.servers.fetch import FetchSettings, fetch_server, fetcher_of
 from tests.transport.http_peers import Peer, Seen, Talk, ok, serving
 from tests.transport.internet import OTHER, PUBLIC, Internet
 
@@ -48,7 +48,7 @@ class Site:
         """A header of the last request."""
         return self.peer.requests[-1].header(name)
 
-    def fetcher(self, settings: Settings) -> SafeFetch:
+    def fetcher(self, settings: FetchSettings) -> SafeFetch:
         """What the server goes out with: the settings' rules, in this web."""
         made = fetcher_of(settings)
         return self.internet.fetch(
@@ -58,7 +58,7 @@ class Site:
 
     def server(self, **settings: Any) -> Server:
         """A server in this web."""
-        return fetch_server(Settings(**settings), self.fetcher)
+        return fetch_server(FetchSettings(**settings), self.fetcher)
 
     @asynccontextmanager
     async def client(self, **settings: Any) -> AsyncIterator[Client]:

@@ -15,7 +15,7 @@ import pytest
 
 from interlock import McpError, ToolError
 from interlock.servers.fetch import converting
-from interlock.servers.fetch.converting import Workbench
+from interlock.servers.fetch.converting import DocumentConverter
 from interlock.servers.processes import Process
 from tests.servers.calls import done, refusal
 from tests.servers.fetch.papers import pdf
@@ -370,7 +370,7 @@ async def test_pdfs_that_are_bombs(site: Site, content: bytes) -> None:
 async def test_half_characters(begun: Begun) -> None:
     """A PDF may say that a glyph is half a character, and a page can hold one: nothing that reads them breaks on it."""
     half = "<</Type/CMap>> begincmap 1 begincodespacerange <00> <ff> endcodespacerange 1 beginbfchar <41> <d800> endbfchar endcmap"
-    bench = Workbench(30.0, 2**30)
+    bench = DocumentConverter(30.0, 2**30)
     made = pdf("A", unicode=half.encode())
     (words,) = (await bench.of_pdf(made, 1, 1)).texts
     assert "\ud800" not in words
@@ -390,7 +390,7 @@ async def test_who_gives_up_ends_the_conversion(site: Site, begun: Begun) -> Non
 
 async def test_a_converter_that_is_killed(begun: Begun) -> None:
     """It is told as what it is, and the next one works."""
-    bench = Workbench(30.0, 2**30)
+    bench = DocumentConverter(30.0, 2**30)
     async with asyncio.timeout(20):
         working = asyncio.ensure_future(bench.of_html(SLOW, "https://site.example/"))
         (await begun.get()).kill()
@@ -409,7 +409,7 @@ async def test_the_converter_knows_nothing_of_ours(
         (tmp_path / f"{module}.py").write_text("raise SystemExit(9)")
     async with asyncio.timeout(20):
         working = asyncio.ensure_future(
-            Workbench(30.0, 2**30).of_html("<p>words", "https://site.example/")
+            DocumentConverter(30.0, 2**30).of_html("<p>words", "https://site.example/")
         )
         process = await begun.get()
         assert b"s3cret" not in await asyncio.to_thread(

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from interlock import Caller, Client, McpError, Principal
-from interlock.servers.fetch import Settings
-from interlock.servers.fetch.reading import Desk
-from interlock.servers.fetch.web import Web
+from interlock.servers.fetch import FetchSettings
+from interlock.servers.fetch.reading import DocumentReader
+from interlock.servers.fetch.web import WebFetcher
 from tests.servers.calls import done, refusal
 from tests.servers.fetch.papers import pdf
 from tests.servers.fetch.site import HTML, PLAIN, Site, moved, text
@@ -639,8 +639,8 @@ async def test_nobody_learns_from_the_cache_what_others_read(site: Site) -> None
 
 async def test_nobody_reads_what_others_fetched(site: Site) -> None:
     """Over a network, where anybody could ask, no address is suggested."""
-    settings = Settings()
-    desk: Any = Desk(settings, Web(settings, site.fetcher(settings)))
+    settings = FetchSettings()
+    desk: Any = DocumentReader(settings, WebFetcher(settings, site.fetcher(settings)))
     ada, eve = (
         Asks(Caller("2026-07-28", principal=Principal(issuer="i", subject=name, client="c")))
         for name in ("ada", "eve")

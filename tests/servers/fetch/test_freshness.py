@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from interlock import Client
-from interlock.servers.fetch import Settings
+from interlock.servers.fetch import FetchSettings
 from interlock.servers.fetch.freshness import (
-    Kept,
+    CachedResponse,
     age,
     conditions,
     directives,
@@ -22,7 +22,7 @@ from interlock.servers.fetch.freshness import (
     may_keep,
     renewed,
 )
-from interlock.servers.fetch.web import Web
+from interlock.servers.fetch.web import WebFetcher
 from tests.servers.calls import done, refusal
 from tests.servers.fetch.site import PLAIN, Site, moved, text
 from tests.transport.http_peers import Seen, ok
@@ -32,10 +32,12 @@ NOW = 1_700_000_000.0
 _DATE = formatdate(NOW, usegmt=True)
 
 
-def kept(status: int = 200, asked_with: dict[str, str] | None = None, **headers: str) -> Kept:
+def kept(
+    status: int = 200, asked_with: dict[str, str] | None = None, **headers: str
+) -> CachedResponse:
     """An answer that was asked for and came at NOW."""
     named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return Kept("https://site.example/", status, named, b"", asked_with or {}, NOW, NOW)
+    return CachedResponse("https://site.example/", status, named, b"", asked_with or {}, NOW, NOW)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +91,7 @@ def test_what_may_be_kept(status: int, headers: dict[str, str], may: bool) -> No
         (kept(), 0),
     ],
 )
-def test_how_long_it_is_fresh(one: Kept, seconds: float) -> None:
+def test_how_long_it_is_fresh(one: CachedResponse, seconds: float) -> None:
     """RFC 9111, 4.2.1 and 4.2.2: what is said counts before what is guessed, and what cannot be read is stale."""
     assert lifetime(one) == seconds
 
@@ -111,7 +113,10 @@ def test_how_old_it_is(
     headers: dict[str, str], asked: float, came: float, now: float, seconds: float
 ) -> None:
     """RFC 9111, 4.2.3: the age that is said, the date and the time on the way; clocks that go wrong make nothing younger."""
-    assert age(Kept("", 200, headers, b"", {}, NOW + asked, NOW + came), NOW + now) == seconds
+    assert (
+        age(CachedResponse("", 200, headers, b"", {}, NOW + asked, NOW + came), NOW + now)
+        == seconds
+    )
 
 
 def test_fresh_stale_and_in_need() -> None:
@@ -168,9 +173,11 @@ def test_directives_are_read() -> None:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
     """Lets time go on for the cache."""
     now = [NOW]
-    was = Web.__init__
+    was = WebFetcher.__init__
     monkeypatch.setattr(
-        Web, "__init__", lambda self, settings, fetch: was(self, settings, fetch, lambda: now[0])
+        WebFetcher,
+        "__init__",
+        lambda self, settings, fetch: was(self, settings, fetch, lambda: now[0]),
     )
 
     def later(seconds: float) -> None:
@@ -321,7 +328,7 @@ async def test_the_cache_has_bounds(site: Site) -> None:
     """In number and in bytes: what was not asked for longest is asked for again."""
     for n in range(4):
         site.pages[f"/{n}"] = ok(b"x" * 1000, PLAIN, "Cache-Control: max-age=60")
-    for settings in (Settings(kept=2), Settings(kept_bytes=4000)):
+    for settings in (FetchSettings(kept=2), FetchSettings(kept_bytes=4000)):
         site.asked.clear()
         async with Client(_server(site, settings)) as client:
             for n in (0, 1, 2, 2, 0):
@@ -329,5 +336,5 @@ async def test_the_cache_has_bounds(site: Site) -> None:
         assert site.paths() == ["/0", "/1", "/2", "/0"]
 
 
-def _server(site: Site, settings: Settings) -> Any:
+def _server(site: Site, settings: FetchSettings) -> Any:
     return site.server(kept=settings.kept, kept_bytes=settings.kept_bytes)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from interlock import REVISIONS, Client, Stdio
-from interlock.servers.fetch import Settings, fetch_server
+from interlock.servers.fetch import FetchSettings, fetch_server
 from tests.servers.calls import done, refusal
 from tests.servers.fetch.site import PLAIN, Site, text
 from tests.servers.roads import over, serving
@@ -17,13 +17,13 @@ from tests.transport.http_peers import Seen, ok
 
 async def test_nobody_who_uses_it_is_broken(interlock_catalogue: Any) -> None:
     """Tools, templates and prompts are those of the snapshot (`TOL-02`, `RES-02`, `PRM-02`)."""
-    async with Client(fetch_server(Settings())) as client:
+    async with Client(fetch_server(FetchSettings())) as client:
         assert not (await interlock_catalogue(client, "fetch_catalogue.json")).breaking
 
 
 async def test_every_tool_says_whose_words_it_gives() -> None:
     """Those of strangers."""
-    async with Client(fetch_server(Settings())) as client:
+    async with Client(fetch_server(FetchSettings())) as client:
         tools = await client.list_tools()
         assert [tool.name for tool in tools] == ["fetch", "fetch_links", "fetch_outline"]
         assert [

@@ -11,10 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock import ToolError, settings_of
-from interlock.servers.fetch import Settings, server_of
+from interlock.servers.fetch import FetchSettings, server_of
 from interlock.servers.fetch.charsets import decoded
 from interlock.servers.fetch.documents import leaves, type_of
-from interlock.servers.fetch.pages import Cursor, clean, cursor_of, digest_of, end_of, headings_of
+from interlock.servers.fetch.pages import (
+    TextCursor,
+    clean,
+    cursor_of,
+    digest_of,
+    end_of,
+    headings_of,
+)
 from interlock.servers.fetch.settings import PREFIX
 from interlock.servers.fetch.web import address
 
@@ -104,7 +111,7 @@ def test_headings_but_for_those_in_code() -> None:
 def test_what_is_no_cursor(sent: str) -> None:
     """Only what was given is taken."""
     assert cursor_of(sent) is None
-    assert cursor_of(str(Cursor(digest_of("text"), 7))) == Cursor(digest_of("text"), 7)
+    assert cursor_of(str(TextCursor(digest_of("text"), 7))) == TextCursor(digest_of("text"), 7)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +230,7 @@ def test_addresses(said: str, meant: str) -> None:
 def test_settings_are_read_from_the_environment() -> None:
     """Each by its name; what makes no sense is named."""
     found = settings_of(
-        Settings, PREFIX,
+        FetchSettings, PREFIX,
         {"INTERLOCK_FETCH_BYTES": "10", "INTERLOCK_FETCH_HOSTS": "a.example, *.b.example", "INTERLOCK_FETCH_ROBOTS": "IGNORE",
          "INTERLOCK_FETCH_PLAIN_HTTP": "0", "INTERLOCK_FETCH_USER_AGENT": "MyReader/2 (me)"},
     )  # fmt: skip
@@ -233,7 +240,7 @@ def test_settings_are_read_from_the_environment() -> None:
         "ignore",
         False,
     )
-    assert (found.user_agent, found.token, Settings(user_agent="1").token) == (
+    assert (found.user_agent, found.token, FetchSettings(user_agent="1").token) == (
         "MyReader/2 (me)",
         "MyReader",
         "InterlockFetch",
@@ -247,7 +254,7 @@ def test_settings_are_read_from_the_environment() -> None:
         ("PLAIN_HTTP", "perhaps"),
     ):
         with pytest.raises(ValueError, match=f"INTERLOCK_FETCH_{name}='?{value}"):
-            settings_of(Settings, PREFIX, {f"INTERLOCK_FETCH_{name}": value})
+            settings_of(FetchSettings, PREFIX, {f"INTERLOCK_FETCH_{name}": value})
 
 
 def test_a_server_that_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,10 +267,10 @@ def test_a_server_that_cannot_be(monkeypatch: pytest.MonkeyPatch) -> None:
         server_of("a b")
 
 
-@pytest.mark.parametrize("name", [known.name for known in msgspec.structs.fields(Settings)])
+@pytest.mark.parametrize("name", [known.name for known in msgspec.structs.fields(FetchSettings)])
 def test_settings_are_as_stated(name: str) -> None:
     """The page has each of them with what it is unless told otherwise."""
-    value = getattr(Settings(), name)
+    value = getattr(FetchSettings(), name)
     said = "none" if value == () else value if isinstance(value, str) else f"{int(value):,}"
     page = (Path(__file__).parents[3] / "docs" / "servers" / "fetch.md").read_text(encoding="utf-8")
     (row,) = [

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from interlock.servers.fetch.robots import MOST, Rules, lines_for
+from interlock.servers.fetch.robots import MOST, RobotsRules, lines_for
 from tests.servers.calls import done, refusal
 from tests.servers.fetch.site import PLAIN, Site, moved, text
 from tests.transport.http_peers import Talk, ok
@@ -51,7 +51,7 @@ TOKEN = "InterlockFetch"
 )
 def test_rules(robots: str, path: str, line: int | None) -> None:
     """The group that names us or else that for all, the longest rule, wildcards, encodings; the line that forbids is named."""
-    found = Rules(robots, TOKEN).forbids(f"https://site.example{path}")
+    found = RobotsRules(robots, TOKEN).forbids(f"https://site.example{path}")
     assert (found.number if found else None) == line
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from interlock import Server
-from interlock.servers.filesystem import Grounds, Limits, doors, filesystem_server
+from interlock.servers.filesystem import AllowedRoots, FilesystemLimits, doors, filesystem_server
 
 SECRET = "nobody may see this\n"
-QUICK = Limits(sync=False, polling=0.05)
+QUICK = FilesystemLimits(sync=False, polling=0.05)
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c4944415478da63382127070002b601050a5ba6060000000049454e44ae426082"
 )
@@ -42,9 +42,9 @@ def server(folder: Path) -> Server:
 
 
 @pytest.fixture
-def grounds(folder: Path) -> Iterator[Grounds]:
+def allowed(folder: Path) -> Iterator[AllowedRoots]:
     """The allowed folder, opened, for what is done thousands of times."""
-    made = Grounds([folder], QUICK)
+    made = AllowedRoots([folder], QUICK)
     made.open()
     yield made
     made.close()

@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock import Client, McpError, ToolError
-from interlock.servers.filesystem import Grounds, doors, filesystem_server
-from interlock.servers.filesystem.places import Folder, plain
+from interlock.servers.filesystem import AllowedRoots, doors, filesystem_server
+from interlock.servers.filesystem.places import RootFolder, plain
 from tests.servers.calls import done, refusal, words
 from tests.servers.filesystem.conftest import QUICK, SECRET
 
@@ -69,8 +69,8 @@ async def test_no_way_of_writing_leads_outside(
 )
 def test_no_mixture_of_steps_leads_outside(steps: list[str]) -> None:
     """Whatever the steps, with links up and out among them, what is found is in the allowed folder."""
-    grounds = MIXED.grounds()
-    with grounds.reach(None) as reach:
+    allowed = MIXED.allowed()
+    with allowed.reach(None) as reach:
         try:
             with reach.find("/".join(steps) or ".") as place:
                 found = place.stat()
@@ -84,12 +84,12 @@ class MIXED:
     """A folder with links in it, made once for all examples."""
 
     inodes: set[tuple[int, int]]
-    _grounds: Grounds | None = None
+    _allowed: AllowedRoots | None = None
 
     @classmethod
-    def grounds(cls) -> Grounds:
-        assert cls._grounds is not None
-        return cls._grounds
+    def allowed(cls) -> AllowedRoots:
+        assert cls._allowed is not None
+        return cls._allowed
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -110,8 +110,8 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> None:
         for path in [inside, *inside.rglob("*")]
         for found in [path.lstat()]
     }
-    MIXED._grounds = Grounds([inside], QUICK)
-    MIXED._grounds.open()
+    MIXED._allowed = AllowedRoots([inside], QUICK)
+    MIXED._allowed.open()
 
 
 # -- links ---------------------------------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ def test_a_link_above_an_allowed_folder(
     monkeypatch.setattr(os.path, "realpath", lambda path: str(folder.parent / "swapped" / "in"))
     if doors._second_wall:
         with pytest.raises(ToolError, match="cannot be opened"):
-            Folder.at(str(folder / "in"))
+            RootFolder.at(str(folder / "in"))
 
 
 @pytest.mark.parametrize("name", ["..", ".", "", "a/b", "/etc", "a\0", "link"])

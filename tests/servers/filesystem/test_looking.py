@@ -23,9 +23,9 @@ from interlock import (
     TextContent,
     ToolError,
 )
-from interlock.servers.filesystem import Grounds, filesystem_server, looking, reading
-from interlock.servers.filesystem.reading import Window, read_place
-from interlock.servers.filesystem.walking import Pattern
+from interlock.servers.filesystem import AllowedRoots, filesystem_server, looking, reading
+from interlock.servers.filesystem.reading import ReadRange, read_place
+from interlock.servers.filesystem.walking import GlobPattern
 from tests.servers.calls import done, refusal, words
 from tests.servers.filesystem.conftest import LINES, PIXEL, QUICK
 
@@ -73,11 +73,11 @@ def test_lines_are_those_of_the_file(
     folder = tmp_path_factory.mktemp("lines")
     (folder / "f").write_bytes(text.encode())
     lines = [line for line in text.replace("\n", "\n\0").split("\0") if line]
-    grounds = Grounds([folder], QUICK)
-    grounds.open()
+    allowed = AllowedRoots([folder], QUICK)
+    allowed.open()
     try:
-        with grounds.reach(None) as reach, reach.find("f") as place:
-            answer, content = read_place(place, "f", Window(first, first + count), None, QUICK)
+        with allowed.reach(None) as reach, reach.find("f") as place:
+            answer, content = read_place(place, "f", ReadRange(first, first + count), None, QUICK)
     except ToolError:
         assert first > max(1, len(lines))
     else:
@@ -85,7 +85,7 @@ def test_lines_are_those_of_the_file(
         assert content.text == "".join(lines[first - 1 : first + count])
         assert answer.complete == (content.text == text)
     finally:
-        grounds.close()
+        allowed.close()
 
 
 async def test_bytes(client: Client, folder: Path) -> None:
@@ -204,18 +204,18 @@ def test_what_is_cut_can_be_read_on(
     data = text.encode(encoding, "ignore")
     (folder / "f").write_bytes(data)
     limits = msgspec.structs.replace(QUICK, read=9)
-    grounds = Grounds([folder], limits)
-    grounds.open()
+    allowed = AllowedRoots([folder], limits)
+    allowed.open()
     try:
         with (
             pytest.MonkeyPatch.context() as patch,
-            grounds.reach(None) as reach,
+            allowed.reach(None) as reach,
             reach.find("f") as place,
         ):
             patch.setattr(
                 reading, "_CHUNK", 5
             )  # so that characters and lines are cut in two where a file is read piece by piece
-            answer, content = read_place(place, "f", Window(first, None), encoding, limits)
+            answer, content = read_place(place, "f", ReadRange(first, None), encoding, limits)
             assert isinstance(content, TextContent)
             lines = data.decode(encoding).split("\n")
             wanted = "\n".join(lines[first - 1 :])
@@ -230,7 +230,7 @@ def test_what_is_cut_can_be_read_on(
     except ToolError as bad:
         assert "none with the number" in str(bad)
     finally:
-        grounds.close()
+        allowed.close()
 
 
 async def test_several_files(client: Client, tree: Path) -> None:
@@ -287,7 +287,7 @@ GLOBS = [
 @pytest.mark.parametrize("pattern, ways", GLOBS)
 def test_globs(pattern: str, ways: list[str]) -> None:
     """`*` stays within a name, `**` spans folders, and a pattern without a slash is of the name."""
-    fits = Pattern(pattern).fits
+    fits = GlobPattern(pattern).fits
     assert [way for way in ("a.py", "b/c.py", "b/d/e.py", "x") if fits(way.split("/"))] == ways
 
 
@@ -398,7 +398,7 @@ async def test_a_walk_that_nobody_waits_for_ends(
         finally:
             ended.set()
 
-    monkeypatch.setattr(Pattern, "fits", slowly)
+    monkeypatch.setattr(GlobPattern, "fits", slowly)
     monkeypatch.setattr(looking, "find_names", watched)
     async with Client(filesystem_server([folder], QUICK)) as client:
         call = asyncio.create_task(client.call_tool("find_files", {"pattern": "*"}))

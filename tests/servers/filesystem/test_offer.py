@@ -13,7 +13,13 @@ import msgspec
 import pytest
 
 from interlock import REVISIONS, Answers, Client, McpError, Server
-from interlock.servers.filesystem import Limits, doors, filesystem_server, grounds, server_of
+from interlock.servers.filesystem import (
+    FilesystemLimits,
+    doors,
+    filesystem_server,
+    grounds,
+    server_of,
+)
 from tests.servers.calls import done, refusal, words
 from tests.servers.filesystem.conftest import QUICK
 from tests.servers.roads import over, serving
@@ -148,10 +154,12 @@ async def test_without_a_folder_nothing_is_allowed(
         server_of("/nowhere/at/all")
 
 
-@pytest.mark.parametrize("limit", [known.name for known in msgspec.structs.fields(Limits)])
+@pytest.mark.parametrize(
+    "limit", [known.name for known in msgspec.structs.fields(FilesystemLimits)]
+)
 def test_limits_are_as_stated(limit: str) -> None:
     """The page has each of them with what it is unless told otherwise."""
-    value = getattr(Limits(), limit)
+    value = getattr(FilesystemLimits(), limit)
     words_ = value if isinstance(value, str) else f"{int(value):,}"
     page = (Path(__file__).parents[3] / "docs" / "servers" / "filesystem.md").read_text(
         encoding="utf-8"

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from interlock import TextContent, ToolError
-from interlock.servers.filesystem import Grounds, doors
-from interlock.servers.filesystem.grounds import Pace, Reach
-from interlock.servers.filesystem.moving import Copy, make_folder, move
-from interlock.servers.filesystem.places import Place
-from interlock.servers.filesystem.reading import Window, read_place
-from interlock.servers.filesystem.searching import Wanted, find_names, search_text
+from interlock.servers.filesystem import AllowedRoots, doors
+from interlock.servers.filesystem.grounds import CallProgress, CallRoots
+from interlock.servers.filesystem.moving import CopyJob, make_folder, move
+from interlock.servers.filesystem.places import ResolvedPath
+from interlock.servers.filesystem.reading import ReadRange, read_place
+from interlock.servers.filesystem.searching import TextQuery, find_names, search_text
 from interlock.servers.filesystem.trash import restore, throw_away
 from interlock.servers.filesystem.walking import listed
 from interlock.servers.filesystem.writing import filled, locked, put
@@ -61,9 +61,9 @@ def swapped(folder: Path, outside: Path) -> Iterator[Path]:
 
 
 def many(
-    grounds: Grounds,
+    allowed: AllowedRoots,
     path: str,
-    do: Callable[[Reach, Place], Any],
+    do: Callable[[CallRoots, ResolvedPath], Any],
     times: int = TIMES,
     *,
     refusals: bool = False,
@@ -75,7 +75,7 @@ def many(
     while n < times or (n < 300 * times and (not given or (refusals and not refused))):
         n += 1
         try:
-            with grounds.reach(None) as reach, reach.find(path) as place:
+            with allowed.reach(None) as reach, reach.find(path) as place:
                 given.append(do(reach, place))
         except (ToolError, FileNotFoundError):
             refused += 1
@@ -85,10 +85,12 @@ def many(
 @pytest.mark.parametrize(
     "path", ["a/secret.txt", "file", "a/../a/secret.txt", "a/deep/../secret.txt"]
 )
-def test_nothing_outside_is_read(grounds: Grounds, swapped: Path, path: str, walls: str) -> None:
+def test_nothing_outside_is_read(
+    allowed: AllowedRoots, swapped: Path, path: str, walls: str
+) -> None:
     """Whatever the moment, what is read is what is inside, or nothing."""
 
-    given, refused = many(grounds, path, read_text, refusals=True)
+    given, refused = many(allowed, path, read_text, refusals=True)
     assert set(given) == {INSIDE}
     assert refused > 0  # the swapper was quick enough to be met
 
@@ -104,23 +106,23 @@ def test_who_checks_paths_is_fooled(swapped: Path, folder: Path) -> None:
     pytest.fail("the race was never won, so that the other tests show nothing")
 
 
-def read_text(reach: Reach, place: Place) -> str:
+def read_text(reach: CallRoots, place: ResolvedPath) -> str:
     """The text of a place."""
-    content = read_place(place, place.shown, Window(), None, reach.limits)[1]
+    content = read_place(place, place.shown, ReadRange(), None, reach.limits)[1]
     assert isinstance(content, TextContent)
     return content.text
 
 
 def test_each_wall_holds_alone(
-    grounds: Grounds, swapped: Path, monkeypatch: pytest.MonkeyPatch
+    allowed: AllowedRoots, swapped: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without the flag that keeps links from being followed the kernel's own check holds; without both the secret comes out."""
     monkeypatch.setattr(doors, "_ALWAYS", doors._ALWAYS & ~os.O_NOFOLLOW)
     if doors._second_wall:
-        assert set(many(grounds, "file", read_text)[0]) == {INSIDE}
+        assert set(many(allowed, "file", read_text)[0]) == {INSIDE}
     monkeypatch.setattr(doors, "_second_wall", False)
     assert any(
-        SECRET in many(grounds, path, read_text)[0]
+        SECRET in many(allowed, path, read_text)[0]
         for _ in range(50)
         for path in ("file", "a/secret.txt")
     )
@@ -128,16 +130,16 @@ def test_each_wall_holds_alone(
 
 @pytest.mark.parametrize("path", ["a/new.txt", "a/secret.txt", "file"])
 def test_nothing_outside_is_written(
-    grounds: Grounds, swapped: Path, outside: Path, path: str, walls: str
+    allowed: AllowedRoots, swapped: Path, outside: Path, path: str, walls: str
 ) -> None:
     """Files are written inside or not at all: in the outside there is nothing new, and nothing has changed."""
 
-    def write(reach: Reach, place: Place) -> None:
+    def write(reach: CallRoots, place: ResolvedPath) -> None:
         with locked(place.parent, reach.limits):
             put(place, filled(b"written"), reach.limits)
 
     given, refused = many(
-        grounds, path, write, 150 if path == "file" else TIMES, refusals=path != "file"
+        allowed, path, write, 150 if path == "file" else TIMES, refusals=path != "file"
     )
     assert given
     assert refused or path == "file"
@@ -146,28 +148,30 @@ def test_nothing_outside_is_written(
 
 
 def test_nothing_outside_is_listed_or_found(
-    grounds: Grounds, folder: Path, outside: Path, swapped: Path, walls: str
+    allowed: AllowedRoots, folder: Path, outside: Path, swapped: Path, walls: str
 ) -> None:
     """Lists, globs, searches and copies have nothing of the outside in them."""
     (outside / "only-outside.txt").write_text(SECRET)
 
-    def look(reach: Reach, place: Place) -> list[str]:
-        names = [entry.path for entry in listed(reach, place, Pace(None, reach.limits)).entries]
+    def look(reach: CallRoots, place: ResolvedPath) -> list[str]:
+        names = [
+            entry.path for entry in listed(reach, place, CallProgress(None, reach.limits)).entries
+        ]
         names += [
             entry.path
             for entry in find_names(
-                reach, place, "only*", None, Pace(None, reach.limits), hidden=True
+                reach, place, "only*", None, CallProgress(None, reach.limits), hidden=True
             ).entries
         ]
         return names + [
             hit.text
             for hit in search_text(
-                reach, place, Wanted("nobody may"), Pace(None, reach.limits)
+                reach, place, TextQuery("nobody may"), CallProgress(None, reach.limits)
             ).hits
         ]
 
     for path in (".", "a"):
-        given, _ = many(grounds, path, look, 250)
+        given, _ = many(allowed, path, look, 250)
         assert given
         assert not any(
             "only-outside" in word or "nobody" in word for words in given for word in words
@@ -175,12 +179,12 @@ def test_nothing_outside_is_listed_or_found(
 
 
 def test_nothing_outside_is_made_or_moved(
-    grounds: Grounds, folder: Path, outside: Path, swapped: Path, walls: str
+    allowed: AllowedRoots, folder: Path, outside: Path, swapped: Path, walls: str
 ) -> None:
     """Folders are made, and files are moved, inside or not at all."""
     numbers = iter(range(10**9))
 
-    def make(reach: Reach, place: Place) -> None:
+    def make(reach: CallRoots, place: ResolvedPath) -> None:
         number = next(numbers)
         make_folder(place.folder, ("a", f"made{number}"), "a", reach.limits)
         (folder / f"f{number}").write_text("mine")
@@ -190,30 +194,30 @@ def test_nothing_outside_is_made_or_moved(
             move(source, target)
             move(target, source)
 
-    many(grounds, ".", make, 300, refusals=True)
+    many(allowed, ".", make, 300, refusals=True)
     assert sorted(found.name for found in outside.iterdir()) == ["deep", "secret.txt"]
     assert (outside / "secret.txt").read_text() == SECRET
     assert not any(found.read_text() == SECRET for found in folder.glob("s*"))
 
 
 def test_nothing_outside_is_copied_or_thrown_away(
-    grounds: Grounds, folder: Path, outside: Path, swapped: Path
+    allowed: AllowedRoots, folder: Path, outside: Path, swapped: Path
 ) -> None:
     """Copies hold what was inside; what is thrown away and brought back is a link or what was inside, and the outside stays."""
     numbers = iter(range(10**9))
 
-    def copy(reach: Reach, place: Place) -> None:
+    def copy(reach: CallRoots, place: ResolvedPath) -> None:
         with reach.find(f"copy{next(numbers)}", follow=False) as target:
-            Copy(reach, Pace(None, reach.limits)).make(place, target)
+            CopyJob(reach, CallProgress(None, reach.limits)).make(place, target)
 
-    many(grounds, "a", copy)
-    many(grounds, "file", copy)
+    many(allowed, "a", copy)
+    many(allowed, "file", copy)
     texts = {found.read_text() for found in folder.glob("copy*/secret.txt")} | {
         found.read_text() for found in folder.glob("copy*") if found.is_file()
     }
     assert texts == {INSIDE}
     for _ in range(200):
-        with contextlib.suppress(ToolError, OSError), grounds.reach(None) as reach:
+        with contextlib.suppress(ToolError, OSError), allowed.reach(None) as reach:
             with reach.find("a/secret.txt", follow=False) as place:
                 id_, _ = throw_away(place, reach.limits)
             restore(reach, id_, "a/secret.txt")

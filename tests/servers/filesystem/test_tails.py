@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interlock import Client, TextContent
-from interlock.servers.filesystem import Limits, filesystem_server, tails
-from interlock.servers.filesystem.answers import Read
+from interlock.servers.filesystem import FilesystemLimits, filesystem_server, tails
+from interlock.servers.filesystem.answers import ReadResult
 from interlock.servers.filesystem.tails import last_lines
 from tests.servers.calls import done, refusal, words
 from tests.servers.filesystem.conftest import QUICK
@@ -99,8 +99,8 @@ def test_the_last_lines_are_those_of_the_text(
     before, tails._CHUNK = tails._CHUNK, chunk
     try:
         os.write(fd, data)
-        answer = Read("f", "file:///f", "text", "text/plain", len(data), "1", complete=True)
-        read, content = last_lines(fd, answer, count, encoding, 0, Limits())
+        answer = ReadResult("f", "file:///f", "text", "text/plain", len(data), "1", complete=True)
+        read, content = last_lines(fd, answer, count, encoding, 0, FilesystemLimits())
         assert isinstance(content, TextContent)
         assert content.text == "".join(whole[-count:])
         assert (read.first_line or 1) == max(1, len(whole) - count + 1)

@@ -22,7 +22,7 @@ from interlock.servers import git as package
 from interlock.servers import processes
 from interlock.servers.git import engine, git_server
 from interlock.servers.git.engine import Git
-from interlock.servers.git.limits import Limits
+from interlock.servers.git.limits import GitLimits
 from interlock.servers.git.places import Repositories
 from tests.servers.calls import done, refusal, words
 from tests.servers.checkout import clone
@@ -142,11 +142,11 @@ async def test_time_and_output_are_bounded(tmp_path: Path) -> None:
         await silent.run(["log"], cwd=tmp_path, seconds=0.05)
 
 
-@pytest.mark.parametrize("limit", [known.name for known in msgspec.structs.fields(Limits)])
+@pytest.mark.parametrize("limit", [known.name for known in msgspec.structs.fields(GitLimits)])
 def test_limits_are_as_stated(limit: str) -> None:
     """The page has each of them with what it is unless told otherwise."""
     page = (Path(__file__).parents[3] / "docs" / "servers" / "git.md").read_text(encoding="utf-8")
-    assert f"| `{limit.upper()}` | {getattr(Limits(), limit):,.0f} |" in page
+    assert f"| `{limit.upper()}` | {getattr(GitLimits(), limit):,.0f} |" in page
 
 
 async def test_each_limit_holds(repo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,9 +164,9 @@ async def test_each_limit_holds(repo: Path, monkeypatch: pytest.MonkeyPatch) -> 
         diff = await done(client, "git_diff", what="staged")
         assert (len(diff["files"]), diff["added"], diff["complete"]) == (7, 9, False)
     for limits, why in (
-        (Limits(output=60), "too large"),
-        (Limits(seconds=1e-6), "does not answer"),
-        (Limits(call=1e-6), "1e-06"),
+        (GitLimits(output=60), "too large"),
+        (GitLimits(seconds=1e-6), "does not answer"),
+        (GitLimits(call=1e-6), "1e-06"),
     ):
         async with Client(git_server(repo, limits=limits)) as client:
             assert why in await refusal(client, "git_log")
@@ -178,7 +178,7 @@ async def test_memory_is_bounded(tmp_path: Path) -> None:
     program = script(
         tmp_path / "git", f"{ANSWER}\nread go; ulimit -d; ulimit -c"
     )  # nothing is fed before the bounds are set
-    ended = await Git(program, Limits(memory=64 * 1024 * 1024)).run(
+    ended = await Git(program, GitLimits(memory=64 * 1024 * 1024)).run(
         ["log"], cwd=tmp_path, feed=b"go\n"
     )
     assert ended.output == b"65536\n0\n"

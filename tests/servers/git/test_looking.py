@@ -10,7 +10,7 @@ import pytest
 
 from interlock import Client, ToolError
 from interlock.servers.git import git_server
-from interlock.servers.git.limits import Limits
+from interlock.servers.git.limits import GitLimits
 from interlock.servers.git.moments import moment
 from tests.servers.calls import done, refusal
 from tests.servers.git.repos import commit, git, paths
@@ -127,7 +127,7 @@ async def test_a_file_as_it_was(client: Client, repo: Path) -> None:
 async def test_where_the_list_of_files_is_too_long(repo: Path) -> None:
     """What git says of the files is cut, which the answer says, and the patch is all there."""
     commit(repo, {f"file {n}.txt": "x\n" for n in range(30)}, "Many")
-    async with Client(git_server(repo, limits=Limits(output=2000))) as client:
+    async with Client(git_server(repo, limits=GitLimits(output=2000))) as client:
         for tool, arguments in (
             ("git_diff", {"old": "HEAD~1", "new": "HEAD"}),
             ("git_show", {"revision": "HEAD"}),

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from interlock import Server
-from interlock.servers.memory import Graph, Limits, memory_server
+from interlock.servers.memory import Graph, MemoryLimits, memory_server
 
-QUICK = Limits(sync=False, polling=0.02)
+QUICK = MemoryLimits(sync=False, polling=0.02)
 
 
 @pytest.fixture(autouse=True)

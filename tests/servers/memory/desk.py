@@ -12,12 +12,12 @@ import msgspec
 
 from interlock import Client
 from interlock.servers.memory import Graph, tables
-from interlock.servers.memory.graph import Pace
+from interlock.servers.memory.graph import CallProgress
 from interlock.servers.memory.lines import export_lines
 from interlock.servers.memory.texts import folded, signs_of, words_of
 from tests.servers.calls import done
 
-NO_HURRY = Pace(None, math.inf)
+NO_HURRY = CallProgress(None, math.inf)
 
 
 def entity(name: str, kind: str = "thing", *observations: str) -> dict[str, Any]:

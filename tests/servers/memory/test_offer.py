@@ -17,7 +17,7 @@ import msgspec
 import pytest
 
 from interlock import REVISIONS, Client, Server
-from interlock.servers.memory import Graph, Limits, memory_server, server_of
+from interlock.servers.memory import Graph, MemoryLimits, memory_server, server_of
 from tests.servers.calls import done, refusal, words
 from tests.servers.memory.conftest import QUICK
 from tests.servers.memory.desk import NO_HURRY, check_file, entity, relation
@@ -315,10 +315,10 @@ async def test_a_wrong_limit_is_told(path: Path, monkeypatch: pytest.MonkeyPatch
         assert "INTERLOCK_MEMORY_PAGE=many" in await refusal(client, "read_graph")
 
 
-@pytest.mark.parametrize("limit", [known.name for known in msgspec.structs.fields(Limits)])
+@pytest.mark.parametrize("limit", [known.name for known in msgspec.structs.fields(MemoryLimits)])
 def test_limits_are_as_stated(limit: str) -> None:
     """The page has each of them with what it is unless told otherwise."""
-    value = f"{int(getattr(Limits(), limit)):,}"
+    value = f"{int(getattr(MemoryLimits(), limit)):,}"
     (row,) = [
         line
         for line in PAGE.splitlines()

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from interlock import Client
-from interlock.servers.memory import Limits, memory_server
+from interlock.servers.memory import MemoryLimits, memory_server
 from tests.servers.calls import done, refusal, words
 from tests.servers.memory.conftest import QUICK
 from tests.servers.memory.desk import check_file, entity, names, relation
@@ -283,7 +283,7 @@ async def test_long_entities_are_shown_in_parts(path: Path) -> None:
 )
 async def test_limits(path: Path, tool: str, arguments: dict[str, Any], reason: str) -> None:
     """What is more than may be is refused in words, and nothing of it is kept."""
-    limits = Limits(name=50, observation=200, observations=5, items=8, lines=300, sync=False)
+    limits = MemoryLimits(name=50, observation=200, observations=5, items=8, lines=300, sync=False)
     async with Client(memory_server(path, limits)) as client:
         await done(client, "create_entities", entities=[entity("there")])
         before = await done(client, "read_graph")

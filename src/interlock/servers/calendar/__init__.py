@@ -28,8 +28,8 @@ from interlock import (
     ToolResult,
 )
 
-from .answers import CalendarEvent, Events, FreeDays, event_of, events_in, free_days, line_of
-from .changes import Changed, add_event, change_event, find_event, remove_event
+from .answers import CalendarEvent, EventList, FreeDays, event_of, events_in, free_days, line_of
+from .changes import EventDiff, add_event, change_event, find_event, remove_event
 from .folder import DEFAULT, Calendars
 from .reading import add_reading, list_years, touched, years_with_events
 
@@ -208,7 +208,7 @@ async def update_event(
         location=location,
         notes=notes,
     )
-    return await _told(ctx, changed, "Changed")
+    return await _told(ctx, changed, "EventDiff")
 
 
 async def delete_event(
@@ -231,7 +231,7 @@ async def delete_event(
     return await _told(ctx, changed, "Deleted")
 
 
-def list_events(arguments: dict[str, Any], ctx: Context[Calendars]) -> ToolResult[Events]:
+def list_events(arguments: dict[str, Any], ctx: Context[Calendars]) -> ToolResult[EventList]:
     """The events of some days, in order; repeated ones on each day on which they occur."""
     found = events_in(
         ctx.lifespan_state, arguments["from"], arguments["to"], arguments.get("calendar")
@@ -254,7 +254,9 @@ def find_free_days(arguments: dict[str, Any], ctx: Context[Calendars]) -> ToolRe
 # -- what they have in common ------------------------------------------------------------------------------------------
 
 
-async def _told(ctx: Context[Calendars], changed: Changed, verb: str) -> ToolResult[CalendarEvent]:
+async def _told(
+    ctx: Context[Calendars], changed: EventDiff, verb: str
+) -> ToolResult[CalendarEvent]:
     """The result of a change, once those who watch have been told of it."""
     await _list_years(ctx.server, ctx.lifespan_state)
     for uri in await asyncio.to_thread(touched, ctx.lifespan_state, changed):

@@ -13,7 +13,7 @@ from interlock import ToolError
 from .folder import Calendars, load_days
 
 if TYPE_CHECKING:
-    from .days import Entry, Occurrence
+    from .days import CalendarEntry, Occurrence
 
 MOST_EVENTS = 500
 MOST_OF_TITLE = 120
@@ -46,7 +46,7 @@ class CalendarEvent(Struct, rename="camel", omit_defaults=True):
         return self.start if self.start == self.end else f"{self.start} to {self.end}"
 
 
-class Events(Struct, rename={"first": "from", "last": "to"}):
+class EventList(Struct, rename={"first": "from", "last": "to"}):
     """The events from one day to another; `complete` is false where there are more, or where `problems` says what is not among them."""
 
     first: str
@@ -73,7 +73,7 @@ class Events(Struct, rename={"first": "from", "last": "to"}):
         )
 
 
-class Free(Struct):
+class FreePeriod(Struct):
     """Days in a row on which there is nothing; both belong to them."""
 
     first: str
@@ -84,7 +84,7 @@ class Free(Struct):
 class FreeDays(Struct):
     """Where there are enough free days; of events that repeat too often to be followed `problems` speaks."""
 
-    free: list[Free]
+    free: list[FreePeriod]
     problems: list[str] = field(default_factory=list)
 
     def words(self) -> str:
@@ -108,7 +108,7 @@ def line_of(event: CalendarEvent) -> str:
     return f"{event.when}: {event.headline}{where} [{'; '.join([event.calendar, f'id {event.id}', *marks])}]{notes}"
 
 
-def event_of(entry: Entry, occurrence: Occurrence | None = None) -> CalendarEvent:
+def event_of(entry: CalendarEntry, occurrence: Occurrence | None = None) -> CalendarEvent:
     """An event as data: at one of its times, else at its first."""
     if occurrence is None:
         occurrence = load_days().only_occurrence(entry)
@@ -127,7 +127,9 @@ def event_of(entry: Entry, occurrence: Occurrence | None = None) -> CalendarEven
     )
 
 
-def events_in(calendars: Calendars, first: str, last: str, calendar: str | None = None) -> Events:
+def events_in(
+    calendars: Calendars, first: str, last: str, calendar: str | None = None
+) -> EventList:
     """The events on the days from `first` to `last`. Raises ToolError."""
     begin, end = span_of(first, last)
     return events_between(calendars, begin, end, calendar)
@@ -135,7 +137,7 @@ def events_in(calendars: Calendars, first: str, last: str, calendar: str | None 
 
 def events_between(
     calendars: Calendars, begin: date, end: date, calendar: str | None = None
-) -> Events:
+) -> EventList:
     """The same with days. Raises ToolError."""
     pages = calendars.pages(calendar)
     entries = [entry for page in pages.values() for entry in page.entries]
@@ -147,7 +149,7 @@ def events_between(
                 f"{page.unread} events of the calendar {name} say no time that can be read."
             )
     listed = [event_of(one.entry, one) for one in found[:MOST_EVENTS]]
-    return Events(
+    return EventList(
         begin.isoformat(),
         end.isoformat(),
         listed,
@@ -164,7 +166,7 @@ def free_days(
     entries = [entry for entry in calendars.entries(calendar) if entry.busy and not entry.cancelled]
     found, lost = load_days().between(entries, begin, end, MOST_DAYS + 1)
     taken = {place for one in found for place in _places(one, begin, end)}
-    stretches: list[Free] = []
+    stretches: list[FreePeriod] = []
     start = 0
     for place in [
         *sorted(taken),
@@ -172,7 +174,7 @@ def free_days(
     ]:  # the day after the last is taken as it were
         if place - start >= length:
             free = begin + timedelta(start), begin + timedelta(place - 1)
-            stretches.append(Free(free[0].isoformat(), free[1].isoformat(), place - start))
+            stretches.append(FreePeriod(free[0].isoformat(), free[1].isoformat(), place - start))
         start = place + 1
     return FreeDays(stretches, _problems(lost))
 
@@ -185,7 +187,7 @@ def _places(one: Occurrence, begin: date, end: date) -> range:
     )
 
 
-def _problems(lost: list[Entry]) -> list[str]:
+def _problems(lost: list[CalendarEntry]) -> list[str]:
     return [
         f"“{entry.title}” (id {entry.id}) repeats too often to be followed, and is left out."
         for entry in lost

@@ -13,25 +13,25 @@ from msgspec import Struct
 
 from interlock import ToolError
 
-from .documents import Block, edited, with_newline
-from .folder import Calendars, Page, load_days
+from .documents import IcalComponent, edited, with_newline
+from .folder import CalendarFile, Calendars, load_days
 
 if TYPE_CHECKING:
-    from .days import Entry, Moment
+    from .days import CalendarEntry, Moment
 
 MOST_DAYS = 1830  # of one event: five years
 _HOUR = timedelta(hours=1)
 _ONE_DAY = timedelta(days=1)
 
 
-class Changed(Struct, frozen=True):
+class EventDiff(Struct, frozen=True):
     """The components of an event before a change and after it."""
 
     before: list[Any]
     after: list[Any]
 
 
-def find_event(calendars: Calendars, event: str, calendar: str | None) -> list[Entry]:
+def find_event(calendars: Calendars, event: str, calendar: str | None) -> list[CalendarEntry]:
     """The components of an event: the first is the event itself, the others are repetitions of it that were changed. Raises ToolError."""
     found = [entry for entry in calendars.entries(calendar) if entry.id == event]
     if not found:
@@ -57,7 +57,7 @@ def add_event(
     time_zone: str | None,
     location: str | None,
     notes: str | None,
-) -> Changed:
+) -> EventDiff:
     """Put a new event into a calendar. Raises ToolError."""
     first = _moment(start, "start_date", time_zone)
     last = _end(first, end, time_zone)
@@ -75,13 +75,13 @@ def add_event(
         description=_plain(notes, "notes") or None,
     )
 
-    def work(page: Page) -> bytes:
+    def work(page: CalendarFile) -> bytes:
         return page.with_changes(
             {}, [*_zone(page, first), with_newline(made.to_ical(sorted=False), page.newline)]
         )
 
     calendars.change(calendar, work)
-    return Changed([], find_event(calendars, id_, calendar))
+    return EventDiff([], find_event(calendars, id_, calendar))
 
 
 def change_event(
@@ -95,7 +95,7 @@ def change_event(
     time_zone: str | None,
     location: str | None,
     notes: str | None,
-) -> Changed:
+) -> EventDiff:
     """Change an event; None leaves a thing as it is. Raises ToolError."""
     before = find_event(calendars, event, calendar)
     words = {
@@ -104,7 +104,7 @@ def change_event(
         "description": _plain(notes, "notes"),
     }
 
-    def change(page: Page, own: list[Entry]) -> bytes:
+    def change(page: CalendarFile, own: list[CalendarEntry]) -> bytes:
         main = own[0]
         moments: dict[str, Moment] = {}
         if start is not None or end is not None:
@@ -116,7 +116,7 @@ def change_event(
             first = _moment(start, "start_date", zone) if start is not None else main.first
             moments = {"dtstart": first} if start is not None else {}
             moments["dtend"] = _end(first, end, zone, _length(main, first))
-        changes: dict[Block, bytes | None] = {}
+        changes: dict[IcalComponent, bytes | None] = {}
         for entry in own:
             # A repetition that has words of its own keeps them.
             new = {
@@ -129,26 +129,29 @@ def change_event(
 
     where = before[0].calendar
     _with_event(calendars, event, where, change)
-    return Changed(before, find_event(calendars, event, where))
+    return EventDiff(before, find_event(calendars, event, where))
 
 
-def remove_event(calendars: Calendars, event: str, calendar: str) -> Changed:
+def remove_event(calendars: Calendars, event: str, calendar: str) -> EventDiff:
     """Take an event out, with all its repetitions. Raises ToolError."""
     before = find_event(calendars, event, calendar)
 
-    def remove(page: Page, own: list[Entry]) -> bytes:
+    def remove(page: CalendarFile, own: list[CalendarEntry]) -> bytes:
         return page.with_changes({entry.block: None for entry in own})
 
     _with_event(calendars, event, calendar, remove)
-    return Changed(before, [])
+    return EventDiff(before, [])
 
 
 def _with_event(
-    calendars: Calendars, event: str, calendar: str, work: Callable[[Page, list[Entry]], bytes]
+    calendars: Calendars,
+    event: str,
+    calendar: str,
+    work: Callable[[CalendarFile, list[CalendarEntry]], bytes],
 ) -> None:
     """Change a calendar by what it holds of an event at that moment, which may be other than before."""
 
-    def change(page: Page) -> bytes:
+    def change(page: CalendarFile) -> bytes:
         own = sorted(
             (entry for entry in page.entries if entry.id == event),
             key=lambda entry: entry.instead_of is not None,
@@ -160,7 +163,7 @@ def _with_event(
     calendars.change(calendar, change)
 
 
-def _rewritten(entry: Entry, new: dict[str, Any], newline: bytes) -> bytes:
+def _rewritten(entry: CalendarEntry, new: dict[str, Any], newline: bytes) -> bytes:
     """A component with new values, and with what says that it was changed (RFC 5545, section 3.8.7)."""
     days = load_days()
     now = _now()
@@ -174,7 +177,7 @@ def _rewritten(entry: Entry, new: dict[str, Any], newline: bytes) -> bytes:
     return edited(entry.block.raw, made, newline, drop)
 
 
-def _said(entry: Entry, name: str) -> str | None:
+def _said(entry: CalendarEntry, name: str) -> str | None:
     return {"summary": entry.title, "location": entry.location, "description": entry.notes}[name]
 
 
@@ -209,7 +212,7 @@ def _zone_called(name: str) -> ZoneInfo:
     return ZoneInfo(name)
 
 
-def _length(entry: Entry, first: Moment) -> timedelta | None:
+def _length(entry: CalendarEntry, first: Moment) -> timedelta | None:
     """How long an event lasts that moves to `first`; None where a day becomes a time, or a time a day."""
     return entry.length if entry.all_day == (not isinstance(first, datetime)) else None
 
@@ -243,7 +246,7 @@ def _end(
     return end
 
 
-def _zone(page: Page, *moments: Moment) -> list[bytes]:
+def _zone(page: CalendarFile, *moments: Moment) -> list[bytes]:
     """The definitions of the zones of some times, as far as the file has none of them yet."""
     named = {_zone_of(moment) for moment in moments} - {None, "UTC"}
     there = b"".join(block.raw for block in page.of_kind("VTIMEZONE")).splitlines()

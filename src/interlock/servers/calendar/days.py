@@ -13,7 +13,7 @@ from icalendar import Calendar, Event, Timezone, vRecur
 from msgspec import Struct
 from msgspec.structs import replace
 
-from .documents import Block, Document, Unreadable
+from .documents import IcalComponent, IcalDocument, InvalidCalendar
 
 Moment = date | datetime  # a datetime is a date too: ask `is_day`
 ONE_DAY = timedelta(days=1)
@@ -29,11 +29,11 @@ _SECONDS = {
 }
 
 
-class TooOften(Exception):
+class RepeatsTooOften(Exception):
     """The event repeats more often than we follow."""
 
 
-class Entry(Struct, frozen=True):
+class CalendarEntry(Struct, frozen=True):
     """One VEVENT: `first` is when it begins (for the first time), `length` how long it lasts, an all-day event at least a day."""
 
     calendar: str
@@ -49,7 +49,7 @@ class Entry(Struct, frozen=True):
     instead_of: datetime | None  # of a single repetition that was changed: when it would have been
     busy: bool
     cancelled: bool
-    block: Block
+    block: IcalComponent
 
     @property
     def all_day(self) -> bool:
@@ -65,7 +65,7 @@ class Entry(Struct, frozen=True):
 class Occurrence(Struct, frozen=True):
     """An event at one of its times; `end` is exclusive, also of an all-day event."""
 
-    entry: Entry
+    entry: CalendarEntry
     start: Moment
     end: Moment
 
@@ -97,8 +97,8 @@ def day_of(moment: Moment) -> date:
 
 
 def entries_of(
-    document: Document, calendar: str, known: dict[bytes, Entry | None]
-) -> tuple[list[Entry], int]:
+    document: IcalDocument, calendar: str, known: dict[bytes, CalendarEntry | None]
+) -> tuple[list[CalendarEntry], int]:
     """The events of a file, and how many of them say no time that can be read. Raises Unreadable.
 
     `known` holds what was read before, by the bytes of the component, and takes what is read now.
@@ -110,8 +110,8 @@ def entries_of(
                 b"BEGIN:VCALENDAR\r\n" + b"".join(zone.raw for zone in zones) + b"END:VCALENDAR\r\n"
             )
         except (ValueError, KeyError, IndexError, TypeError) as bad:
-            raise Unreadable(f"its time zones make no sense ({bad})") from None
-    found: list[Entry] = []
+            raise InvalidCalendar(f"its time zones make no sense ({bad})") from None
+    found: list[CalendarEntry] = []
     unread = 0
     for block in document.of_kind("VEVENT"):
         if block.raw not in known:
@@ -124,12 +124,14 @@ def entries_of(
     return found, unread
 
 
-def _entry(block: Block, calendar: str) -> Entry | None:
+def _entry(block: IcalComponent, calendar: str) -> CalendarEntry | None:
     """The event of a component; None where it has no id, or no time that can be read. Raises Unreadable for what is no component."""
     try:
         event = Event.from_ical(block.raw)
     except (ValueError, KeyError, IndexError) as bad:
-        raise Unreadable(f"the event in line {block.line} cannot be read ({_short(bad)})") from None
+        raise InvalidCalendar(
+            f"the event in line {block.line} cannot be read ({_short(bad)})"
+        ) from None
     try:
         return _read(event, block, calendar)
     except (
@@ -141,7 +143,7 @@ def _entry(block: Block, calendar: str) -> Entry | None:
         return None
 
 
-def _read(event: Any, block: Block, calendar: str) -> Entry | None:
+def _read(event: Any, block: IcalComponent, calendar: str) -> CalendarEntry | None:
     first = event.DTSTART
     uid = str(event.get("UID", ""))
     if first is None or not uid:
@@ -151,7 +153,7 @@ def _read(event: Any, block: Block, calendar: str) -> Entry | None:
         _wall(first),
     )  # one that is none is left out of account
     instead = event.get("RECURRENCE-ID")
-    return Entry(
+    return CalendarEntry(
         calendar=calendar,
         id=uid,
         title=str(event.get("SUMMARY", "")) or "(no title)",
@@ -215,7 +217,7 @@ def _wall_like(moment: Moment, first: Moment) -> datetime:
 
 
 def occurrences(
-    entry: Entry, changed: frozenset[datetime], begin: date, end: date, most: int
+    entry: CalendarEntry, changed: frozenset[datetime], begin: date, end: date, most: int
 ) -> Iterator[Occurrence]:
     """When an event occurs on the days from `begin` to `end`, in order, `most` times at most.
 
@@ -227,13 +229,13 @@ def occurrences(
             yield made
 
 
-def only_occurrence(entry: Entry) -> Occurrence:
+def only_occurrence(entry: CalendarEntry) -> Occurrence:
     """An event at its own, or first, time."""
     return _occurrence(entry, _wall(entry.first)) or Occurrence(entry, entry.first, entry.first)
 
 
 def _starts(
-    entry: Entry, changed: frozenset[datetime], begin: date, end: date
+    entry: CalendarEntry, changed: frozenset[datetime], begin: date, end: date
 ) -> Iterator[datetime]:
     first = _wall(entry.first)
     if entry.repeats is None:
@@ -253,14 +255,14 @@ def _starts(
     )
 
 
-def _repeated(entry: Entry, first: datetime, last: datetime) -> Iterator[datetime]:
+def _repeated(entry: CalendarEntry, first: datetime, last: datetime) -> Iterator[datetime]:
     """The rule's own times up to `last`. An end is set to every rule, for one that never holds would be followed for ages."""
     if entry.rule is None or last < first:
         return
     parts = dict(entry.rule)
     frequency = str(parts.get("FREQ", ["DAILY"])[0]).upper()
     if (last - first).total_seconds() / _SECONDS.get(frequency, 1) > MOST_STEPS:
-        raise TooOften
+        raise RepeatsTooOften
     until, count = parts.pop("UNTIL", None), parts.pop("COUNT", None)
     if until:
         given = until[0]
@@ -277,7 +279,7 @@ def _written(rule: Any) -> str:
     return str(rule.to_ical().decode())
 
 
-def _occurrence(entry: Entry, start: datetime) -> Occurrence | None:
+def _occurrence(entry: CalendarEntry, start: datetime) -> Occurrence | None:
     try:
         if not isinstance(entry.first, datetime):
             return Occurrence(entry, start.date(), start.date() + entry.length)
@@ -293,8 +295,8 @@ def _occurrence(entry: Entry, start: datetime) -> Occurrence | None:
 
 
 def between(
-    entries: Iterable[Entry], begin: date, end: date, most: int
-) -> tuple[list[Occurrence], list[Entry]]:
+    entries: Iterable[CalendarEntry], begin: date, end: date, most: int
+) -> tuple[list[Occurrence], list[CalendarEntry]]:
     """What occurs on the days from `begin` to `end`, in order, and the events that repeat too often to be followed."""
     entries = list(entries)
     changed: dict[tuple[str, str], set[datetime]] = {}
@@ -302,7 +304,7 @@ def between(
         if entry.instead_of is not None:
             changed.setdefault((entry.calendar, entry.id), set()).add(entry.instead_of)
     found: list[Occurrence] = []
-    lost: list[Entry] = []
+    lost: list[CalendarEntry] = []
     for entry in entries:
         gone = (
             frozenset(changed.get((entry.calendar, entry.id), ()))
@@ -311,7 +313,7 @@ def between(
         )
         try:
             found += occurrences(entry, gone, begin, end, most)
-        except TooOften:
+        except RepeatsTooOften:
             lost.append(entry)
     found.sort(key=lambda one: (_wall(one.start), one.entry.title))
     return found, lost
@@ -339,7 +341,7 @@ def sequence_of(raw: bytes) -> int:
         return 0
 
 
-def years_of(entries: Iterable[Entry], last: int) -> set[int]:
+def years_of(entries: Iterable[CalendarEntry], last: int) -> set[int]:
     """The years up to `last` in which anything occurs; of what repeats too often the first one."""
     years: set[int] = set()
     for entry in entries:
@@ -347,7 +349,7 @@ def years_of(entries: Iterable[Entry], last: int) -> set[int]:
         spread = own.last_day.year - own.first_day.year
         starts = {own.first_day.year}
         if entry.repeats is not None:
-            with suppress(TooOften):
+            with suppress(RepeatsTooOften):
                 starts = {
                     start.year
                     for start in _starts(entry, frozenset(), own.first_day, date(last, 12, 31))

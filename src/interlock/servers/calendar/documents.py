@@ -17,11 +17,11 @@ _EDGE = re.compile(rb"(BEGIN|END):([A-Za-z0-9-]+)[ \t]*\r?\n?", re.IGNORECASE)
 _NAME = re.compile(rb"[A-Za-z0-9-]+(?=[;:])")
 
 
-class Unreadable(ValueError):
+class InvalidCalendar(ValueError):
     """The file is not what RFC 5545 says; the message is a part of a sentence that says where."""
 
 
-class Block(Struct, frozen=True):
+class IcalComponent(Struct, frozen=True):
     """A component as it stands in the file: its kind (VEVENT), its bytes, where they begin, and in which line."""
 
     kind: str
@@ -30,22 +30,22 @@ class Block(Struct, frozen=True):
     line: int
 
 
-class Document:
+class IcalDocument:
     """One file. `blocks` are the components of its calendars, `newline` ends its lines (RFC 5545, section 3.4). Raises Unreadable."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.newline = b"\r\n" if b"\r\n" in data or b"\n" not in data else b"\n"
-        self.blocks: list[Block] = []
+        self.blocks: list[IcalComponent] = []
         self._end = -1  # where the last calendar ends: before its END line
         self._cut()
 
-    def of_kind(self, kind: str) -> list[Block]:
+    def of_kind(self, kind: str) -> list[IcalComponent]:
         """The components of a kind, in the order of the file."""
         return [block for block in self.blocks if block.kind == kind]
 
     def with_changes(
-        self, changes: Mapping[Block, bytes | None], added: Iterable[bytes] = ()
+        self, changes: Mapping[IcalComponent, bytes | None], added: Iterable[bytes] = ()
     ) -> bytes:
         """The file with other bytes in the place of some components, None for none at all, and with more at its end."""
         pieces, at = [], 0
@@ -65,28 +65,28 @@ class Document:
             edge = _EDGE.fullmatch(line)
             if edge is None:
                 if not open_kinds and line.strip():
-                    raise Unreadable(f"line {number} stands outside of any calendar")
+                    raise InvalidCalendar(f"line {number} stands outside of any calendar")
                 continue
             kind = edge[2].decode().upper()
             if edge[1].upper() == b"BEGIN":
                 if not open_kinds and kind != "VCALENDAR":
-                    raise Unreadable(f"line {number} begins a {kind} outside of any calendar")
+                    raise InvalidCalendar(f"line {number} begins a {kind} outside of any calendar")
                 if len(open_kinds) == 1:
                     start, line_of_start = at, number
                 open_kinds.append(kind)
                 continue
             if not open_kinds or open_kinds.pop() != kind:
-                raise Unreadable(f"line {number} ends a {kind} that has not begun")
+                raise InvalidCalendar(f"line {number} ends a {kind} that has not begun")
             if len(open_kinds) == 1:
                 self.blocks.append(
-                    Block(kind, self.data[start : at + len(line)], start, line_of_start)
+                    IcalComponent(kind, self.data[start : at + len(line)], start, line_of_start)
                 )
             elif not open_kinds:
                 self._end = at
         if open_kinds:
-            raise Unreadable(f"it breaks off in the middle of a {open_kinds[-1]}")
+            raise InvalidCalendar(f"it breaks off in the middle of a {open_kinds[-1]}")
         if self._end < 0:
-            raise Unreadable("there is no calendar in it")
+            raise InvalidCalendar("there is no calendar in it")
 
 
 def empty(newline: bytes = b"\r\n") -> bytes:

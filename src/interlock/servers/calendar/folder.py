@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 from interlock import ToolError
 from interlock.store import StoreError, own_path, put_whole, turn
 
-from .documents import MOST_BYTES, Document, Unreadable, empty
+from .documents import MOST_BYTES, IcalDocument, InvalidCalendar, empty
 
 if TYPE_CHECKING:
-    from .days import Entry
+    from .days import CalendarEntry
 
 FOLDER_VARIABLE = "INTERLOCK_CALENDAR_FOLDER"
 DEFAULT = "my-calendar"
@@ -29,13 +29,13 @@ _PLAIN = re.compile(r"[^\x00-\x1f\x7f/\\:.][^\x00-\x1f\x7f/\\:]{0,99}")
 Signature = tuple[int, int, int]
 
 
-class Page(Document):
+class CalendarFile(IcalDocument):
     """A calendar's file as it was read, with the events in it; `unread` events say no time that can be read."""
 
     def __init__(self, data: bytes, signature: Signature | None) -> None:
         super().__init__(data)
         self.signature = signature
-        self.entries: list[Entry] = []
+        self.entries: list[CalendarEntry] = []
         self.unread = 0
         self.years: tuple[int, set[int]] | None = (
             None  # those up to a year in which anything occurs, once somebody has asked
@@ -53,7 +53,7 @@ class Calendars:
     ) -> None:
         self._folder = Path(folder) if folder is not None else None
         self.today = today
-        self._pages: dict[str, Page] = {}
+        self._pages: dict[str, CalendarFile] = {}
         self.listed: set[int] = set()  # the years that are resources now
 
     @property
@@ -86,11 +86,11 @@ class Calendars:
             )
         return found
 
-    def entries(self, calendar: str | None = None) -> list[Entry]:
+    def entries(self, calendar: str | None = None) -> list[CalendarEntry]:
         """The events of one calendar, or of all."""
         return [entry for page in self.pages(calendar).values() for entry in page.entries]
 
-    def pages(self, calendar: str | None = None) -> dict[str, Page]:
+    def pages(self, calendar: str | None = None) -> dict[str, CalendarFile]:
         """One calendar, or all, by name; the default one may be missing."""
         there = self.names()
         if calendar is not None and calendar not in there:
@@ -109,7 +109,7 @@ class Calendars:
             found |= page.years[1]
         return found
 
-    def change(self, calendar: str, work: Callable[[Page], bytes]) -> None:
+    def change(self, calendar: str, work: Callable[[CalendarFile], bytes]) -> None:
         """Write a calendar anew: `work` gets the file and returns its new bytes. The default calendar is made where it is missing.
 
         Changes of several processes take turns; where a program that does not has changed the file meanwhile, `work` is done again.
@@ -122,16 +122,18 @@ class Calendars:
             self._load(calendar)  # so that a large file is read before others have to wait
             with turn(self.folder / f".{calendar}.lock", patience=PATIENCE):
                 for _ in range(_ATTEMPTS):
-                    page = self._load(calendar) or Page(empty(), None)
+                    page = self._load(calendar) or CalendarFile(empty(), None)
                     new = work(page)
                     if len(new) > MOST_BYTES:
                         raise ToolError(
                             f"The calendar {calendar} would have more than {MOST_BYTES} bytes, and is left as it is."
                         )
-                    Document(new)  # never in the place of a good file what we could not read again
+                    IcalDocument(
+                        new
+                    )  # never in the place of a good file what we could not read again
                     if self._written(calendar, page, new):
                         return
-        except Unreadable as bad:
+        except InvalidCalendar as bad:
             raise ToolError(
                 f"The calendar {calendar} is left as it is: the change would break it ({bad})."
             ) from None
@@ -154,7 +156,7 @@ class Calendars:
             os.path.realpath(self.folder / f"{calendar}.ics")
         )  # a link stays one when what it leads to is replaced
 
-    def _load(self, calendar: str) -> Page | None:
+    def _load(self, calendar: str) -> CalendarFile | None:
         """The file and its events; None where there is no such file."""
         days = load_days()
         path, known = self._path(calendar), self._pages.get(calendar)
@@ -174,19 +176,19 @@ class Calendars:
                 f"The calendar {calendar} has more than {MOST_BYTES} bytes, and that much is not read."
             )
         try:
-            page = Page(data, signature)
-            before: dict[bytes, Entry | None] = (
+            page = CalendarFile(data, signature)
+            before: dict[bytes, CalendarEntry | None] = (
                 {entry.block.raw: entry for entry in known.entries} if known is not None else {}
             )
             page.entries, page.unread = days.entries_of(page, calendar, before)
-        except Unreadable as bad:
+        except InvalidCalendar as bad:
             raise ToolError(
                 f"The file of the calendar {calendar} is broken, and nothing of it is used or overwritten: {bad}."
             ) from None
         self._pages[calendar] = page
         return page
 
-    def _written(self, calendar: str, page: Page, data: bytes) -> bool:
+    def _written(self, calendar: str, page: CalendarFile, data: bytes) -> bool:
         """Put new bytes in the place of a file, unless it is no longer as it was when it was read."""
         path = self._path(calendar)
 

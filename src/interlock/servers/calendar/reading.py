@@ -10,13 +10,13 @@ from urllib.parse import quote
 
 from interlock import File, Server, ToolError
 
-from .answers import Events, events_between
-from .changes import Changed, find_event
-from .documents import Block, Document, empty
+from .answers import EventList, events_between
+from .changes import EventDiff, find_event
+from .documents import IcalComponent, IcalDocument, empty
 from .folder import DEFAULT, Calendars, load_days
 
 if TYPE_CHECKING:
-    from .days import Entry
+    from .days import CalendarEntry
 
 EVENTS = "calendar://events"
 MOST_YEARS = 100  # that are listed, the latest ones
@@ -31,21 +31,21 @@ def add_reading(made: Server, calendars: Calendars) -> None:
     """Add the templates and what completes them."""
 
     @made.resource(YEAR, name="year", title="Events of a year", mime_type=_JSON)
-    def year(year: str) -> Events | None:
+    def year(year: str) -> EventList | None:
         """What is in all calendars in a year, such as 2024."""
         return _of_year(calendars, year) or calendar_month(
             "events", year
         )  # a calendar may be called so
 
     @made.resource(MONTH, name="month", title="Events of a month", mime_type=_JSON)
-    def month(year: str, month: str) -> Events | None:
+    def month(year: str, month: str) -> EventList | None:
         """What is in all calendars in a month: 06, 6 or June."""
         return _of_month(calendars, year, month)
 
     @made.resource(
         OF_CALENDAR, name="calendar-month", title="A month of one calendar", mime_type=_JSON
     )
-    def calendar_month(calendar: str, month: str) -> Events | None:
+    def calendar_month(calendar: str, month: str) -> EventList | None:
         """What is in one calendar in a month, such as June-2024."""
         name, _, year = month.partition("-")
         return _of_month(calendars, year, name, calendar) if name in _MONTHS[1:] else None
@@ -106,8 +106,8 @@ def list_years(made: Server, calendars: Calendars, years: set[int]) -> None:
     calendars.listed = wanted
 
 
-def _reader(calendars: Calendars, year: int) -> Callable[[], Events | None]:
-    def read() -> Events | None:
+def _reader(calendars: Calendars, year: int) -> Callable[[], EventList | None]:
+    def read() -> EventList | None:
         """What is in all calendars in this year."""
         return _of_year(calendars, str(year))
 
@@ -123,7 +123,7 @@ def years_with_events(calendars: Calendars) -> set[int]:
         return {now}
 
 
-def touched(calendars: Calendars, changed: Changed) -> list[str]:
+def touched(calendars: Calendars, changed: EventDiff) -> list[str]:
     """The URIs of all that shows an event which was changed."""
     entries = [*changed.before, *changed.after]
     now = calendars.today().year
@@ -146,7 +146,7 @@ def touched(calendars: Calendars, changed: Changed) -> list[str]:
     return list(found)
 
 
-def _months_of(entry: Entry, last_year: int) -> set[tuple[int, int]]:
+def _months_of(entry: CalendarEntry, last_year: int) -> set[tuple[int, int]]:
     """The years and months in which an event occurs; of one that repeats without end those up to a year."""
     days = load_days()
     own = days.only_occurrence(entry)
@@ -170,7 +170,7 @@ def _months_with_events(calendars: Calendars, calendar: str | None) -> list[str]
     return [f"{_MONTHS[month]}-{year}" for year, month in sorted(found, reverse=True)]
 
 
-def _of_year(calendars: Calendars, year: str) -> Events | None:
+def _of_year(calendars: Calendars, year: str) -> EventList | None:
     if len(year) != 4 or not _is_number(year) or year == "0000":
         return None
     return events_between(calendars, date(int(year), 1, 1), date(int(year), 12, 31))
@@ -178,7 +178,7 @@ def _of_year(calendars: Calendars, year: str) -> Events | None:
 
 def _of_month(
     calendars: Calendars, year: str, month: str, calendar: str | None = None
-) -> Events | None:
+) -> EventList | None:
     number = (
         _MONTHS.index(month)
         if month in _MONTHS[1:]
@@ -211,11 +211,11 @@ def _one(calendars: Calendars, id_: str) -> File | None:
         for block in page.of_kind("VTIMEZONE")
         if any(zone in entry.block.raw for entry in own for zone in _names(block))
     ]
-    whole = Document(empty()).with_changes({}, [*zones, *(entry.block.raw for entry in own)])
+    whole = IcalDocument(empty()).with_changes({}, [*zones, *(entry.block.raw for entry in own)])
     return File(data=whole, name="event.ics", mime_type="text/calendar")
 
 
-def _names(zone: Block) -> list[bytes]:
+def _names(zone: IcalComponent) -> list[bytes]:
     return [
         line.partition(b":")[2].strip()
         for line in zone.raw.splitlines()

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from .databases import Databases
     from .engine import Engine
-    from .limits import Limits
+    from .limits import DatabaseLimits
     from .serving import database_server, server_of
 
-__all__ = ["Databases", "Engine", "Limits", "database_server", "server", "server_of"]
+__all__ = ["Databases", "Engine", "DatabaseLimits", "database_server", "server", "server_of"]
 
 # Loaded at first use: the processes that read SQLite files need a part of this package only.
 _load, __dir__ = lazily(
@@ -27,7 +27,7 @@ _load, __dir__ = lazily(
     {
         ".databases": ("Databases",),
         ".engine": ("Engine",),
-        ".limits": ("Limits",),
+        ".limits": ("DatabaseLimits",),
         ".serving": ("database_server", "server_of"),
     },
 )

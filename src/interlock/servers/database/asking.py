@@ -10,10 +10,10 @@ from msgspec import Meta
 from interlock import Context, ToolError, ToolResult
 
 from .databases import Databases
-from .engine import Engine, Page, Parameters, Statement
-from .records import Database, DatabaseList, Described, Explained, Result, Tables
+from .engine import Engine, Parameters, RowRange, Statement
+from .records import Database, DatabaseList, QueryPlan, QueryResult, TableDescriptions, TableList
 from .telling import name_in_words, plan_in_words, rows_in_words, tables_in_words, told
-from .words import Place, cursor_of, digest, line, place_of
+from .words import PageCursor, cursor_of, digest, line, place_of
 
 Sql = Annotated[str, Meta(min_length=1, examples=["SELECT name FROM customers WHERE city = ?"])]
 Given = Annotated[
@@ -62,7 +62,7 @@ async def list_tables(
     database: str | None = None,
     like: str = "",
     cursor: Cursor | None = None,
-) -> ToolResult[Tables]:
+) -> ToolResult[TableList]:
     """The tables and views of a database, by name.
 
     Args:
@@ -80,10 +80,10 @@ async def list_tables(
     }
     page = list(known)[start : start + _MOST_NAMES]
     end = start + len(page)
-    found = Tables(
+    found = TableList(
         engine.name,
         [known[name] for name in page],
-        cursor_of(Place(call, end, "")) if end < len(known) else None,
+        cursor_of(PageCursor(call, end, "")) if end < len(known) else None,
     )
     lines = [name_in_words(name, known[name]) for name in page] or [
         "There is no such table." if like else "There is no table."
@@ -93,7 +93,7 @@ async def list_tables(
 
 async def describe_tables(
     tables: Names, ctx: Context[Databases], database: str | None = None
-) -> ToolResult[Described]:
+) -> ToolResult[TableDescriptions]:
     """Tables and views in full: columns with their types, keys, foreign keys, indexes.
 
     Args:
@@ -101,7 +101,7 @@ async def describe_tables(
         database: its name, where there are several.
     """
     engine = ctx.lifespan_state.find(database)
-    found = Described(engine.name, await ctx.lifespan_state.described(engine, tables))
+    found = TableDescriptions(engine.name, await ctx.lifespan_state.described(engine, tables))
     return ToolResult(
         found,
         tables_in_words(
@@ -113,7 +113,7 @@ async def describe_tables(
 async def query(
     sql: Sql, ctx: Context[Databases], parameters: Given = None, database: str | None = None,
     limit: Annotated[int, Meta(ge=1)] | None = None, cursor: Cursor | None = None,
-) -> ToolResult[Result]:  # fmt: skip
+) -> ToolResult[QueryResult]:  # fmt: skip
     """Run one statement of SQL that reads, and get its rows. Nothing can be changed by it.
 
     Pass values as `parameters` instead of writing them into the SQL. A next page runs the statement again and steps over what was seen:
@@ -134,18 +134,18 @@ async def query(
         1 if place else 0
     )  # the last row of the page before comes again, to see whether it still is the one at that place
     most = min(limit or limits.page, limits.rows)
-    page = Page(before - seen, most + seen, limits.bytes, limits.cell, free=1 + seen)
+    page = RowRange(before - seen, most + seen, limits.bytes, limits.cell, free=1 + seen)
     async with told(ctx, limits.seconds, limits.telling):
         found = await engine.rows(statement, page)
     if place and digest(*found.rows[:1]) != place.last:
         raise ToolError(
             "The rows before this page are not what they were: the data has changed, or the order is not the same. Begin anew."
         )
-    result = Result(
+    result = QueryResult(
         engine.name, found.columns, found.rows[seen:], before, found.ended, found.seconds
     )
     if found.ended != "all":
-        result.next = cursor_of(Place(call, before + len(result.rows), digest(found.rows[-1])))
+        result.next = cursor_of(PageCursor(call, before + len(result.rows), digest(found.rows[-1])))
     return ToolResult(result, _in_words(result))
 
 
@@ -156,7 +156,7 @@ def statement_of(sql: str, parameters: Parameters | None, most: int) -> Statemen
     return Statement(sql, parameters if parameters is not None else ())
 
 
-def _in_words(result: Result) -> str:
+def _in_words(result: QueryResult) -> str:
     if not result.columns:
         return "The statement gives no rows."
     last = f"{len(result.rows)} row{'s' * (len(result.rows) != 1)}{f' from row {result.first}' * (result.first > 0)}"
@@ -173,7 +173,7 @@ async def explain(
     parameters: Given = None,
     database: str | None = None,
     analyze: bool = False,
-) -> ToolResult[Explained]:
+) -> ToolResult[QueryPlan]:
     """How the database would carry a statement out: which indexes it uses, and what it reads as a whole.
 
     Args:
@@ -187,7 +187,7 @@ async def explain(
         plan = await engine.explain(statement, analyze=analyze)
     words = plan_in_words(plan.steps) or "There is nothing to do for it that a plan would show."
     ran = f"\nIt ran for {plan.seconds:.3f} seconds." if plan.seconds is not None else ""
-    return ToolResult(Explained(engine.name, plan.steps, plan.seconds), line_by_line(words) + ran)
+    return ToolResult(QueryPlan(engine.name, plan.steps, plan.seconds), line_by_line(words) + ran)
 
 
 def line_by_line(words: str) -> str:

@@ -10,24 +10,24 @@ from interlock import Context, ToolError, ToolResult
 
 from .asking import Sql, statement_of
 from .databases import Databases
-from .engine import Page, Rows
-from .records import Done, Outcome
+from .engine import RowRange, Rows
+from .records import StatementResult, TransactionResult
 from .telling import rows_in_words, told
 
 
-class Change(Struct):
+class SqlStatement(Struct):
     """One statement of SQL, with values for its parameters in their order or by name."""
 
     sql: Sql
     parameters: list[Any] | dict[str, Any] = field(default_factory=list)
 
 
-Changes = Annotated[list[Change], Meta(min_length=1)]
+Changes = Annotated[list[SqlStatement], Meta(min_length=1)]
 
 
 async def execute(
     statements: Changes, ctx: Context[Databases], database: str | None = None, dry_run: bool = False
-) -> ToolResult[Done]:
+) -> ToolResult[TransactionResult]:
     """Run statements of SQL that may change data or tables, in one transaction: all of them happen, or none.
 
     Args:
@@ -41,13 +41,16 @@ async def execute(
             f"There are more than {limits.statements} statements. Send them in several calls."
         )
     given = [statement_of(one.sql, one.parameters, limits.statement) for one in statements]
-    page = Page(0, limits.rows, max(1, limits.bytes // len(given)), limits.cell)
+    page = RowRange(0, limits.rows, max(1, limits.bytes // len(given)), limits.cell)
     async with told(ctx, limits.seconds, limits.telling):
         results = await engine.execute(given, page, keep=not dry_run)
-    done = Done(
+    done = TransactionResult(
         engine.name,
         not dry_run,
-        [Outcome(one.changed, one.columns, one.rows, one.ended == "all") for one in results],
+        [
+            StatementResult(one.changed, one.columns, one.rows, one.ended == "all")
+            for one in results
+        ],
     )
     if not dry_run:
         await ctx.lifespan_state.announce_changes()

@@ -13,7 +13,7 @@ from interlock import ToolError, settings_of
 
 from . import sqlite
 from .engine import Engine, Table, TableName
-from .limits import PREFIX, Limits
+from .limits import PREFIX, DatabaseLimits
 from .words import line
 
 URLS, WRITE = "INTERLOCK_DATABASE_URLS", "INTERLOCK_DATABASE_WRITE"
@@ -28,13 +28,13 @@ class Databases:
         self,
         targets: Sequence[str | os.PathLike[str]],
         write: bool | Collection[str] = False,
-        limits: Limits | None = None,
+        limits: DatabaseLimits | None = None,
     ) -> None:
         """Each target is a file or a URL, or a name, `=` and one of these; `write` says which names may be changed, or that all may.
 
         Raises ValueError for a target that can be none, for a name that comes twice and for one in `write` that there is not.
         """
-        self.limits = limits or settings_of(Limits, PREFIX)
+        self.limits = limits or settings_of(DatabaseLimits, PREFIX)
         self.engines: dict[str, Engine] = {}
         # Announces changes of schemas at once to clients that listen, while the server runs.
         self.announce_changes: Callable[[], Awaitable[None]] = _nothing
@@ -168,7 +168,7 @@ def _place(target: str) -> str:
     return "postgresql://..." if "://" in target and not target.startswith("sqlite:") else target
 
 
-def _engine(target: str, name: str, limits: Limits, *, write: bool) -> Engine:
+def _engine(target: str, name: str, limits: DatabaseLimits, *, write: bool) -> Engine:
     if target.startswith(_POSTGRES):
         from .postgres import engine_of  # optional extra `postgres`
 

@@ -15,7 +15,7 @@ TableKind = Literal[
 Ended = Literal["all", "rows", "bytes"]
 
 
-class About(Struct, omit_defaults=True):
+class EngineInfo(Struct, omit_defaults=True):
     """What a database is: `version` of its engine, where it lies (never with a password), and its size in bytes where that is cheap to say.
 
     `schema` is the one in which a name without a schema is looked for first; empty where the engine has no schemas.
@@ -107,7 +107,7 @@ class Rows(Struct):
     changed: int | None = None
 
 
-class Page(Struct, frozen=True):
+class RowRange(Struct, frozen=True):
     """Which rows are wanted: `skip` of them are stepped over, and at most `most` are kept, of at most `size` bytes as JSON.
 
     The first `free` rows are kept whatever their size. A value of more than `cell` bytes is cut, and of a very wide row any value.
@@ -175,7 +175,7 @@ class Engine(Protocol):
     async def close(self) -> None:
         """End what runs and let go of everything; no thread and no connection stays."""
 
-    async def about(self) -> About:
+    async def about(self) -> EngineInfo:
         """What it is. Raises ToolError where it cannot be reached or read."""
         ...
 
@@ -194,7 +194,7 @@ class Engine(Protocol):
         """These tables in full, in their order; without those that are gone meanwhile. Raises ToolError."""
         ...
 
-    async def rows(self, statement: Statement, page: Page) -> Rows:
+    async def rows(self, statement: Statement, page: RowRange) -> Rows:
         """Run a statement that reads, and keep the rows of a page. Raises ToolError, also for a statement that would change something.
 
         It is run anew for each page, without anything held open in between.
@@ -209,7 +209,7 @@ class Engine(Protocol):
         ...
 
     async def execute(
-        self, statements: Sequence[Statement], page: Page, *, keep: bool = True
+        self, statements: Sequence[Statement], page: RowRange, *, keep: bool = True
     ) -> list[Rows]:
         """Run statements in one transaction: all of them happen or none; with `keep` false none in any case, as a trial.
 

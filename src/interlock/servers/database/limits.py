@@ -7,7 +7,7 @@ from msgspec import Struct
 PREFIX = "INTERLOCK_DATABASE_"
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class DatabaseLimits(Struct, frozen=True, kw_only=True):
     """Sizes are in bytes, times in seconds. `INTERLOCK_DATABASE_ROWS` sets `rows`, and so on."""
 
     rows: int = 1_000  # in one page, whatever a call asks for

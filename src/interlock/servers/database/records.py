@@ -29,7 +29,7 @@ class DatabaseList(Struct):
     limits: dict[str, Any]
 
 
-class Tables(Struct):
+class TableList(Struct):
     """Tables and views; `next` is the cursor of the page after."""
 
     database: str
@@ -37,14 +37,14 @@ class Tables(Struct):
     next: str | None = None
 
 
-class Described(Struct):
+class TableDescriptions(Struct):
     """Tables with their columns, keys, indexes and foreign keys."""
 
     database: str
     tables: list[Table]
 
 
-class Result(Struct):
+class QueryResult(Struct):
     """Rows of a result, each a list of values in the order of `columns`, from the one with the number `first` (counted from 0).
 
     `next` is the cursor of the page after, where there is one. `ended` says why this page ends: "all" rows were there, or it has as many
@@ -61,7 +61,7 @@ class Result(Struct):
     next: str | None = None
 
 
-class Explained(Struct):
+class QueryPlan(Struct):
     """The steps by which the engine carries a statement out, from the top down; `depth` says what belongs to what."""
 
     database: str
@@ -69,7 +69,7 @@ class Explained(Struct):
     seconds: float | None = None
 
 
-class Outcome(Struct, omit_defaults=True):
+class StatementResult(Struct, omit_defaults=True):
     """What a statement did: how many rows it changed, and those that it returned; `complete` is false where there were more of them."""
 
     changed: int | None = None
@@ -78,9 +78,9 @@ class Outcome(Struct, omit_defaults=True):
     complete: bool = True
 
 
-class Done(Struct):
+class TransactionResult(Struct):
     """What statements did together; `kept` is false where it was a trial, and nothing is changed."""
 
     database: str
     kept: bool
-    outcomes: list[Outcome]
+    outcomes: list[StatementResult]

@@ -12,7 +12,7 @@ from .asking import describe_tables, explain, list_databases, list_tables, query
 from .changing import execute
 from .databases import Databases, given_of
 from .library import add_library
-from .limits import Limits
+from .limits import DatabaseLimits
 from .watching import SchemaWatcher
 
 INSTRUCTIONS = """list_databases says which databases there are, list_tables and describe_tables what is in them.
@@ -31,7 +31,7 @@ def database_server(
     targets: Sequence[str | os.PathLike[str]],
     *,
     write: bool | Collection[str] = False,
-    limits: Limits | None = None,
+    limits: DatabaseLimits | None = None,
 ) -> Server:
     """A server over databases: files, `sqlite:///` or `postgresql://` URLs, each with a name and `=` before it where it should have one.
 

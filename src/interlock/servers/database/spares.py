@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Spares(Generic[T]):
+class IdlePool(Generic[T]):
     """Things that nobody uses at the moment. The one that was used last is taken first, so that the others may go."""
 
     def __init__(self, seconds: float, end: Callable[[T], Awaitable[None]]) -> None:
@@ -19,14 +19,14 @@ class Spares(Generic[T]):
         self._ending: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
 
-    def put(self, thing: T) -> None:
+    def release(self, thing: T) -> None:
         """Keep a thing for the next call."""
         loop = asyncio.get_running_loop()
         self._kept.append((loop.time() + self._seconds, thing))
         if self._timer is None:
             self._timer = loop.call_later(self._seconds, self._tidy)
 
-    def take(self) -> T | None:
+    def acquire(self) -> T | None:
         """A thing to use, where there is one."""
         return self._kept.pop()[1] if self._kept else None
 

@@ -12,18 +12,18 @@ import msgspec
 
 from interlock import ToolError
 
-from .engine import About, Page, Plan, Rows, Statement, Table, TableName
-from .limits import Limits
-from .sqlite_lanes import Lanes
+from .engine import EngineInfo, Plan, RowRange, Rows, Statement, Table, TableName
+from .limits import DatabaseLimits
+from .sqlite_lanes import WorkerPool
 from .sqlite_work import bound_of
-from .sqlite_worker import Answer, Call
+from .sqlite_worker import WorkerCall, WorkerReply
 from .words import line
 
 T = TypeVar("T")
 _WRITERS = 1  # SQLite has one writer at a time
 
 
-def engine_of(target: str, name: str, limits: Limits, *, write: bool) -> SqliteEngine:
+def engine_of(target: str, name: str, limits: DatabaseLimits, *, write: bool) -> SqliteEngine:
     """The engine for a file: its path, or `sqlite:///` and its path. Raises ValueError where there is no such file."""
     if target.startswith("sqlite:"):
         target = unquote(target.removeprefix("sqlite:").removeprefix("//"))
@@ -48,17 +48,17 @@ class SqliteEngine:
         "There is no ILIKE and no ::cast: write CAST(x AS REAL), lower(x) LIKE lower(?), || to join texts.",
     )
 
-    def __init__(self, path: Path, name: str, limits: Limits, *, write: bool) -> None:
+    def __init__(self, path: Path, name: str, limits: DatabaseLimits, *, write: bool) -> None:
         self.name, self.writable = name, write
         self._path, self._limits = path, limits
-        self._readers: Lanes | None = None
-        self._writers: Lanes | None = None
+        self._readers: WorkerPool | None = None
+        self._writers: WorkerPool | None = None
 
     async def open(self) -> None:
         """Get ready; the file is opened when it is first needed."""
-        self._readers = Lanes(self._path, self._limits, self._limits.connections, write=False)
+        self._readers = WorkerPool(self._path, self._limits, self._limits.connections, write=False)
         self._writers = (
-            Lanes(self._path, self._limits, _WRITERS, write=True) if self.writable else None
+            WorkerPool(self._path, self._limits, _WRITERS, write=True) if self.writable else None
         )
 
     async def close(self) -> None:
@@ -68,14 +68,16 @@ class SqliteEngine:
         for one in lanes:
             await one.close()
 
-    async def about(self) -> About:
+    async def about(self) -> EngineInfo:
         """Its version, path and size."""
         await self._read(int, what="check")
         try:
             size = self._path.stat().st_size
         except OSError:
             size = None
-        return About(f"SQLite {sqlite3.sqlite_version}", line(str(self._path), 1_000), size=size)
+        return EngineInfo(
+            f"SQLite {sqlite3.sqlite_version}", line(str(self._path), 1_000), size=size
+        )
 
     async def version(self) -> str:
         """Changes with the schema."""
@@ -92,7 +94,7 @@ class SqliteEngine:
         """These tables in full."""
         return await self._read(list[Table], what="describe", tables=list(tables))
 
-    async def rows(self, statement: Statement, page: Page) -> Rows:
+    async def rows(self, statement: Statement, page: RowRange) -> Rows:
         """The rows of a page of what a statement reads."""
         bound_of(statement.parameters)
         return await self._read(Rows, what="rows", statements=[statement], page=page)
@@ -107,7 +109,7 @@ class SqliteEngine:
         return await self._read(Plan, what="explain", statements=[statement])
 
     async def execute(
-        self, statements: Sequence[Statement], page: Page, *, keep: bool = True
+        self, statements: Sequence[Statement], page: RowRange, *, keep: bool = True
     ) -> list[Rows]:
         """Run statements in one transaction."""
         if not self.writable:
@@ -129,13 +131,13 @@ class SqliteEngine:
             answer = await self._ask(self._readers, **given)
         return _result(answer, kind)
 
-    async def _ask(self, lanes: Lanes | None, **given: Any) -> Answer:
+    async def _ask(self, lanes: WorkerPool | None, **given: Any) -> WorkerReply:
         if lanes is None:
             raise ToolError("The server is not running.")
-        return await lanes.ask(Call(number=0, seconds=self._limits.seconds, **given))
+        return await lanes.ask(WorkerCall(number=0, seconds=self._limits.seconds, **given))
 
 
-def _result(answer: Answer, kind: type[T]) -> T:
+def _result(answer: WorkerReply, kind: type[T]) -> T:
     if answer.error:
         raise ToolError(answer.error)
     return msgspec.json.decode(answer.result, type=kind)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import quote
 
-from .limits import Limits
+from .limits import DatabaseLimits
 
 Mode = Literal["own", "read", "explain", "write"]
 OPCODES = 20_000  # of SQLite's machine between two looks at whether a statement should go on: well under a millisecond
@@ -52,7 +52,7 @@ _MODULES = frozenset(
 )  # of virtual tables that may be made
 
 
-class Fence:
+class Authorizer:
     """The authorizer of a connection. SQLite asks it about each thing that a statement would do, when it reads the statement.
 
     `mode` says what is allowed at the moment; `refused` is the first thing that was not, in words.
@@ -65,7 +65,7 @@ class Fence:
             False  # whether the statement was found to read something, before anything else
         )
 
-    def begin(self, mode: Mode) -> None:
+    def enter(self, mode: Mode) -> None:
         """From now on a statement of this mode is read."""
         self.mode, self.refused, self._reads = mode, None, False
 
@@ -138,7 +138,9 @@ _ACTIONS: dict[int, str] = {
 }
 
 
-def opened(path: Path, fence: Fence, limits: Limits, *, write: bool) -> sqlite3.Connection:
+def opened(
+    path: Path, authorizer: Authorizer, limits: DatabaseLimits, *, write: bool
+) -> sqlite3.Connection:
     """A connection to a file that is there, with all its fences; to be used by the thread that opened it. Raises sqlite3.Error.
 
     No statement is kept for another time: one that was allowed to us once would else be there for a caller who sends the same text.
@@ -150,14 +152,14 @@ def opened(path: Path, fence: Fence, limits: Limits, *, write: bool) -> sqlite3.
     try:
         connection.text_factory = _text
         _configure(connection, limits, write=write)
-        connection.set_authorizer(fence)
+        connection.set_authorizer(authorizer)
     except BaseException:
         connection.close()
         raise
     return connection
 
 
-def _configure(connection: sqlite3.Connection, limits: Limits, *, write: bool) -> None:
+def _configure(connection: sqlite3.Connection, limits: DatabaseLimits, *, write: bool) -> None:
     with contextlib.suppress(
         AttributeError, sqlite3.NotSupportedError
     ):  # Pythons that can load none at all

@@ -15,11 +15,11 @@ import msgspec
 
 from interlock import ToolError
 
-from .engine import Json, Page, Parameters, Plan, PlanStep, ResultColumn, Rows, Statement
-from .limits import Limits
-from .sqlite_fences import Fence
+from .engine import Json, Parameters, Plan, PlanStep, ResultColumn, RowRange, Rows, Statement
+from .limits import DatabaseLimits
+from .sqlite_fences import Authorizer
 from .sqlite_schema import described, tables_of
-from .values import Collected, bytes_of
+from .values import RowCollector, bytes_of
 from .words import line
 
 T = TypeVar("T")
@@ -29,7 +29,7 @@ _PAUSE = 0.02  # seconds between two tries to get a lock
 _MOST_LOOKED_AT = 50  # tables, for a hint
 
 
-class Job:
+class RunningCall:
     """One call, while it is done: when it has to end, and whether somebody has stopped it."""
 
     def __init__(self, number: int, seconds: float) -> None:
@@ -42,28 +42,37 @@ class Job:
         return self.stopped.is_set() or time.monotonic() > self._ends
 
 
-class Work:
+class SqliteSession:
     """A connection with its fence, and the call that it is used for."""
 
     def __init__(
-        self, connection: sqlite3.Connection, fence: Fence, limits: Limits, job: Job
+        self,
+        connection: sqlite3.Connection,
+        authorizer: Authorizer,
+        limits: DatabaseLimits,
+        job: RunningCall,
     ) -> None:
-        self.connection, self.fence, self.limits, self.job = connection, fence, limits, job
+        self.connection, self.authorizer, self.limits, self.job = (
+            connection,
+            authorizer,
+            limits,
+            job,
+        )
 
-    def rows(self, statement: Statement, page: Page) -> Rows:
+    def rows(self, statement: Statement, page: RowRange) -> Rows:
         """The rows of a page. Raises sqlite3.Error and ToolError."""
         return self._patiently(
             lambda: self._rows(statement.sql, bound_of(statement.parameters), page)
         )
 
-    def _rows(self, sql: str, bound: Any, page: Page) -> Rows:
+    def _rows(self, sql: str, bound: Any, page: RowRange) -> Rows:
         began = time.monotonic()
         cursor = self.connection.execute(sql, bound)
         try:
             for _ in islice(cursor, page.skip):
                 pass
             names = [column[0] for column in cursor.description or ()]
-            collected = Collected(page, len(names))
+            collected = RowCollector(page, len(names))
             seen: list[set[str]] = [set() for _ in names]
             for row in cursor:
                 if not collected.add(row):
@@ -81,7 +90,7 @@ class Work:
 
     def plan(self, statement: Statement) -> Plan:
         """SQLite's query plan; what changes something may be explained as well, for it is not run. Raises sqlite3.Error."""
-        self.fence.begin("explain")
+        self.authorizer.enter("explain")
         depths: dict[int, int] = {}
         steps = []
         explained = self.connection.execute(
@@ -92,16 +101,18 @@ class Work:
             steps.append(PlanStep(depths[number], line(str(what), 1_000)))
         return Plan(steps)
 
-    def transaction(self, statements: Sequence[Statement], page: Page, *, keep: bool) -> list[Rows]:
+    def transaction(
+        self, statements: Sequence[Statement], page: RowRange, *, keep: bool
+    ) -> list[Rows]:
         """All of these statements or none of them. Raises ToolError, and sqlite3.Error before the first one."""
-        self.fence.begin("own")
+        self.authorizer.enter("own")
         self._patiently(lambda: self.connection.execute("BEGIN IMMEDIATE"))
         results: list[Rows] = []
         try:
             for statement in statements:
-                self.fence.begin("write")
+                self.authorizer.enter("write")
                 results.append(self._changed(statement, page))
-            self.fence.begin("own")
+            self.authorizer.enter("own")
             if keep:
                 self._patiently(lambda: self.connection.execute("COMMIT"))
             return results
@@ -115,19 +126,19 @@ class Work:
             raise ToolError(f"{number}{told} Nothing was changed.") from None
         finally:
             if self.connection.in_transaction:
-                self.fence.begin("own")
+                self.authorizer.enter("own")
                 self.connection.set_progress_handler(
                     None, 0
                 )  # a call that is over still has this to do
                 self.connection.execute("ROLLBACK")
 
-    def _changed(self, statement: Statement, page: Page) -> Rows:
+    def _changed(self, statement: Statement, page: RowRange) -> Rows:
         """Run a statement to its end, and keep what there is room for of what it returns."""
         began = time.monotonic()
         cursor = self.connection.execute(statement.sql, bound_of(statement.parameters))
         try:
             names = [column[0] for column in cursor.description or ()]
-            collected = Collected(page, len(names))
+            collected = RowCollector(page, len(names))
             room = True
             for row in cursor:
                 room = room and collected.add(row)
@@ -157,19 +168,22 @@ class Work:
         code = code_of(bad)
         if code == sqlite3.SQLITE_INTERRUPT or (code and self.job.over()):
             return too_long(self.job.seconds)
-        if self.fence.refused is not None and code in (sqlite3.SQLITE_AUTH, sqlite3.SQLITE_ERROR):
+        if self.authorizer.refused is not None and code in (
+            sqlite3.SQLITE_AUTH,
+            sqlite3.SQLITE_ERROR,
+        ):
             why = (
                 "it is not allowed here"
-                if self.fence.mode == "write"
+                if self.authorizer.mode == "write"
                 else "only what reads is allowed here"
             )
-            return ToolError(f"SQLite refuses {line(self.fence.refused)}: {why}.")
+            return ToolError(f"SQLite refuses {line(self.authorizer.refused)}: {why}.")
         found = _MISSING.search(str(bad))
         return told(bad, self.limits, self._near(*found.groups()) if found else "")
 
     def _near(self, what: str, name: str) -> str:
         """A hint for a table or column that there is not."""
-        self.fence.begin("read")
+        self.authorizer.enter("read")
         try:
             tables = tables_of(self.connection)
             known = [one.name for one in tables]
@@ -211,7 +225,7 @@ def has_journal(bad: BaseException) -> bool:
     )
 
 
-def told(bad: BaseException, limits: Limits, more: str = "") -> ToolError:
+def told(bad: BaseException, limits: DatabaseLimits, more: str = "") -> ToolError:
     """A failure of SQLite in words, with a hint."""
     code = code_of(bad)
     if isinstance(bad, MemoryError):

@@ -21,11 +21,11 @@ from msgspec import Raw, Struct, field
 
 from interlock import ToolError
 
-from .engine import Page, Statement, TableName
-from .limits import Limits
-from .sqlite_fences import OPCODES, Fence, opened
+from .engine import RowRange, Statement, TableName
+from .limits import DatabaseLimits
+from .sqlite_fences import OPCODES, Authorizer, opened
 from .sqlite_schema import described, tables_of
-from .sqlite_work import FAILURES, Job, Work, has_journal, told
+from .sqlite_work import FAILURES, RunningCall, SqliteSession, has_journal, told
 
 GRACE = 1.0  # seconds that a statement has to end in once it was stopped
 HEAD = struct.Struct(">I")  # the length of what comes
@@ -35,15 +35,15 @@ _PYTHON = (
 )  # bytes for Python itself, and for a row of SQLite's once more as Python values
 
 
-class Opening(Struct):
+class OpenDatabase(Struct):
     """What comes first: the file, the limits, and whether it may be written to."""
 
     path: bytes
-    limits: Limits
+    limits: DatabaseLimits
     write: bool
 
 
-class Call(Struct, tag="call"):
+class WorkerCall(Struct, tag="call"):
     """Something to do, for so many seconds at most."""
 
     number: int
@@ -51,17 +51,17 @@ class Call(Struct, tag="call"):
     seconds: float
     statements: list[Statement] = field(default_factory=list)
     tables: list[TableName] = field(default_factory=list)
-    page: Page = Page(0, 0, 0, 0)
+    page: RowRange = RowRange(0, 0, 0, 0)
     keep: bool = False
 
 
-class Stop(Struct, tag="stop"):
+class StopCall(Struct, tag="stop"):
     """Nobody wants a call any more."""
 
     number: int
 
 
-class Answer(Struct):
+class WorkerReply(Struct):
     """What came of a call, or why nothing did; `journal` where somebody who may write has to clear up first."""
 
     result: Raw = Raw(b"null")
@@ -69,24 +69,24 @@ class Answer(Struct):
     journal: bool = False
 
 
-class Worker:
+class SqliteWorker:
     """One connection, opened when it is first needed, and again where another file has taken the place of the old one."""
 
-    def __init__(self, opening: Opening) -> None:
+    def __init__(self, opening: OpenDatabase) -> None:
         self._opening = opening
         self._path = Path(os.fsdecode(opening.path))
-        self._fence = Fence()
+        self._authorizer = Authorizer()
         self._connection: sqlite3.Connection | None = None
         self._file: tuple[int, int] | None = None
-        self._job: Job | None = None
+        self._job: RunningCall | None = None
         self._turn = threading.Lock()  # held while what a stop is meant for changes
-        self.calls: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
+        self.calls: queue.SimpleQueue[WorkerCall | None] = queue.SimpleQueue()
 
-    def hear(self, source: BinaryIO) -> None:
+    def receive(self, source: BinaryIO) -> None:
         """Read calls to their end; stops are heeded at once."""
         while (frame := _frame(source)) is not None:
-            heard = msgspec.json.decode(frame, type=Call | Stop)
-            if isinstance(heard, Call):
+            heard = msgspec.json.decode(frame, type=WorkerCall | StopCall)
+            if isinstance(heard, WorkerCall):
                 self.calls.put(heard)
             else:
                 self._stop(heard.number)
@@ -104,24 +104,24 @@ class Worker:
                 if self._connection is not None:
                     self._connection.interrupt()
 
-    def answer(self, call: Call) -> Answer:
+    def answer(self, call: WorkerCall) -> WorkerReply:
         """Do what was asked for."""
         with self._turn:
-            self._job = job = Job(call.number, call.seconds)
+            self._job = job = RunningCall(call.number, call.seconds)
         try:
             self._open()
             assert self._connection is not None
-            self._fence.begin("read")
+            self._authorizer.enter("read")
             self._connection.set_progress_handler(job.over, OPCODES)
-            work = Work(self._connection, self._fence, self._opening.limits, job)
+            work = SqliteSession(self._connection, self._authorizer, self._opening.limits, job)
             try:
-                return Answer(Raw(_within(msgspec.json.encode(_done(work, call)))))
+                return WorkerReply(Raw(_within(msgspec.json.encode(_done(work, call)))))
             except FAILURES as bad:
-                return Answer(error=str(work.failure(bad)), journal=has_journal(bad))
+                return WorkerReply(error=str(work.failure(bad)), journal=has_journal(bad))
         except ToolError as bad:
-            return Answer(error=str(bad))
+            return WorkerReply(error=str(bad))
         except FAILURES as bad:
-            return Answer(error=str(told(bad, self._opening.limits)), journal=has_journal(bad))
+            return WorkerReply(error=str(told(bad, self._opening.limits)), journal=has_journal(bad))
         finally:
             with self._turn:
                 self._job = None
@@ -138,7 +138,7 @@ class Worker:
         if self._file == (found.st_dev, found.st_ino):
             return
         self.close()
-        made = opened(self._path, self._fence, self._opening.limits, write=self._opening.write)
+        made = opened(self._path, self._authorizer, self._opening.limits, write=self._opening.write)
         with self._turn:
             self._connection, self._file = made, (found.st_dev, found.st_ino)
 
@@ -151,7 +151,7 @@ class Worker:
             self._connection = self._file = None
 
 
-def _done(work: Work, call: Call) -> Any:
+def _done(work: SqliteSession, call: WorkerCall) -> Any:
     if call.what == "rows":
         return work.rows(call.statements[0], call.page)
     if call.what == "explain":
@@ -183,7 +183,7 @@ def _frame(source: BinaryIO) -> bytes | None:
     return frame if len(frame) == HEAD.unpack(head)[0] else None
 
 
-def _bound(limits: Limits) -> None:
+def _bound(limits: DatabaseLimits) -> None:
     """Limit what the process may take, where the platform can."""
     if sys.platform != "win32":
         import resource  # not on every platform
@@ -202,10 +202,10 @@ def main() -> None:
     first = _frame(source)
     if first is None:
         return
-    opening = msgspec.json.decode(first, type=Opening)
+    opening = msgspec.json.decode(first, type=OpenDatabase)
     _bound(opening.limits)
-    worker = Worker(opening)
-    threading.Thread(target=worker.hear, args=(source,), daemon=True).start()
+    worker = SqliteWorker(opening)
+    threading.Thread(target=worker.receive, args=(source,), daemon=True).start()
     with contextlib.suppress(BrokenPipeError):  # nobody is there any more
         while (call := worker.calls.get()) is not None:
             frame = msgspec.json.encode(worker.answer(call))

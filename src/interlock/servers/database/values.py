@@ -15,7 +15,7 @@ import msgspec
 
 from interlock import ToolError
 
-from .engine import Ended, Json, Page
+from .engine import Ended, Json, RowRange
 
 SAFE = 2**53 - 1  # the largest integer that every reader of JSON takes exactly
 WIDE = 256 * 1024  # bytes of one row
@@ -118,10 +118,10 @@ def bytes_of(value: Json) -> bytes | None:
         raise ToolError('A parameter {"base64": ...} does not hold Base64.') from None
 
 
-class Collected:
+class RowCollector:
     """The rows of a page, as an engine gives them one after another."""
 
-    def __init__(self, page: Page, columns: int) -> None:
+    def __init__(self, page: RowRange, columns: int) -> None:
         """`columns` is how many values each row has: the more there are, the less room each has."""
         self._page, self._size = page, page.size
         self._cell = max(16, min(page.cell, WIDE // max(1, columns)))

@@ -40,7 +40,7 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-class Place(msgspec.Struct, array_like=True):
+class PageCursor(msgspec.Struct, array_like=True):
     """Where a next page begins: the digest of the call it belongs to, how many rows are before it, and the digest of the last of them."""
 
     call: str
@@ -53,17 +53,17 @@ def digest(*parts: Any) -> str:
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:24]
 
 
-def cursor_of(place: Place) -> str:
+def cursor_of(place: PageCursor) -> str:
     """A place as callers hold it."""
     return base64.urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
 
 
-def place_of(cursor: str, call: str) -> Place:
+def place_of(cursor: str, call: str) -> PageCursor:
     """The place of a cursor that belongs to a call. It is the caller's, and says nothing but numbers. Raises ToolError."""
     try:
         place = msgspec.json.decode(
             base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True),
-            type=Place,
+            type=PageCursor,
         )
     except (binascii.Error, ValueError, msgspec.DecodeError):
         raise ToolError(

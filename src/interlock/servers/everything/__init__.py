@@ -16,7 +16,7 @@ from interlock import Server, ServerInfo, settings_of
 from .. import dice
 from .answering import add_answering
 from .asking import add_asking
-from .board import CLOCK, COUNTER, PREFIX, Board, Limits, clear
+from .board import CLOCK, COUNTER, PREFIX, EverythingLimits, ServerState, clear
 from .failing import add_failing
 from .giving import ICONS, add_giving
 from .growing import add_growing
@@ -33,20 +33,20 @@ __all__ = [
     "CLOCK",
     "COUNTER",
     "ECHO",
-    "Board",
-    "Limits",
+    "ServerState",
+    "EverythingLimits",
     "everything_server",
     "server",
     "server_of",
 ]
 
 
-def everything_server(limits: Limits | None = None) -> Server:
+def everything_server(limits: EverythingLimits | None = None) -> Server:
     """A server of one's own; its limits are those of the environment unless some are given."""
 
     @asynccontextmanager
-    async def lifespan(server: Server) -> AsyncIterator[Board]:
-        board = Board(limits or settings_of(Limits, PREFIX))
+    async def lifespan(server: Server) -> AsyncIterator[ServerState]:
+        board = ServerState(limits or settings_of(EverythingLimits, PREFIX))
         server.page_size = board.limits.page_size
         try:
             yield board
@@ -89,7 +89,7 @@ def server_of(*arguments: str) -> Server:
     """The server for the command line. Raises ValueError for arguments, of which it takes none, and for limits that are none."""
     if arguments:
         raise ValueError("everything takes no arguments.")
-    return everything_server(settings_of(Limits, PREFIX))
+    return everything_server(settings_of(EverythingLimits, PREFIX))
 
 
 server = everything_server()

@@ -76,7 +76,7 @@ _SCHEMAS = {tool.name: compile_schema(tool.input_schema) for tool in TOOLS}
 
 
 @dataclass
-class Use:
+class ToolUse:
     """One call of a tool by the model, and what it got."""
 
     tool: str
@@ -86,16 +86,16 @@ class Use:
 
 
 @dataclass
-class Answered:
+class ModelAnswer:
     """What the model said in the end, in how many rounds, and which tools it used on the way."""
 
     text: str
     model: str
     rounds: int
-    uses: list[Use] = field(default_factory=list)
+    uses: list[ToolUse] = field(default_factory=list)
 
 
-async def run(block: types.ToolUseContent) -> tuple[Use, types.ToolResultContent]:
+async def run(block: types.ToolUseContent) -> tuple[ToolUse, types.ToolResultContent]:
     """Run one tool for the model; whatever goes wrong is told to the model, which may do better."""
     output: Any = None
     error: str | None = None
@@ -116,14 +116,14 @@ async def run(block: types.ToolUseContent) -> tuple[Use, types.ToolResultContent
         result = types.ToolResultContent(
             tool_use_id=block.id, content=content, structured_content=output, meta=MADE_BY
         )
-    return Use(block.name, block.input, output, error), result
+    return ToolUse(block.name, block.input, output, error), result
 
 
 async def ask_model_with_tools(
     question: Annotated[str, Meta(min_length=1, max_length=2000)],
     ctx: Ctx,
     choice: Literal["auto", "required", "none"] = "auto",
-) -> ToolResult[Answered]:
+) -> ToolResult[ModelAnswer]:
     """Ask the client's model, and give it tools: one knows capitals, one adds. What it calls is run here, several at once where it
     asks for several, and it is asked again with what they gave, until it answers in words. In the last round it has to.
 
@@ -132,7 +132,7 @@ async def ask_model_with_tools(
         choice: whether the model may, must or must not use tools at first.
     """
     messages = [types.SamplingMessage(role="user", content=TextContent(question))]
-    uses: list[Use] = []
+    uses: list[ToolUse] = []
     most = ctx.lifespan_state.limits.rounds
     for number in range(1, most + 1):
         mode: Literal["auto", "required", "none"] = (
@@ -150,7 +150,7 @@ async def ask_model_with_tools(
         wanted = [block for block in blocks if isinstance(block, types.ToolUseContent)]
         if not wanted:
             text = "\n".join(block.text for block in blocks if isinstance(block, TextContent))
-            return ToolResult(Answered(text, answer.model, number, uses), text)
+            return ToolResult(ModelAnswer(text, answer.model, number, uses), text)
         ctx.progress(number, most, f"the model uses {', '.join(block.name for block in wanted)}")
         done = await asyncio.gather(*map(run, wanted))
         uses += [use for use, _ in done]

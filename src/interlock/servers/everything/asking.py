@@ -29,7 +29,7 @@ FORMS_SINCE = "2025-06-18"
 
 
 @dataclass
-class Booking:
+class TableBooking:
     """The form for a table."""
 
     guests: Annotated[int, Meta(ge=1, le=12, title="Guests")]
@@ -39,7 +39,7 @@ class Booking:
 
 async def book_table(day: Annotated[str, "When."], ctx: Ctx) -> str:
     """Book a table: ask the person with a form, ask for a yes, and charge a deposit just once."""
-    booking = await ctx.elicit(f"A table for {day}. How many of you?", Booking)
+    booking = await ctx.elicit(f"A table for {day}. How many of you?", TableBooking)
     if not await ctx.confirm(
         f"Book for {booking.guests} on {day} ({booking.seat}), with a deposit of 10?"
     ):
@@ -54,7 +54,7 @@ async def book_table(day: Annotated[str, "When."], ctx: Ctx) -> str:
 
 
 @dataclass
-class Answer:
+class FormAnswer:
     """What the person did with a form, and what they wrote into it where they accepted."""
 
     action: Literal["accept", "decline", "cancel"]
@@ -63,7 +63,7 @@ class Answer:
 
 async def ask_form(
     ctx: Ctx, part: Literal["texts", "numbers", "switches", "choices", "several", "all"] = "all"
-) -> ToolResult[Answer]:
+) -> ToolResult[FormAnswer]:
     """Show the person a form with each kind of field that a form may have, and give back what they did with it.
 
     Args:
@@ -79,11 +79,11 @@ async def ask_form(
             "Please check what is filled in already.", form_of(part, several=several)
         )
     except Declined:
-        return ToolResult(Answer("decline"), "The person declined.")
+        return ToolResult(FormAnswer("decline"), "The person declined.")
     except Cancelled:
-        return ToolResult(Answer("cancel"), "The person closed the form.")
+        return ToolResult(FormAnswer("cancel"), "The person closed the form.")
     return ToolResult(
-        Answer("accept", content), f"The person filled in {', '.join(content) or 'nothing'}."
+        FormAnswer("accept", content), f"The person filled in {', '.join(content) or 'nothing'}."
     )
 
 
@@ -119,7 +119,7 @@ async def order_pizza(ctx: Ctx) -> str:
 
 
 @dataclass
-class Gathered:
+class ThreeAnswers:
     """What came of three questions at once."""
 
     name: str
@@ -127,14 +127,14 @@ class Gathered:
     folders: int
 
 
-async def ask_together(ctx: Ctx) -> ToolResult[Gathered]:
+async def ask_together(ctx: Ctx) -> ToolResult[ThreeAnswers]:
     """Ask the person, the model and for the folders at once: in the stateless era the three questions travel in one result."""
     name, greeting, folders = await asyncio.gather(
         ctx.elicit("What is your name?", str, key="name"),
         ctx.sample("Greet somebody, in three words.", max_tokens=20, key="greeting"),
         ctx.roots(key="folders"),
     )
-    found = Gathered(name, words_of(greeting), len(folders))
+    found = ThreeAnswers(name, words_of(greeting), len(folders))
     return ToolResult(found, f"{found.greeting} {name} has {found.folders} folders.")
 
 

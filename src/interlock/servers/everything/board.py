@@ -33,7 +33,7 @@ MADE_BY: JSONObject = {"example.com/made-by": "everything"}
 """A key of `_meta` under a prefix of one's own, which clients keep and pass on."""
 
 
-class Limits(Struct, frozen=True):
+class EverythingLimits(Struct, frozen=True):
     """How much the server does at most. `INTERLOCK_EVERYTHING_SECONDS` sets `seconds`, and so on."""
 
     seconds: Annotated[float, Meta(gt=0, le=1_000_000)] = 60.0  # that a call waits or works
@@ -44,10 +44,10 @@ class Limits(Struct, frozen=True):
 
 
 @dataclass
-class Board:
+class ServerState:
     """The state that the lifespan gives to every call."""
 
-    limits: Limits = field(default_factory=Limits)
+    limits: EverythingLimits = field(default_factory=EverythingLimits)
     count: int = 0
     charged: int = 0
     cancelled: int = 0
@@ -59,10 +59,10 @@ class Board:
     ticking: asyncio.Task[None] | None = None
 
 
-Ctx = Context[Board]
+Ctx = Context[ServerState]
 
 
-def clear(server: Server, board: Board) -> None:
+def clear(server: Server, board: ServerState) -> None:
     """Take away what was added while the server ran: the next one to use it begins anew."""
     for number in board.extras:
         server.remove_tool(f"extra_{number}")

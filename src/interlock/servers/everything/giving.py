@@ -153,7 +153,7 @@ async def annotated() -> list[Any]:
 
 
 @dataclass
-class Reading:
+class Measurement:
     """What a thermometer says."""
 
     place: str
@@ -161,15 +161,15 @@ class Reading:
     sky: Literal["clear", "cloudy", "rain"] = "clear"
 
 
-async def measure(place: Annotated[str, "Where."]) -> ToolResult[Reading]:
+async def measure(place: Annotated[str, "Where."]) -> ToolResult[Measurement]:
     """Return data under an output schema that comes from the type, and beside it words to be read."""
-    reading = Reading(place, float(len(place)), "cloudy")
+    reading = Measurement(place, float(len(place)), "cloudy")
     return ToolResult(reading, f"{place}: {reading.celsius:g} °C, {reading.sky}.")
 
 
-async def measure_in_json(place: Annotated[str, "Where."]) -> Reading:
+async def measure_in_json(place: Annotated[str, "Where."]) -> Measurement:
     """Return the same data, and as the text its JSON: for clients that read no structured content, at twice the price."""
-    return Reading(place, float(len(place)), "cloudy")
+    return Measurement(place, float(len(place)), "cloudy")
 
 
 async def count_words(
@@ -190,7 +190,7 @@ async def whole_result() -> CallToolResult:
 
 
 @dataclass
-class WhoAsks:
+class CallerInfo:
     """What the server knows of who asks; `capabilities` are those that the client has declared."""
 
     revision: str
@@ -201,12 +201,12 @@ class WhoAsks:
     capabilities: dict[str, Any]
 
 
-async def who_am_i(ctx: Ctx) -> ToolResult[WhoAsks]:
+async def who_am_i(ctx: Ctx) -> ToolResult[CallerInfo]:
     """What the server knows of the one who asks."""
     caller, info = ctx.caller, ctx.caller.info
     can = msgspec.to_builtins(caller.capabilities)
     name, version = (info.name, info.version) if info is not None else (None, None)
-    known = WhoAsks(caller.revision, caller.era.value, name, version, caller.log_level, can)
+    known = CallerInfo(caller.revision, caller.era.value, name, version, caller.log_level, can)
     can_be_asked = ", ".join(sorted(can)) or "nothing"
     return ToolResult(
         known, f"{name or 'Somebody'} speaks {caller.revision} and has: {can_be_asked}."
@@ -214,18 +214,18 @@ async def who_am_i(ctx: Ctx) -> ToolResult[WhoAsks]:
 
 
 @dataclass
-class Shown:
+class RequestMeta:
     """What the author of the request put into `_meta`, and the trace context."""
 
     meta: dict[str, Any]
 
 
-async def show_meta(ctx: Ctx) -> ToolResult[Shown]:
+async def show_meta(ctx: Ctx) -> ToolResult[RequestMeta]:
     """Show the `_meta` of this very request: the client's own keys, and the trace context."""
     trace = ctx.caller.trace
     sent = {} if trace is None else {"traceparent": trace.traceparent}
     shown = {**ctx.meta, **sent}
-    return ToolResult(Shown(shown), ", ".join(sorted(shown)) or "The request has no _meta.")
+    return ToolResult(RequestMeta(shown), ", ".join(sorted(shown)) or "The request has no _meta.")
 
 
 def add_giving(server: Server) -> None:

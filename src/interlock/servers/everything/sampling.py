@@ -26,7 +26,7 @@ Whole = Literal["none", "thisServer", "allServers"]
 
 
 @dataclass
-class Said:
+class ModelReply:
     """What a model said, which one it was, and why it stopped."""
 
     text: str
@@ -55,7 +55,7 @@ async def ask_model_closely(
     temperature: Annotated[float, Meta(ge=0, le=2)] = 0.2,
     most: Annotated[int, Meta(ge=1, le=4096)] = 300,
     context: Whole = "thisServer",
-) -> ToolResult[Said]:
+) -> ToolResult[ModelReply]:
     """Ask the client's model with all that a server may wish for: how it answers, which model, how much, and where it stops.
 
     Args:
@@ -74,7 +74,7 @@ async def ask_model_closely(
         include_context=context,
         metadata={"purpose": "a demonstration"},
     )
-    heard = Said(words_of(answer), answer.model, answer.stop_reason)
+    heard = ModelReply(words_of(answer), answer.model, answer.stop_reason)
     return ToolResult(heard, heard.text)
 
 

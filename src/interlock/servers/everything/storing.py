@@ -11,7 +11,7 @@ from msgspec import Meta
 from interlock import McpError, ResourceContents, Server, ToolError, types
 
 from ..samples import png, wav
-from .board import CHANGES, CLOCK, COUNTER, MADE_BY, PURE, Board, Ctx
+from .board import CHANGES, CLOCK, COUNTER, MADE_BY, PURE, Ctx, ServerState
 from .giving import BYTES, ICONS, NOTE
 
 GREETINGS = {
@@ -190,7 +190,7 @@ async def start_clock(
     return f"The clock ticks {ticks} times, every {seconds:g} seconds."
 
 
-async def _tick(server: Server, board: Board, ticks: int, seconds: float) -> None:
+async def _tick(server: Server, board: ServerState, ticks: int, seconds: float) -> None:
     for _ in range(ticks):
         await asyncio.sleep(seconds)
         board.clock += 1

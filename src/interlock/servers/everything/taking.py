@@ -22,17 +22,21 @@ Code = Annotated[
 
 
 @dataclass
-class Taken:
+class ReceivedArguments:
     """What was taken: the arguments, as they came."""
 
     arguments: dict[str, Any]
 
 
-def taker(name: str, words: str) -> Callable[..., Coroutine[Any, Any, ToolResult[Taken]]]:
+def taker(
+    name: str, words: str
+) -> Callable[..., Coroutine[Any, Any, ToolResult[ReceivedArguments]]]:
     """A function that takes what a schema allows."""
 
-    async def take(arguments: dict[str, Any]) -> ToolResult[Taken]:
-        return ToolResult(Taken(arguments), f"Taken: {', '.join(arguments) or 'nothing'}.")
+    async def take(arguments: dict[str, Any]) -> ToolResult[ReceivedArguments]:
+        return ToolResult(
+            ReceivedArguments(arguments), f"Taken: {', '.join(arguments) or 'nothing'}."
+        )
 
     take.__name__, take.__doc__ = name, words
     return take
@@ -75,17 +79,17 @@ class Order:
     place: tuple[float, float] | str = "home"
 
 
-async def take_types(order: Annotated[Order, "What is ordered."]) -> ToolResult[Taken]:
+async def take_types(order: Annotated[Order, "What is ordered."]) -> ToolResult[ReceivedArguments]:
     """Take what Python's types say: a class, a list, choices, a date, a time, a UUID, a mapping, a pair or a string."""
     count = sum(item.count for item in order.items)
     return ToolResult(
-        Taken({"order": msgspec.to_builtins(order)}), f"{count} ordered, {order.speed}."
+        ReceivedArguments({"order": msgspec.to_builtins(order)}), f"{count} ordered, {order.speed}."
     )
 
 
-async def mirror(arguments: dict[str, Any]) -> ToolResult[Taken]:
+async def mirror(arguments: dict[str, Any]) -> ToolResult[ReceivedArguments]:
     """Take arguments that clients over HTTP repeat in headers, so that what stands between can route by them."""
-    return ToolResult(Taken(arguments), f"Taken: {', '.join(arguments) or 'nothing'}.")
+    return ToolResult(ReceivedArguments(arguments), f"Taken: {', '.join(arguments) or 'nothing'}.")
 
 
 MIRRORED: dict[str, Any] = {

@@ -10,7 +10,7 @@ Kind = Literal["markdown", "text", "html", "pdf", "image", "audio"]
 Robots = Literal["allowed", "not asked", "ignored"]
 
 
-class Hop(Struct):
+class Redirect(Struct):
     """A redirect that was followed: from where, with which status, and to where; `elsewhere` says that it left the site."""
 
     url: str
@@ -19,7 +19,7 @@ class Hop(Struct):
     elsewhere: bool
 
 
-class Source(Struct, omit_defaults=True):
+class ResponseSource(Struct, omit_defaults=True):
     """Where an answer came from. `url` is the last one, after all redirects; `size` is in bytes, `age` in seconds.
 
     `cached` says that the server was not asked for the body again, `stale` that it failed and this is what it said earlier. `robots`
@@ -31,20 +31,20 @@ class Source(Struct, omit_defaults=True):
     content_type: str | None
     size: int
     robots: Robots
-    redirects: list[Hop] = field(default_factory=list)
+    redirects: list[Redirect] = field(default_factory=list)
     cached: bool = False
     stale: bool = False
     age: int | None = None
 
 
-class Page(Struct, omit_defaults=True):
+class PageInfo(Struct, omit_defaults=True):
     """What is known of what was fetched. Of `length` characters those from `start` to `end` are the text of the result.
 
     `next` is the cursor with which to read on, absent at the end. Pages of a PDF are counted from 1; `first_page` and `last_page`
     say which ones the text has, of `pages` in all.
     """
 
-    source: Source
+    source: ResponseSource
     kind: Kind
     length: int = 0
     start: int = 0
@@ -59,18 +59,18 @@ class Page(Struct, omit_defaults=True):
     last_page: int | None = None
 
 
-class Link(Struct):
+class PageLink(Struct):
     """A link of a page: its words, and where it leads."""
 
     text: str
     url: str
 
 
-class Links(Struct, omit_defaults=True):
+class PageLinks(Struct, omit_defaults=True):
     """The links of a page in their order, each address once; `found` counts all that fit, `next` is where to go on."""
 
-    source: Source
-    links: list[Link]
+    source: ResponseSource
+    links: list[PageLink]
     found: int
     next: int | None = None
 
@@ -86,7 +86,7 @@ class Section(Struct):
 class Outline(Struct, omit_defaults=True):
     """The headings of a page; `complete` is false where it has more than are listed."""
 
-    source: Source
+    source: ResponseSource
     title: str | None
     length: int
     sections: list[Section]

@@ -36,7 +36,7 @@ _AT_ONCE = max(2, min(4, os.cpu_count() or 1))
 _FEWEST = 4 * 1024 * 1024  # bytes of text that may always come out
 
 
-class Written(Struct):
+class ConvertedHtml(Struct):
     """What a page says: its text, and what is known of it. Links are pairs of words and address."""
 
     text: str
@@ -47,7 +47,7 @@ class Written(Struct):
     more_links: bool = False
 
 
-class Printed(Struct):
+class ConvertedPdf(Struct):
     """Pages of a PDF: how many there are, the texts of those that were read, from `first` on, and whether time ran out before the last."""
 
     count: int
@@ -57,7 +57,7 @@ class Printed(Struct):
     cut: bool = False
 
 
-class Workbench:
+class DocumentConverter:
     """Where documents are converted, a few at a time. `seconds` and `memory` (bytes) are for each."""
 
     def __init__(self, seconds: float, memory: int) -> None:
@@ -72,7 +72,7 @@ class Workbench:
         form: Literal["markdown", "plain"] = "markdown",
         main: bool = True,
         links: bool = False,
-    ) -> Written:
+    ) -> ConvertedHtml:
         """The text of a page at a URL, to which its links are relative; `main` leaves out what stands around it. Raises ToolError."""
         job = {"kind": "html", "url": url, "format": form, "main": main, "links": links}
         said, whole = await self._done(job, page.encode("utf-8", "replace"), "servers")
@@ -83,9 +83,9 @@ class Workbench:
             )
         found = said[0]
         found["links"] = [(words, href) for words, href in found.get("links", [])]
-        return Written(**found)
+        return ConvertedHtml(**found)
 
-    async def of_pdf(self, data: bytes, first: int, last: int) -> Printed:
+    async def of_pdf(self, data: bytes, first: int, last: int) -> ConvertedPdf:
         """The texts of some pages, counted from 1. Raises ToolError."""
         said, whole = await self._done({"kind": "pdf", "pages": [first, last]}, data, "pdf")
         if said and "error" in said[0]:
@@ -95,7 +95,7 @@ class Workbench:
                 f"This PDF cannot be read within {self.seconds:g} seconds and {self.memory // 2**20} MiB."
             )
         texts = [str(one["text"]) for one in said[1:]]
-        return Printed(int(said[0]["count"]), said[0]["title"], first, texts, cut=not whole)
+        return ConvertedPdf(int(said[0]["count"]), said[0]["title"], first, texts, cut=not whole)
 
     async def _done(
         self, job: dict[str, Any], data: bytes, extra: str

@@ -14,10 +14,10 @@ from interlock import Audio, AudioContent, Image, ImageContent, ToolError
 from . import words
 from .answers import Kind
 from .charsets import decoded
-from .converting import Workbench
+from .converting import DocumentConverter
 from .pages import clean, digest_of
-from .settings import PREFIX, Settings
-from .web import Got
+from .settings import PREFIX, FetchSettings
+from .web import FetchedResponse
 
 Format = Literal["markdown", "text", "html"]
 
@@ -49,7 +49,7 @@ _RANGE = re.compile(r"(\d{1,6})(?:\s*-\s*(\d{1,6})?)?")
 _LONGEST_PDF = 2_000  # pages in one reading; more are asked for by their numbers
 
 
-class Document(Struct, frozen=True):
+class FetchedDocument(Struct, frozen=True):
     """Something fetched, ready to be read. `medium` is a picture or a sound, `text` all else; `digest` tells its version."""
 
     kind: Kind
@@ -66,22 +66,22 @@ class Document(Struct, frozen=True):
     cut: bool = False
 
 
-class Leaf(NamedTuple):
+class PdfPages(NamedTuple):
     """Which pages of a PDF are wanted, from 1."""
 
     first: int
     last: int
 
 
-def leaves(text: str | None) -> Leaf:
+def leaves(text: str | None) -> PdfPages:
     """Pages as callers say them: "3", "3-7" or "3-"; all of them where nothing is said. Raises ToolError."""
     if text is None or not text.strip():
-        return Leaf(1, _LONGEST_PDF)
+        return PdfPages(1, _LONGEST_PDF)
     found = _RANGE.fullmatch(text.strip())
     if found is None or int(found[1]) < 1 or (found[2] and int(found[2]) < int(found[1])):
         raise ToolError(f'{words.shown(text, 60)!r} names no pages. Say "3", "3-7" or "3-".')
     first = int(found[1])
-    return Leaf(
+    return PdfPages(
         first, int(found[2]) if found[2] else first + _LONGEST_PDF - 1 if "-" in text else first
     )
 
@@ -127,7 +127,7 @@ def kind_of(media_type: str) -> Kind | None:
     return "image" if family == "image" else "audio" if family == "audio" else None
 
 
-def wanted(settings: Settings, url: str, headers: Mapping[str, str]) -> None:
+def wanted(settings: FetchSettings, url: str, headers: Mapping[str, str]) -> None:
     """Look at the head of an answer, so that nothing is loaded for nobody. Raises ToolError for what cannot be read anyway."""
     said = type_of(headers)
     length = headers.get("content-length", "")
@@ -141,8 +141,13 @@ def wanted(settings: Settings, url: str, headers: Mapping[str, str]) -> None:
 
 
 async def document_of(
-    got: Got, bench: Workbench, settings: Settings, form: Format, main: bool, pages: Leaf
-) -> Document:
+    got: FetchedResponse,
+    bench: DocumentConverter,
+    settings: FetchSettings,
+    form: Format,
+    main: bool,
+    pages: PdfPages,
+) -> FetchedDocument:
     """What was got, converted as it is wanted. Raises ToolError for what cannot be."""
     media_type = type_of(got.headers, got.body)
     kind = kind_of(media_type)
@@ -157,7 +162,7 @@ async def document_of(
                 f"and no more than {words.amount(settings.media)} are given on ({PREFIX}MEDIA)."
             )
         medium = (Image if kind == "image" else Audio)(data=got.body, mime_type=media_type)
-        return Document(kind, medium=medium.content())
+        return FetchedDocument(kind, medium=medium.content())
     text, encoding = await text_of(got, markup=kind == "html" or media_type.endswith("xml"))
     if kind == "html" and form != "html":
         written = await bench.of_html(
@@ -169,7 +174,7 @@ async def document_of(
     return await _text(plain, text, encoding=encoding)
 
 
-async def _pdf(got: Got, bench: Workbench, pages: Leaf) -> Document:
+async def _pdf(got: FetchedResponse, bench: DocumentConverter, pages: PdfPages) -> FetchedDocument:
     printed = await bench.of_pdf(got.body, pages.first, pages.last)
     if pages.first > printed.count:
         raise ToolError(
@@ -190,14 +195,14 @@ async def _pdf(got: Got, bench: Workbench, pages: Leaf) -> Document:
     )  # fmt: skip
 
 
-async def text_of(got: Got, *, markup: bool) -> tuple[str, str]:
+async def text_of(got: FetchedResponse, *, markup: bool) -> tuple[str, str]:
     """The text of an answer as it came, and its encoding."""
     return await asyncio.to_thread(
         decoded, got.body, got.headers.get("content-type", ""), markup=markup
     )
 
 
-async def _text(kind: Kind, text: str, **about: object) -> Document:
+async def _text(kind: Kind, text: str, **about: object) -> FetchedDocument:
     seen = await asyncio.to_thread(clean, text)
     about.update(
         {
@@ -206,4 +211,4 @@ async def _text(kind: Kind, text: str, **about: object) -> Document:
             if isinstance(said := about.get(name), str)
         }
     )
-    return Document(kind, seen, await asyncio.to_thread(digest_of, seen), **about)  # type: ignore[arg-type]  # what callers above give
+    return FetchedDocument(kind, seen, await asyncio.to_thread(digest_of, seen), **about)  # type: ignore[arg-type]  # what callers above give

@@ -35,7 +35,7 @@ _OF_THE_WAY = frozenset(
 )
 
 
-class Kept(Struct, frozen=True):
+class CachedResponse(Struct, frozen=True):
     """An answer as it is kept. `asked_with` are the headers of its request; times are seconds since 1970, by our own clock."""
 
     url: str
@@ -74,7 +74,7 @@ def may_keep(status: int, headers: Headers, *, shared: bool = False) -> bool:
     )
 
 
-def lifetime(kept: Kept) -> float:
+def lifetime(kept: CachedResponse) -> float:
     """For how many seconds of its age an answer is fresh (4.2.1); what cannot be read says that it is not."""
     said = directives(kept.headers)
     if "max-age" in said:
@@ -90,7 +90,7 @@ def lifetime(kept: Kept) -> float:
     return min(_DAY, max(0.0, made - changed) * _SHARE)
 
 
-def age(kept: Kept, now: float) -> float:
+def age(kept: CachedResponse, now: float) -> float:
     """How many seconds ago an answer was true at its origin, as far as can be known (4.2.3)."""
     made = _moment(kept.headers.get("date"))
     apparent = 0.0 if made is None else max(0.0, kept.came - made)
@@ -100,12 +100,12 @@ def age(kept: Kept, now: float) -> float:
     return max(apparent, on_the_way) + max(0.0, now - kept.came)
 
 
-def is_fresh(kept: Kept, now: float) -> bool:
+def is_fresh(kept: CachedResponse, now: float) -> bool:
     """Whether an answer may be used without asking (4.2)."""
     return "no-cache" not in directives(kept.headers) and lifetime(kept) > age(kept, now)
 
 
-def holds_in_need(kept: Kept, now: float) -> bool:
+def holds_in_need(kept: CachedResponse, now: float) -> bool:
     """Whether an answer that is no longer fresh may be used where its server fails (RFC 5861, 4)."""
     said = directives(kept.headers)
     if {"no-cache", "must-revalidate"} & said.keys() or "stale-if-error" not in said:
@@ -113,13 +113,13 @@ def holds_in_need(kept: Kept, now: float) -> bool:
     return age(kept, now) < lifetime(kept) + (_seconds(said["stale-if-error"]) or 0.0)
 
 
-def is_for(kept: Kept, headers: Headers) -> bool:
+def is_for(kept: CachedResponse, headers: Headers) -> bool:
     """Whether an answer is the one for a request with these headers (4.1)."""
     named = [name.strip().lower() for name in kept.headers.get("vary", "").split(",")]
     return all(kept.asked_with.get(name) == headers.get(name) for name in named if name)
 
 
-def conditions(kept: Kept) -> dict[str, str]:
+def conditions(kept: CachedResponse) -> dict[str, str]:
     """The headers that ask for a new answer only if this one does not hold any more (4.3.1)."""
     given = {
         "if-none-match": kept.headers.get("etag"),
@@ -132,7 +132,7 @@ def conditions(kept: Kept) -> dict[str, str]:
     }
 
 
-def renewed(kept: Kept, headers: Headers, asked: float, came: float) -> Kept:
+def renewed(kept: CachedResponse, headers: Headers, asked: float, came: float) -> CachedResponse:
     """An answer after a 304: with the new headers, and the body that it had (3.2)."""
     new = {name: value for name, value in headers.items() if name not in _OF_THE_WAY}
     return replace(kept, headers={**kept.headers, **new}, asked=asked, came=came)

@@ -7,7 +7,7 @@ import re
 from interlock import Context, McpError, Server, ToolError, types, user
 
 from . import words
-from .reading import Desk, shown
+from .reading import DocumentReader, shown
 from .settings import PREFIX
 
 PAGE = "web://{+url}"
@@ -29,14 +29,14 @@ def add_library(made: Server) -> None:
     )
     made.add_prompt(fetch, title="Fetch a page")
 
-    def address_before(value: str, ctx: Context[Desk]) -> list[str]:
+    def address_before(value: str, ctx: Context[DocumentReader]) -> list[str]:
         return ctx.lifespan_state.suggested(ctx, value)
 
     made.completion(PAGE, "url")(address_before)
     made.completion("fetch", "url")(address_before)
 
 
-async def page(url: str, ctx: Context[Desk]) -> types.ResourceContents:
+async def page(url: str, ctx: Context[DocumentReader]) -> types.ResourceContents:
     """What stands at an address, whole. A host may read resources for a model on its own, so robots.txt is asked."""
     desk, asked = ctx.lifespan_state, f"web://{url}"
     url = _SHORTENED.sub(r"\1://", url, count=1) if _SHORTENED.match(url) else url
@@ -62,7 +62,7 @@ async def page(url: str, ctx: Context[Desk]) -> types.ResourceContents:
 
 
 async def fetch(
-    url: str, ctx: Context[Desk], pdf_pages: str | None = None
+    url: str, ctx: Context[DocumentReader], pdf_pages: str | None = None
 ) -> list[types.PromptMessage]:
     """Put a page into the conversation. You ask for it yourself, so robots.txt is not asked.
 

@@ -22,7 +22,7 @@ _HEADING = re.compile(r"(#{1,6}) (.{1,2000})")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 
 
-class Cursor(NamedTuple):
+class TextCursor(NamedTuple):
     """A place in a text: which text, and how far in it."""
 
     digest: str
@@ -50,10 +50,10 @@ def digest_of(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def cursor_of(text: str) -> Cursor | None:
+def cursor_of(text: str) -> TextCursor | None:
     """The cursor that a caller has sent; None for what is none."""
     found = _CURSOR.fullmatch(text.strip())
-    return Cursor(found[1], int(found[2])) if found else None
+    return TextCursor(found[1], int(found[2])) if found else None
 
 
 def end_of(text: str, start: int, length: int) -> int:

@@ -14,7 +14,7 @@ MOST = 500 * 1024  # bytes of a robots.txt that are read (2.5)
 _PRODUCT = re.compile(r"[A-Za-z_-]+")
 
 
-class Line(NamedTuple):
+class RobotsRule(NamedTuple):
     """A rule, and the number of its line, from 1."""
 
     number: int
@@ -25,12 +25,12 @@ class Line(NamedTuple):
         return f"{self.field.capitalize()}: {self.path}"
 
 
-def lines_for(text: str, token: str) -> list[Line]:
+def lines_for(text: str, token: str) -> list[RobotsRule]:
     """The rules of the groups that name a crawler, or else of those for all (2.2.1).
 
     They are picked out here, so that a file with thousands of groups costs no more than its length.
     """
-    groups: dict[bool, list[Line]] = {True: [], False: []}
+    groups: dict[bool, list[RobotsRule]] = {True: [], False: []}
     named: set[bool] = set()  # of the group that is read: whether it is ours, or everybody's
     ours = in_rules = False
     for number, text_line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
@@ -51,18 +51,18 @@ def lines_for(text: str, token: str) -> list[Line]:
             in_rules = True
             if value:
                 for which in named:
-                    groups[which].append(Line(number, field, value))
+                    groups[which].append(RobotsRule(number, field, value))
     return groups[ours]
 
 
-class Rules:
+class RobotsRules:
     """The rules of a site for a crawler. Reading them may take a while: in a thread."""
 
     def __init__(self, text: str, token: str) -> None:
         self.lines = lines_for(text, token)
         self._rules = _read(self.lines)
 
-    def forbids(self, url: str) -> Line | None:
+    def forbids(self, url: str) -> RobotsRule | None:
         """The line that forbids a URL, None where it is allowed (2.2.2)."""
         if self._rules.can_fetch(url, "any"):
             return None
@@ -73,7 +73,7 @@ class Rules:
         return against[0]
 
 
-def _read(lines: list[Line]) -> Protego:
+def _read(lines: list[RobotsRule]) -> Protego:
     try:
         from protego import Protego  # optional extra `servers`
     except ImportError:

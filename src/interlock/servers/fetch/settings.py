@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 PREFIX = "INTERLOCK_FETCH_"
 
 
-class Settings(Struct, frozen=True, kw_only=True):
+class FetchSettings(Struct, frozen=True, kw_only=True):
     """Sizes are in bytes, times in seconds, pages in characters. `INTERLOCK_FETCH_BYTES` sets `bytes`, and so on.
 
     `hosts` are the only ones to be asked where it names any, `never` those that are not: names, "*.example.com" for all below one,

@@ -24,10 +24,10 @@ from interlock import (
 from interlock.caches import BoundedCache
 
 from . import freshness, words
-from .answers import Hop, Robots
-from .freshness import Kept
-from .robots import MOST, Rules
-from .settings import Settings
+from .answers import Redirect, Robots
+from .freshness import CachedResponse
+from .robots import MOST, RobotsRules
+from .settings import FetchSettings
 
 Tell = Callable[[int, int], None]
 """Hears how many bytes of how many have come."""
@@ -42,14 +42,14 @@ _ROBOTS_REDIRECTS = 5  # RFC 9309, 2.3.1.2
 _MOST_SITES = 64  # whose robots.txt is kept
 
 
-class Got(NamedTuple):
+class FetchedResponse(NamedTuple):
     """An answer, and how it was come by. `url` is the last one, after all redirects; `age` is in seconds."""
 
     url: str
     status: int
     headers: dict[str, str]
     body: bytes
-    hops: list[Hop]
+    hops: list[Redirect]
     robots: Robots
     cached: bool
     stale: bool
@@ -69,26 +69,26 @@ class _Call(NamedTuple):
         return f"{self.whose or ''} {url}"
 
 
-class _Manners(NamedTuple):
+class _RobotsAnswer(NamedTuple):
     """What a site's robots.txt says: rules, or None and why it could not be read; `until` is when to look again."""
 
-    rules: Rules | None
+    rules: RobotsRules | None
     why: str
     until: float
 
 
-class Web:
+class WebFetcher:
     """The web as this server sees it. `fetch` goes out; it must return redirects, so that each of them is looked at here."""
 
     def __init__(
-        self, settings: Settings, fetch: SafeFetch, now: Callable[[], float] = time.time
+        self, settings: FetchSettings, fetch: SafeFetch, now: Callable[[], float] = time.time
     ) -> None:
         self.settings, self.now = settings, now
         self._fetch = fetch
-        self._kept: BoundedCache[str, Kept] = BoundedCache(
+        self._kept: BoundedCache[str, CachedResponse] = BoundedCache(
             settings.kept, most_size=settings.kept_bytes
         )
-        self._manners: BoundedCache[str, _Manners] = BoundedCache(_MOST_SITES)
+        self._manners: BoundedCache[str, _RobotsAnswer] = BoundedCache(_MOST_SITES)
         self._rooms: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._asking: WeakValueDictionary[str, asyncio.Lock] = (
             WeakValueDictionary()
@@ -102,7 +102,7 @@ class Web:
     async def get(
         self, url: str, *, watched: bool, whose: str | None = None, fresh: bool = False,
         check: Check | None = None, tell: Tell | None = None,
-    ) -> Got:  # fmt: skip
+    ) -> FetchedResponse:  # fmt: skip
         """What stands at a URL. `watched` says that a person wants it, so that robots.txt is not asked; `fresh` passes the cache by.
 
         `whose` is on whose behalf: each has a cache of their own, so that nobody can tell from it what others read. Nobody's is shared.
@@ -112,7 +112,7 @@ class Web:
         robots: Robots = (
             "not asked" if watched else "allowed" if self.settings.robots == "ask" else "ignored"
         )
-        hops: list[Hop] = []
+        hops: list[Redirect] = []
         limit = asyncio.timeout(self.settings.seconds)
         try:
             async with limit:
@@ -129,7 +129,9 @@ class Web:
             )
             raise words.refusal(late, hops, self.settings) from None
 
-    async def _followed(self, url: str, hops: list[Hop], robots: Robots, call: _Call) -> Got:
+    async def _followed(
+        self, url: str, hops: list[Redirect], robots: Robots, call: _Call
+    ) -> FetchedResponse:
         self._fetch.examine(url)
         while True:
             if robots == "allowed":
@@ -141,16 +143,16 @@ class Web:
                     raise words.no_page(url, kept.status, kept.headers, hops)
                 cached, stale = how != "new", how == "stale"
                 age = freshness.age(kept, self.now()) if cached else 0.0
-                return Got(
+                return FetchedResponse(
                     url, kept.status, kept.headers, kept.body, hops, robots, cached, stale, age
                 )
             onward = tidy(self._fetch.onward(Request("GET", url), kept.status, location).url)
-            hops.append(Hop(url, kept.status, onward, _site(url) != _site(onward)))
+            hops.append(Redirect(url, kept.status, onward, _site(url) != _site(onward)))
             if len(hops) > self.settings.redirects:
                 raise words.too_many(hops, self.settings)
             url = onward
 
-    async def _answer(self, url: str, call: _Call) -> tuple[Kept, str]:
+    async def _answer(self, url: str, call: _Call) -> tuple[CachedResponse, str]:
         """One answer, and whether it is new, kept, or kept though it is stale."""
         kept = self._kept.get(call.place(url))
         if kept is not None and not freshness.is_for(kept, self._headers):
@@ -182,7 +184,7 @@ class Web:
         self._keep(new, call)
         return new, "new"
 
-    def _keep(self, kept: Kept, call: _Call) -> None:
+    def _keep(self, kept: CachedResponse, call: _Call) -> None:
         place = call.place(kept.url)
         may = freshness.may_keep(kept.status, kept.headers, shared=call.whose is None)
         if may and (freshness.lifetime(kept) or freshness.conditions(kept)):
@@ -195,7 +197,7 @@ class Web:
         else:
             self._kept.pop(place)
 
-    async def _asked(self, url: str, more: Mapping[str, str], call: _Call) -> Kept:
+    async def _asked(self, url: str, more: Mapping[str, str], call: _Call) -> CachedResponse:
         """Ask the server itself."""
         async with self._room(url):
             asked = self.now()
@@ -210,7 +212,9 @@ class Web:
                     body = await _body(answer, self.settings.bytes, call.tell)
             finally:
                 await answer.aclose()
-        return Kept(url, status, headers, body, {**self._headers, **more}, asked, self.now())
+        return CachedResponse(
+            url, status, headers, body, {**self._headers, **more}, asked, self.now()
+        )
 
     def _room(self, url: str) -> asyncio.Semaphore:
         """Where those stand who ask one site at once; the others wait."""
@@ -239,7 +243,7 @@ class Web:
         if line is not None:
             raise words.not_for_robots(url, site, line, self.settings.token)
 
-    async def _manners_of(self, site: str) -> _Manners:
+    async def _manners_of(self, site: str) -> _RobotsAnswer:
         """Read a site's robots.txt (RFC 9309, 2.3.1). Raises Unreachable where the site itself is out of reach."""
         url = f"{site}/robots.txt"
         for hop in range(_ROBOTS_REDIRECTS + 1):
@@ -254,28 +258,28 @@ class Web:
             except BlockedAddress as bad:
                 if not hop and bad.status is None:  # the site itself is what may not be asked
                     raise
-                return _Manners(
+                return _RobotsAnswer(
                     None,
                     f"it redirects to where nothing is asked: {bad.words}",
                     self._later(_MINUTE),
                 )
             except ProtocolError as bad:
-                return _Manners(None, str(bad), self._later(_MINUTE))
+                return _RobotsAnswer(None, str(bad), self._later(_MINUTE))
             except Unreachable as bad:
                 if not hop:
                     raise
-                return _Manners(
+                return _RobotsAnswer(
                     None, f"it redirects to {words.shown(url)}. {bad}", self._later(_MINUTE)
                 )
             if status == 429 or status >= 500:
-                return _Manners(None, f"status {status}", self._later(_MINUTE))
-            rules = await asyncio.to_thread(Rules, text, self.settings.token)
-            kept = Kept(url, status, headers, b"", {}, self.now(), self.now())
-            return _Manners(
+                return _RobotsAnswer(None, f"status {status}", self._later(_MINUTE))
+            rules = await asyncio.to_thread(RobotsRules, text, self.settings.token)
+            kept = CachedResponse(url, status, headers, b"", {}, self.now(), self.now())
+            return _RobotsAnswer(
                 rules, "", self._later(min(max(freshness.lifetime(kept), 10 * _MINUTE), _DAY))
             )
-        return _Manners(
-            await asyncio.to_thread(Rules, "", self.settings.token), "", self._later(_DAY)
+        return _RobotsAnswer(
+            await asyncio.to_thread(RobotsRules, "", self.settings.token), "", self._later(_DAY)
         )
 
     async def _robots_at(self, url: str) -> tuple[int, dict[str, str], str]:

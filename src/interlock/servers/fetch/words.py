@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 
 from interlock import BlockedAddress, InterlockError, ProtocolError, ToolError
 
-from .answers import Hop
-from .robots import Line
-from .settings import PREFIX, Settings
+from .answers import Redirect
+from .robots import RobotsRule
+from .settings import PREFIX, FetchSettings
 
 _LONGEST = 300
 # Where a rule of the guarded fetcher can be loosened by whoever runs this server, and by nobody who calls it.
@@ -56,7 +56,7 @@ def amount(size: int) -> str:
     return f"{size} bytes"
 
 
-def trail(hops: Sequence[Hop]) -> str:
+def trail(hops: Sequence[Redirect]) -> str:
     """How a page was come to, for the end of a sentence about it; empty without redirects."""
     if not hops:
         return ""
@@ -67,7 +67,7 @@ def trail(hops: Sequence[Hop]) -> str:
     )
 
 
-def refusal(bad: InterlockError, hops: Sequence[Hop], settings: Settings) -> ToolError:
+def refusal(bad: InterlockError, hops: Sequence[Redirect], settings: FetchSettings) -> ToolError:
     """Why there is no answer."""
     if isinstance(bad, ProtocolError):
         words = f"It was not read: {bad}."
@@ -82,7 +82,7 @@ def refusal(bad: InterlockError, hops: Sequence[Hop], settings: Settings) -> Too
     return ToolError(_with(words, hops))
 
 
-def too_many(hops: Sequence[Hop], settings: Settings) -> ToolError:
+def too_many(hops: Sequence[Redirect], settings: FetchSettings) -> ToolError:
     """The redirects do not end."""
     return ToolError(
         _with(
@@ -92,7 +92,9 @@ def too_many(hops: Sequence[Hop], settings: Settings) -> ToolError:
     )
 
 
-def no_page(url: str, status: int, headers: Mapping[str, str], hops: Sequence[Hop]) -> ToolError:
+def no_page(
+    url: str, status: int, headers: Mapping[str, str], hops: Sequence[Redirect]
+) -> ToolError:
     """The server answered, but not with a page."""
     advice = _STATUSES.get(status)
     if advice is None:
@@ -110,7 +112,7 @@ def no_page(url: str, status: int, headers: Mapping[str, str], hops: Sequence[Ho
     )
 
 
-def not_for_robots(url: str, site: str, line: Line, token: str) -> ToolError:
+def not_for_robots(url: str, site: str, line: RobotsRule, token: str) -> ToolError:
     """The site does not want programs there."""
     return ToolError(
         f"{shown(url)} was not fetched: {site}/robots.txt does not allow it to programs that nobody watches (line {line.number}, "
@@ -136,5 +138,5 @@ def no_reader(url: str, content_type: str, size: int | None) -> ToolError:
     )
 
 
-def _with(words: str, hops: Sequence[Hop]) -> str:
+def _with(words: str, hops: Sequence[Redirect]) -> str:
     return f"{words} {trail(hops)}".rstrip()

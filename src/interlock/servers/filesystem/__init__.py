@@ -16,39 +16,46 @@ from interlock import Server, ServerInfo, ServerLimits, settings_of
 
 from .changing import add_changing
 from .doors import check_platform
-from .grounds import FOLDERS_VARIABLE, Grounds
-from .limits import PREFIX, Limits
+from .grounds import FOLDERS_VARIABLE, AllowedRoots
+from .limits import PREFIX, FilesystemLimits
 from .looking import add_looking
 from .resources import add_folder, add_resources
 from .watching import FolderWatcher
 
-__all__ = ["FOLDERS_VARIABLE", "Grounds", "Limits", "filesystem_server", "server", "server_of"]
+__all__ = [
+    "FOLDERS_VARIABLE",
+    "AllowedRoots",
+    "FilesystemLimits",
+    "filesystem_server",
+    "server",
+    "server_of",
+]
 
 
 def filesystem_server(
-    folders: Sequence[str | os.PathLike[str]] | None = None, limits: Limits | None = None
+    folders: Sequence[str | os.PathLike[str]] | None = None, limits: FilesystemLimits | None = None
 ) -> Server:
     """A server over some folders; over those of the environment where none are given, and with its limits.
 
     The folders are opened when the first client comes.
     """
-    grounds = Grounds(folders, limits)
+    allowed = AllowedRoots(folders, limits)
 
     @asynccontextmanager
-    async def lifespan(server: Server) -> AsyncIterator[Grounds]:
-        await asyncio.to_thread(grounds.open)
-        listed = [folder.uri(()) for folder in grounds.folders]
+    async def lifespan(server: Server) -> AsyncIterator[AllowedRoots]:
+        await asyncio.to_thread(allowed.open)
+        listed = [folder.uri(()) for folder in allowed.folders]
         try:
-            for folder in grounds.folders:
+            for folder in allowed.folders:
                 add_folder(server, folder)
-            watcher = FolderWatcher(server, grounds)
-            grounds.watcher = watcher
+            watcher = FolderWatcher(server, allowed)
+            allowed.watcher = watcher
             async with watcher.running():
-                yield grounds
+                yield allowed
         finally:
             for uri in listed:
                 server.remove_resource(uri)
-            grounds.close()
+            allowed.close()
 
     made = Server(
         "filesystem",
@@ -73,7 +80,7 @@ def filesystem_server(
 def server_of(*folders: str) -> Server:
     """The server over the folders that were named on the command line, or in the environment. Raises OSError or ValueError in words."""
     check_platform()
-    settings_of(Limits, PREFIX)
+    settings_of(FilesystemLimits, PREFIX)
     for folder in folders:
         if not os.path.isdir(folder):
             raise NotADirectoryError(f"{folder} is no folder.")

@@ -16,7 +16,7 @@ from .places import kind_of, plain
 Data = TypeVar("Data")
 
 
-class Entry(Struct, rename="camel", omit_defaults=True):
+class FolderEntry(Struct, rename="camel", omit_defaults=True):
     """Something in a folder. `size` is in bytes, of files; `modified` is ISO 8601."""
 
     path: str
@@ -36,11 +36,11 @@ class Entry(Struct, rename="camel", omit_defaults=True):
         return plain(self.path) + ("/" if self.kind == "folder" else f"  ({self.kind})")
 
 
-class Entries(Struct, rename="camel"):
+class FolderEntries(Struct, rename="camel"):
     """Things that were found; `complete` is false where there are more than this, and `reason` says why they are not here."""
 
     path: str
-    entries: list[Entry]
+    entries: list[FolderEntry]
     complete: bool = True
     reason: str | None = None
 
@@ -52,7 +52,7 @@ class Entries(Struct, rename="camel"):
         )
 
 
-class Info(Struct, rename="camel", omit_defaults=True):
+class FileInfo(Struct, rename="camel", omit_defaults=True):
     """All that there is to know of a file or folder. `mode` is octal; `version` changes whenever the file does."""
 
     path: str
@@ -71,7 +71,7 @@ class Info(Struct, rename="camel", omit_defaults=True):
     target: str | None = None
 
 
-class Read(Struct, rename="camel", omit_defaults=True):
+class ReadResult(Struct, rename="camel", omit_defaults=True):
     """What was read, but for the content itself, which stands beside this. Lines count from 1, bytes from 0; `last` belongs to it.
 
     `complete` is false where the file has more, `cut` is true where more was asked for than an answer may hold: then the first line to read
@@ -97,21 +97,21 @@ class Read(Struct, rename="camel", omit_defaults=True):
     next_offset: int | None = None
 
 
-class ReadMany(Struct):
+class ReadResults(Struct):
     """What was read of several files, in their order; `error` says why one could not be."""
 
-    files: list[ReadOne]
+    files: list[ReadAttempt]
 
 
-class ReadOne(Struct, omit_defaults=True):
+class ReadAttempt(Struct, omit_defaults=True):
     """One of several files."""
 
     path: str
-    read: Read | None = None
+    read: ReadResult | None = None
     error: str | None = None
 
 
-class Changed(Struct, rename="camel", omit_defaults=True):
+class WriteResult(Struct, rename="camel", omit_defaults=True):
     """A file after a change, or, where `dry_run`, as it would be; `replacements` counts the places that an edit changed. What
     changed stands beside this, as a unified diff."""
 
@@ -124,7 +124,7 @@ class Changed(Struct, rename="camel", omit_defaults=True):
     dry_run: bool = False
 
 
-class Moved(Struct, rename="camel", omit_defaults=True):
+class MoveResult(Struct, rename="camel", omit_defaults=True):
     """What was moved or copied, and how much of it; `left_out` names what is neither a file nor a folder, or may not be read."""
 
     source: str
@@ -134,7 +134,7 @@ class Moved(Struct, rename="camel", omit_defaults=True):
     left_out: list[str] = field(default_factory=list)
 
 
-class Hit(Struct, omit_defaults=True):
+class LineMatch(Struct, omit_defaults=True):
     """A line that holds what was looked for; `line` counts from 1."""
 
     path: str
@@ -144,10 +144,10 @@ class Hit(Struct, omit_defaults=True):
     after: list[str] = field(default_factory=list)
 
 
-class Hits(Struct, rename="camel"):
+class LineMatches(Struct, rename="camel"):
     """The lines that were found; `complete` is false where there may be more, and `reason` says why."""
 
-    hits: list[Hit]
+    hits: list[LineMatch]
     files: int
     complete: bool = True
     reason: str | None = None
@@ -173,7 +173,7 @@ class Hits(Struct, rename="camel"):
         )
 
 
-class Trashed(Struct, rename="camel"):
+class TrashedItem(Struct, rename="camel"):
     """Something in the trash: where it was, and since when it is there."""
 
     id: str
@@ -182,20 +182,20 @@ class Trashed(Struct, rename="camel"):
     trashed: str
 
 
-class Trash(Struct):
+class TrashContents(Struct):
     """What is in the trash, the latest first; `problems` names what cannot be read."""
 
-    items: list[Trashed]
+    items: list[TrashedItem]
     problems: list[str] = field(default_factory=list)
 
 
-class Emptied(Struct):
+class TrashEmptied(Struct):
     """What is gone for good."""
 
     removed: list[str]
 
 
-class Allowed(Struct):
+class AllowedFolders(Struct):
     """The folders that may be touched, and in what ways they are limited; `problems` says which ones could not be opened, and why."""
 
     folders: list[str]
@@ -225,7 +225,7 @@ def version_of(found: os.stat_result) -> str:
     return f"{found.st_ino:x}.{found.st_mtime_ns:x}.{found.st_size:x}"
 
 
-def entry_of(path: str, found: os.stat_result, target: str | None = None) -> Entry:
+def entry_of(path: str, found: os.stat_result, target: str | None = None) -> FolderEntry:
     """Something as it is listed."""
     size = found.st_size if stat.S_ISREG(found.st_mode) else None
-    return Entry(path, kind_of(found.st_mode), size, when(found.st_mtime), target)
+    return FolderEntry(path, kind_of(found.st_mode), size, when(found.st_mtime), target)

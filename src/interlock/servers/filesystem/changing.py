@@ -10,12 +10,20 @@ from msgspec import Meta
 
 from interlock import Server, ToolAnnotations, ToolError, ToolResult
 
-from .answers import Changed, Emptied, Moved, Trash, Trashed, version_of, when
+from .answers import (
+    MoveResult,
+    TrashContents,
+    TrashedItem,
+    TrashEmptied,
+    WriteResult,
+    version_of,
+    when,
+)
 from .edits import Edit, LineEdit, edited, line_edited, unified
-from .grounds import Pace, Reach
+from .grounds import CallProgress, CallRoots
 from .looking import READS, Ctx, Path
-from .moving import Copy, make_folder, move
-from .places import Place, plain, told
+from .moving import CopyJob, make_folder, move
+from .places import ResolvedPath, plain, told
 from .reading import whole
 from .texts import Encoding, decoded, encoded
 from .trash import empty, list_trash, restore, sweep, throw_away
@@ -37,7 +45,7 @@ def _hints(*, destructive: bool, idempotent: bool) -> ToolAnnotations:
 
 def write_file(
     path: Path, text: Text, ctx: Ctx, encoding: Encoding = "utf-8", version: Version | None = None
-) -> ToolResult[Changed]:
+) -> ToolResult[WriteResult]:
     """Write a file as a whole: a new one, or in place of one that is there, whose mode and owner stay.
 
     Args:
@@ -53,7 +61,7 @@ def write_file(
 
 def create_file(
     path: Path, text: Text, ctx: Ctx, encoding: Encoding = "utf-8"
-) -> ToolResult[Changed]:
+) -> ToolResult[WriteResult]:
     """Create a file that is not there yet; one that is there is left alone.
 
     Args:
@@ -68,7 +76,7 @@ def create_file(
 
 def append_file(
     path: Path, text: Text, ctx: Ctx, encoding: Encoding | None = None
-) -> ToolResult[Changed]:
+) -> ToolResult[WriteResult]:
     """Put text at the end of a file, in its own encoding; a file that is not there is created.
 
     Args:
@@ -90,7 +98,7 @@ def edit_file(
     dry_run: bool = False,
     version: Version | None = None,
     encoding: Encoding | None = None,
-) -> ToolResult[Changed]:
+) -> ToolResult[WriteResult]:
     """Replace texts in a file. Each has to stand there exactly once, or as often as it says; else nothing is changed.
 
     Args:
@@ -117,7 +125,7 @@ def edit_lines(
     dry_run: bool = False,
     version: Version | None = None,
     encoding: Encoding | None = None,
-) -> ToolResult[Changed]:
+) -> ToolResult[WriteResult]:
     """Replace, insert or take away whole lines of a file. Send the version that was read, so that the numbers are right.
 
     Args:
@@ -137,7 +145,7 @@ def edit_lines(
     )
 
 
-def create_folder(path: Path, ctx: Ctx) -> ToolResult[Changed]:
+def create_folder(path: Path, ctx: Ctx) -> ToolResult[WriteResult]:
     """Create a folder, and those above it that are missing; one that is there is left as it is.
 
     Args:
@@ -149,13 +157,13 @@ def create_folder(path: Path, ctx: Ctx) -> ToolResult[Changed]:
         with reach.find(path) as place:
             if made:
                 ctx.updated(place.uri)
-            answer = Changed(told(reach.shown(place.folder, place.parts)), place.uri, made, 0)
+            answer = WriteResult(told(reach.shown(place.folder, place.parts)), place.uri, made, 0)
     return ToolResult(
         answer, f"{plain(answer.path)} {'was created' if made else 'was there already'}."
     )
 
 
-def move_file(source: Path, target: Path, ctx: Ctx) -> ToolResult[Moved]:
+def move_file(source: Path, target: Path, ctx: Ctx) -> ToolResult[MoveResult]:
     """Move or rename a file or a folder. Nothing that is there is replaced; a link is moved as a link.
 
     Args:
@@ -170,13 +178,13 @@ def move_file(source: Path, target: Path, ctx: Ctx) -> ToolResult[Moved]:
         move(one, other)
         ctx.updated(one.uri)
         ctx.updated(other.uri)
-        answer = Moved(
+        answer = MoveResult(
             told(reach.shown(one.folder, one.parts)), told(reach.shown(other.folder, other.parts))
         )
     return ToolResult(answer, f"{plain(answer.source)} is now {plain(answer.target)}.")
 
 
-def copy_file(source: Path, target: Path, ctx: Ctx) -> ToolResult[Moved]:
+def copy_file(source: Path, target: Path, ctx: Ctx) -> ToolResult[MoveResult]:
     """Copy a file, or a folder with all that is in it. Nothing that is there is replaced; links are left out.
 
     Args:
@@ -188,14 +196,14 @@ def copy_file(source: Path, target: Path, ctx: Ctx) -> ToolResult[Moved]:
         reach.find(source) as one,
         reach.find(target, follow=False) as other,
     ):
-        answer = Copy(reach, Pace(ctx, reach.limits)).make(one, other)
+        answer = CopyJob(reach, CallProgress(ctx, reach.limits)).make(one, other)
         ctx.updated(other.uri)
     left = f" Left out: {plain(', '.join(answer.left_out))}." if answer.left_out else ""
     words = f"{plain(answer.target)} is a copy of {plain(answer.source)}: {answer.files} files, {answer.bytes} bytes.{left}"
     return ToolResult(answer, words)
 
 
-def trash_file(path: Path, ctx: Ctx) -> ToolResult[Trashed]:
+def trash_file(path: Path, ctx: Ctx) -> ToolResult[TrashedItem]:
     """Put a file or a folder into the trash of its allowed folder; restore_file brings it back.
 
     Args:
@@ -204,13 +212,13 @@ def trash_file(path: Path, ctx: Ctx) -> ToolResult[Trashed]:
     with ctx.lifespan_state.reach(ctx) as reach, reach.find(path, follow=False) as place:
         id_, kind = throw_away(place, reach.limits)
         ctx.updated(place.uri)
-        answer = Trashed(
+        answer = TrashedItem(
             id_, told(reach.shown(place.folder, place.parts)), kind, when(int(id_[:16], 16) / 1e9)
         )
     return ToolResult(answer, f"{plain(answer.path)} is in the trash, as {id_}.")
 
 
-def list_trashed(ctx: Ctx) -> ToolResult[Trash]:
+def list_trashed(ctx: Ctx) -> ToolResult[TrashContents]:
     """What is in the trash, the latest first, with where it was."""
     with ctx.lifespan_state.reach(ctx) as reach:
         found = list_trash(reach)
@@ -220,7 +228,7 @@ def list_trashed(ctx: Ctx) -> ToolResult[Trash]:
     )
 
 
-def restore_file(id: Id, ctx: Ctx, target: Path | None = None) -> ToolResult[Changed]:
+def restore_file(id: Id, ctx: Ctx, target: Path | None = None) -> ToolResult[WriteResult]:
     """Bring something back from the trash, to where it was or to another place. Nothing that is there is replaced.
 
     Args:
@@ -232,13 +240,15 @@ def restore_file(id: Id, ctx: Ctx, target: Path | None = None) -> ToolResult[Cha
         with reach.find(path, follow=False) as place:
             found = place.stat()
             ctx.updated(place.uri)
-            answer = Changed(told(path), place.uri, True, found.st_size if found is not None else 0)
+            answer = WriteResult(
+                told(path), place.uri, True, found.st_size if found is not None else 0
+            )
     return ToolResult(answer, f"{plain(answer.path)} is back.")
 
 
 def empty_trash(
     ctx: Ctx, ids: Annotated[list[Id], Meta(min_length=1, max_length=1000)] | None = None
-) -> ToolResult[Emptied]:
+) -> ToolResult[TrashEmptied]:
     """Remove what is in the trash for good, once the person has agreed.
 
     Args:
@@ -254,7 +264,7 @@ def empty_trash(
                 f"There is no {plain(', '.join(unknown[:5]))} in the trash. list_trash has the ids."
             )
         if not items:
-            return ToolResult(Emptied([]), "The trash is empty.")
+            return ToolResult(TrashEmptied([]), "The trash is empty.")
         names = ", ".join(plain(one.path[-100:]) for one in items[:5]) + (
             ", ..." if len(items) > 5 else ""
         )
@@ -264,8 +274,8 @@ def empty_trash(
             )
         ):
             raise ToolError("The person did not agree, and nothing was removed.")
-        removed = empty(reach, [one.id for one in items], Pace(ctx, reach.limits))
-    return ToolResult(Emptied(removed), f"{len(removed)} are gone for good.")
+        removed = empty(reach, [one.id for one in items], CallProgress(ctx, reach.limits))
+    return ToolResult(TrashEmptied(removed), f"{len(removed)} are gone for good.")
 
 
 # -- what they have in common ------------------------------------------------------------------------------------------
@@ -273,13 +283,13 @@ def empty_trash(
 
 def _written(
     ctx: Ctx,
-    reach: Reach,
-    place: Place,
+    reach: CallRoots,
+    place: ResolvedPath,
     data: bytes,
     *,
     version: str | None = None,
     new: bool = False,
-) -> ToolResult[Changed]:
+) -> ToolResult[WriteResult]:
     """The result of writing a whole file."""
     if place.name is None:
         raise ToolError(f"{plain(place.shown)} is an allowed folder and no file.")
@@ -302,7 +312,7 @@ def _changed(
     version: str | None = None,
     encoding: Encoding | None = None,
     missing: bool = False,
-) -> ToolResult[Changed]:
+) -> ToolResult[WriteResult]:
     """The result of changing the text of a file. Nobody else who uses this server writes between reading and writing."""
     with (
         ctx.lifespan_state.reach(ctx) as reach,
@@ -331,7 +341,7 @@ def _changed(
         )
         if dry_run:
             shown = told(reach.shown(place.folder, place.parts))
-            answer = Changed(shown, place.uri, False, len(data), None, places, dry_run=True)
+            answer = WriteResult(shown, place.uri, False, len(data), None, places, dry_run=True)
             return ToolResult(answer, diff or "Nothing would change.")
         found = put(place, filled(data), reach.limits, new=before is None)
     return _told(ctx, reach, place, found, created=before is None, diff=diff, places=places)
@@ -339,18 +349,18 @@ def _changed(
 
 def _told(
     ctx: Ctx,
-    reach: Reach,
-    place: Place,
+    reach: CallRoots,
+    place: ResolvedPath,
     found: os.stat_result,
     *,
     created: bool,
     diff: str | None = None,
     places: int | None = None,
-) -> ToolResult[Changed]:
+) -> ToolResult[WriteResult]:
     """The result of a change, once those who watch have been told of it."""
     ctx.updated(place.uri)
     shown = told(reach.shown(place.folder, place.parts))
-    answer = Changed(shown, place.uri, created, found.st_size, version_of(found), places)
+    answer = WriteResult(shown, place.uri, created, found.st_size, version_of(found), places)
     words = f"{plain(shown)} was {'created' if created else 'written'}: {found.st_size} bytes."
     return ToolResult(answer, f"{words}\n{diff}" if diff else words)
 

@@ -30,7 +30,7 @@ _SPECIAL = frozenset(
 )  # fmt: skip
 
 
-class _How(ctypes.Structure):
+class _OpenHow(ctypes.Structure):
     _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
 
 
@@ -84,7 +84,7 @@ def again(dir_fd: int) -> int:
 
 def _openat2(name: str, flags: int, dir_fd: int, mode: int, resolve: int) -> int:
     assert _libc is not None
-    how = _How(flags, mode if flags & os.O_CREAT else 0, resolve)
+    how = _OpenHow(flags, mode if flags & os.O_CREAT else 0, resolve)
     while True:
         fd = _libc.syscall(
             _OPENAT2, dir_fd, os.fsencode(name), ctypes.byref(how), ctypes.sizeof(how)

@@ -13,8 +13,17 @@ from urllib.parse import unquote_to_bytes, urlsplit
 from interlock import Context, ToolError, settings_of
 
 from .doors import again, check_platform
-from .limits import PREFIX, Limits
-from .places import Folder, Outside, Place, checked_path, descend, in_words, parts_within, plain
+from .limits import PREFIX, FilesystemLimits
+from .places import (
+    OutsideRoots,
+    ResolvedPath,
+    RootFolder,
+    checked_path,
+    descend,
+    in_words,
+    parts_within,
+    plain,
+)
 
 FOLDERS_VARIABLE = "INTERLOCK_FILESYSTEM_FOLDERS"
 """Names the allowed folders where no arguments do, with what stands between the paths of PATH between them."""
@@ -24,20 +33,20 @@ _NONE = (
 )
 
 
-class Reach:
+class CallRoots:
     """What one call may reach: folders that are open for as long as it lasts."""
 
-    def __init__(self, folders: Sequence[Folder], limits: Limits) -> None:
+    def __init__(self, folders: Sequence[RootFolder], limits: FilesystemLimits) -> None:
         self.folders, self.limits = folders, limits
 
     @contextlib.contextmanager
-    def find(self, path: str, *, follow: bool = True) -> Iterator[Place]:
+    def find(self, path: str, *, follow: bool = True) -> Iterator[ResolvedPath]:
         """Where a path leads. Raises ToolError for one that leads outside, or through what does not exist."""
         folder, parts = self.split(path)
         with descend(folder, parts, path or ".", self.limits, follow=follow) as place:
             yield place
 
-    def split(self, path: str) -> tuple[Folder, Sequence[str]]:
+    def split(self, path: str) -> tuple[RootFolder, Sequence[str]]:
         """The allowed folder of a path, and the steps from there; they are not yet looked at. Raises ToolError."""
         checked_path(path)
         if path.startswith("/"):
@@ -45,7 +54,9 @@ class Reach:
                 parts = parts_within(folder, path)
                 if parts is not None:
                     return folder, parts
-            raise Outside(f"{plain(path[:300])} is outside of what is allowed: {self.names()}.")
+            raise OutsideRoots(
+                f"{plain(path[:300])} is outside of what is allowed: {self.names()}."
+            )
         if len(self.folders) == 1:
             return self.folders[0], path.split("/")
         raise ToolError(
@@ -56,7 +67,7 @@ class Reach:
         """The allowed folders in words."""
         return ", ".join(plain(folder.path) for folder in self.folders) or "nothing"
 
-    def shown(self, folder: Folder, parts: Sequence[str]) -> str:
+    def shown(self, folder: RootFolder, parts: Sequence[str]) -> str:
         """A path as answers have it, which can be sent again: relative where there is one allowed folder, else absolute."""
         relative = "/".join(parts)
         return (
@@ -66,26 +77,28 @@ class Reach:
         )
 
 
-class Grounds:
+class AllowedRoots:
     """The folders that the owner of the server allowed. `folders` are paths; the environment's where none are given."""
 
     def __init__(
-        self, folders: Sequence[str | os.PathLike[str]] | None = None, limits: Limits | None = None
+        self,
+        folders: Sequence[str | os.PathLike[str]] | None = None,
+        limits: FilesystemLimits | None = None,
     ) -> None:
         self._named = [os.fspath(folder) for folder in folders] if folders is not None else None
         self._limits = limits
-        self.folders: list[Folder] = []
-        self.limits = limits or Limits()
+        self.folders: list[RootFolder] = []
+        self.limits = limits or FilesystemLimits()
         self.problems: list[str] = []  # why some folders are not there
         self.watcher: object = None  # while the server runs
 
     def open(self) -> None:
         """Open the folders. What is wrong with one of them is kept, for whoever asks; the others are served."""
         self.problems = []
-        found: dict[str, Folder] = {}
+        found: dict[str, RootFolder] = {}
         try:
             check_platform()
-            self.limits = self._limits or settings_of(Limits, PREFIX)
+            self.limits = self._limits or settings_of(FilesystemLimits, PREFIX)
         except (OSError, ValueError) as bad:
             self.problems.append(str(bad))
             return
@@ -96,7 +109,7 @@ class Grounds:
             ]
         for name in named:
             try:
-                folder = Folder.at(name)
+                folder = RootFolder.at(name)
             except ToolError as bad:
                 self.problems.append(str(bad))
                 continue
@@ -114,7 +127,7 @@ class Grounds:
         self.folders = []
 
     @contextlib.contextmanager
-    def reach(self, ctx: Context[Grounds] | None) -> Iterator[Reach]:
+    def reach(self, ctx: Context[AllowedRoots] | None) -> Iterator[CallRoots]:
         """What a call may reach. A client that has roots is asked for them, each time: it may have changed them, and what it named
         before would be more than it allows now. They narrow what the owner allowed, and never widen it. For plain functions.
 
@@ -123,7 +136,7 @@ class Grounds:
         if not self.folders:
             raise ToolError(" ".join(self.problems) or _NONE)
         folders = [self._alive(folder) for folder in self.folders]
-        opened: list[Folder] = []
+        opened: list[RootFolder] = []
         try:
             if ctx is not None and ctx.caller.capabilities.roots is not None:
                 roots = ctx.wait(ctx.roots())
@@ -132,18 +145,18 @@ class Grounds:
                     raise ToolError(
                         "The client's roots name nothing within the allowed folders, so that nothing may be touched."
                     )
-            yield Reach(folders, self.limits)
+            yield CallRoots(folders, self.limits)
         except OSError as bad:  # what nobody below had better words for
             raise ToolError(f"The system refused this: {in_words(bad)}.") from None
         finally:
             for folder in opened:
                 folder.close()
 
-    def _alive(self, folder: Folder) -> Folder:
+    def _alive(self, folder: RootFolder) -> RootFolder:
         """The folder; the one that took its place where it was removed. Raises ToolError where there is none."""
         if os.fstat(folder.fd).st_nlink:
             return folder
-        anew = Folder.at(folder.path)
+        anew = RootFolder.at(folder.path)
         if anew.path != folder.path:
             anew.close()
             raise ToolError(
@@ -155,15 +168,17 @@ class Grounds:
         return folder
 
 
-def _narrowed(folders: Sequence[Folder], uris: Sequence[str], limits: Limits) -> list[Folder]:
+def _narrowed(
+    folders: Sequence[RootFolder], uris: Sequence[str], limits: FilesystemLimits
+) -> list[RootFolder]:
     """What roots leave of the folders, opened anew: a whole folder, or a part of it, for each root that has to do with it."""
-    found: dict[str, Folder] = {}
+    found: dict[str, RootFolder] = {}
     for path in filter(None, map(_path_of, uris)):
         for folder in folders:
             above = tuple(part for part in path.split("/") if part and part != ".")
             if any(own[: len(above)] == above for own in folder.spellings):
                 found.setdefault(
-                    folder.path, Folder(again(folder.fd), folder.path, _spelled(folder))
+                    folder.path, RootFolder(again(folder.fd), folder.path, _spelled(folder))
                 )
                 continue
             parts = parts_within(folder, path)
@@ -176,11 +191,11 @@ def _narrowed(folders: Sequence[Folder], uris: Sequence[str], limits: Limits) ->
                     if now is not None and stat.S_ISDIR(now.st_mode):
                         real = "/".join((folder.path.rstrip("/"), *place.parts))
                         if real not in found:
-                            found[real] = Folder(place.open_folder(), real, path)
+                            found[real] = RootFolder(place.open_folder(), real, path)
     return list(found.values())
 
 
-def _spelled(folder: Folder) -> str | None:
+def _spelled(folder: RootFolder) -> str | None:
     """The other way in which its path was written, if there is one."""
     return next(
         ("/" + "/".join(parts) for parts in folder.spellings if parts != folder.parts), None
@@ -199,10 +214,12 @@ def _path_of(uri: str) -> str | None:
     return path if path.startswith("/") and "\0" not in path else None
 
 
-class Pace:
+class CallProgress:
     """How a long call goes: it ends when nobody waits for it any more, it stops when its time is over, and it tells how far it is."""
 
-    def __init__(self, ctx: Context[Grounds] | None, limits: Limits, unit: str = "entries") -> None:
+    def __init__(
+        self, ctx: Context[AllowedRoots] | None, limits: FilesystemLimits, unit: str = "entries"
+    ) -> None:
         self._ctx, self._unit = ctx, unit
         self._end = time.monotonic() + limits.seconds
         self._most = limits.walked
@@ -222,7 +239,7 @@ class Pace:
             self.late = True
         return not self.late
 
-    def told(self, done: int, total: int | None, message: str) -> None:
+    def report(self, done: int, total: int | None, message: str) -> None:
         """Say how far it is, and end it where nobody waits any more."""
         if self._ctx is not None:
             if self._ctx.cancelled:

@@ -9,7 +9,7 @@ from msgspec import Struct
 PREFIX = "INTERLOCK_FILESYSTEM_"
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class FilesystemLimits(Struct, frozen=True, kw_only=True):
     """Sizes are in bytes, times in seconds. `INTERLOCK_FILESYSTEM_READ` sets `read`, and so on.
 
     `hard_links` says what may be done with files that have more than one name, since the other one may be outside. `mounts` says

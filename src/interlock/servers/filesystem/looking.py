@@ -13,13 +13,23 @@ from msgspec import Meta
 from interlock import Context, Server, TextContent, ToolAnnotations, ToolError, ToolResult
 from interlock.types import ContentBlock
 
-from .answers import Allowed, Entries, Hits, Info, Read, ReadMany, ReadOne, version_of, when
-from .grounds import Grounds, Pace
-from .places import Place, kind_of, plain, told
-from .reading import Window, read_place
-from .searching import Wanted, find_names, search_text
+from .answers import (
+    AllowedFolders,
+    FileInfo,
+    FolderEntries,
+    LineMatches,
+    ReadAttempt,
+    ReadResult,
+    ReadResults,
+    version_of,
+    when,
+)
+from .grounds import AllowedRoots, CallProgress
+from .places import ResolvedPath, kind_of, plain, told
+from .reading import ReadRange, read_place
+from .searching import TextQuery, find_names, search_text
 from .texts import Encoding, type_of
-from .walking import Branch, listed, tree_of, without
+from .walking import TreeNode, listed, tree_of, without
 
 Path = Annotated[str, Meta(min_length=1, max_length=4096, examples=["src/main.py"])]
 Line = Annotated[int, Meta(ge=1)]
@@ -30,20 +40,20 @@ Globs = Annotated[
     list[Glob], Meta(max_length=50, examples=[["node_modules", "build/**", "*.min.js"]])
 ]
 Files = Annotated[list[Path], Meta(min_length=1, max_length=1000)]
-Ctx = Context[Grounds]
+Ctx = Context[AllowedRoots]
 
 READS = ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
 )
 
 
-def list_allowed_folders(ctx: Ctx) -> ToolResult[Allowed]:
+def list_allowed_folders(ctx: Ctx) -> ToolResult[AllowedFolders]:
     """The folders that may be touched, and the limits of this server."""
     with ctx.lifespan_state.reach(ctx) as reach:
         folders = [told(folder.path) for folder in reach.folders]
     problems = ctx.lifespan_state.problems
     return ToolResult(
-        Allowed(folders, msgspec.to_builtins(ctx.lifespan_state.limits), problems),
+        AllowedFolders(folders, msgspec.to_builtins(ctx.lifespan_state.limits), problems),
         "\n".join(map(plain, [*folders, *problems])),
     )
 
@@ -56,7 +66,7 @@ def read_file(
     offset: Bytes | None = None,
     length: Bytes | None = None,
     encoding: Encoding | None = None,
-) -> ToolResult[Read]:
+) -> ToolResult[ReadResult]:
     """Read a file: text as text, a picture or a sound as such, and anything else by bytes.
 
     A long text is cut; `complete` says whether there is more, and `nextLine` or `nextOffset` where to read on.
@@ -69,7 +79,7 @@ def read_file(
         length: how many bytes to read.
         encoding: of a text that is neither UTF-8 nor says itself what it is.
     """
-    window = Window(first_line, last_line, offset, length)
+    window = ReadRange(first_line, last_line, offset, length)
     with ctx.lifespan_state.reach(ctx) as reach, reach.find(path) as place:
         answer, content = read_place(
             place, told(reach.shown(place.folder, place.parts)), window, encoding, reach.limits
@@ -85,7 +95,7 @@ def read_file(
     return ToolResult(answer, content, note)
 
 
-def read_files(paths: Files, ctx: Ctx) -> ToolResult[ReadMany]:
+def read_files(paths: Files, ctx: Ctx) -> ToolResult[ReadResults]:
     """Read several files at once. One that cannot be read does not keep the others from being read.
 
     Args:
@@ -96,7 +106,7 @@ def read_files(paths: Files, ctx: Ctx) -> ToolResult[ReadMany]:
         raise ToolError(
             f"At most {limits.files} files are read at once, and these are {len(paths)}."
         )
-    answers: list[ReadOne] = []
+    answers: list[ReadAttempt] = []
     blocks: list[ContentBlock] = []
     left = limits.read + limits.media
     with ctx.lifespan_state.reach(ctx) as reach:
@@ -112,12 +122,12 @@ def read_files(paths: Files, ctx: Ctx) -> ToolResult[ReadMany]:
                     room = msgspec.structs.replace(
                         limits, read=min(limits.read, left), media=min(limits.media, left)
                     )
-                    answer, content = read_place(place, shown, Window(), None, room)
+                    answer, content = read_place(place, shown, ReadRange(), None, room)
             except ToolError as bad:
-                answers.append(ReadOne(path, error=str(bad)))
+                answers.append(ReadAttempt(path, error=str(bad)))
                 blocks.append(TextContent(f"== {plain(path)}: {bad}"))
             else:
-                answers.append(ReadOne(path, answer))
+                answers.append(ReadAttempt(path, answer))
                 blocks += [
                     TextContent(
                         f"== {plain(shown)}{'' if answer.complete else ' (the beginning of it)'}"
@@ -127,7 +137,7 @@ def read_files(paths: Files, ctx: Ctx) -> ToolResult[ReadMany]:
                 left -= (
                     len(content.text.encode()) if isinstance(content, TextContent) else answer.size
                 )
-    return ToolResult(ReadMany(answers), *blocks)
+    return ToolResult(ReadResults(answers), *blocks)
 
 
 def list_folder(
@@ -136,7 +146,7 @@ def list_folder(
     sort: Literal["name", "size", "modified"] = "name",
     hidden: bool = True,
     skip: Annotated[int, Meta(ge=0)] = 0,
-) -> ToolResult[Entries]:
+) -> ToolResult[FolderEntries]:
     """What is in a folder: names, kinds, sizes and times. Links are shown as links, with what they point to.
 
     Args:
@@ -146,7 +156,9 @@ def list_folder(
         skip: so many are left out at the beginning, to get the next ones of a large folder.
     """
     with ctx.lifespan_state.reach(ctx) as reach, reach.find(path) as place:
-        found = listed(reach, place, Pace(ctx, reach.limits), hidden=hidden, sort=sort, skip=skip)
+        found = listed(
+            reach, place, CallProgress(ctx, reach.limits), hidden=hidden, sort=sort, skip=skip
+        )
     return ToolResult(found, found.words())
 
 
@@ -156,7 +168,7 @@ def show_tree(
     depth: Annotated[int, Meta(ge=1, le=64)] = 3,
     hidden: bool = False,
     exclude: Globs | None = None,
-) -> ToolResult[Branch]:
+) -> ToolResult[TreeNode]:
     """A folder and what is below it, as a tree.
 
     Args:
@@ -167,7 +179,12 @@ def show_tree(
     """
     with ctx.lifespan_state.reach(ctx) as reach, reach.find(path) as place:
         top, complete = tree_of(
-            reach, place, Pace(ctx, reach.limits), depth, hidden=hidden, without=without(exclude)
+            reach,
+            place,
+            CallProgress(ctx, reach.limits),
+            depth,
+            hidden=hidden,
+            without=without(exclude),
         )
     return ToolResult(
         top,
@@ -177,7 +194,7 @@ def show_tree(
     )
 
 
-def _drawn(branch: Branch, indent: str) -> list[str]:
+def _drawn(branch: TreeNode, indent: str) -> list[str]:
     lines = [indent + branch.line() + (" ..." if branch.more else "")]
     for one in branch.entries or ():
         lines += _drawn(one, indent + "  ")
@@ -191,7 +208,7 @@ def find_files(
     kind: Literal["file", "folder"] | None = None,
     hidden: bool = False,
     exclude: Globs | None = None,
-) -> ToolResult[Entries]:
+) -> ToolResult[FolderEntries]:
     """Find files and folders by their names.
 
     Args:
@@ -207,7 +224,7 @@ def find_files(
             place,
             pattern,
             kind,
-            Pace(ctx, reach.limits),
+            CallProgress(ctx, reach.limits),
             hidden=hidden,
             without=without(exclude),
         )
@@ -224,7 +241,7 @@ def search_files(
     context: Annotated[int, Meta(ge=0, le=10)] = 0,
     hidden: bool = False,
     exclude: Globs | None = None,
-) -> ToolResult[Hits]:
+) -> ToolResult[LineMatches]:
     """Find lines of text files by what is in them.
 
     Args:
@@ -237,13 +254,13 @@ def search_files(
         hidden: whether to look at names that begin with a dot.
         exclude: patterns of what is left out with all that is in it, as for find_files.
     """
-    wanted = Wanted(text, regex, ignore_case, glob, context, hidden, without(exclude))
+    wanted = TextQuery(text, regex, ignore_case, glob, context, hidden, without(exclude))
     with ctx.lifespan_state.reach(ctx) as reach, reach.find(path) as place:
-        found = search_text(reach, place, wanted, Pace(ctx, reach.limits))
+        found = search_text(reach, place, wanted, CallProgress(ctx, reach.limits))
     return ToolResult(found, found.words())
 
 
-def file_info(path: Path, ctx: Ctx, checksum: bool = False) -> ToolResult[Info]:
+def file_info(path: Path, ctx: Ctx, checksum: bool = False) -> ToolResult[FileInfo]:
     """What there is to know of a file or a folder; a link is told as a link.
 
     Args:
@@ -260,7 +277,9 @@ def file_info(path: Path, ctx: Ctx, checksum: bool = False) -> ToolResult[Info]:
             try:
                 info.mime_type = type_of(place.name or "", os.pread(fd, 4096, 0))
                 if checksum:
-                    info.sha256 = _checksum(fd, Pace(ctx, reach.limits), reach.limits.copied)
+                    info.sha256 = _checksum(
+                        fd, CallProgress(ctx, reach.limits), reach.limits.copied
+                    )
             finally:
                 os.close(fd)
     members = msgspec.to_builtins(info)
@@ -269,9 +288,9 @@ def file_info(path: Path, ctx: Ctx, checksum: bool = False) -> ToolResult[Info]:
     )
 
 
-def _info(place: Place, shown: str, found: os.stat_result) -> Info:
+def _info(place: ResolvedPath, shown: str, found: os.stat_result) -> FileInfo:
     born = getattr(found, "st_birthtime", None)
-    info = Info(
+    info = FileInfo(
         shown, place.uri, kind_of(found.st_mode), found.st_size, when(found.st_mtime), when(born) if born is not None else None,
         f"{stat.S_IMODE(found.st_mode):04o}", found.st_uid, found.st_gid, found.st_nlink, version_of(found),
     )  # fmt: skip
@@ -280,13 +299,13 @@ def _info(place: Place, shown: str, found: os.stat_result) -> Info:
     return info
 
 
-def _checksum(fd: int, pace: Pace, most: int) -> str:
+def _checksum(fd: int, progress: CallProgress, most: int) -> str:
     digest, at = hashlib.sha256(), 0
     while chunk := os.pread(fd, 1024 * 1024, at):
         digest.update(chunk)
         at += len(chunk)
-        pace.told(at, None, f"{at:,} bytes")
-        if pace.late or at > most:
+        progress.report(at, None, f"{at:,} bytes")
+        if progress.late or at > most:
             raise ToolError("The file is too large to work out its checksum.")
     return digest.hexdigest()
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 
 from interlock import ToolError
 
-from .answers import Moved
+from .answers import MoveResult
 from .doors import FOLDER, again, rename_new, step
-from .grounds import Pace, Reach
-from .limits import Limits
-from .places import Folder, Place, checked_folder, descend, in_words, plain, told
+from .grounds import CallProgress, CallRoots
+from .limits import FilesystemLimits
+from .places import ResolvedPath, RootFolder, checked_folder, descend, in_words, plain, told
 from .walking import Walk
 from .writing import locked, put, write_all
 
@@ -21,7 +21,7 @@ _CHUNK = 1024 * 1024
 _MOST_DEEP = 400  # folders in folders that are opened at once
 
 
-def move(source: Place, target: Place) -> None:
+def move(source: ResolvedPath, target: ResolvedPath) -> None:
     """Give something another name, or another folder. A link is moved as a link. Raises ToolError."""
     if source.name is None or target.name is None:
         raise ToolError("An allowed folder itself is not moved, and nothing takes its place.")
@@ -45,15 +45,15 @@ def move(source: Place, target: Place) -> None:
         raise ToolError(f"{plain(source.shown[:200])} cannot be moved: {in_words(bad)}.") from None
 
 
-class Copy:
+class CopyJob:
     """A copy while it is made: how much of it is done, and what was left out."""
 
-    def __init__(self, reach: Reach, pace: Pace) -> None:
-        self._reach, self._pace = reach, pace
+    def __init__(self, reach: CallRoots, progress: CallProgress) -> None:
+        self._reach, self._progress = reach, progress
         self.files = self.bytes = 0
         self.left_out: list[str] = []
 
-    def make(self, source: Place, target: Place) -> Moved:
+    def make(self, source: ResolvedPath, target: ResolvedPath) -> MoveResult:
         """Copy a file, or a folder with all that is in it; no links, and nothing special. Raises ToolError."""
         if target.name is None:
             raise ToolError(
@@ -73,7 +73,7 @@ class Copy:
         else:
             self._file(source, target)
         shown = self._reach.shown
-        return Moved(
+        return MoveResult(
             told(shown(source.folder, source.parts)),
             told(shown(target.folder, target.parts)),
             self.files,
@@ -81,18 +81,18 @@ class Copy:
             self.left_out[:100],
         )
 
-    def _folder(self, source: Place, target: Place) -> None:
+    def _folder(self, source: ResolvedPath, target: ResolvedPath) -> None:
         """Copy a folder with what is in it. A copy that ends early is left as far as it came."""
         fd, made = source.open_folder(), _made(target, target.name or "", source.limits)
         opened = {source.parts: made}
         way: list[tuple[str, ...]] = [source.parts]
         try:
-            walk = Walk(source.folder, self._reach.limits, self._pace)
+            walk = Walk(source.folder, self._reach.limits, self._progress)
             for found in walk.below(fd, source.parts):
                 while way[-1] != found.steps[: len(way[-1])]:  # a folder that is done
                     os.close(opened.pop(way.pop()))
                 parent = opened[found.steps[:-1]]
-                to = Place(
+                to = ResolvedPath(
                     target.folder,
                     (*target.parts, *found.steps[len(source.parts) :]),
                     parent,
@@ -103,7 +103,7 @@ class Copy:
                     opened[found.steps] = _made(to, found.name, source.limits)
                     way.append(found.steps)
                 elif stat.S_ISREG(found.stat.st_mode):
-                    origin = Place(
+                    origin = ResolvedPath(
                         source.folder,
                         found.steps,
                         found.parent,
@@ -113,7 +113,7 @@ class Copy:
                     self._one(origin, to)
                 else:
                     self.left_out.append(told("/".join(found.steps)))
-            if walk.cut or self._pace.late:
+            if walk.cut or self._progress.late:
                 raise ToolError(
                     f"The copy was not finished: it is too much for one call. {self.files} files are copied."
                 )
@@ -122,7 +122,7 @@ class Copy:
             for descriptor in opened.values():
                 os.close(descriptor)
 
-    def _one(self, source: Place, target: Place) -> None:
+    def _one(self, source: ResolvedPath, target: ResolvedPath) -> None:
         """Copy a file of a folder; one that may not be read is left out."""
         try:
             fd = source.open_file()
@@ -134,14 +134,14 @@ class Copy:
         finally:
             os.close(fd)
 
-    def _file(self, source: Place, target: Place) -> None:
+    def _file(self, source: ResolvedPath, target: ResolvedPath) -> None:
         fd = source.open_file()
         try:
             self._contents(fd, target)
         finally:
             os.close(fd)
 
-    def _contents(self, fd: int, target: Place) -> None:
+    def _contents(self, fd: int, target: ResolvedPath) -> None:
         found, most = os.fstat(fd), self._reach.limits.copied
         if self.bytes + found.st_size > most:
             raise ToolError(f"More than {most:,} bytes are not copied at once.")
@@ -159,8 +159,8 @@ class Copy:
                     os.lseek(out, len(chunk), os.SEEK_CUR)  # holes stay holes
                 else:
                     write_all(out, chunk)
-                self._pace.told(self.bytes, None, f"{self.files} files, {self.bytes:,} bytes")
-                if self._pace.late:
+                self._progress.report(self.bytes, None, f"{self.files} files, {self.bytes:,} bytes")
+                if self._progress.late:
                     raise ToolError("The copy took too long, and was not finished.")
             os.ftruncate(out, at)
 
@@ -169,7 +169,7 @@ class Copy:
         self.files += 1
 
 
-def _made(target: Place, name: str, limits: Limits) -> int:
+def _made(target: ResolvedPath, name: str, limits: FilesystemLimits) -> int:
     """A new folder, opened. Raises ToolError where there is one, or something else, of that name."""
     try:
         os.mkdir(name, dir_fd=target.parent)
@@ -185,7 +185,9 @@ def _made(target: Place, name: str, limits: Limits) -> int:
         raise ToolError(f"{plain(target.shown[:200])} cannot be made: {in_words(bad)}.") from None
 
 
-def make_folder(folder: Folder, parts: Sequence[str], shown: str, limits: Limits) -> bool:
+def make_folder(
+    folder: RootFolder, parts: Sequence[str], shown: str, limits: FilesystemLimits
+) -> bool:
     """Make a folder and those above it that are missing; False where it was there. Raises ToolError."""
     wanted = [part for part in parts if part not in ("", ".")]
     if len(wanted) > limits.depth:
@@ -213,7 +215,7 @@ def make_folder(folder: Folder, parts: Sequence[str], shown: str, limits: Limits
     return made
 
 
-def remove_all(fd: int, name: str, device: int, pace: Pace) -> None:
+def remove_all(fd: int, name: str, device: int, progress: CallProgress) -> None:
     """Remove something and all that is in it, by descriptors alone; another mount within it is left. Raises OSError, CancelledError."""
     if not _is_left(fd, name):
         return
@@ -226,7 +228,7 @@ def remove_all(fd: int, name: str, device: int, pace: Pace) -> None:
                 os.close(here)
                 stack.pop()
                 os.rmdir(own, dir_fd=parent)
-            elif not pace.step():
+            elif not progress.step():
                 raise OSError(errno.EBUSY, "there is too much to remove in one call")
             elif _is_left(here, one):
                 if len(stack) > _MOST_DEEP:

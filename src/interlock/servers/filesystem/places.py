@@ -15,7 +15,7 @@ from urllib.parse import quote
 from interlock import ToolError
 
 from .doors import FOLDER, again, is_special, step, top
-from .limits import Limits
+from .limits import FilesystemLimits
 
 TRASH = ".trash"  # in each allowed folder; only the tools for the trash go there
 PART = ".interlock-part"  # what is being written; a file that is left of this name means nothing
@@ -31,11 +31,11 @@ _KINDS = {
 }
 
 
-class NotThere(ToolError):
+class PathNotFound(ToolError):
     """There is nothing of that name."""
 
 
-class Outside(ToolError):
+class OutsideRoots(ToolError):
     """The path leads out of the allowed folders."""
 
 
@@ -74,7 +74,7 @@ def in_words(bad: OSError) -> str:
     return bad.strerror or os.strerror(bad.errno or 0)
 
 
-class Folder:
+class RootFolder:
     """An allowed folder, opened. What it is called later, or what stands in its place then, changes nothing."""
 
     def __init__(self, fd: int, path: str, given: str | None = None) -> None:
@@ -84,7 +84,7 @@ class Folder:
         self.device = os.fstat(fd).st_dev
 
     @classmethod
-    def at(cls, path: str) -> Folder:
+    def at(cls, path: str) -> RootFolder:
         """Open the folder of a path that the owner of this server named. Raises ToolError."""
         absolute = os.path.abspath(path)
         real = os.path.realpath(absolute)
@@ -113,11 +113,16 @@ class Folder:
         return "file://" + quote(os.fsencode(path))
 
 
-class Place:
+class ResolvedPath:
     """Where a path leads: a folder, opened, and a name in it; the allowed folder itself has no name."""
 
     def __init__(
-        self, folder: Folder, parts: tuple[str, ...], parent: int, shown: str, limits: Limits
+        self,
+        folder: RootFolder,
+        parts: tuple[str, ...],
+        parent: int,
+        shown: str,
+        limits: FilesystemLimits,
     ) -> None:
         self.folder, self.parts, self.parent, self.shown, self.limits = (
             folder,
@@ -146,10 +151,10 @@ class Place:
         except FileNotFoundError:
             return None
 
-    def missing(self, what: str) -> NotThere:
+    def missing(self, what: str) -> PathNotFound:
         """Say that there is no such thing, and what there is that is called almost so."""
         hint = near(self.parent, self.parts[:-1], self.name or "")
-        return NotThere(f"There is no {what} {plain(self.shown[:300])}.{hint}")
+        return PathNotFound(f"There is no {what} {plain(self.shown[:300])}.{hint}")
 
     def open_file(self, *, changing: bool = False) -> int:
         """Open the file for reading. Raises ToolError for what is none, or must not be touched; FIFOs and devices are never waited for."""
@@ -179,7 +184,9 @@ class Place:
         if not stat.S_ISREG(found.st_mode):
             raise ToolError(f"{plain(self.shown)} is a {kind_of(found.st_mode)} and no file.")
         if found.st_dev != self.folder.device and not self.limits.mounts:
-            raise Outside(f"{plain(self.shown)} lies on another file system that is mounted here.")
+            raise OutsideRoots(
+                f"{plain(self.shown)} lies on another file system that is mounted here."
+            )
         allowed = {"refuse": False, "read": not changing, "allow": True}[self.limits.hard_links]
         if found.st_nlink > 1 and not allowed:
             raise ToolError(
@@ -202,11 +209,11 @@ class Place:
         return checked_folder(fd, self.folder, self.shown, self.limits)
 
 
-def checked_folder(fd: int, folder: Folder, shown: str, limits: Limits) -> int:
+def checked_folder(fd: int, folder: RootFolder, shown: str, limits: FilesystemLimits) -> int:
     """The descriptor, unless it leads to another file system, or into the kernel; then it is closed. Raises Outside."""
     if os.fstat(fd).st_dev != folder.device and (not limits.mounts or is_special(fd)):
         os.close(fd)
-        raise Outside(
+        raise OutsideRoots(
             f"{plain(shown)} is another file system that is mounted here. INTERLOCK_FILESYSTEM_MOUNTS=1 lets such in."
         )
     return fd
@@ -215,7 +222,7 @@ def checked_folder(fd: int, folder: Folder, shown: str, limits: Limits) -> int:
 def refused(shown: str, bad: OSError) -> ToolError:
     """What the system has against opening something, in words."""
     if bad.errno == errno.EXDEV:
-        return Outside(
+        return OutsideRoots(
             f"{plain(shown)} leads to another file system that is mounted here. INTERLOCK_FILESYSTEM_MOUNTS=1 lets such in."
         )
     return ToolError(f"{plain(shown[:200])}: {in_words(bad)}.")
@@ -224,7 +231,7 @@ def refused(shown: str, bad: OSError) -> ToolError:
 class _Descent:
     """The folders from an allowed one down to where a path leads, all opened, so that `..` needs no name."""
 
-    def __init__(self, folder: Folder, shown: str, limits: Limits) -> None:
+    def __init__(self, folder: RootFolder, shown: str, limits: FilesystemLimits) -> None:
         self.folder, self.shown, self.limits = folder, shown, limits
         self.fds, self.names = [again(folder.fd)], list[str]()
         self._links = 0
@@ -240,7 +247,7 @@ class _Descent:
 
     def up(self) -> None:
         if not self.names:
-            raise Outside(
+            raise OutsideRoots(
                 f"{plain(self.shown)} leads out of the allowed folder {plain(self.folder.path)}."
             )
         os.close(self.fds.pop())
@@ -298,17 +305,17 @@ class _Descent:
         if target.startswith("/"):
             own, parts = self.folder.parts, tuple(part for part in steps if part)
             if parts[: len(own)] != own:
-                raise Outside(
+                raise OutsideRoots(
                     f"{plain(self.shown)} goes through a link that leads out of the allowed folder."
                 )
             self.restart()
             steps = list(parts[len(own) :])
         todo.extendleft(reversed(steps))
 
-    def missing(self, name: str) -> NotThere:
+    def missing(self, name: str) -> PathNotFound:
         """Say that there is nothing of a name, and what there is that is like it."""
         where = plain("/".join([*self.names, name])[:300])
-        return NotThere(
+        return PathNotFound(
             f"There is no {where} in {plain(self.folder.path)}.{near(self.fds[-1], self.names, name)}"
         )
 
@@ -346,14 +353,14 @@ def hidden_away(name: str) -> bool:
 
 @contextlib.contextmanager
 def descend(
-    folder: Folder,
+    folder: RootFolder,
     parts: Sequence[str],
     shown: str,
-    limits: Limits,
+    limits: FilesystemLimits,
     *,
     follow: bool = True,
     trash: bool = False,
-) -> Iterator[Place]:
+) -> Iterator[ResolvedPath]:
     """Go down to where a path leads. The last name need not exist; all before it must. `follow` says whether a link at the end counts
     as what it points to. Raises ToolError: NotThere, Outside, and others."""
     at = _Descent(folder, shown, limits)
@@ -381,9 +388,9 @@ def descend(
                 at.through(target, todo)
         where = (*at.names, last) if last else tuple(at.names)
         if last or not where:
-            yield Place(folder, where, at.fds[-1], shown, limits)
+            yield ResolvedPath(folder, where, at.fds[-1], shown, limits)
         else:
-            yield Place(folder, where, at.fds[-2], shown, limits)
+            yield ResolvedPath(folder, where, at.fds[-2], shown, limits)
     finally:
         at.close()
 
@@ -392,7 +399,7 @@ def _parts(path: str) -> tuple[str, ...]:
     return tuple(part for part in path.split("/") if part and part != ".")
 
 
-def parts_within(folder: Folder, path: str) -> tuple[str, ...] | None:
+def parts_within(folder: RootFolder, path: str) -> tuple[str, ...] | None:
     """The steps from an allowed folder to an absolute path, as it is written; None where it does not begin with that folder."""
     parts = _parts(path)
     for own in folder.spellings:

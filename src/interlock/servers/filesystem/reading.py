@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from interlock import Audio, EmbeddedResource, Image, ResourceContents, TextContent, ToolError
 from interlock.types import ContentBlock
 
-from .answers import Read, version_of
-from .limits import Limits
-from .places import Place, plain
+from .answers import ReadResult, version_of
+from .limits import FilesystemLimits
+from .places import ResolvedPath, plain
 from .tails import last_lines
 from .texts import decoded, encoding_of, is_medium, no_text, type_of
 
@@ -20,7 +20,7 @@ _HEAD = 4096
 _CHUNK = 256 * 1024
 
 
-class Window:
+class ReadRange:
     """Which part of a file is wanted: lines, or bytes, or what there is room for. Raises ToolError where both are named."""
 
     def __init__(
@@ -49,15 +49,19 @@ class Window:
 
 
 def read_place(
-    place: Place, shown: str, window: Window, encoding: str | None, limits: Limits
-) -> tuple[Read, ContentBlock]:
+    place: ResolvedPath,
+    shown: str,
+    window: ReadRange,
+    encoding: str | None,
+    limits: FilesystemLimits,
+) -> tuple[ReadResult, ContentBlock]:
     """Read what is wanted of a file. Raises ToolError."""
     fd = place.open_file()
     try:
         found = os.fstat(fd)
         head = os.pread(fd, _HEAD, 0)
         mime = type_of(place.name or "", head)
-        answer = Read(
+        answer = ReadResult(
             shown, place.uri, "text", mime, found.st_size, version_of(found), complete=True
         )
         if window.bytes:
@@ -91,7 +95,9 @@ def whole(fd: int, most: int, shown: str) -> bytes:
     return bytes(data)
 
 
-def _medium(fd: int, answer: Read, limits: Limits) -> tuple[Read, ContentBlock]:
+def _medium(
+    fd: int, answer: ReadResult, limits: FilesystemLimits
+) -> tuple[ReadResult, ContentBlock]:
     data = whole(fd, limits.media, answer.path)
     answer.kind = answer.mime_type.partition("/")[0]
     medium = (
@@ -102,7 +108,9 @@ def _medium(fd: int, answer: Read, limits: Limits) -> tuple[Read, ContentBlock]:
     return answer, medium.content()
 
 
-def _bytes(fd: int, answer: Read, window: Window, limits: Limits) -> tuple[Read, ContentBlock]:
+def _bytes(
+    fd: int, answer: ReadResult, window: ReadRange, limits: FilesystemLimits
+) -> tuple[ReadResult, ContentBlock]:
     """Some bytes: as text where they are UTF-8 but for a character that is cut at either end, else as they are."""
     wanted = limits.read if window.length is None else min(window.length, limits.read)
     data = bytearray()
@@ -141,7 +149,9 @@ def _cut(data: bytes) -> tuple[str | None, int]:
     return text, len(data) - len(decoder.getstate()[0])
 
 
-def _at_once(fd: int, answer: Read, name: str, mark: bytes, limits: Limits) -> TextContent | None:
+def _at_once(
+    fd: int, answer: ReadResult, name: str, mark: bytes, limits: FilesystemLimits
+) -> TextContent | None:
     """All of a text that an answer has room for; None where it has no room, or the file has grown since. Raises ToolError."""
     data = os.pread(fd, answer.size + 1, 0)
     if len(data) != answer.size:
@@ -160,8 +170,8 @@ def _at_once(fd: int, answer: Read, name: str, mark: bytes, limits: Limits) -> T
 
 
 def _lines(
-    fd: int, answer: Read, window: Window, name: str, mark: bytes, limits: Limits
-) -> tuple[Read, ContentBlock]:
+    fd: int, answer: ReadResult, window: ReadRange, name: str, mark: bytes, limits: FilesystemLimits
+) -> tuple[ReadResult, ContentBlock]:
     kept: list[str] = []
     room, number, ended, begin = limits.read, 1, True, 0
     texts = _texts(fd, name, len(mark), answer.path, limits)
@@ -223,7 +233,7 @@ def _ends_open(fd: int, encoding: str) -> bool:
 
 
 def _texts(
-    fd: int, encoding: str, start: int, path: str, limits: Limits
+    fd: int, encoding: str, start: int, path: str, limits: FilesystemLimits
 ) -> Iterator[tuple[str, int]]:
     """The text of a file, piece by piece, and at which byte each ends. Raises ToolError for what is no text, and for what is too far into
     a file."""
@@ -246,7 +256,7 @@ def _texts(
             return
 
 
-def contents_of(place: Place, limits: Limits) -> ResourceContents:
+def contents_of(place: ResolvedPath, limits: FilesystemLimits) -> ResourceContents:
     """A file as a resource: text where it is text, else base64. Raises ToolError."""
     fd = place.open_file()
     try:

@@ -7,9 +7,9 @@ import stat
 
 from interlock import Context, McpError, ResourceContents, Server, ToolError, types
 
-from .answers import Entries
-from .grounds import Grounds, Pace, Reach
-from .places import Folder, NotThere, Outside, told
+from .answers import FolderEntries
+from .grounds import AllowedRoots, CallProgress, CallRoots
+from .places import OutsideRoots, PathNotFound, RootFolder, told
 from .reading import contents_of
 from .walking import listed, names_of
 
@@ -21,12 +21,12 @@ def add_resources(made: Server) -> None:
     """Add the template of all files, and what completes it."""
 
     @made.resource(FILE, name="file", title="A file or folder", cache_scope="private")
-    def file(path: str, ctx: Context[Grounds]) -> ResourceContents | Entries | None:
+    def file(path: str, ctx: Context[AllowedRoots]) -> ResourceContents | FolderEntries | None:
         """A file, by its whole path: text as text, all else as bytes. A folder is what is in it, as data."""
         return _read(f"/{path}", ctx)
 
     @made.completion(FILE, "path")
-    def complete_path(value: str, ctx: Context[Grounds]) -> list[str]:
+    def complete_path(value: str, ctx: Context[AllowedRoots]) -> list[str]:
         try:
             with ctx.lifespan_state.reach(ctx) as reach:
                 return _completed(value, reach)
@@ -34,11 +34,11 @@ def add_resources(made: Server) -> None:
             return []  # among them Unanswerable: the client has roots, and in the newest revision cannot be asked for them here
 
 
-def add_folder(made: Server, folder: Folder) -> None:
+def add_folder(made: Server, folder: RootFolder) -> None:
     """Add an allowed folder to the list of resources."""
     path = folder.path
 
-    def read(ctx: Context[Grounds]) -> ResourceContents | Entries | None:
+    def read(ctx: Context[AllowedRoots]) -> ResourceContents | FolderEntries | None:
         """What is in the folder, as data. Watch it to hear of all that changes below it."""
         return _read(path, ctx)
 
@@ -53,22 +53,22 @@ def add_folder(made: Server, folder: Folder) -> None:
     )
 
 
-def _read(path: str, ctx: Context[Grounds]) -> ResourceContents | Entries | None:
+def _read(path: str, ctx: Context[AllowedRoots]) -> ResourceContents | FolderEntries | None:
     try:
         with ctx.lifespan_state.reach(ctx) as reach, reach.find(path) as place:
             found = place.stat()
             if found is None:
                 return None
             if place.name is None or stat.S_ISDIR(found.st_mode):
-                return listed(reach, place, Pace(ctx, reach.limits))
+                return listed(reach, place, CallProgress(ctx, reach.limits))
             return contents_of(place, reach.limits)
-    except (NotThere, Outside):
+    except (PathNotFound, OutsideRoots):
         return None
     except ToolError as bad:
         raise McpError(types.INVALID_PARAMS, str(bad)) from None
 
 
-def _completed(value: str, reach: Reach) -> list[str]:
+def _completed(value: str, reach: CallRoots) -> list[str]:
     """The paths that begin as what was typed: allowed folders, and what is in the folder that was typed last."""
     wanted = f"/{value}"
     found = [

@@ -23,12 +23,12 @@ from interlock import ToolError
 
 from ..processes import blocking
 from . import grep
-from .answers import Entries, Hit, Hits, entry_of
-from .grounds import Pace, Reach
-from .limits import Limits
-from .places import NotThere, Place, descend, plain, told
+from .answers import FolderEntries, LineMatch, LineMatches, entry_of
+from .grounds import CallProgress, CallRoots
+from .limits import FilesystemLimits
+from .places import PathNotFound, ResolvedPath, descend, plain, told
 from .reading import whole
-from .walking import Found, Pattern, Walk, Without
+from .walking import ExcludePatterns, GlobPattern, Walk, WalkedEntry
 
 OPENED = (
     "/proc/self/fd"  # where a program finds the folders that it was given open; not on every system
@@ -37,7 +37,7 @@ _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _MOST_LINE = 400  # characters of a line that is shown
 
 
-class Wanted(NamedTuple):
+class TextQuery(NamedTuple):
     """What is looked for in files: a text as it stands or a pattern, in which files, with how many lines around it."""
 
     text: str
@@ -46,7 +46,7 @@ class Wanted(NamedTuple):
     glob: str | None = None
     context: int = 0
     hidden: bool = False
-    without: Without | None = None
+    without: ExcludePatterns | None = None
 
     @property
     def pattern(self) -> str:
@@ -55,28 +55,28 @@ class Wanted(NamedTuple):
 
 
 def find_names(
-    reach: Reach,
-    place: Place,
+    reach: CallRoots,
+    place: ResolvedPath,
     pattern: str,
     kind: str | None,
-    pace: Pace,
+    progress: CallProgress,
     *,
     hidden: bool,
-    without: Without | None = None,
-) -> Entries:
+    without: ExcludePatterns | None = None,
+) -> FolderEntries:
     """What fits a glob, below a folder. Raises ToolError."""
-    fits, limits = Pattern(pattern).fits, reach.limits
+    fits, limits = GlobPattern(pattern).fits, reach.limits
     fd = place.open_folder()
-    found: list[Found] = []
+    found: list[WalkedEntry] = []
     try:
-        walk = Walk(place.folder, limits, pace, hidden=hidden, without=without)
+        walk = Walk(place.folder, limits, progress, hidden=hidden, without=without)
         for one in walk.below(fd):
             if fits(one.steps) and (kind is None or (kind == "folder") == one.is_folder):
                 if len(found) >= limits.entries:
                     break
                 found.append(one)
         else:
-            return _names(reach, place, found, _reason(walk, pace))
+            return _names(reach, place, found, _reason(walk, progress))
         return _names(
             reach, place, found, f"there are more than {limits.entries}: send a narrower pattern"
         )
@@ -84,16 +84,20 @@ def find_names(
         os.close(fd)
 
 
-def _names(reach: Reach, place: Place, found: list[Found], reason: str | None) -> Entries:
+def _names(
+    reach: CallRoots, place: ResolvedPath, found: list[WalkedEntry], reason: str | None
+) -> FolderEntries:
     entries = [
         entry_of(told(reach.shown(place.folder, (*place.parts, *one.steps))), one.stat)
         for one in found
     ]
-    return Entries(told(reach.shown(place.folder, place.parts)), entries, reason is None, reason)
+    return FolderEntries(
+        told(reach.shown(place.folder, place.parts)), entries, reason is None, reason
+    )
 
 
-def _reason(walk: Walk, pace: Pace) -> str | None:
-    if pace.late:
+def _reason(walk: Walk, progress: CallProgress) -> str | None:
+    if progress.late:
         return "this took too long; look in a smaller folder"
     return "some folders are too deep or too large" if walk.cut else None
 
@@ -101,9 +105,9 @@ def _reason(walk: Walk, pace: Pace) -> str | None:
 class _Search:
     """One search, while it goes: the hits so far, and how each file adds to them."""
 
-    def __init__(self, reach: Reach, wanted: Wanted) -> None:
+    def __init__(self, reach: CallRoots, wanted: TextQuery) -> None:
         self.reach, self.wanted, self.most = reach, wanted, 200
-        self.hits: list[Hit] = []
+        self.hits: list[LineMatch] = []
         self.files = 0
         self.left_out, self.why = (
             0,
@@ -111,12 +115,12 @@ class _Search:
         )  # how many files were not looked into, and why the first of them was not
         self.cut = False  # whether some folders were not
 
-    def data(self, place: Place) -> bytes | None:
+    def data(self, place: ResolvedPath) -> bytes | None:
         """The bytes of a file; None for what is none by now, is too large, or must not be read."""
         most = self.reach.limits.searched
         try:
             fd = place.open_file()
-        except NotThere:
+        except PathNotFound:
             return None
         except ToolError as bad:
             self.leave_out(str(bad))
@@ -135,7 +139,7 @@ class _Search:
         self.left_out += 1
         self.why = self.why or why
 
-    def take(self, place: Place, data: bytes, numbers: list[int]) -> bool:
+    def add(self, place: ResolvedPath, data: bytes, numbers: list[int]) -> bool:
         """Keep some lines of a file; False once there are enough."""
         lines = data.decode("utf-8", "replace").split("\n")
         path = told(self.reach.shown(place.folder, place.parts))
@@ -148,7 +152,7 @@ class _Search:
                 before = lines[max(0, number - 1 - around) : number - 1]
                 after = lines[number : number + around]
                 self.hits.append(
-                    Hit(
+                    LineMatch(
                         path,
                         number,
                         _cut(lines[number - 1]),
@@ -158,12 +162,12 @@ class _Search:
                 )
         return True
 
-    def result(self, reason: str | None) -> Hits:
+    def result(self, reason: str | None) -> LineMatches:
         if reason is None and self.left_out:
             reason = f"{self.left_out} files were not looked into. The first: {self.why}"
         if reason is None and self.cut:
             reason = "some folders are too deep or too large"
-        return Hits(self.hits, self.files, reason is None, reason)
+        return LineMatches(self.hits, self.files, reason is None, reason)
 
 
 def _cut(line: str) -> str:
@@ -171,7 +175,9 @@ def _cut(line: str) -> str:
     return line if len(line) <= _MOST_LINE else line[:_MOST_LINE] + "…"
 
 
-def search_text(reach: Reach, place: Place, wanted: Wanted, pace: Pace) -> Hits:
+def search_text(
+    reach: CallRoots, place: ResolvedPath, wanted: TextQuery, progress: CallProgress
+) -> LineMatches:
     """The lines that hold what is wanted, in a file or below a folder. Raises ToolError."""
     if "\0" in wanted.text:
         raise ToolError("A line of a text has no NUL character in it.")
@@ -180,7 +186,7 @@ def search_text(reach: Reach, place: Place, wanted: Wanted, pace: Pace) -> Hits:
         raise place.missing("file or folder")
     program = _program(wanted) if stat.S_ISDIR(found.st_mode) else None
     finder = (
-        _by_process(wanted, pace, search.most, reach.limits.matching)
+        _by_process(wanted, progress, search.most, reach.limits.matching)
         if wanted.regex
         else contextlib.nullcontext(_literal(wanted, search.most))
     )
@@ -188,27 +194,27 @@ def search_text(reach: Reach, place: Place, wanted: Wanted, pace: Pace) -> Hits:
         if not stat.S_ISDIR(found.st_mode):
             place.check_file(found)
             data = search.data(place)
-            enough = data is not None and not search.take(place, data, find(data))
+            enough = data is not None and not search.add(place, data, find(data))
             return search.result(f"there are more than {search.most}" if enough else None)
         files = (
-            _walked(place, wanted, search, pace)
+            _walked(place, wanted, search, progress)
             if program is None
-            else _asked(program, place, wanted, search, pace)
+            else _asked(program, place, wanted, search, progress)
         )
         for n, one in enumerate(files):
             if n % 100 == 0:
-                pace.told(
-                    pace.count + n, None, f"{search.files} files with {len(search.hits)} lines"
+                progress.report(
+                    progress.count + n, None, f"{search.files} files with {len(search.hits)} lines"
                 )
             data = search.data(one)
-            if data is not None and not search.take(one, data, find(data)):
+            if data is not None and not search.add(one, data, find(data)):
                 return search.result(
                     f"there are more than {search.most}: send a narrower text or glob"
                 )
-    return search.result("this took too long; look in a smaller folder" if pace.late else None)
+    return search.result("this took too long; look in a smaller folder" if progress.late else None)
 
 
-def _program(wanted: Wanted) -> str | None:
+def _program(wanted: TextQuery) -> str | None:
     """Where ripgrep is, if it is installed, can be started in an opened folder, and knows this pattern: its patterns and ours are
     alike, and not the same."""
     program = shutil.which("rg") if os.path.isdir(OPENED) else None
@@ -220,15 +226,17 @@ def _program(wanted: Wanted) -> str | None:
     return program
 
 
-def _walked(place: Place, wanted: Wanted, search: _Search, pace: Pace) -> Iterator[Place]:
+def _walked(
+    place: ResolvedPath, wanted: TextQuery, search: _Search, progress: CallProgress
+) -> Iterator[ResolvedPath]:
     """The files below a folder, found by walking."""
-    fits, limits = Pattern(wanted.glob).fits if wanted.glob else None, search.reach.limits
+    fits, limits = GlobPattern(wanted.glob).fits if wanted.glob else None, search.reach.limits
     fd = place.open_folder()
     try:
-        walk = Walk(place.folder, limits, pace, hidden=wanted.hidden, without=wanted.without)
+        walk = Walk(place.folder, limits, progress, hidden=wanted.hidden, without=wanted.without)
         for found in walk.below(fd):
             if stat.S_ISREG(found.stat.st_mode) and (fits is None or fits(found.steps)):
-                yield Place(
+                yield ResolvedPath(
                     place.folder,
                     (*place.parts, *found.steps),
                     found.parent,
@@ -241,13 +249,13 @@ def _walked(place: Place, wanted: Wanted, search: _Search, pace: Pace) -> Iterat
 
 
 def _asked(
-    program: str, place: Place, wanted: Wanted, search: _Search, pace: Pace
-) -> Iterator[Place]:
+    program: str, place: ResolvedPath, wanted: TextQuery, search: _Search, progress: CallProgress
+) -> Iterator[ResolvedPath]:
     """The files below a folder that ripgrep names: opened here, by their names, whatever stands there by now."""
-    fits, limits = Pattern(wanted.glob).fits if wanted.glob else None, search.reach.limits
+    fits, limits = GlobPattern(wanted.glob).fits if wanted.glob else None, search.reach.limits
     fd = place.open_folder()
     try:
-        for name in _ripgrep(program, fd, wanted, limits, pace):
+        for name in _ripgrep(program, fd, wanted, limits, progress):
             steps = tuple(part for part in name.split("/") if part != ".")
             if len(steps) > limits.depth:
                 search.cut = True
@@ -265,7 +273,9 @@ def _asked(
         os.close(fd)
 
 
-def _ripgrep(program: str, fd: int, wanted: Wanted, limits: Limits, pace: Pace) -> Iterator[str]:
+def _ripgrep(
+    program: str, fd: int, wanted: TextQuery, limits: FilesystemLimits, progress: CallProgress
+) -> Iterator[str]:
     """The names of the files that hold what is wanted, as ripgrep has them, in order. No configuration of the user's is read.
 
     Neither size nor depth is bounded there: what is too large or too deep for us shall be known, so that the answer can say so.
@@ -286,18 +296,18 @@ def _ripgrep(program: str, fd: int, wanted: Wanted, limits: Limits, pace: Pace) 
         env={"PATH": os.environ.get("PATH", ""), "LANG": "C.UTF-8"},
     ) as process:
         left = b""
-        while chunk := process.read(lambda: _is_late(pace)):
+        while chunk := process.read(lambda: _is_late(progress)):
             *names, left = (left + chunk).split(b"\0")
             yield from map(os.fsdecode, names)
 
 
-def _is_late(pace: Pace) -> bool:
+def _is_late(progress: CallProgress) -> bool:
     """Whether the time of the call is over. Raises CancelledError once nobody waits for it."""
-    pace.told(pace.count, None, "searching")
-    return pace.late
+    progress.report(progress.count, None, "searching")
+    return progress.late
 
 
-def _literal(wanted: Wanted, most: int) -> Callable[[bytes], list[int]]:
+def _literal(wanted: TextQuery, most: int) -> Callable[[bytes], list[int]]:
     """What finds the lines that hold a text as it stands."""
     pattern = re.compile(wanted.pattern, re.IGNORECASE if wanted.ignore_case else 0)
     bare = wanted.text.encode("utf-8", "surrogatepass")
@@ -321,7 +331,7 @@ def _why_ended(status: int) -> str:
 
 @contextlib.contextmanager
 def _by_process(
-    wanted: Wanted, pace: Pace, most: int, seconds: float
+    wanted: TextQuery, progress: CallProgress, most: int, seconds: float
 ) -> Iterator[Callable[[bytes], list[int]]]:
     """What finds the lines that hold a pattern: a process, which is ended when its time is over. Raises ToolError for what is none."""
     command = [sys.executable, "-I", "-S", grep.__file__]
@@ -330,7 +340,7 @@ def _by_process(
         def answer() -> bytes:
             line = b""
             while not line.endswith(b"\n"):
-                chunk = process.read(lambda: _is_late(pace))
+                chunk = process.read(lambda: _is_late(progress))
                 if chunk is None:
                     raise ToolError("This pattern takes too long. Send a simpler one.")
                 if not chunk:

@@ -8,8 +8,8 @@ import os
 from interlock import TextContent, ToolError
 from interlock.types import ContentBlock
 
-from .answers import Read
-from .limits import Limits
+from .answers import ReadResult
+from .limits import FilesystemLimits
 from .places import plain
 from .texts import no_text
 
@@ -17,8 +17,8 @@ _CHUNK = 256 * 1024
 
 
 def last_lines(
-    fd: int, answer: Read, count: int, encoding: str, start: int, limits: Limits
-) -> tuple[Read, ContentBlock]:
+    fd: int, answer: ReadResult, count: int, encoding: str, start: int, limits: FilesystemLimits
+) -> tuple[ReadResult, ContentBlock]:
     """The last so many lines of a file whose text begins at a byte. They have numbers where the file is not too long for its lines to be
     counted; what an answer has no room for is read on by its offset. Raises ToolError for what is no text, and for lines that are too long
     to be looked through."""
@@ -57,7 +57,9 @@ def _fitting(text: str, most: int, whole: bool) -> str:
     return kept[: kept.rfind("\n") + 1] or kept
 
 
-def _begin_of(fd: int, count: int, encoding: str, start: int, answer: Read, limits: Limits) -> int:
+def _begin_of(
+    fd: int, count: int, encoding: str, start: int, answer: ReadResult, limits: FilesystemLimits
+) -> int:
     """At which byte the last so many lines begin. The line feed at the end of a file begins no line."""
     feed = "\n".encode(encoding)
     width = len(feed)

@@ -39,16 +39,16 @@ _SUFFIXES = {
 }  # fmt: skip
 
 
-class Mark(NamedTuple):
+class EncodingMark(NamedTuple):
     """How a text begins: its encoding, and the bytes that say so."""
 
     encoding: str
     bytes: bytes
 
 
-def mark_of(head: bytes) -> Mark | None:
+def mark_of(head: bytes) -> EncodingMark | None:
     """The byte order mark at the beginning of a file."""
-    return next((Mark(name, mark) for mark, name in _MARKS if head.startswith(mark)), None)
+    return next((EncodingMark(name, mark) for mark, name in _MARKS if head.startswith(mark)), None)
 
 
 def magic_of(head: bytes) -> str | None:

@@ -15,16 +15,16 @@ from typing import Any
 from interlock import ToolError
 from interlock.store import lock
 
-from .answers import Trash, Trashed, when
+from .answers import TrashContents, TrashedItem, when
 from .doors import FOLDER, again, rename_new, step
-from .grounds import Pace, Reach
-from .limits import Limits
+from .grounds import CallProgress, CallRoots
+from .limits import FilesystemLimits
 from .moving import make_folder, remove_all
 from .places import (
     TRASH,
-    Folder,
-    NotThere,
-    Place,
+    PathNotFound,
+    ResolvedPath,
+    RootFolder,
     checked_path,
     descend,
     in_words,
@@ -40,7 +40,7 @@ _ID = re.compile(r"[0-9a-f]{16}-[0-9a-f]{8}")
 _MOST_INFO = 64 * 1024
 
 
-def throw_away(place: Place, limits: Limits) -> tuple[str, str]:
+def throw_away(place: ResolvedPath, limits: FilesystemLimits) -> tuple[str, str]:
     """Put something into the trash; its id there, and what it is. A link goes as a link. Raises ToolError."""
     if place.name is None:
         raise ToolError("An allowed folder itself is not thrown away.")
@@ -75,7 +75,7 @@ def throw_away(place: Place, limits: Limits) -> tuple[str, str]:
     return id_, kind
 
 
-def _made(folder: Folder) -> None:
+def _made(folder: RootFolder) -> None:
     """Make the trash of an allowed folder, where there is none; git is told to leave it alone."""
     try:
         os.mkdir(TRASH, 0o700, dir_fd=folder.fd)
@@ -98,21 +98,21 @@ def _opened(name: str, fd: int) -> Iterator[int]:
         os.close(own)
 
 
-def list_trash(reach: Reach) -> Trash:
+def list_trash(reach: CallRoots) -> TrashContents:
     """What is in the trash of all allowed folders, the latest first."""
-    found: list[Trashed] = []
+    found: list[TrashedItem] = []
     problems: list[str] = []
     for folder in reach.folders:
         for id_ in _ids(folder):
             try:
                 info = _info(folder, id_)
-            except NotThere:
+            except PathNotFound:
                 continue  # somebody is at it, or was killed at it
             except (ToolError, OSError, ValueError, KeyError, TypeError):
                 problems.append(f"{id_} in {told(folder.path)} cannot be read.")
                 continue
             found.append(
-                Trashed(
+                TrashedItem(
                     id_,
                     told(reach.shown(folder, info["path"])),
                     info["kind"],
@@ -120,10 +120,10 @@ def list_trash(reach: Reach) -> Trash:
                 )
             )
     found.sort(key=lambda one: one.id, reverse=True)
-    return Trash(found[: reach.limits.entries], problems[:100])
+    return TrashContents(found[: reach.limits.entries], problems[:100])
 
 
-def _ids(folder: Folder) -> list[str]:
+def _ids(folder: RootFolder) -> list[str]:
     """The ids in the trash of a folder."""
     try:
         with _opened(TRASH, folder.fd) as trash:
@@ -137,11 +137,11 @@ def _ids(folder: Folder) -> list[str]:
         return []
 
 
-def _info(folder: Folder, id_: str) -> dict[str, Any]:
+def _info(folder: RootFolder, id_: str) -> dict[str, Any]:
     """What is written down of something in the trash. Raises what says that it is not so."""
     with _opened(TRASH, folder.fd) as trash, _opened(id_, trash) as box:
         if not _is_full(box):
-            raise NotThere(f"There is nothing in {id_} of the trash.")
+            raise PathNotFound(f"There is nothing in {id_} of the trash.")
         fd = step(_INFO, os.O_RDONLY, box)
         try:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
@@ -163,7 +163,7 @@ def _info(folder: Folder, id_: str) -> dict[str, Any]:
     return {"path": tuple(path), "kind": str(info["kind"]), "trashed": float(info["trashed"])}
 
 
-def _holder(reach: Reach, id_: str) -> Folder:
+def _holder(reach: CallRoots, id_: str) -> RootFolder:
     """The allowed folder in whose trash there is this. Raises ToolError."""
     if _ID.fullmatch(id_):
         for folder in reach.folders:
@@ -173,10 +173,10 @@ def _holder(reach: Reach, id_: str) -> Folder:
                 _opened(id_, trash),
             ):
                 return folder
-    raise NotThere(f"There is no {plain(id_[:100])} in the trash. list_trash has the ids.")
+    raise PathNotFound(f"There is no {plain(id_[:100])} in the trash. list_trash has the ids.")
 
 
-def restore(reach: Reach, id_: str, target: str | None) -> str:
+def restore(reach: CallRoots, id_: str, target: str | None) -> str:
     """Bring something back to where it was, or to another place; the path where it is now. Raises ToolError."""
     folder = _holder(reach, id_)
     try:
@@ -207,7 +207,7 @@ def restore(reach: Reach, id_: str, target: str | None) -> str:
         return reach.shown(place.folder, place.parts)
 
 
-def sweep(reach: Reach) -> None:
+def sweep(reach: CallRoots) -> None:
     """Take away what is left of those who were killed while they threw something away or brought it back: boxes with nothing in them."""
     for folder in reach.folders:
         with contextlib.suppress(OSError), _opened(TRASH, folder.fd) as trash:
@@ -227,21 +227,21 @@ def _is_full(box: int) -> bool:
     return True
 
 
-def empty(reach: Reach, ids: list[str], pace: Pace) -> list[str]:
+def empty(reach: CallRoots, ids: list[str], progress: CallProgress) -> list[str]:
     """Remove these for good; those that are gone by now are left out. Raises ToolError."""
     removed: list[str] = []
     for id_ in ids:
         try:
             folder = _holder(reach, id_)
-        except NotThere:
+        except PathNotFound:
             continue
         try:
             with _opened(TRASH, folder.fd) as trash:
-                remove_all(trash, id_, folder.device, pace)
+                remove_all(trash, id_, folder.device, progress)
         except OSError as bad:
             raise ToolError(
                 f"{id_} could not be removed whole: {in_words(bad)}. Removed before it: {len(removed)}."
             ) from None
         removed.append(id_)
-        pace.told(len(removed), len(ids), id_)
+        progress.report(len(removed), len(ids), id_)
     return removed

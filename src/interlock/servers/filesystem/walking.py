@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 from interlock import ToolError
 
-from .answers import Entries, Entry, entry_of
+from .answers import FolderEntries, FolderEntry, entry_of
 from .doors import FOLDER, again, step
-from .grounds import Pace, Reach
-from .limits import Limits
-from .places import Folder, Outside, Place, checked_folder, hidden_away, told
+from .grounds import CallProgress, CallRoots
+from .limits import FilesystemLimits
+from .places import OutsideRoots, ResolvedPath, RootFolder, checked_folder, hidden_away, told
 
 
-class Found(NamedTuple):
+class WalkedEntry(NamedTuple):
     """Something on the way: the folder that holds it, opened for as long as one looks at it, its name there, and the way to it."""
 
     parent: int
@@ -38,25 +38,25 @@ class Walk:
 
     def __init__(
         self,
-        folder: Folder,
-        limits: Limits,
-        pace: Pace,
+        folder: RootFolder,
+        limits: FilesystemLimits,
+        progress: CallProgress,
         *,
         depth: int | None = None,
         hidden: bool = True,
-        without: Without | None = None,
+        without: ExcludePatterns | None = None,
     ) -> None:
-        self._folder, self._limits, self._pace, self._hidden, self._without = (
+        self._folder, self._limits, self._progress, self._hidden, self._without = (
             folder,
             limits,
-            pace,
+            progress,
             hidden,
             without,
         )
         self._depth = min(depth if depth is not None else limits.depth, limits.depth)
         self.cut = False
 
-    def below(self, fd: int, steps: tuple[str, ...] = ()) -> Iterator[Found]:
+    def below(self, fd: int, steps: tuple[str, ...] = ()) -> Iterator[WalkedEntry]:
         """What is in an opened folder and below it."""
         stack = [(again(fd), iter(self._names(fd)), steps)]
         try:
@@ -66,11 +66,11 @@ class Walk:
                 if name is None:
                     os.close(stack.pop()[0])
                     continue
-                if not self._pace.step("/".join(way)):
+                if not self._progress.step("/".join(way)):
                     self.cut = True
                     return
                 try:
-                    found = Found(
+                    found = WalkedEntry(
                         here, name, (*way, name), os.stat(name, dir_fd=here, follow_symlinks=False)
                     )
                 except OSError:
@@ -87,7 +87,7 @@ class Walk:
     def here(self, fd: int) -> Iterator[tuple[str, os.stat_result]]:
         """What is in an opened folder itself."""
         for name in self._names(fd):
-            if not self._pace.step():
+            if not self._progress.step():
                 self.cut = True
                 return
             try:
@@ -97,13 +97,16 @@ class Walk:
             yield name, found
 
     def _enter(
-        self, stack: list[tuple[int, Iterator[str], tuple[str, ...]]], found: Found, depth: int
+        self,
+        stack: list[tuple[int, Iterator[str], tuple[str, ...]]],
+        found: WalkedEntry,
+        depth: int,
     ) -> None:
         if depth >= self._depth:
             self.cut = True
             return
         with contextlib.suppress(
-            OSError, Outside
+            OSError, OutsideRoots
         ):  # a link by now, not ours to read, or another mount
             fd = checked_folder(
                 step(found.name, FOLDER, found.parent, mounts=self._limits.mounts),
@@ -134,18 +137,18 @@ class Walk:
 
 
 def listed(
-    reach: Reach,
-    place: Place,
-    pace: Pace,
+    reach: CallRoots,
+    place: ResolvedPath,
+    progress: CallProgress,
     *,
     hidden: bool = True,
     sort: str = "name",
     skip: int = 0,
-) -> Entries:
+) -> FolderEntries:
     """What is in a folder itself. Raises ToolError."""
     limits, fd = reach.limits, place.open_folder()
     try:
-        walk = Walk(place.folder, limits, pace, hidden=hidden)
+        walk = Walk(place.folder, limits, progress, hidden=hidden)
         every = [(name, found, _target(name, fd, found)) for name, found in walk.here(fd)]
     finally:
         os.close(fd)
@@ -165,7 +168,7 @@ def listed(
         if more > 0
         else None
     )
-    return Entries(own, entries, why is None, why)
+    return FolderEntries(own, entries, why is None, why)
 
 
 def _target(name: str, parent: int, found: os.stat_result) -> str | None:
@@ -176,28 +179,30 @@ def _target(name: str, parent: int, found: os.stat_result) -> str | None:
     return None
 
 
-class Branch(Entry, rename="camel", omit_defaults=True):
+class TreeNode(FolderEntry, rename="camel", omit_defaults=True):
     """Something in a tree, and what is in it; `more` says that a folder has more than is shown."""
 
-    entries: list[Branch] | None = None
+    entries: list[TreeNode] | None = None
     more: bool = False
 
 
 def tree_of(
-    reach: Reach,
-    place: Place,
-    pace: Pace,
+    reach: CallRoots,
+    place: ResolvedPath,
+    progress: CallProgress,
     depth: int,
     *,
     hidden: bool,
-    without: Without | None = None,
-) -> tuple[Branch, bool]:
+    without: ExcludePatterns | None = None,
+) -> tuple[TreeNode, bool]:
     """A folder and what is below it down to a depth, and whether nothing above that depth is missing. Raises ToolError."""
     fd = place.open_folder()
-    top = Branch(told(reach.shown(place.folder, place.parts)), "folder", entries=[])
+    top = TreeNode(told(reach.shown(place.folder, place.parts)), "folder", entries=[])
     branches, count = {place.parts: top}, 0
     try:
-        walk = Walk(place.folder, reach.limits, pace, depth=depth, hidden=hidden, without=without)
+        walk = Walk(
+            place.folder, reach.limits, progress, depth=depth, hidden=hidden, without=without
+        )
         for found in walk.below(fd, place.parts):
             if count >= reach.limits.entries:
                 top.more = True
@@ -207,7 +212,7 @@ def tree_of(
             entry = entry_of(
                 told(found.name), found.stat, _target(found.name, found.parent, found.stat)
             )
-            branch = Branch(entry.path, entry.kind, size, target=entry.target)
+            branch = TreeNode(entry.path, entry.kind, size, target=entry.target)
             above = branches[found.steps[:-1]]
             if above.entries is not None:
                 above.entries.append(branch)
@@ -216,12 +221,12 @@ def tree_of(
                 branch.entries = []
                 if len(found.steps) - len(place.parts) >= depth:
                     branch.entries, branch.more = None, True
-        return top, not pace.late
+        return top, not progress.late
     finally:
         os.close(fd)
 
 
-class Pattern:
+class GlobPattern:
     """A glob: `*` and `?` and `[...]` within a name, `**` for any folders, `{a,b}` for one of several. Without `/` it is of the name.
 
     Names are compared as they are: neither case nor the form of Unicode is made alike.
@@ -244,12 +249,12 @@ class Pattern:
         return any(_fits(way, steps) for way in self._ways)
 
 
-class Without:
+class ExcludePatterns:
     """What is left out, with all that is in it: whatever fits one of some patterns. Raises ToolError for what is no pattern."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self.patterns = patterns
-        self._all = [Pattern(one) for one in patterns]
+        self._all = [GlobPattern(one) for one in patterns]
 
     def fits(self, steps: Sequence[str]) -> bool:
         """Whether something is left out, by the way to it from where one looks; what is above it is not looked at."""
@@ -260,9 +265,9 @@ class Without:
         return any(self.fits(steps[:n]) for n in range(1, len(steps) + 1))
 
 
-def without(patterns: Sequence[str] | None) -> Without | None:
+def without(patterns: Sequence[str] | None) -> ExcludePatterns | None:
     """What some patterns leave out; None where there are none. Raises ToolError."""
-    return Without(patterns) if patterns else None
+    return ExcludePatterns(patterns) if patterns else None
 
 
 def _fits(way: Sequence[re.Pattern[str] | None], steps: Sequence[str]) -> bool:
@@ -310,7 +315,7 @@ def _spread(text: str) -> list[str]:
     return done
 
 
-def names_of(place: Place, most: int) -> list[tuple[str, bool]]:
+def names_of(place: ResolvedPath, most: int) -> list[tuple[str, bool]]:
     """The names in a folder that are text, in order, and whether each is a folder. Raises ToolError."""
     fd = place.open_folder()
     found: list[tuple[str, bool]] = []

@@ -16,8 +16,8 @@ from interlock import Server
 
 from ..polling import ChangePoller
 from .doors import again
-from .grounds import Grounds, Pace
-from .places import Folder
+from .grounds import AllowedRoots, CallProgress
+from .places import RootFolder
 from .walking import Walk
 
 _MOST_TOLD = 1_000
@@ -36,9 +36,9 @@ class _Snapshot(NamedTuple):
 class FolderWatcher(ChangePoller):
     """Watches the allowed folders as long as a client listens."""
 
-    def __init__(self, server: Server, grounds: Grounds) -> None:
+    def __init__(self, server: Server, allowed: AllowedRoots) -> None:
         super().__init__(server)
-        self._grounds = grounds
+        self._allowed = allowed
         self._before: _Snapshot | None = None
         self._woken = asyncio.Event()
         self._listening: asyncio.Task[None] | None = None
@@ -61,7 +61,7 @@ class FolderWatcher(ChangePoller):
     async def pause(self, took: float) -> None:
         """Wait for an event of watchfiles or the polling interval, which grows with the folders."""
         await asyncio.sleep(min(_LEISURE * took, _LONGEST))
-        seconds = self._grounds.limits.polling
+        seconds = self._allowed.limits.polling
         if self._listening is not None and not self._listening.done():
             seconds *= _PATIENCE
         with contextlib.suppress(TimeoutError):
@@ -102,10 +102,10 @@ class FolderWatcher(ChangePoller):
     def _snapshot(self) -> _Snapshot:
         entries: dict[str, tuple[int, int, int, int]] = {}
         folders: set[str] = set()
-        limits = self._grounds.limits
-        for folder in self._grounds.folders:
+        limits = self._allowed.limits
+        for folder in self._allowed.folders:
             folders.add(folder.path)
-            for path, found in _walked(folder, Pace(None, limits), self._grounds):
+            for path, found in _walked(folder, CallProgress(None, limits), self._allowed):
                 entries[path] = (found.st_ino, found.st_mode, found.st_mtime_ns, found.st_size)
                 if stat.S_ISDIR(found.st_mode):
                     # What changes in a folder is announced by itself.
@@ -123,23 +123,25 @@ class FolderWatcher(ChangePoller):
         gone = [path for path in before.entries if path not in now.entries]
         paths = [*changed, *gone]
         if len(paths) > _MOST_TOLD:
-            paths = [folder.path for folder in self._grounds.folders]
+            paths = [folder.path for folder in self._allowed.folders]
         for path in paths:
-            self.server.updated(Folder.uri_of(path))
+            self.server.updated(RootFolder.uri_of(path))
         if gone or any(path not in before.entries for path in changed):
             self.server.changed("resources")
 
 
-def _walked(folder: Folder, pace: Pace, grounds: Grounds) -> list[tuple[str, os.stat_result]]:
+def _walked(
+    folder: RootFolder, progress: CallProgress, allowed: AllowedRoots
+) -> list[tuple[str, os.stat_result]]:
     try:
         fd = again(folder.fd)
     except OSError:
         return []  # the folder was removed
     try:
         found = []
-        for one in Walk(folder, grounds.limits, pace).below(fd):
+        for one in Walk(folder, allowed.limits, progress).below(fd):
             found.append(("/".join((folder.path.rstrip("/"), *one.steps)), one.stat))
-            if len(found) >= grounds.limits.watched:
+            if len(found) >= allowed.limits.watched:
                 break
         return found
     finally:

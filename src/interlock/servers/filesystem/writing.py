@@ -19,8 +19,8 @@ from interlock.store import lock
 
 from .answers import version_of
 from .doors import again, rename_new, step
-from .limits import Limits
-from .places import PART, Place, in_words, plain
+from .limits import FilesystemLimits
+from .places import PART, ResolvedPath, in_words, plain
 
 _CHUNK = 1024 * 1024
 _NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.EBADF, errno.EINVAL}  # a file system that has none
@@ -28,7 +28,7 @@ Fill = Callable[[int], None]  # writes into a descriptor
 
 
 @contextlib.contextmanager
-def locked(folder: int, limits: Limits) -> Iterator[None]:
+def locked(folder: int, limits: FilesystemLimits) -> Iterator[None]:
     """Hold a folder for writing, among all processes that use this server. Raises ToolError where others hold it too long."""
     own = again(folder)  # a lock belongs to an opening, so that it counts among threads too
     try:
@@ -55,9 +55,9 @@ def _has(folder: int) -> bool:
 
 
 def put(
-    place: Place,
+    place: ResolvedPath,
     fill: Fill,
-    limits: Limits,
+    limits: FilesystemLimits,
     *,
     new: bool = False,
     like: os.stat_result | None = None,
@@ -103,7 +103,7 @@ def put(
     return written
 
 
-def _part(place: Place, like: os.stat_result | None) -> tuple[str, int]:
+def _part(place: ResolvedPath, like: os.stat_result | None) -> tuple[str, int]:
     """The file that is written into, in the same folder, and its name."""
     mode = 0o666 if like is None else 0o600
     for name in (PART, f"{PART}-{secrets.token_hex(8)}"):
@@ -125,7 +125,7 @@ def _part(place: Place, like: os.stat_result | None) -> tuple[str, int]:
     raise AssertionError
 
 
-def _keep(place: Place, fd: int, before: os.stat_result) -> None:
+def _keep(place: ResolvedPath, fd: int, before: os.stat_result) -> None:
     """Give a file the owner, the extended attributes and the mode of the one that it replaces. Raises ToolError where it cannot be."""
     now = os.fstat(fd)
     if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
@@ -164,7 +164,7 @@ def filled(data: bytes) -> Fill:
     return lambda fd: write_all(fd, data)
 
 
-def check_version(place: Place, found: os.stat_result | None, version: str | None) -> None:
+def check_version(place: ResolvedPath, found: os.stat_result | None, version: str | None) -> None:
     """Raise ToolError where the file is not the one that was read."""
     if version is not None and (found is None or version_of(found) != version):
         raise ToolError(
@@ -172,7 +172,7 @@ def check_version(place: Place, found: os.stat_result | None, version: str | Non
         )
 
 
-def check_size(place: Place, size: int, limits: Limits) -> None:
+def check_size(place: ResolvedPath, size: int, limits: FilesystemLimits) -> None:
     """Raise ToolError for more than may be written."""
     if size > limits.written:
         raise ToolError(

@@ -20,7 +20,7 @@ from .changing import git_add, git_commit, git_restore, git_unstage
 from .engine import Git
 from .history import git_blame, git_log, git_read_file, git_search, git_search_history
 from .library import add_library
-from .limits import PREFIX, Limits
+from .limits import PREFIX, GitLimits
 from .places import VARIABLE, Repositories
 from .reading import git_diff, git_show, git_status
 from .stashes import git_apply_stash, git_drop_stash, git_show_stash, git_stash, git_stashes
@@ -67,7 +67,7 @@ def git_server(
     *repositories: str | os.PathLike[str],
     worktrees: str | os.PathLike[str] | None = None,
     author: str | None = None,
-    limits: Limits | None = None,
+    limits: GitLimits | None = None,
     suspend: bool = True,
 ) -> Server:
     """A server over the repositories at these paths; of a path inside of one its whole.
@@ -76,7 +76,7 @@ def git_server(
     who commits; `limits` are those of the environment unless they are given; `suspend` is as for Server. Raises ValueError or OSError for a
     path that is none of a repository, and ValueError for a limit of the environment that is none.
     """
-    limits = limits or settings_of(Limits, PREFIX)
+    limits = limits or settings_of(GitLimits, PREFIX)
     paths = [os.fspath(one) for one in repositories]
     given = Repositories(paths, Path(worktrees) if worktrees else None, Git(limits=limits), author)
 

@@ -12,8 +12,8 @@ from interlock import Context, ToolError, ToolResult
 from ..processes import both
 from .changing import done_in, touched
 from .places import Repositories, Repository
-from .records import Branches, BranchInfo, Done
-from .words import Branch, Cursor, Place, Revision, cursor_of, line, phrase, place_of, read
+from .records import ActionResult, Branches, BranchInfo
+from .words import Branch, Cursor, PageCursor, Revision, cursor_of, line, phrase, place_of, read
 
 _FIELDS = (
     "refname",
@@ -49,7 +49,7 @@ async def git_branches(
         contains: only those in whose history this commit is.
         not_contains: only those in whose history it is not.
     """
-    place = place_of(cursor) if cursor is not None else Place([], 0)
+    place = place_of(cursor) if cursor is not None else PageCursor([], 0)
     opened = await ctx.lifespan_state.open(repository)
     only = [f"--contains={await opened.object_of(contains)}"] if contains is not None else []
     only += (
@@ -75,7 +75,7 @@ async def git_branches(
     branches = Branches(
         current,
         found,
-        cursor_of(Place([], place.skip + limit)) if len(rows) > place.skip + limit else None,
+        cursor_of(PageCursor([], place.skip + limit)) if len(rows) > place.skip + limit else None,
     )
     lines = [
         f"{'*' if one.current else ' '} {line(one.name)} {one.commit[:12]} {one.date[:10]} {line(one.subject)}"
@@ -103,7 +103,7 @@ async def git_create_branch(
     ctx: Context[Repositories],
     repository: str | None = None,
     revision: Revision = "HEAD",
-) -> ToolResult[Done]:
+) -> ToolResult[ActionResult]:
     """Create a branch at a revision; what is checked out stays."""
     opened = await ctx.lifespan_state.open(repository, deep=True)
     ref = await new_ref(opened, name)
@@ -116,7 +116,7 @@ async def git_create_branch(
 
 async def git_delete_branch(
     name: Branch, ctx: Context[Repositories], repository: str | None = None
-) -> ToolResult[Done]:
+) -> ToolResult[ActionResult]:
     """Delete a branch, once the person has agreed. One that is checked out anywhere stays."""
     opened = await ctx.lifespan_state.open(repository, deep=True)
     commit = await commit_of(opened, name)
@@ -144,7 +144,7 @@ async def git_switch(
     repository: str | None = None,
     create: bool = False,
     detach: bool = False,
-) -> ToolResult[Done]:
+) -> ToolResult[ActionResult]:
     """Check out a branch. Where changes, untracked or ignored files would be lost, nothing happens.
 
     Args:

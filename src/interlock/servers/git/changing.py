@@ -14,7 +14,7 @@ from ..processes import both
 from .patches import files_of, own_index
 from .places import Repositories, Repository
 from .reading import status_of
-from .records import Done, Status
+from .records import ActionResult, Status
 from .words import WHOLE, Message, Paths, Revision, inside, line, phrase, read, stored
 
 Author = Annotated[
@@ -56,7 +56,7 @@ async def git_commit(
     ctx: Context[Repositories],
     repository: str | None = None,
     author: Author | None = None,
-) -> ToolResult[Done]:
+) -> ToolResult[ActionResult]:
     """Commit what is staged. Hooks are not run, and nothing is signed.
 
     Args:
@@ -239,10 +239,10 @@ def _parsed(author: str) -> tuple[str, str]:
     return found[1], found[2]
 
 
-async def done_in(repository: Repository, paths: list[str] | None = None) -> Done:
+async def done_in(repository: Repository, paths: list[str] | None = None) -> ActionResult:
     """What is checked out after a change."""
     branch, head = await both(repository.branch(), repository.head())
-    return Done(repository.name, branch, head, paths or [])
+    return ActionResult(repository.name, branch, head, paths or [])
 
 
 def touched(ctx: Context[Repositories], repository: Repository, commits: bool = True) -> None:

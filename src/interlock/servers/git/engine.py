@@ -16,7 +16,7 @@ from interlock import ToolError
 from interlock.caches import BoundedCache
 
 from ..processes import CHUNK, Process, read_output, running
-from .limits import Limits
+from .limits import GitLimits
 from .output import (
     OnProgress,
     Preamble,
@@ -101,7 +101,7 @@ SETTINGS: Settings = (
 )
 
 
-class Ended(NamedTuple):
+class GitResult(NamedTuple):
     """A run of git that has ended: its exit code, what it wrote (`cut` where it wrote more), and its complaints."""
 
     code: int
@@ -110,7 +110,7 @@ class Ended(NamedTuple):
     cut: bool
 
 
-class Window(NamedTuple):
+class OutputWindow(NamedTuple):
     """A part of what git wrote: its bytes, the digest of everything up to its end, where it ends, and whether there is more.
 
     `preamble` is what stood before all that; where it was too long (`cut`), it is all there is here.
@@ -127,9 +127,9 @@ class Window(NamedTuple):
 class Git:
     """The git of this machine."""
 
-    def __init__(self, program: str | None = None, limits: Limits | None = None) -> None:
+    def __init__(self, program: str | None = None, limits: GitLimits | None = None) -> None:
         """`program` is the path of git; without one it is looked for when it is first needed."""
-        self._program, self.limits = program, limits or Limits()
+        self._program, self.limits = program, limits or GitLimits()
         self._checked = False
         self._own: dict[str, str] | None = None
         self._excludes: str | None = None
@@ -220,7 +220,7 @@ class Git:
         most: int | None = None,
         seconds: float | None = None,
         on_progress: OnProgress | None = None,
-    ) -> Ended:
+    ) -> GitResult:
         """Run git to its end, or until it has written `most` bytes; `feed` is its input, `on_progress` hears how far it is.
 
         Raises ToolError where it takes too long. Whoever cancels this ends git, and whatever git has started.
@@ -233,9 +233,9 @@ class Git:
             try:
                 output = await read_output(process, most + 1)
                 if len(output) > most:
-                    return Ended(0, output[:most], read(bytes(errors)), cut=True)
+                    return GitResult(0, output[:most], read(bytes(errors)), cut=True)
                 await complaints
-                return Ended(await process.wait(), output, read(bytes(errors)), cut=False)
+                return GitResult(await process.wait(), output, read(bytes(errors)), cut=False)
             finally:
                 complaints.cancel()
 
@@ -250,7 +250,7 @@ class Git:
         most: int = 48 * 1024,
         digest: str = "",
         preamble: Preamble | None = None,
-    ) -> Window:
+    ) -> OutputWindow:
         """A part of what git writes, ended at a line where it can be; what is before it goes by and is not kept. With a `preamble` the part
         is one of what comes after that.
 
@@ -265,7 +265,7 @@ class Git:
                 if preamble is not None:
                     head, begun = await split_preamble(process, preamble, self.limits.output)
                     if len(head) > self.limits.output:
-                        return Window(
+                        return OutputWindow(
                             b"", "", 0, more=True, preamble=head[: self.limits.output], cut=True
                         )
                 seen = hashlib.sha256()
@@ -281,12 +281,16 @@ class Git:
                     code = await process.wait()
                     if code not in (0, 1):
                         raise failed(code, read(bytes(errors)))
-                    return Window(bytes(kept), "", skip + len(kept), more=False, preamble=head)
+                    return OutputWindow(
+                        bytes(kept), "", skip + len(kept), more=False, preamble=head
+                    )
             finally:
                 complaints.cancel()
         end = kept.rfind(b"\n", 0, most) + 1 or character_boundary(kept, most)
         seen.update(kept[:end])
-        return Window(bytes(kept[:end]), seen.hexdigest(), skip + end, more=True, preamble=head)
+        return OutputWindow(
+            bytes(kept[:end]), seen.hexdigest(), skip + end, more=True, preamble=head
+        )
 
     @asynccontextmanager
     async def _running(

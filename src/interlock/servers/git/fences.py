@@ -53,24 +53,26 @@ _PROGRAMS: tuple[tuple[re.Pattern[str], tuple[tuple[str, str], ...]], ...] = (
 )
 
 
-class Configuration(NamedTuple):
+class RepositoryConfig(NamedTuple):
     """A configuration of a repository: what its file is called, and all that stands in it."""
 
     name: str
     text: bytes
 
 
-def configurations_in(folders: Iterable[Path]) -> list[Configuration]:
+def configurations_in(folders: Iterable[Path]) -> list[RepositoryConfig]:
     """The configurations in these git folders, as they are now. Raises ToolError for one that is no plain file."""
     names = (
         (folder / name, name)
         for folder in dict.fromkeys(folders)
         for name in ("config", "config.worktree")
     )
-    return [Configuration(name, text) for path, name in names if (text := _plain(path)) is not None]
+    return [
+        RepositoryConfig(name, text) for path, name in names if (text := _plain(path)) is not None
+    ]
 
 
-async def disarmed(git: Git, configurations: Iterable[Configuration]) -> Settings:
+async def disarmed(git: Git, configurations: Iterable[RepositoryConfig]) -> Settings:
     """The settings that stand over the programs which these configurations name.
 
     What was found out about one is remembered by all that stands in it, so that no clock of a file system has to be trusted.
@@ -106,7 +108,7 @@ def _instead(name: str, keys: Iterable[str]) -> Settings:
     return tuple(found)
 
 
-async def _keys(git: Git, configuration: Configuration) -> list[str]:
+async def _keys(git: Git, configuration: RepositoryConfig) -> list[str]:
     """The keys of a configuration, sections and variables in lower case."""
     command = ["config", "--file", "-", "--no-includes", "--null", "--name-only", "--list"]
     ended = await git.run(

@@ -12,15 +12,15 @@ from interlock import Context, ToolError, ToolResult
 
 from . import commits
 from .commits import commits_in, commits_of, line_of
-from .engine import Ended
+from .engine import GitResult
 from .moments import When, moment
 from .places import Repositories, Repository
-from .records import Blame, Blamed, FileText, Hit, Hits, Log
+from .records import Blame, BlamedLines, FileText, GrepMatch, GrepMatches, Log
 from .words import (
     AnyPaths,
     Cursor,
+    PageCursor,
     Path,
-    Place,
     Revision,
     Text,
     cursor_of,
@@ -66,7 +66,7 @@ async def git_log(
         cursor: the `next` of the page before, with the same arguments otherwise.
     """
     opened = await ctx.lifespan_state.open(repository)
-    place = place_of(cursor) if cursor is not None else Place([], 0)
+    place = place_of(cursor) if cursor is not None else PageCursor([], 0)
     if cursor is not None and len(place.revisions) != 1:
         raise ToolError("This cursor is of something else.")
     filters = [f"--author={phrase(author, 'author')}"] if author else []
@@ -79,7 +79,7 @@ async def git_log(
     ):  # which commit it begins at is not among what is listed then
         place.revisions = [await opened.object_of(revision)]
 
-    async def listed(tip: str) -> Ended:
+    async def listed(tip: str) -> GitResult:
         skipped = [
             "--fixed-strings",
             "--regexp-ignore-case",
@@ -98,7 +98,9 @@ async def git_log(
         raise ToolError("The commit is too large to be shown.")
     log = Log(found[:limit])
     if ended.cut or len(found) > limit:
-        log.next = cursor_of(Place(place.revisions or [found[0].id], place.skip + len(log.commits)))
+        log.next = cursor_of(
+            PageCursor(place.revisions or [found[0].id], place.skip + len(log.commits))
+        )
     return ToolResult(log, _words(log, "There is no such commit."))
 
 
@@ -138,7 +140,7 @@ async def git_search_history(
         at, found = at + len(ids), found + hits
     log = Log(
         await commits_of(opened, found) if found else [],
-        cursor_of(Place([tip], at)) if at < total else None,
+        cursor_of(PageCursor([tip], at)) if at < total else None,
         at,
     )
     return ToolResult(
@@ -282,10 +284,10 @@ async def git_blame(
     return ToolResult(blame, "\n".join(lines))
 
 
-def _blamed(output: bytes) -> list[Blamed]:
+def _blamed(output: bytes) -> list[BlamedLines]:
     """Read `git blame --porcelain`: a commit is described where it first occurs."""
     known: dict[str, tuple[str, str, str]] = {}
-    parts: list[Blamed] = []
+    parts: list[BlamedLines] = []
     commit, number, said_of = "", 0, dict[str, str]()
     for text in read(output).split("\n"):
         if text.startswith("\t"):
@@ -300,7 +302,7 @@ def _blamed(output: bytes) -> list[Blamed]:
                 or parts[-1].commit != commit
                 or parts[-1].first + len(parts[-1].lines) != number
             ):
-                parts.append(Blamed(commit, *known[commit], number, []))
+                parts.append(BlamedLines(commit, *known[commit], number, []))
             parts[-1].lines.append(text[1:].removesuffix("\r")[:MOST_TEXT])
             commit = ""
         elif not commit:
@@ -330,7 +332,7 @@ async def git_search(
     paths: AnyPaths | None = None,
     limit: Annotated[int, Meta(ge=1, le=500)] = MOST_HITS,
     cursor: Cursor | None = None,
-) -> ToolResult[Hits]:
+) -> ToolResult[GrepMatches]:
     """The lines that hold a text, in the files of a revision or of the index; files that are no text are left out.
 
     Args:
@@ -344,7 +346,7 @@ async def git_search(
     place = (
         place_of(cursor)
         if cursor is not None
-        else Place([] if staged else [await opened.object_of(revision)], 0)
+        else PageCursor([] if staged else [await opened.object_of(revision)], 0)
     )
     if len(place.revisions) != (not staged):
         raise ToolError("This cursor is of another search.")
@@ -360,9 +362,9 @@ async def git_search(
     )  # fmt: skip
     prefix = "" if staged else f"{place.revisions[0]}:"
     found = _hits(ended.output, prefix, place.skip + limit + 1)[place.skip :]
-    hits = Hits("index" if staged else place.revisions[0], found[:limit])
+    hits = GrepMatches("index" if staged else place.revisions[0], found[:limit])
     if len(found) > limit:
-        hits.next = cursor_of(Place(place.revisions, place.skip + limit))
+        hits.next = cursor_of(PageCursor(place.revisions, place.skip + limit))
     elif ended.cut:
         raise ToolError("Too many lines hold this. Search for more of it, or in fewer paths.")
     lines = [f"{line(hit.path)}:{hit.line}: {visible(hit.text)}" for hit in hits.hits] or [
@@ -376,9 +378,9 @@ async def git_search(
     )
 
 
-def _hits(output: bytes, prefix: str, most: int) -> list[Hit]:
+def _hits(output: bytes, prefix: str, most: int) -> list[GrepMatch]:
     """The lines of `git grep -n -z`: a path and NUL, a number and NUL, and the text to the end of the line."""
-    found: list[Hit] = []
+    found: list[GrepMatch] = []
     at = 0
     while len(found) < most:
         path_end = output.find(b"\0", at)
@@ -388,7 +390,7 @@ def _hits(output: bytes, prefix: str, most: int) -> list[Hit]:
             break
         path = read(output[at:path_end]).removeprefix(prefix)
         found.append(
-            Hit(
+            GrepMatch(
                 path,
                 int(output[path_end + 1 : number_end]),
                 read(output[number_end + 1 : end]).removesuffix("\r")[:MOST_TEXT],
@@ -411,9 +413,11 @@ async def blob_at(repository: Repository, commit: str, path: str) -> tuple[str, 
     raise ToolError(f"There is no file {line(path)} at {commit[:12]}.")
 
 
-async def _place(repository: Repository, revision: str, cursor: str | None) -> Place:
+async def _place(repository: Repository, revision: str, cursor: str | None) -> PageCursor:
     place = (
-        place_of(cursor) if cursor is not None else Place([await repository.object_of(revision)], 0)
+        place_of(cursor)
+        if cursor is not None
+        else PageCursor([await repository.object_of(revision)], 0)
     )
     if len(place.revisions) != 1:
         raise ToolError("This cursor is of something else.")

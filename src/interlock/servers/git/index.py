@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from interlock import ToolError
 
-from .fences import Configuration
+from .fences import RepositoryConfig
 from .words import line, read
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _ASTRAY = re.compile(rb"[\t/](?:\.\.?|\.git)?[/\0]", re.IGNORECASE)
 _ELSEWHERE = (b"link\0", b"sdir\0\0\0\0")
 
 
-def digest_of(folder: Path, configurations: Iterable[Configuration]) -> bytes | None:
+def digest_of(folder: Path, configurations: Iterable[RepositoryConfig]) -> bytes | None:
     """The digest of the index in a git folder, and of the configurations by which git reads it; None where its list does not depend on
     these alone, and for one that is no plain file, or large."""
     try:

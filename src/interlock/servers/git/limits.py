@@ -7,7 +7,7 @@ from msgspec import Struct
 PREFIX = "INTERLOCK_GIT_"
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class GitLimits(Struct, frozen=True, kw_only=True):
     """Sizes are in bytes, times in seconds. `INTERLOCK_GIT_SECONDS` sets `seconds`, and so on."""
 
     seconds: float = 60.0  # that one run of git may take

@@ -13,11 +13,11 @@ from interlock import ToolResult
 
 from ..processes import both
 from . import words
-from .engine import Window
+from .engine import OutputWindow
 from .output import Preamble
 from .places import Repository
 from .records import KINDS, Diff, FileDiff
-from .words import Place, cursor_of, inside, line, read, visible
+from .words import PageCursor, cursor_of, inside, line, read, visible
 
 MOST_PATCH = 48 * 1024  # bytes of a page
 INDEX, WORK_TREE = "index", "work tree"
@@ -47,10 +47,10 @@ def patched(context: int) -> tuple[str, ...]:
 
 async def compare(
     repository: Repository, command: list[str], before: str, after: str, *, paths: list[str] | None = None, context: int = 3,
-    place: Place | None = None, most: int = MOST_PATCH,
+    place: PageCursor | None = None, most: int = MOST_PATCH,
 ) -> ToolResult[Diff]:  # fmt: skip
     """The differences between two states: all files as data, and a page of the patch as text. Raises ToolError."""
-    place = place or Place([], 0)
+    place = place or PageCursor([], 0)
     where = ["--", *dict.fromkeys(map(inside, paths or ["."]))]
     revisions = place.revisions or [one for one in command if words.is_commit(one)]
     with own_index(repository, needed=after == WORK_TREE) as variables:
@@ -79,10 +79,10 @@ async def patch_alone(
     repository: Repository,
     command: Sequence[str],
     context: int,
-    place: Place,
+    place: PageCursor,
     most: int,
     variables: Mapping[str, str] | None = None,
-) -> Window:
+) -> OutputWindow:
     """A page of a patch, where the list of its files is too long to be read before it. Raises ToolError."""
     return await repository.window(
         "diff",
@@ -107,10 +107,10 @@ def diff_of(repository: Repository, before: str, after: str, output: bytes, cut:
     return diff
 
 
-def page_of(diff: Diff, window: Window, revisions: list[str]) -> str:
+def page_of(diff: Diff, window: OutputWindow, revisions: list[str]) -> str:
     """A page of a patch as text; where there is more, the difference is told where that begins."""
     if window.more:
-        diff.next = cursor_of(Place(revisions, window.end, window.digest))
+        diff.next = cursor_of(PageCursor(revisions, window.end, window.digest))
     end = f"\n... and more: go on with cursor {diff.next}" if diff.next else ""
     return (visible(read(window.data).replace("\r\n", "\n")) or words_of_diff(diff)) + end
 

@@ -12,10 +12,10 @@ from typing import NamedTuple, TypeVar
 
 from interlock import ToolError
 
-from .engine import Ended, Git, Settings, Window, failed
-from .fences import Configuration, check_links, configurations_in, disarmed
+from .engine import Git, GitResult, OutputWindow, Settings, failed
+from .fences import RepositoryConfig, check_links, configurations_in, disarmed
 from .index import digest_of, submodules_in
-from .limits import Limits
+from .limits import GitLimits
 from .output import OnProgress, Preamble
 from .words import is_commit, line, phrase, read
 
@@ -29,7 +29,7 @@ _MOST_POINTER = 4096  # bytes of a file that says where something lies
 Ran = TypeVar("Ran")
 
 
-class Folders(NamedTuple):
+class RepositoryPaths(NamedTuple):
     """Where a repository lies: its top, its git folder, and the one that it shares with its worktrees."""
 
     top: Path
@@ -37,23 +37,27 @@ class Folders(NamedTuple):
     common: Path
 
 
-class Seen(NamedTuple):
+class RepositorySnapshot(NamedTuple):
     """A repository as it lies there when it is opened: its configurations, and the digest of its index (see `index`)."""
 
-    folders: Folders
-    configurations: list[Configuration]
+    folders: RepositoryPaths
+    configurations: list[RepositoryConfig]
     digest: bytes | None
 
 
-def _look(folders: Folders, deep: bool) -> Seen:
+def _look(folders: RepositoryPaths, deep: bool) -> RepositorySnapshot:
     configurations = configurations_in([folders.common, folders.git])
-    return Seen(folders, configurations, digest_of(folders.git, configurations) if deep else None)
+    return RepositorySnapshot(
+        folders, configurations, digest_of(folders.git, configurations) if deep else None
+    )
 
 
 class Repository:
     """A repository that may be worked in."""
 
-    def __init__(self, name: str, folders: Folders, git: Git, settings: Settings = ()) -> None:
+    def __init__(
+        self, name: str, folders: RepositoryPaths, git: Git, settings: Settings = ()
+    ) -> None:
         self.name, self.folders, self.git, self._settings = name, folders, git, settings
 
     @property
@@ -64,7 +68,7 @@ class Repository:
     async def ask(
         self, *arguments: str, feed: bytes | None = None, most: int | None = None, seconds: float | None = None,
         variables: Mapping[str, str] | None = None, on_progress: OnProgress | None = None, fine: Sequence[int] = (0,),
-    ) -> Ended:  # fmt: skip
+    ) -> GitResult:  # fmt: skip
         """Run git in it. Raises ToolError with git's complaint for any other exit code than those that are fine."""
         ended = await self.git.run(
             arguments, cwd=self.top, settings=self._settings, variables=self._variables(variables), feed=feed, most=most,
@@ -77,7 +81,7 @@ class Repository:
     async def window(
         self, *arguments: str, skip: int = 0, digest: str = "", most: int, variables: Mapping[str, str] | None = None,
         preamble: Preamble | None = None,
-    ) -> Window:  # fmt: skip
+    ) -> OutputWindow:  # fmt: skip
         """A part of what git writes. Raises ToolError."""
         return await self.git.window(
             arguments, cwd=self.top, settings=self._settings, variables=self._variables(variables), skip=skip, digest=digest, most=most,
@@ -85,7 +89,7 @@ class Repository:
         )  # fmt: skip
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> GitLimits:
         """How much is done at most."""
         return self.git.limits
 
@@ -216,13 +220,15 @@ class Repositories:
         all_of_them = [*seen.configurations, *await self._of_submodules(opened, seen)]
         return Repository(name, seen.folders, self.git, await disarmed(self.git, all_of_them))
 
-    def _seen(self, word: str | None, deep: bool) -> tuple[str, Seen]:
+    def _seen(self, word: str | None, deep: bool) -> tuple[str, RepositorySnapshot]:
         folders, name = self._found(word)
         return name, _look(folders, deep)
 
-    async def _of_submodules(self, repository: Repository, seen: Seen) -> list[Configuration]:
+    async def _of_submodules(
+        self, repository: Repository, seen: RepositorySnapshot
+    ) -> list[RepositoryConfig]:
         """The configurations of all submodules that are there, and of theirs."""
-        found: list[Configuration] = []
+        found: list[RepositoryConfig] = []
         waiting, count = [(repository, seen.digest)], 0
         while waiting:
             one, index = waiting.pop()
@@ -245,7 +251,7 @@ class Repositories:
                 )
         return found
 
-    def _below(self, repository: Repository, links: Iterable[str]) -> list[Seen]:
+    def _below(self, repository: Repository, links: Iterable[str]) -> list[RepositorySnapshot]:
         """The submodules at these paths, where they are there. Raises ToolError for one that leads elsewhere."""
         found = []
         for link in links:
@@ -260,7 +266,7 @@ class Repositories:
                 found.append(_look(folders, True))
         return found
 
-    def _found(self, word: str | None) -> tuple[Folders, str]:
+    def _found(self, word: str | None) -> tuple[RepositoryPaths, str]:
         if not self._given:
             raise ToolError(
                 f"No repository was given. Run `interlock serve git REPOSITORY`, or set {VARIABLE}."
@@ -327,7 +333,7 @@ def top_of(path: Path) -> Path | None:
     return None
 
 
-def folders_of(top: Path, given: Iterable[Path]) -> Folders:
+def folders_of(top: Path, given: Iterable[Path]) -> RepositoryPaths:
     """The git folders of a repository. Raises ToolError where its `.git` leads to one that does not lead back or is not given."""
     pointer = top / ".git"
     mode = pointer.lstat().st_mode
@@ -336,7 +342,7 @@ def folders_of(top: Path, given: Iterable[Path]) -> Folders:
             raise ToolError(
                 f"{line(top.name)}/.git says that most of it lies elsewhere (commondir), and is not opened."
             )
-        return Folders(top, pointer, pointer)
+        return RepositoryPaths(top, pointer, pointer)
     if not stat.S_ISREG(mode):
         raise ToolError(f"{line(top.name)}/.git is a link, and is not followed.")
     target = _pointed(pointer, "gitdir: ")
@@ -347,11 +353,11 @@ def folders_of(top: Path, given: Iterable[Path]) -> Folders:
         and _leads(target / "gitdir", pointer)
         and _leads(target / "commondir", target.parent.parent)
     ):
-        return Folders(top, target, target.parent.parent)
+        return RepositoryPaths(top, target, target.parent.parent)
     if not os.path.lexists(target / "commondir") and any(
         target.is_relative_to(one) for one in [top, *given]
     ):
-        return Folders(
+        return RepositoryPaths(
             top, target, target
         )  # a submodule of a given repository, or a git folder apart within one
     raise ToolError(

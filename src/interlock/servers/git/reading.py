@@ -9,7 +9,7 @@ from msgspec import Meta
 from interlock import Context, ToolError, ToolResult
 
 from .commits import FIELDS, FORMAT, commit_in
-from .engine import Window
+from .engine import OutputWindow
 from .output import Preamble
 from .patches import (
     INDEX,
@@ -24,8 +24,8 @@ from .patches import (
     words_of_diff,
 )
 from .places import Repositories, Repository
-from .records import KINDS, Change, Diff, Shown, Status
-from .words import Cursor, Paths, Place, Revision, inside, line, place_of, read, visible
+from .records import KINDS, ChangedFile, CommitDetails, Diff, Status
+from .words import Cursor, PageCursor, Paths, Revision, inside, line, place_of, read, visible
 
 MOST_MESSAGE = 20_000  # characters
 Bytes = Annotated[int, Meta(ge=1_000, le=512 * 1024)]
@@ -81,7 +81,7 @@ async def git_diff(
         cursor: the `next` of the page before, with the same arguments otherwise.
         most: bytes of the patch in a page.
     """
-    place = place_of(cursor) if cursor is not None else Place([], 0)
+    place = place_of(cursor) if cursor is not None else PageCursor([], 0)
     opened = await ctx.lifespan_state.open(repository, deep=True)
     if new is not None and old is None:
         raise ToolError("With `new` say `old` too: what to compare it with.")
@@ -114,14 +114,14 @@ async def git_show(
     patch: bool = True,
     cursor: Cursor | None = None,
     most: Bytes = MOST_PATCH,
-) -> ToolResult[Shown]:
+) -> ToolResult[CommitDetails]:
     """A commit: its message, which files it changes, and its patch as text, in pages; of a merge, as against its first parent.
 
     Args:
         paths: only these files or folders.
         cursor: the `next` of the page before.
     """
-    place = place_of(cursor) if cursor is not None else Place([], 0)
+    place = place_of(cursor) if cursor is not None else PageCursor([], 0)
     opened = await ctx.lifespan_state.open(repository)
     before, colon, path = revision.partition(":")
     if colon and before and path and "{" not in revision:
@@ -130,7 +130,7 @@ async def git_show(
         )
     where = ["--", *dict.fromkeys(map(inside, paths or ["."]))]
 
-    async def show(commit: str) -> Window:
+    async def show(commit: str) -> OutputWindow:
         command = [
             "show",
             *_DETAILS,
@@ -149,7 +149,7 @@ async def git_show(
                 preamble=Preamble(_PREAMBLE_FIELDS),
             )
         listed = await opened.ask(*command)
-        return Window(b"", "", 0, more=False, preamble=listed.output, cut=listed.cut)
+        return OutputWindow(b"", "", 0, more=False, preamble=listed.output, cut=listed.cut)
 
     window = await (show(place.revisions[0]) if place.revisions else opened.run_at(revision, show))
     fields = window.preamble.split(b"\0", _PREAMBLE_FIELDS)
@@ -164,7 +164,7 @@ async def git_show(
     if window.cut and patch:
         window = await patch_alone(opened, [base, commit.id, *where], context, place, most)
     text = page_of(diff, window, [commit.id]) if patch else words_of_diff(diff)
-    shown = Shown(commit, committer, committed, message.strip("\n")[:MOST_MESSAGE], diff)
+    shown = CommitDetails(commit, committer, committed, message.strip("\n")[:MOST_MESSAGE], diff)
     author = line(f"{commit.author} <{commit.email}>")
     head = f"commit {commit.id}\nAuthor: {author}\nDate: {line(commit.date)}\n\n{visible(shown.message)}\n\n"
     return ToolResult(shown, ("" if place.skip else head) + text)
@@ -202,7 +202,9 @@ def _status(name: str, output: bytes, cut: bool, most: int) -> Status:
             for mark, there in ((parts[0][0], found.staged), (parts[0][1], found.unstaged)):
                 if mark != ".":
                     there.append(
-                        Change(parts[-1], KINDS.get(mark, "changed"), old if mark in "RC" else None)
+                        ChangedFile(
+                            parts[-1], KINDS.get(mark, "changed"), old if mark in "RC" else None
+                        )
                     )
     found.clean = listed == 0 and not cut
     for files in (found.staged, found.unstaged, found.conflicts, found.untracked):

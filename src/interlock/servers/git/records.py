@@ -20,7 +20,7 @@ KINDS: dict[str, Kind] = {
 }
 
 
-class Change(Struct, omit_defaults=True):
+class ChangedFile(Struct, omit_defaults=True):
     """A file that differs; `old_path` is what it was called before."""
 
     path: str
@@ -41,8 +41,8 @@ class Status(Struct):
     upstream: str | None = None
     ahead: int | None = None
     behind: int | None = None
-    staged: list[Change] = field(default_factory=list)
-    unstaged: list[Change] = field(default_factory=list)
+    staged: list[ChangedFile] = field(default_factory=list)
+    unstaged: list[ChangedFile] = field(default_factory=list)
     conflicts: list[str] = field(default_factory=list)
     untracked: list[str] = field(default_factory=list)
     complete: bool = True
@@ -93,7 +93,7 @@ class Log(Struct):
     looked_at: int | None = None
 
 
-class Shown(Struct):
+class CommitDetails(Struct):
     """A commit with its whole message and the files that it changes as against its first parent; the patch is the text of the result."""
 
     commit: Commit
@@ -103,7 +103,7 @@ class Shown(Struct):
     diff: Diff
 
 
-class Blamed(Struct):
+class BlamedLines(Struct):
     """Lines in a row that come from one commit; `first` is the number of the first."""
 
     commit: str
@@ -119,7 +119,7 @@ class Blame(Struct):
 
     path: str
     commit: str
-    parts: list[Blamed]
+    parts: list[BlamedLines]
     next: int | None = None
 
 
@@ -136,7 +136,7 @@ class FileText(Struct):
     next: int | None = None
 
 
-class Hit(Struct):
+class GrepMatch(Struct):
     """A line that was searched for."""
 
     path: str
@@ -144,11 +144,11 @@ class Hit(Struct):
     text: str
 
 
-class Hits(Struct):
+class GrepMatches(Struct):
     """Lines that were searched for, in the files of a commit or of the index."""
 
     searched: str
-    hits: list[Hit]
+    hits: list[GrepMatch]
     next: str | None = None
 
 
@@ -206,7 +206,7 @@ class Stashes(Struct):
     next: str | None = None
 
 
-class Done(Struct, omit_defaults=True):
+class ActionResult(Struct, omit_defaults=True):
     """What was done: the branch and commit that are checked out now, and the paths it was about."""
 
     repository: str

@@ -12,8 +12,19 @@ from .changing import done_in, touched
 from .patches import MOST_PATCH, compare
 from .places import Repositories, Repository
 from .reading import Bytes, status_of
-from .records import Diff, Done, Stash, Stashes
-from .words import AnyPaths, Cursor, Place, Text, cursor_of, inside, line, phrase, place_of, read
+from .records import ActionResult, Diff, Stash, Stashes
+from .words import (
+    AnyPaths,
+    Cursor,
+    PageCursor,
+    Text,
+    cursor_of,
+    inside,
+    line,
+    phrase,
+    place_of,
+    read,
+)
 
 Number = Annotated[int, Meta(ge=0, le=100_000)]
 _FORMAT = "--format=%H%x00%gd%x00%aI%x00%gs"
@@ -32,7 +43,7 @@ async def git_stash(
     message: Text | None = None,
     untracked: bool = False,
     paths: AnyPaths | None = None,
-) -> ToolResult[Done]:
+) -> ToolResult[ActionResult]:
     """Put changes aside: the work tree and the index are then as HEAD has them.
 
     Args:
@@ -72,10 +83,10 @@ async def git_stashes(
     cursor: Cursor | None = None,
 ) -> ToolResult[Stashes]:
     """What was put aside, the newest first."""
-    place = place_of(cursor) if cursor is not None else Place([], 0)
+    place = place_of(cursor) if cursor is not None else PageCursor([], 0)
     found = await _stashes(await ctx.lifespan_state.open(repository), place.skip, limit + 1)
     stashes = Stashes(
-        found[:limit], cursor_of(Place([], place.skip + limit)) if len(found) > limit else None
+        found[:limit], cursor_of(PageCursor([], place.skip + limit)) if len(found) > limit else None
     )
     lines = [f"{one.number}: {one.date[:10]} {line(one.subject)}" for one in stashes.stashes]
     return ToolResult(stashes, "\n".join(lines or ["Nothing was put aside."]))
@@ -94,7 +105,7 @@ async def git_show_stash(
         stash: its number.
     """
     opened = await ctx.lifespan_state.open(repository)
-    place = place_of(cursor) if cursor is not None else Place([], 0)
+    place = place_of(cursor) if cursor is not None else PageCursor([], 0)
     if len(place.revisions) not in (0, 2):
         raise ToolError("This cursor is of something else.")
     commits = place.revisions
@@ -106,7 +117,7 @@ async def git_show_stash(
 
 async def git_apply_stash(
     ctx: Context[Repositories], repository: str | None = None, stash: Number = 0, drop: bool = False
-) -> ToolResult[Done]:
+) -> ToolResult[ActionResult]:
     """Make the changes of a stash again. Where they meet others, git marks the conflicts, and the stash stays.
 
     Args:
@@ -145,7 +156,7 @@ async def git_apply_stash(
 
 async def git_drop_stash(
     ctx: Context[Repositories], repository: str | None = None, stash: Number = 0
-) -> ToolResult[Done]:
+) -> ToolResult[ActionResult]:
     """Drop a stash, once the person has agreed: its changes are lost.
 
     Args:

@@ -104,7 +104,7 @@ def is_commit(text: str) -> bool:
 # -- cursors ---------------------------------------------------------------------------------------------------------------
 
 
-class Place(msgspec.Struct, array_like=True):
+class PageCursor(msgspec.Struct, array_like=True):
     """Where a next page begins: the revisions it is about, how much to skip, and the digest of what is skipped (or nothing)."""
 
     revisions: list[str]
@@ -112,17 +112,17 @@ class Place(msgspec.Struct, array_like=True):
     digest: str = ""
 
 
-def cursor_of(place: Place) -> str:
+def cursor_of(place: PageCursor) -> str:
     """A place as callers hold it."""
     return base64.urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
 
 
-def place_of(cursor: str) -> Place:
+def place_of(cursor: str) -> PageCursor:
     """The place of a cursor. It is the caller's, so nothing in it can be anything but commits and numbers. Raises ToolError."""
     try:
         place = msgspec.json.decode(
             base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True),
-            type=Place,
+            type=PageCursor,
         )
         if all(map(is_commit, place.revisions)) and 0 <= place.skip <= _MOST_SKIPPED:
             return place

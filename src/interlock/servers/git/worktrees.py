@@ -14,7 +14,7 @@ from interlock import Context, ToolError, ToolResult
 from .branches import check_new, commit_of, create, ref_of
 from .changing import done_in, touched
 from .places import Repositories, Repository
-from .records import Done, Worktree, Worktrees
+from .records import ActionResult, Worktree, Worktrees
 from .words import Branch, Revision, line, read
 
 Name = Annotated[str, Meta(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
@@ -121,7 +121,7 @@ def _free(place: Path, name: str) -> Path:
 
 async def git_remove_worktree(
     name: Name, ctx: Context[Repositories], repository: str | None = None, discard: bool = False
-) -> ToolResult[Done]:
+) -> ToolResult[ActionResult]:
     """Remove a work tree that lies at the place for them, once the person has agreed. Its branch stays.
 
     Args:

@@ -29,9 +29,9 @@ from interlock import (
     types,
 )
 
-from .boxes import MOST_SEARCHED, Box, Boxes
-from .letters import MOST_RECIPIENTS, MOST_SUBJECT, ON_THE_WIRE, Letter, addresses, written
-from .post import HOST, Post
+from .boxes import MOST_SEARCHED, Box, Maildir
+from .letters import MOST_RECIPIENTS, MOST_SUBJECT, ON_THE_WIRE, MailMessage, addresses, written
+from .post import HOST, SmtpSender
 
 Id = Annotated[str, Meta(min_length=1, max_length=300)]
 Count = Annotated[int, Meta(ge=1, le=100)]
@@ -59,7 +59,7 @@ _LETTER = {
 }
 
 
-class Sent(Struct, rename={"sender": "from"}):
+class SendResult(Struct, rename={"sender": "from"}):
     """What became of a letter: `how` is `smtp` where it went out, and `local` where it was only put into the local Maildir.
 
     `refused` are those whom the server did not send it to, and why. `uri` is empty where no copy could be kept.
@@ -74,30 +74,32 @@ class Sent(Struct, rename={"sender": "from"}):
     refused: dict[str, str] = field(default_factory=dict)
 
 
-class Letters(Struct):
+class MailList(Struct):
     """Letters, the latest first; `complete` is false where there are more."""
 
-    letters: list[Letter]
+    letters: list[MailMessage]
     complete: bool
 
 
-class Desk(Struct, frozen=True):
+class Mailer(Struct, frozen=True):
     """What the tools work with."""
 
-    boxes: Boxes
-    post: Post | None  # None: as the environment says
+    boxes: Maildir
+    post: SmtpSender | None  # None: as the environment says
 
-    def the_post(self) -> Post:
+    def the_post(self) -> SmtpSender:
         """How letters go out now. Raises ToolError where the environment makes no sense."""
-        return self.post or Post.from_environment()
+        return self.post or SmtpSender.from_environment()
 
 
-def mail_server(folder: str | os.PathLike[str] | None = None, post: Post | None = None) -> Server:
+def mail_server(
+    folder: str | os.PathLike[str] | None = None, post: SmtpSender | None = None
+) -> Server:
     """A server over the Maildir at `folder`, sending by `post`; both as the environment says where they are not given."""
-    desk = Desk(Boxes(folder), post)
+    desk = Mailer(Maildir(folder), post)
 
     @asynccontextmanager
-    async def lifespan(_: Server) -> AsyncIterator[Desk]:
+    async def lifespan(_: Server) -> AsyncIterator[Mailer]:
         yield desk
 
     made = Server(
@@ -137,13 +139,13 @@ def mail_server(folder: str | os.PathLike[str] | None = None, post: Post | None 
 # -- the tools: plain functions, for the post and the disk take their time ----------------------------------------------------
 
 
-def send_mail(arguments: dict[str, Any], ctx: Context[Desk]) -> ToolResult[Sent]:
+def send_mail(arguments: dict[str, Any], ctx: Context[Mailer]) -> ToolResult[SendResult]:
     """Send a letter. Without an SMTP server it is only put into the local Maildir; the result says which."""
     post = ctx.lifespan_state.the_post()
     return _sent(ctx, post, _written(arguments, post))
 
 
-def create_draft(arguments: dict[str, Any], ctx: Context[Desk]) -> ToolResult[Letter]:
+def create_draft(arguments: dict[str, Any], ctx: Context[Mailer]) -> ToolResult[MailMessage]:
     """Keep a letter as a draft, to be sent later or not."""
     letter = ctx.lifespan_state.boxes.put(
         "drafts", _written(arguments, ctx.lifespan_state.the_post())
@@ -152,7 +154,7 @@ def create_draft(arguments: dict[str, Any], ctx: Context[Desk]) -> ToolResult[Le
     return ToolResult(letter, f"Kept as a draft, and not sent: {_line(letter)}")
 
 
-def list_drafts(ctx: Context[Desk], limit: Count = 20) -> ToolResult[Letters]:
+def list_drafts(ctx: Context[Mailer], limit: Count = 20) -> ToolResult[MailList]:
     """The drafts, the latest first.
 
     Args:
@@ -161,7 +163,7 @@ def list_drafts(ctx: Context[Desk], limit: Count = 20) -> ToolResult[Letters]:
     return _listed(ctx.lifespan_state.boxes, "drafts", limit, "There are no drafts.")
 
 
-def send_draft(draft: Id, ctx: Context[Desk]) -> ToolResult[Sent]:
+def send_draft(draft: Id, ctx: Context[Mailer]) -> ToolResult[SendResult]:
     """Send a draft; it is then a draft no longer.
 
     Args:
@@ -180,7 +182,7 @@ def send_draft(draft: Id, ctx: Context[Desk]) -> ToolResult[Sent]:
     return answer
 
 
-def discard_draft(draft: Id, ctx: Context[Desk]) -> ToolResult[Letter]:
+def discard_draft(draft: Id, ctx: Context[Mailer]) -> ToolResult[MailMessage]:
     """Throw a draft away, for good.
 
     Args:
@@ -196,7 +198,7 @@ def discard_draft(draft: Id, ctx: Context[Desk]) -> ToolResult[Letter]:
     return ToolResult(letter, f"Discarded: {_line(letter)}")
 
 
-def list_sent(ctx: Context[Desk], limit: Count = 20) -> ToolResult[Letters]:
+def list_sent(ctx: Context[Mailer], limit: Count = 20) -> ToolResult[MailList]:
     """What was sent, the latest first, and how: by smtp, or into the local Maildir only.
 
     Args:
@@ -206,15 +208,15 @@ def list_sent(ctx: Context[Desk], limit: Count = 20) -> ToolResult[Letters]:
 
 
 def search_mail(
-    words: Annotated[str, Meta(min_length=1, max_length=200)], ctx: Context[Desk]
-) -> ToolResult[Letters]:
+    words: Annotated[str, Meta(min_length=1, max_length=200)], ctx: Context[Mailer]
+) -> ToolResult[MailList]:
     """The drafts and sent letters that hold all of some words: in their text, subject, or addresses.
 
     Args:
         words: one or more, whatever their case.
     """
     wanted = words.casefold().split()
-    found: list[Letter] = []
+    found: list[MailMessage] = []
     seen = 0
     boxes: tuple[Box, ...] = ("drafts", "sent")
     for box in boxes:
@@ -261,13 +263,13 @@ def out_of_office(
 # -- what they have in common ----------------------------------------------------------------------------------------------
 
 
-def _written(arguments: dict[str, Any], post: Post) -> EmailMessage:
+def _written(arguments: dict[str, Any], post: SmtpSender) -> EmailMessage:
     whom: str | Sequence[str] = arguments["to"]
     sender = post.sender(arguments.get("from"))
     return written(whom, arguments["subject"], arguments["body"], arguments.get("cc", ()), sender)
 
 
-def _check(kept: Any, post: Post) -> None:
+def _check(kept: Any, post: SmtpSender) -> None:
     """What another program may have left as a draft: whether it may go out, and for whom. Raises ToolError."""
     whom = addresses(
         [str(each) for name in ("To", "Cc", "Bcc") for each in kept.get_all(name, [])], "to"
@@ -283,7 +285,7 @@ def _check(kept: Any, post: Post) -> None:
     kept["From"] = sender
 
 
-def _sent(ctx: Context[Desk], post: Post, message: EmailMessage) -> ToolResult[Sent]:
+def _sent(ctx: Context[Mailer], post: SmtpSender, message: EmailMessage) -> ToolResult[SendResult]:
     """Hand a letter to the post, keep a copy, and say truly what became of it."""
     how: Literal["smtp", "local"] = "smtp" if post.host else "local"
     refused = post.send(message) if post.host else {}
@@ -295,10 +297,13 @@ def _sent(ctx: Context[Desk], post: Post, message: EmailMessage) -> ToolResult[S
         to = [str(message[name]) for name in ("To", "Cc") if message[name]]
         said = f"Sent by SMTP through {post.host}, but no copy could be kept: {bad}"
         return ToolResult(
-            Sent("", "", how, str(message["From"]), to, str(message["Subject"]), refused), said
+            SendResult("", "", how, str(message["From"]), to, str(message["Subject"]), refused),
+            said,
         )
     ctx.updated(kept.uri)
-    told = Sent(kept.id, kept.uri, how, kept.sender, [*kept.to, *kept.cc], kept.subject, refused)
+    told = SendResult(
+        kept.id, kept.uri, how, kept.sender, [*kept.to, *kept.cc], kept.subject, refused
+    )
     if how == "local":
         return ToolResult(
             told,
@@ -312,8 +317,8 @@ def _sent(ctx: Context[Desk], post: Post, message: EmailMessage) -> ToolResult[S
     return ToolResult(told, words)
 
 
-def _listed(boxes: Boxes, box: Box, limit: int, nothing: str) -> ToolResult[Letters]:
-    found: list[Letter] = []
+def _listed(boxes: Maildir, box: Box, limit: int, nothing: str) -> ToolResult[MailList]:
+    found: list[MailMessage] = []
     for letter in boxes.letters(box):
         if len(found) == limit:
             return _letters(found, False, nothing)
@@ -321,14 +326,14 @@ def _listed(boxes: Boxes, box: Box, limit: int, nothing: str) -> ToolResult[Lett
     return _letters(found, True, nothing)
 
 
-def _letters(found: list[Letter], complete: bool, nothing: str) -> ToolResult[Letters]:
+def _letters(found: list[MailMessage], complete: bool, nothing: str) -> ToolResult[MailList]:
     lines = [_line(letter) for letter in found] or [nothing]
     return ToolResult(
-        Letters(found, complete), "\n".join([*lines, *([] if complete else ["There are more."])])
+        MailList(found, complete), "\n".join([*lines, *([] if complete else ["There are more."])])
     )
 
 
-def _line(letter: Letter) -> str:
+def _line(letter: MailMessage) -> str:
     how = f", {letter.sent}" if letter.sent else ""
     return f"“{letter.subject}” to {', '.join([*letter.to, *letter.cc])} [{letter.date}{how}; id {letter.id}]"
 
@@ -340,14 +345,14 @@ def _no_draft(id_: str) -> str:
 # -- reading ---------------------------------------------------------------------------------------------------------------
 
 
-def _add_reading(made: Server, desk: Desk) -> None:
+def _add_reading(made: Server, desk: Mailer) -> None:
     @made.resource(SENT, name="sent", title="A letter that was sent", mime_type="application/json")
-    def sent(id: str) -> Letter | None:
+    def sent(id: str) -> MailMessage | None:
         """A letter that was sent, with its text, and how it was sent."""
         return desk.boxes.get("sent", id)
 
     @made.resource(DRAFTS, name="draft", title="A draft", mime_type="application/json")
-    def draft(id: str) -> Letter | None:
+    def draft(id: str) -> MailMessage | None:
         """A draft, with its text."""
         return desk.boxes.get("drafts", id)
 

@@ -18,7 +18,7 @@ from urllib.parse import quote
 from interlock import ToolError
 from interlock.store import StoreError, lock, own_path, write_new
 
-from .letters import HOW, Letter, letter_of
+from .letters import HOW, MailMessage, letter_of
 
 FOLDER_VARIABLE = "INTERLOCK_MAIL_FOLDER"
 MOST_BYTES = 4 * 1024 * 1024  # of one letter that is read
@@ -30,7 +30,7 @@ _FLAGS: dict[Box, str] = {"drafts": "DS", "sent": "S"}
 _COLON = "!" if sys.platform == "win32" else ":"  # between a letter's name and its flags
 
 
-class Boxes:
+class Maildir:
     """The boxes of one Maildir, which are made when first something is put into them. Raises ToolError in words for the model."""
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
@@ -46,7 +46,7 @@ class Boxes:
                 raise ToolError(str(bad)) from None
         return self._folder
 
-    def put(self, box: Box, message: EmailMessage, how: str = "") -> Letter:
+    def put(self, box: Box, message: EmailMessage, how: str = "") -> MailMessage:
         """Keep a letter; `how` it was sent is written into it. It is there whole, or not at all."""
         data = message.as_bytes(policy=plain)
         if how:
@@ -70,7 +70,7 @@ class Boxes:
             ) from None
         return self._letter(box, id_, data, whole=True)
 
-    def get(self, box: Box, id_: str) -> Letter | None:
+    def get(self, box: Box, id_: str) -> MailMessage | None:
         """A letter with its body; None where there is none of that id."""
         path = self._paths(box).get(id_)
         data = _read(path) if path is not None else None
@@ -80,7 +80,7 @@ class Boxes:
         """The ids of the letters, the latest first."""
         return sorted(self._paths(box), key=_age, reverse=True)
 
-    def letters(self, box: Box, *, whole: bool = False) -> Iterator[Letter]:
+    def letters(self, box: Box, *, whole: bool = False) -> Iterator[MailMessage]:
         """The letters, the latest first."""
         paths = self._paths(box)
         for id_ in sorted(paths, key=_age, reverse=True):
@@ -149,7 +149,7 @@ class Boxes:
             }
         return found
 
-    def _letter(self, box: Box, id_: str, data: bytes, *, whole: bool) -> Letter:
+    def _letter(self, box: Box, id_: str, data: bytes, *, whole: bool) -> MailMessage:
         return letter_of(data, id_, f"mail://{box}/{quote(id_, safe='')}", whole=whole)
 
 

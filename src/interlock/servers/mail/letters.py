@@ -28,7 +28,7 @@ _registry = HeaderRegistry()
 ON_THE_WIRE = policy.SMTP.clone(cte_type="7bit")  # every server takes that
 
 
-class Letter(Struct, rename={"sender": "from"}, omit_defaults=True):
+class MailMessage(Struct, rename={"sender": "from"}, omit_defaults=True):
     """A letter as it is kept; `sent` says how it was sent, of a draft nothing; `id` names it, and `uri` is where it can be read."""
 
     id: str
@@ -132,14 +132,14 @@ def _plain(address: Address) -> Address | None:
         return None
 
 
-def letter_of(data: bytes, id_: str, uri: str, *, whole: bool) -> Letter:
+def letter_of(data: bytes, id_: str, uri: str, *, whole: bool) -> MailMessage:
     """What is kept under an id; with its body where the `whole` of it is wanted. Whatever stands there, this raises nothing."""
     message = BytesParser(policy=policy.default).parsebytes(data, headersonly=False)
     try:
         moment = getattr(message["Date"], "datetime", None)
     except (ValueError, LookupError, AttributeError, TypeError):
         moment = None
-    return Letter(
+    return MailMessage(
         id=id_,
         uri=uri,
         sender=_header(message, "From"),

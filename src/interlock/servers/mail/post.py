@@ -33,7 +33,7 @@ _LONGEST_REPLY = 300
 _OURSELVES = "[127.0.0.1]"  # what we call ourselves: the name of this machine is nobody's business
 
 
-class Post(Struct, frozen=True):
+class SmtpSender(Struct, frozen=True):
     """How letters go out: through the server at `host`, or, where there is none, not at all.
 
     `senders` are the addresses that a letter may come from, the first one unless it says otherwise; any where there are none.
@@ -51,7 +51,7 @@ class Post(Struct, frozen=True):
         return f"Post({self.host}:{self.port}, {self.tls})"
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Post:
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> SmtpSender:
         """As the variables say. Raises ToolError for those that make no sense."""
         given = environment.get
         tls = (given(TLS) or "starttls").lower()
@@ -105,7 +105,7 @@ class Post(Struct, frozen=True):
         Raises ToolError, in words without the password, where nobody gets it, or where that cannot be known.
         """
         place = f"{self.host}:{self.port}"
-        line: _Line | None = None
+        line: _SmtpConnection | None = None
         try:
             line = self._opened()
             refused = self._handed(line, message)
@@ -133,25 +133,27 @@ class Post(Struct, frozen=True):
                 line.close()
         return {one: self._clean(words) for one, (_, words) in refused.items()}
 
-    def _opened(self) -> _Line:
+    def _opened(self) -> _SmtpConnection:
         if self.tls == "tls":
-            return _SafeLine(
+            return _TlsConnection(
                 self.host,
                 self.port,
                 local_hostname=_OURSELVES,
                 timeout=self.seconds,
                 context=ssl.create_default_context(),
             )
-        return _Line(self.host, self.port, local_hostname=_OURSELVES, timeout=self.seconds)
+        return _SmtpConnection(
+            self.host, self.port, local_hostname=_OURSELVES, timeout=self.seconds
+        )
 
-    def _handed(self, line: _Line, message: EmailMessage) -> dict[str, tuple[int, bytes]]:
+    def _handed(self, line: _SmtpConnection, message: EmailMessage) -> dict[str, tuple[int, bytes]]:
         if self.tls == "starttls":
             line.starttls(context=ssl.create_default_context())
         if self.user:
             line.login(self.user, self.password)
         return line.send_message(message)
 
-    def _failure(self, place: str, bad: Exception, line: _Line | None) -> str:
+    def _failure(self, place: str, bad: Exception, line: _SmtpConnection | None) -> str:
         late = isinstance(bad, TimeoutError) or isinstance(bad.__context__, TimeoutError)
         if line is not None and line.handed_over:
             what = (
@@ -190,7 +192,7 @@ class Post(Struct, frozen=True):
         return text if len(text) <= _LONGEST_REPLY else text[:_LONGEST_REPLY] + "..."
 
 
-class _Line(smtplib.SMTP):
+class _SmtpConnection(smtplib.SMTP):
     """A connection that remembers whether the server was given a letter: from then on it may have sent it."""
 
     handed_over = False
@@ -200,7 +202,7 @@ class _Line(smtplib.SMTP):
         return super().data(msg)
 
 
-class _SafeLine(smtplib.SMTP_SSL, _Line):
+class _TlsConnection(smtplib.SMTP_SSL, _SmtpConnection):
     """The same, safe from its first byte."""
 
 

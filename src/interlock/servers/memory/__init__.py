@@ -17,12 +17,12 @@ from interlock import QuestionSettings, Server, ServerInfo, settings_of
 
 from .changing import add_changing, uris_of
 from .graph import VARIABLE, Graph
-from .limits import PREFIX, Limits
+from .limits import PREFIX, MemoryLimits
 from .looking import add_looking
 from .resources import add_resources
 from .watching import HistoryWatcher
 
-__all__ = ["IMPORTS", "VARIABLE", "Graph", "Limits", "memory_server", "server", "server_of"]
+__all__ = ["IMPORTS", "VARIABLE", "Graph", "MemoryLimits", "memory_server", "server", "server_of"]
 
 IMPORTS = "INTERLOCK_MEMORY_IMPORTS"
 """Names the folder whose files a model may import by name. Unset, there is none."""
@@ -33,7 +33,7 @@ Ada works_at Acme. Nothing is lost: each change has a number, and undo takes it 
 
 def memory_server(
     path: str | os.PathLike[str] | None = None,
-    limits: Limits | None = None,
+    limits: MemoryLimits | None = None,
     *,
     imports: str | os.PathLike[str] | None = None,
     suspend: bool = True,
@@ -76,7 +76,7 @@ def server_of(*arguments: str) -> Server:
     """The server for the file that was typed, else for the environment's or the user's own. Raises ValueError or OSError in words."""
     if len(arguments) > 1:
         raise ValueError("One file is one graph: name one file, or none.")
-    settings_of(Limits, PREFIX)
+    settings_of(MemoryLimits, PREFIX)
     if arguments and os.path.isdir(arguments[0]):
         raise IsADirectoryError(
             f"{arguments[0]} is a folder. Name a file; it is made where there is none."

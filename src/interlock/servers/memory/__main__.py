@@ -12,7 +12,7 @@ from interlock import ToolError
 from . import history
 from .answers import counted
 from .deeds import NAME
-from .graph import Graph, Pace
+from .graph import CallProgress, Graph
 from .lines import export_lines, import_lines, lines_of, words_of
 from .looking import counts
 from .texts import kept
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     graph,
                     lines_of(file),
                     "command",
-                    Pace(None, _LONG),
+                    CallProgress(None, _LONG),
                     dry_run=given.dry_run,
                     whence=given.file.name,
                 )
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 1 if found.bad_lines else 0
         if given.command == "forget":
             return _forget(graph, given.change, given.name)
-        with graph.reading(Pace(None, _LONG)) as db:
+        with graph.reading(CallProgress(None, _LONG)) as db:
             if given.command == "count":
                 there = counts(graph, db)
                 entities = counted(there.entities, "entity", "entities")
@@ -85,9 +85,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _forget(graph: Graph, ids: list[int], name: str | None) -> int:
-    with graph.reading(Pace(None, _LONG)) as db:
+    with graph.reading(CallProgress(None, _LONG)) as db:
         known = history.changes_of(db, name and kept(name, NAME, graph.limits.name))
-    gone, clean = history.forget(graph, ids or known, Pace(None, _LONG))
+    gone, clean = history.forget(graph, ids or known, CallProgress(None, _LONG))
     print(
         f"{counted(gone, 'change is', 'changes are')} forgotten for good.{'' if clean else f' {history.TRACES}'}"
     )

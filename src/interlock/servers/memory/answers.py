@@ -104,7 +104,7 @@ class CreatedRelations(Struct, omit_defaults=True):
     change: int | None = None
 
 
-class Added(Struct, rename="camel"):
+class AddedToEntity(Struct, rename="camel"):
     """The observations of an entity that are new."""
 
     entity_name: str
@@ -114,11 +114,11 @@ class Added(Struct, rename="camel"):
 class AddedObservations(Struct, omit_defaults=True):
     """What was added to each entity. `change` can be undone."""
 
-    results: list[Added]
+    results: list[AddedToEntity]
     change: int | None = None
 
 
-class Done(Struct, omit_defaults=True):
+class ChangeResult(Struct, omit_defaults=True):
     """A change that was made, in words; without `change` there was nothing to do. `missing` names what was not there."""
 
     success: bool
@@ -127,7 +127,7 @@ class Done(Struct, omit_defaults=True):
     change: int | None = None
 
 
-class Way(Struct, omit_defaults=True):
+class ShortestPath(Struct, omit_defaults=True):
     """A shortest way between two entities, if there is one: those on it in their order, and the relations between them."""
 
     found: bool
@@ -136,7 +136,7 @@ class Way(Struct, omit_defaults=True):
     note: str | None = None
 
 
-class Counts(Struct, rename="camel"):
+class GraphCounts(Struct, rename="camel"):
     """How much there is in the graph; the most frequent types first, 50 at the most. `bytes` is the size of the file."""
 
     entities: int
@@ -172,7 +172,7 @@ class ChangeView(Struct, rename="camel", omit_defaults=True):
         return f"{self.id}  {self.at}  {self.tool}{by}: {self.words}{undone}"
 
 
-class Changes(Struct, omit_defaults=True):
+class ChangeList(Struct, omit_defaults=True):
     """Changes, the latest first. `cursor` gets the next page."""
 
     changes: list[ChangeView]
@@ -187,7 +187,7 @@ class StepView(Struct, omit_defaults=True):
     after: dict[str, Any] | None = None
 
 
-class Steps(Struct, omit_defaults=True):
+class ChangeSteps(Struct, omit_defaults=True):
     """A change with its parts. `cursor` gets the next page."""
 
     change: ChangeView
@@ -202,7 +202,7 @@ class BadLine(Struct):
     reason: str
 
 
-class Imported(Struct, rename="camel", omit_defaults=True):
+class ImportResult(Struct, rename="camel", omit_defaults=True):
     """What an import added; `known` counts the lines that added nothing because all of it was there. `bad` has the first hundred lines
     that could not be read, `badLines` counts all. Where `dryRun`, nothing was kept."""
 
@@ -216,14 +216,14 @@ class Imported(Struct, rename="camel", omit_defaults=True):
     change: int | None = None
 
 
-class Exported(Struct, omit_defaults=True):
+class ExportResult(Struct, omit_defaults=True):
     """How many lines there are in this page, which stand beside this. `cursor` gets the next page."""
 
     lines: int
     cursor: str | None = None
 
 
-class Forgotten(Struct, omit_defaults=True):
+class PurgeResult(Struct, omit_defaults=True):
     """How many changes are gone from the history, for good; not `clean` where traces are left."""
 
     changes: int

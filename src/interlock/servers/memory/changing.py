@@ -13,14 +13,14 @@ from interlock import Context, Server, ToolAnnotations, ToolError, ToolResult
 from . import deeds, history, lines
 from .answers import (
     AddedObservations,
+    ChangeResult,
     CreatedEntities,
     CreatedRelations,
     Deletion,
-    Done,
-    Forgotten,
-    Imported,
+    ImportResult,
     NewEntity,
     NewObservations,
+    PurgeResult,
     Relation,
     Text,
     counted,
@@ -29,7 +29,7 @@ from .answers import (
 from .graph import Graph
 from .looking import Count, Ctx, Name
 from .texts import kept, shown, uri_of
-from .writing import Change
+from .writing import Transaction
 
 GRAPH, EXPORT, CHANGES, STATISTICS = (
     "memory://knowledge-graph",
@@ -48,7 +48,7 @@ def create_entities(entities: list[NewEntity], ctx: Ctx) -> ToolResult[CreatedEn
         entities: each with a name that nothing else has, a type such as person or project, and one fact in each observation.
     """
     with ctx.lifespan_state.changing(
-        ctx.lifespan_state.pace(ctx), "create_entities", client_of(ctx)
+        ctx.lifespan_state.progress(ctx), "create_entities", client_of(ctx)
     ) as change:
         found = deeds.create_entities(change, entities)
     found.change = told(ctx, change)
@@ -67,7 +67,7 @@ def create_relations(relations: list[Relation], ctx: Ctx) -> ToolResult[CreatedR
         relations: each from one entity to another, with a verb in the active voice as its type, such as works_at.
     """
     with ctx.lifespan_state.changing(
-        ctx.lifespan_state.pace(ctx), "create_relations", client_of(ctx)
+        ctx.lifespan_state.progress(ctx), "create_relations", client_of(ctx)
     ) as change:
         found = deeds.create_relations(change, relations)
     found.change = told(ctx, change)
@@ -88,7 +88,7 @@ def add_observations(
         observations: for each entity what to add, one fact in each.
     """
     with ctx.lifespan_state.changing(
-        ctx.lifespan_state.pace(ctx), "add_observations", client_of(ctx)
+        ctx.lifespan_state.progress(ctx), "add_observations", client_of(ctx)
     ) as change:
         found = deeds.add_observations(change, observations)
     found.change = told(ctx, change)
@@ -101,46 +101,46 @@ def add_observations(
     )
 
 
-def delete_entities(entityNames: list[Text], ctx: Ctx) -> ToolResult[Done]:  # noqa: N803 - prompts for other servers call it so
+def delete_entities(entityNames: list[Text], ctx: Ctx) -> ToolResult[ChangeResult]:  # noqa: N803 - prompts for other servers call it so
     """Delete entities, with what is known of them and the relations from and to them. undo brings them back.
 
     Args:
         entityNames: the names of the entities; what is not there stays so.
     """
     with ctx.lifespan_state.changing(
-        ctx.lifespan_state.pace(ctx), "delete_entities", client_of(ctx)
+        ctx.lifespan_state.progress(ctx), "delete_entities", client_of(ctx)
     ) as change:
         found = deeds.delete_entities(change, entityNames)
     return _done(ctx, change, found)
 
 
-def delete_observations(deletions: list[Deletion], ctx: Ctx) -> ToolResult[Done]:
+def delete_observations(deletions: list[Deletion], ctx: Ctx) -> ToolResult[ChangeResult]:
     """Delete observations of entities. undo brings them back.
 
     Args:
         deletions: for each entity the observations, as they stand; what is not there stays so.
     """
     with ctx.lifespan_state.changing(
-        ctx.lifespan_state.pace(ctx), "delete_observations", client_of(ctx)
+        ctx.lifespan_state.progress(ctx), "delete_observations", client_of(ctx)
     ) as change:
         found = deeds.delete_observations(change, deletions)
     return _done(ctx, change, found)
 
 
-def delete_relations(relations: list[Relation], ctx: Ctx) -> ToolResult[Done]:
+def delete_relations(relations: list[Relation], ctx: Ctx) -> ToolResult[ChangeResult]:
     """Delete relations. undo brings them back.
 
     Args:
         relations: as they stand; what is not there stays so.
     """
     with ctx.lifespan_state.changing(
-        ctx.lifespan_state.pace(ctx), "delete_relations", client_of(ctx)
+        ctx.lifespan_state.progress(ctx), "delete_relations", client_of(ctx)
     ) as change:
         found = deeds.delete_relations(change, relations)
     return _done(ctx, change, found)
 
 
-def rename_entity(name: Name, to: Text, ctx: Ctx) -> ToolResult[Done]:
+def rename_entity(name: Name, to: Text, ctx: Ctx) -> ToolResult[ChangeResult]:
     """Give an entity another name; its relations go along.
 
     Args:
@@ -148,13 +148,13 @@ def rename_entity(name: Name, to: Text, ctx: Ctx) -> ToolResult[Done]:
         to: the new name, which nothing else has.
     """
     with ctx.lifespan_state.changing(
-        ctx.lifespan_state.pace(ctx), "rename_entity", client_of(ctx)
+        ctx.lifespan_state.progress(ctx), "rename_entity", client_of(ctx)
     ) as change:
         found = deeds.rename_entity(change, name, to)
     return _done(ctx, change, found)
 
 
-def merge_entities(names: list[Text], into: Name, ctx: Ctx) -> ToolResult[Done]:
+def merge_entities(names: list[Text], into: Name, ctx: Ctx) -> ToolResult[ChangeResult]:
     """Make one entity of several that are the same: it gets their observations and relations, and they are gone.
 
     Args:
@@ -162,13 +162,13 @@ def merge_entities(names: list[Text], into: Name, ctx: Ctx) -> ToolResult[Done]:
         into: the entity that stays, with its name and type.
     """
     with ctx.lifespan_state.changing(
-        ctx.lifespan_state.pace(ctx), "merge_entities", client_of(ctx)
+        ctx.lifespan_state.progress(ctx), "merge_entities", client_of(ctx)
     ) as change:
         found = deeds.merge_entities(change, names, into)
     return _done(ctx, change, found)
 
 
-def set_entity_type(name: Name, type: Text, ctx: Ctx) -> ToolResult[Done]:
+def set_entity_type(name: Name, type: Text, ctx: Ctx) -> ToolResult[ChangeResult]:
     """Give an entity another type.
 
     Args:
@@ -176,13 +176,13 @@ def set_entity_type(name: Name, type: Text, ctx: Ctx) -> ToolResult[Done]:
         type: what it is.
     """
     with ctx.lifespan_state.changing(
-        ctx.lifespan_state.pace(ctx), "set_entity_type", client_of(ctx)
+        ctx.lifespan_state.progress(ctx), "set_entity_type", client_of(ctx)
     ) as change:
         found = deeds.set_entity_type(change, name, type)
     return _done(ctx, change, found)
 
 
-def replace_observation(name: Name, old: Text, new: Text, ctx: Ctx) -> ToolResult[Done]:
+def replace_observation(name: Name, old: Text, new: Text, ctx: Ctx) -> ToolResult[ChangeResult]:
     """Put a fact in the place of one that is true no more.
 
     Args:
@@ -191,20 +191,20 @@ def replace_observation(name: Name, old: Text, new: Text, ctx: Ctx) -> ToolResul
         new: what stands there then.
     """
     with ctx.lifespan_state.changing(
-        ctx.lifespan_state.pace(ctx), "replace_observation", client_of(ctx)
+        ctx.lifespan_state.progress(ctx), "replace_observation", client_of(ctx)
     ) as change:
         found = deeds.replace_observation(change, name, old, new)
     return _done(ctx, change, found)
 
 
-def undo(change: Count, ctx: Ctx) -> ToolResult[Done]:
+def undo(change: Count, ctx: Ctx) -> ToolResult[ChangeResult]:
     """Take a change back, where nothing that came later stands in the way. That is a change too, and can be undone itself.
 
     Args:
         change: its number, as list_changes and the answers of other tools have it.
     """
     found, made = history.undo(
-        ctx.lifespan_state, change, client_of(ctx), ctx.lifespan_state.pace(ctx, _LONG)
+        ctx.lifespan_state, change, client_of(ctx), ctx.lifespan_state.progress(ctx, _LONG)
     )
     if made is not None:
         found.change = told(ctx, made)
@@ -213,7 +213,7 @@ def undo(change: Count, ctx: Ctx) -> ToolResult[Done]:
 
 def forget_changes(
     ctx: Ctx, changes: list[Count] | None = None, name: Name | None = None
-) -> ToolResult[Forgotten]:
+) -> ToolResult[PurgeResult]:
     """Take changes out of the history for good, once the person has agreed: what was deleted is gone then. The graph stays as it is.
 
     Args:
@@ -226,7 +226,7 @@ def forget_changes(
             f"At most {graph.limits.items:,} are taken in one call, and these are {len(changes):,}."
         )
     name = kept(name, deeds.NAME, graph.limits.name) if name is not None else None
-    with graph.reading(graph.pace(ctx)) as db:
+    with graph.reading(graph.progress(ctx)) as db:
         there, of_name = set(history.changes_of(db, None)), set(history.changes_of(db, name))
     ids = sorted(
         of_name if changes is None else there & {*changes, *(of_name if name is not None else ())}
@@ -240,13 +240,13 @@ def forget_changes(
         words = f"Forget {which} ({counted(len(ids), 'change')})? They cannot be undone then, nor brought back."
         if not ctx.wait(ctx.confirm(words)):
             raise ToolError("The person did not agree, and nothing was forgotten.")
-    gone, clean = history.forget(graph, ids, graph.pace(ctx, _LONG))
+    gone, clean = history.forget(graph, ids, graph.progress(ctx, _LONG))
     words = (
         f"{counted(gone, 'change is', 'changes are')} forgotten for good."
         if ids
         else "There is nothing in the history to forget."
     )
-    return ToolResult(Forgotten(gone, clean), words if clean else f"{words} {history.TRACES}")
+    return ToolResult(PurgeResult(gone, clean), words if clean else f"{words} {history.TRACES}")
 
 
 def import_graph(
@@ -258,7 +258,7 @@ def import_graph(
     | None = None,
     file: Annotated[str, Meta(max_length=255)] | None = None,
     dry_run: bool = False,
-) -> ToolResult[Imported]:
+) -> ToolResult[ImportResult]:
     """Add a graph that is JSON lines, as other memory servers keep it. What is there already is left as it is.
 
     Args:
@@ -269,14 +269,14 @@ def import_graph(
     graph = ctx.lifespan_state
     if (text is None) == (file is None):
         raise ToolError("Send either the lines as text, or the name of a file.")
-    pace, who = graph.pace(ctx, _LONG), client_of(ctx)
+    progress, who = graph.progress(ctx, _LONG), client_of(ctx)
     if text is not None:
         if len(text) > graph.limits.lines:
             raise ToolError(
                 f"That is {len(text):,} bytes, and {graph.limits.lines:,} are the most: import it as a file."
             )
         found, change = lines.import_lines(
-            graph, text.encode().split(b"\n"), who, pace, dry_run=dry_run
+            graph, text.encode().split(b"\n"), who, progress, dry_run=dry_run
         )
     else:
         folder = graph.imports
@@ -286,7 +286,7 @@ def import_graph(
             )
         with lines.opened(Path(folder), file or "", graph.limits) as opened:
             found, change = lines.import_lines(
-                graph, lines.lines_of(opened), who, pace, dry_run=dry_run, whence=file or ""
+                graph, lines.lines_of(opened), who, progress, dry_run=dry_run, whence=file or ""
             )
     if change is not None:
         told(ctx, change)
@@ -337,7 +337,7 @@ def client_of(ctx: Context[Graph]) -> str:
     return f"{name} ({principal.subject})"[:200] if principal is not None else name[:200]
 
 
-def told(ctx: Context[Graph], change: Change) -> int | None:
+def told(ctx: Context[Graph], change: Transaction) -> int | None:
     """Say to those who listen what a change changed; its number."""
     if change.id is None:
         return None
@@ -351,7 +351,9 @@ def uris_of(names: Iterable[str]) -> list[str]:
     return [GRAPH, EXPORT, CHANGES, STATISTICS, *map(uri_of, sorted(names)[:_MOST_TOLD])]
 
 
-def _done(ctx: Context[Graph], change: Change, found: Done) -> ToolResult[Done]:
+def _done(
+    ctx: Context[Graph], change: Transaction, found: ChangeResult
+) -> ToolResult[ChangeResult]:
     found.change = told(ctx, change)
     return ToolResult(found, found.message + _number(found.change))
 

@@ -8,12 +8,12 @@ from interlock import ToolError
 
 from . import searching
 from .answers import (
-    Added,
     AddedObservations,
+    AddedToEntity,
+    ChangeResult,
     CreatedEntities,
     CreatedRelations,
     Deletion,
-    Done,
     Entity,
     NewEntity,
     NewObservations,
@@ -21,10 +21,10 @@ from .answers import (
     counted,
     listed,
 )
-from .limits import Limits
+from .limits import MemoryLimits
 from .texts import kept, name_of, shown
-from .writing import Change
-from .writing import Entity as Row
+from .writing import EntityRow as Row
+from .writing import Transaction
 
 _MOST_COMPARED = 20  # new names in one call
 NAME, TYPE, RELATION, OBSERVATION = (
@@ -35,7 +35,7 @@ NAME, TYPE, RELATION, OBSERVATION = (
 )
 
 
-def check_count(limits: Limits, *counts: int) -> None:
+def check_count(limits: MemoryLimits, *counts: int) -> None:
     """Raise ToolError where a call has too many things in it."""
     if sum(counts) > limits.items:
         raise ToolError(
@@ -43,7 +43,7 @@ def check_count(limits: Limits, *counts: int) -> None:
         )
 
 
-def create_entities(change: Change, entities: Sequence[NewEntity]) -> CreatedEntities:
+def create_entities(change: Transaction, entities: Sequence[NewEntity]) -> CreatedEntities:
     """Add those that are not there. Raises ToolError."""
     limits = change.limits
     check_count(limits, len(entities))
@@ -79,7 +79,7 @@ def create_entities(change: Change, entities: Sequence[NewEntity]) -> CreatedEnt
     return CreatedEntities(made, existing, list(dict.fromkeys(alike)))
 
 
-def create_relations(change: Change, relations: Sequence[Relation]) -> CreatedRelations:
+def create_relations(change: Transaction, relations: Sequence[Relation]) -> CreatedRelations:
     """Add those that are not there. Raises ToolError."""
     check_count(change.limits, len(relations))
     made = [
@@ -92,11 +92,13 @@ def create_relations(change: Change, relations: Sequence[Relation]) -> CreatedRe
     return CreatedRelations(made, [name for name in ends if change.entity(name) is None])
 
 
-def add_observations(change: Change, observations: Sequence[NewObservations]) -> AddedObservations:
+def add_observations(
+    change: Transaction, observations: Sequence[NewObservations]
+) -> AddedObservations:
     """Add what each entity has not yet. Raises ToolError, where an entity is not there."""
     limits = change.limits
     check_count(limits, *(len(one.contents) for one in observations))
-    results: list[Added] = []
+    results: list[AddedToEntity] = []
     for one in observations:
         row = change.known(name_of(one.entity_name, NAME, limits.name))
         texts = [name_of(text, OBSERVATION, limits.observation) for text in one.contents]
@@ -105,13 +107,13 @@ def add_observations(change: Change, observations: Sequence[NewObservations]) ->
         ).fetchall()
         added = [text for text in texts if change.add_observation(row.id, row.name, text)]
         _check_room(limits, row.name, there + len(added))
-        results.append(Added(row.name, added))
+        results.append(AddedToEntity(row.name, added))
     count = sum(len(one.added_observations) for one in results)
     change.words = f"{counted(count, 'observation')} added to {listed(one.entity_name for one in results if one.added_observations)}"
     return AddedObservations(results)
 
 
-def delete_entities(change: Change, names: Sequence[str]) -> Done:
+def delete_entities(change: Transaction, names: Sequence[str]) -> ChangeResult:
     """Remove entities, with their observations and the relations from and to them. Raises ToolError."""
     check_count(change.limits, len(names))
     deleted: list[str] = []
@@ -133,7 +135,7 @@ def delete_entities(change: Change, names: Sequence[str]) -> Done:
     return _done(change, words, missing)
 
 
-def delete_observations(change: Change, deletions: Sequence[Deletion]) -> Done:
+def delete_observations(change: Transaction, deletions: Sequence[Deletion]) -> ChangeResult:
     """Remove observations that are there. Raises ToolError."""
     check_count(change.limits, *(len(one.observations) for one in deletions))
     missing: list[str] = []
@@ -159,7 +161,7 @@ def delete_observations(change: Change, deletions: Sequence[Deletion]) -> Done:
     )
 
 
-def delete_relations(change: Change, relations: Sequence[Relation]) -> Done:
+def delete_relations(change: Transaction, relations: Sequence[Relation]) -> ChangeResult:
     """Remove relations that are there. Raises ToolError."""
     check_count(change.limits, len(relations))
     missing: list[str] = []
@@ -174,7 +176,7 @@ def delete_relations(change: Change, relations: Sequence[Relation]) -> Done:
     return _done(change, f"{counted(len(deleted), 'relation')} deleted{_colon(deleted)}", missing)
 
 
-def rename_entity(change: Change, name: str, new: str) -> Done:
+def rename_entity(change: Transaction, name: str, new: str) -> ChangeResult:
     """Give an entity another name, in its relations too. Raises ToolError where there is none, or one of the new name."""
     name, new = kept(name, NAME, change.limits.name), name_of(new, NAME, change.limits.name)
     if name == new:
@@ -194,7 +196,7 @@ def rename_entity(change: Change, name: str, new: str) -> Done:
     return _done(change, f"{shown(name)} is now {shown(new)}", [])
 
 
-def set_entity_type(change: Change, name: str, kind: str) -> Done:
+def set_entity_type(change: Transaction, name: str, kind: str) -> ChangeResult:
     """Give an entity another type. Raises ToolError where there is none."""
     row = change.known(kept(name, NAME, change.limits.name))
     kind = name_of(kind, TYPE, change.limits.name)
@@ -203,7 +205,7 @@ def set_entity_type(change: Change, name: str, kind: str) -> Done:
     return _done(change, f"{shown(row.name)} is a {shown(kind)}", [])
 
 
-def replace_observation(change: Change, name: str, old: str, new: str) -> Done:
+def replace_observation(change: Transaction, name: str, old: str, new: str) -> ChangeResult:
     """Put an observation in the place of another one. Raises ToolError where that is not there."""
     row = change.known(kept(name, NAME, change.limits.name))
     old, new = (
@@ -229,7 +231,7 @@ def replace_observation(change: Change, name: str, old: str, new: str) -> Done:
     return _done(change, f"An observation of {shown(row.name)} was replaced", [])
 
 
-def merge_entities(change: Change, names: Sequence[str], into: str) -> Done:
+def merge_entities(change: Transaction, names: Sequence[str], into: str) -> ChangeResult:
     """Have one entity know what several knew, and take their place in all relations. Raises ToolError where it is not there."""
     check_count(change.limits, len(names))
     target = change.known(kept(into, NAME, change.limits.name))
@@ -258,7 +260,7 @@ def merge_entities(change: Change, names: Sequence[str], into: str) -> Done:
 # -- what they have in common ------------------------------------------------------------------------------------------
 
 
-def _merge(change: Change, row: Row, target: Row) -> None:
+def _merge(change: Transaction, row: Row, target: Row) -> None:
     for observation in change.observations(row.id):
         change.remove_observation(observation, row.name)
         change.add_observation(target.id, target.name, observation.text, at=observation.at)
@@ -266,7 +268,7 @@ def _merge(change: Change, row: Row, target: Row) -> None:
     change.remove_entity(row)
 
 
-def _lead(change: Change, old: str, new: str) -> None:
+def _lead(change: Transaction, old: str, new: str) -> None:
     """Have the relations from and to one name lead from and to another; what would lead from it to itself only so is dropped."""
     for one in change.relations(old):
         change.remove_relation(one)
@@ -275,7 +277,7 @@ def _lead(change: Change, old: str, new: str) -> None:
             change.add_relation(source, target, one.kind, id=one.id, at=one.at)
 
 
-def _done(change: Change, words: str, missing: list[str]) -> Done:
+def _done(change: Transaction, words: str, missing: list[str]) -> ChangeResult:
     if change.steps:
         change.words = words
     words += "."
@@ -283,14 +285,14 @@ def _done(change: Change, words: str, missing: list[str]) -> Done:
         words += " Nothing had to be changed."
     if missing:
         words += f" Not there: {listed(missing)}."
-    return Done(True, words, missing)
+    return ChangeResult(True, words, missing)
 
 
 def _colon(names: Sequence[str] | dict[str, None]) -> str:
     return f": {listed(names)}" if names else ""
 
 
-def _relation(given: Relation, limits: Limits) -> Relation:
+def _relation(given: Relation, limits: MemoryLimits) -> Relation:
     return Relation(
         name_of(given.source, NAME, limits.name),
         name_of(given.target, NAME, limits.name),
@@ -302,7 +304,7 @@ def _of(one: Relation) -> tuple[str, str, str]:
     return one.source, one.target, one.kind
 
 
-def _check_room(limits: Limits, name: str, count: int) -> None:
+def _check_room(limits: MemoryLimits, name: str, count: int) -> None:
     if count > limits.observations:
         raise ToolError(
             f"{shown(name)} would have {count:,} observations, and {limits.observations:,} are the most. "

@@ -16,8 +16,8 @@ from interlock import Context, ToolError, settings_of
 from interlock.store import StoreError, own_path, to_wal
 
 from . import tables
-from .limits import PREFIX, Limits
-from .writing import Change
+from .limits import PREFIX, MemoryLimits
+from .writing import Transaction
 
 VARIABLE = "INTERLOCK_MEMORY_DB"
 """Names the file, where no argument does."""
@@ -27,7 +27,7 @@ _LOOKS = (
 _IDLE = 8  # connections that are kept open
 
 
-class Knowing(Protocol):
+class ChangeObserver(Protocol):
     """What wants to know which changes are of this process."""
 
     def knows(self, change: int) -> None:
@@ -35,7 +35,7 @@ class Knowing(Protocol):
         ...
 
 
-class Pace:
+class CallProgress:
     """How a call goes: it ends when nobody waits for it any more or its time is over, and tells how far it is.
 
     `ctx` is the call's, None where there is none; `seconds` is how long it may take.
@@ -65,7 +65,7 @@ class Pace:
                 f"This took longer than {self._seconds:g} seconds, and was given up. Nothing was changed."
             )
 
-    def told(self, done: int, total: int | None, message: str) -> None:
+    def report(self, done: int, total: int | None, message: str) -> None:
         """Say how far it is; raises as `check` does."""
         self.check()
         self._done = done
@@ -89,14 +89,14 @@ class Graph:
     Each piece of work has a connection to itself, so that any thread may do it. Every misfortune is a ToolError that names the file.
     """
 
-    def __init__(self, path: Path | None = None, limits: Limits | None = None) -> None:
+    def __init__(self, path: Path | None = None, limits: MemoryLimits | None = None) -> None:
         self._path, self._limits = path, limits
         self._lock = threading.Lock()
         self._idle: list[sqlite3.Connection] = []
         self._file: tuple[int, int] | None = None  # the one that the idle connections have open
         self.indexed = True
         self.imports: Path | None = None  # the folder whose files may be imported by name
-        self.watcher: Knowing | None = None  # while the server runs
+        self.watcher: ChangeObserver | None = None  # while the server runs
 
     @property
     def path(self) -> Path:
@@ -107,23 +107,23 @@ class Graph:
         return self._path
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> MemoryLimits:
         """What may be kept and done. Raises ToolError where the environment sets one that is none."""
         if self._limits is None:
             try:
-                self._limits = settings_of(Limits, PREFIX)
+                self._limits = settings_of(MemoryLimits, PREFIX)
             except ValueError as bad:
                 raise ToolError(f"A limit of this server is set to what is none: {bad}.") from None
         return self._limits
 
-    def pace(self, ctx: Context[Graph] | None, times: int = 1) -> Pace:
+    def progress(self, ctx: Context[Graph] | None, times: int = 1) -> CallProgress:
         """How a call goes that may take so many times as long as others."""
-        return Pace(ctx, self.limits.seconds * times)
+        return CallProgress(ctx, self.limits.seconds * times)
 
     @contextmanager
-    def reading(self, pace: Pace) -> Iterator[sqlite3.Connection]:
+    def reading(self, progress: CallProgress) -> Iterator[sqlite3.Connection]:
         """A connection that can change nothing. All that is read in the block is of one moment, whoever writes meanwhile."""
-        with self._trouble("read", pace), self._connected(pace) as db:
+        with self._trouble("read", progress), self._connected(progress) as db:
             if self.indexed and tables.index_waits(db):
                 with _transaction(db):
                     tables.catch_up(db)
@@ -138,26 +138,26 @@ class Graph:
 
     @contextmanager
     def changing(
-        self, pace: Pace, tool: str, client: str = "", *, undoes: int | None = None
-    ) -> Iterator[Change]:
+        self, progress: CallProgress, tool: str, client: str = "", *, undoes: int | None = None
+    ) -> Iterator[Transaction]:
         """A change, which is kept whole where the block ends well, and else not at all; no other process changes anything meanwhile.
 
         `tool` and `client` say in the history who made it by what; `undoes` is the change that it undoes.
         """
-        with self._trouble("written", pace), self._connected(pace) as db, _transaction(db):
+        with self._trouble("written", progress), self._connected(progress) as db, _transaction(db):
             if self.indexed and tables.index_waits(db):
                 tables.catch_up(db)
-            change = Change(db, tool, client, self.limits, indexed=self.indexed, undoes=undoes)
+            change = Transaction(db, tool, client, self.limits, indexed=self.indexed, undoes=undoes)
             yield change
-            change.finish(pace.further)
+            change.finish(progress.further)
             if change.id is not None and self.watcher is not None:
                 self.watcher.knows(change.id)  # before anybody can see it
 
     @contextmanager
     def raw(self) -> Iterator[sqlite3.Connection]:
         """A connection without a transaction, for what cannot be in one."""
-        pace = Pace(None, self.limits.seconds)
-        with self._trouble("used", pace), self._connected(pace) as db:
+        progress = CallProgress(None, self.limits.seconds)
+        with self._trouble("used", progress), self._connected(progress) as db:
             yield db
 
     def close(self) -> None:
@@ -171,10 +171,10 @@ class Graph:
     # -- connections --------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _connected(self, pace: Pace) -> Iterator[sqlite3.Connection]:
+    def _connected(self, progress: CallProgress) -> Iterator[sqlite3.Connection]:
         db = self._take()
         try:
-            db.set_progress_handler(lambda: 1 if pace.over else 0, _LOOKS)
+            db.set_progress_handler(lambda: 1 if progress.over else 0, _LOOKS)
             yield db
         finally:
             db.set_progress_handler(None, 0)
@@ -246,12 +246,12 @@ class Graph:
         return db
 
     @contextmanager
-    def _trouble(self, what: str, pace: Pace) -> Iterator[None]:
+    def _trouble(self, what: str, progress: CallProgress) -> Iterator[None]:
         try:
             yield
         except sqlite3.OperationalError as bad:
             if "interrupted" in str(bad):
-                pace.check()
+                progress.check()
             if "locked" in str(bad):
                 waited = f"{self.limits.waiting:g} seconds"
                 raise ToolError(

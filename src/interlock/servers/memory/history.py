@@ -11,11 +11,11 @@ import msgspec
 
 from interlock import ToolError
 
-from .answers import Changes, ChangeView, Done, Steps, StepView, listed
-from .graph import Graph, Pace
+from .answers import ChangeList, ChangeResult, ChangeSteps, ChangeView, StepView, listed
+from .graph import CallProgress, Graph
 from .tables import sweep_index
 from .texts import shown
-from .writing import Change, Entity, Observation, Relation
+from .writing import EntityRow, ObservationRow, RelationRow, Transaction
 
 _LOOKS = 1024  # steps between two looks at whether somebody still waits
 _MOST_NAMED = 5
@@ -33,7 +33,7 @@ _FILLED = {
 }
 
 
-def changes(db: sqlite3.Connection, name: str | None, before: int | None, limit: int) -> Changes:
+def changes(db: sqlite3.Connection, name: str | None, before: int | None, limit: int) -> ChangeList:
     """The latest changes, of an entity where one is named, before the one with the number `before`."""
     where, values = ["id < ?"], [before if before is not None else 1 << 62]
     if name is not None:
@@ -43,7 +43,7 @@ def changes(db: sqlite3.Connection, name: str | None, before: int | None, limit:
         values += [name, name]  # type: ignore[list-item]  # numbers and texts
     query = f"SELECT {_COLUMNS} FROM changes WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT ?"
     found = [ChangeView(*row) for row in db.execute(query, (*values, limit + 1)).fetchall()]
-    return Changes(found[:limit], str(found[limit - 1].id) if len(found) > limit else None)
+    return ChangeList(found[:limit], str(found[limit - 1].id) if len(found) > limit else None)
 
 
 def change_of(db: sqlite3.Connection, id: int) -> ChangeView:
@@ -54,12 +54,12 @@ def change_of(db: sqlite3.Connection, id: int) -> ChangeView:
     return ChangeView(*found)
 
 
-def steps(db: sqlite3.Connection, id: int, after: int, limit: int) -> Steps:
+def steps(db: sqlite3.Connection, id: int, after: int, limit: int) -> ChangeSteps:
     """A change, and its parts from one on. Raises ToolError where it is not in the history."""
     change = change_of(db, id)
     query = "SELECT place, kind, name, data FROM steps WHERE change = ? AND place >= ? ORDER BY place LIMIT ?"
     rows = db.execute(query, (id, after, limit + 1)).fetchall()
-    return Steps(
+    return ChangeSteps(
         change,
         [_step(kind, name, data) for _, kind, name, data in rows[:limit]],
         str(rows[limit][0]) if len(rows) > limit else None,
@@ -89,7 +89,7 @@ def _step(kind: str, name: str, data: str) -> StepView:
 # -- taking back --------------------------------------------------------------------------------------------------------
 
 
-class Conflict(Exception):
+class UndoConflict(Exception):
     """The graph is not as a change left it; what it is about, and why."""
 
     def __init__(self, why: str, *names: str) -> None:
@@ -97,12 +97,14 @@ class Conflict(Exception):
         self.why, self.names = why, names
 
 
-def undo(graph: Graph, id: int, client: str, pace: Pace) -> tuple[Done, Change | None]:
+def undo(
+    graph: Graph, id: int, client: str, progress: CallProgress
+) -> tuple[ChangeResult, Transaction | None]:
     """Take a change back, by another one. Raises ToolError where later changes stand in its way; then nothing is changed."""
-    with graph.changing(pace, "undo", client, undoes=id) as change:
+    with graph.changing(progress, "undo", client, undoes=id) as change:
         view = change_of(change.db, id)
         if view.undone_by is not None:
-            return Done(
+            return ChangeResult(
                 True,
                 f"Change {id} was undone by change {view.undone_by} already. Nothing had to be changed.",
             ), None
@@ -116,14 +118,16 @@ def undo(graph: Graph, id: int, client: str, pace: Pace) -> tuple[Done, Change |
         try:
             for done, (kind, name, data) in enumerate(rows):
                 if done % _LOOKS == 0:
-                    pace.told(done, view.steps, f"{done:,} of {view.steps:,} steps are undone")
-                _INVERSES[kind](change, name, msgspec.json.decode(data), pace)
-        except Conflict as bad:
+                    progress.report(
+                        done, view.steps, f"{done:,} of {view.steps:,} steps are undone"
+                    )
+                _INVERSES[kind](change, name, msgspec.json.decode(data), progress)
+        except UndoConflict as bad:
             raise ToolError(_refusal(change.db, id, bad)) from None
-    return Done(True, f"Change {id} is undone: {view.words}.", change=change.id), change
+    return ChangeResult(True, f"Change {id} is undone: {view.words}.", change=change.id), change
 
 
-def _refusal(db: sqlite3.Connection, id: int, bad: Conflict) -> str:
+def _refusal(db: sqlite3.Connection, id: int, bad: UndoConflict) -> str:
     later: set[int] = set()
     query = """SELECT DISTINCT s.change FROM steps s JOIN changes c ON c.id = s.change WHERE s.change > ? AND c.undone_by IS NULL
         AND (c.undoes IS NULL OR c.undoes < ?) AND {} = ? ORDER BY 1 DESC LIMIT 100"""
@@ -136,70 +140,82 @@ def _refusal(db: sqlite3.Connection, id: int, bad: Conflict) -> str:
     return words
 
 
-def _entity_came(change: Change, name: str, data: dict[str, Any], pace: Pace) -> None:
+def _entity_came(
+    change: Transaction, name: str, data: dict[str, Any], progress: CallProgress
+) -> None:
     row = change.entity(name)
     if row is None or row.id != data["id"] or row.kind != data["type"]:
-        raise Conflict(f"{shown(name)} is not as it was created", name)
+        raise UndoConflict(f"{shown(name)} is not as it was created", name)
     if change.observations(row.id):
-        raise Conflict(f"more is known of {shown(name)} now", name)
+        raise UndoConflict(f"more is known of {shown(name)} now", name)
     if any(one.id not in data["relations"] for one in change.relations(name)):
-        raise Conflict(f"{shown(name)} has other relations now", name)
+        raise UndoConflict(f"{shown(name)} has other relations now", name)
     change.remove_entity(row)
 
 
-def _entity_went(change: Change, name: str, data: dict[str, Any], pace: Pace) -> None:
+def _entity_went(
+    change: Transaction, name: str, data: dict[str, Any], progress: CallProgress
+) -> None:
     if change.entity(name) is not None:
-        raise Conflict(f"there is another {shown(name)} now", name)
+        raise UndoConflict(f"there is another {shown(name)} now", name)
     change.add_entity(name, data["type"], id=data["id"], at=data["at"])
 
 
-def _entity_altered(change: Change, name: str, data: dict[str, Any], pace: Pace) -> None:
+def _entity_altered(
+    change: Transaction, name: str, data: dict[str, Any], progress: CallProgress
+) -> None:
     before, after = data["before"], data["after"]
     row = change.entity(after["name"])
     if row is None or row.id != data["id"] or row.kind != after["type"]:
-        raise Conflict(
+        raise UndoConflict(
             f"{shown(after['name'])} is not as it was then", before["name"], after["name"]
         )
     if before["name"] != after["name"] and change.entity(before["name"]) is not None:
-        raise Conflict(
+        raise UndoConflict(
             f"there is another {shown(before['name'])} now", before["name"], after["name"]
         )
     change.alter_entity(row, before["name"], before["type"])
 
 
-def _observation_came(change: Change, name: str, data: dict[str, Any], pace: Pace) -> None:
+def _observation_came(
+    change: Transaction, name: str, data: dict[str, Any], progress: CallProgress
+) -> None:
     found = change.db.execute(
         "SELECT id, entity, text, at FROM observations WHERE id = ?", (data["id"],)
     ).fetchone()
-    row = Observation(*found) if found else None
+    row = ObservationRow(*found) if found else None
     if row is None or (row.entity, row.text) != (data["entity"], data["text"]):
-        raise Conflict(f"an observation of {shown(name)} is there no more", name)
+        raise UndoConflict(f"an observation of {shown(name)} is there no more", name)
     change.remove_observation(row, name)
 
 
-def _observation_went(change: Change, name: str, data: dict[str, Any], pace: Pace) -> None:
+def _observation_went(
+    change: Transaction, name: str, data: dict[str, Any], progress: CallProgress
+) -> None:
     found = change.db.execute(
         "SELECT name FROM entities WHERE id = ?", (data["entity"],)
     ).fetchone()
     if found is None:
-        raise Conflict(f"{shown(name)} is there no more", name)
+        raise UndoConflict(f"{shown(name)} is there no more", name)
     if not change.add_observation(
         data["entity"], found[0], data["text"], id=data["id"], at=data["at"]
     ):
-        raise Conflict(f"{shown(name)} has the observation again", name, found[0])
+        raise UndoConflict(f"{shown(name)} has the observation again", name, found[0])
 
 
-def _relation_came(change: Change, name: str, data: dict[str, Any], pace: Pace) -> None:
+def _relation_came(
+    change: Transaction, name: str, data: dict[str, Any], progress: CallProgress
+) -> None:
     found = change.db.execute(
         "SELECT id, source, target, kind, at FROM relations WHERE id = ?", (data["id"],)
     ).fetchone()
-    row = Relation(*found) if found else None
+    row = RelationRow(*found) if found else None
     if row is None or (row.source, row.target, row.kind) != (
         data["from"],
         data["to"],
         data["relationType"],
     ):
-        raise Conflict(
+        raise UndoConflict(
             f"a relation from {shown(name)} to {shown(data['to'])} is there no more",
             name,
             data["to"],
@@ -207,21 +223,23 @@ def _relation_came(change: Change, name: str, data: dict[str, Any], pace: Pace) 
     change.remove_relation(row)
 
 
-def _relation_went(change: Change, name: str, data: dict[str, Any], pace: Pace) -> None:
+def _relation_went(
+    change: Transaction, name: str, data: dict[str, Any], progress: CallProgress
+) -> None:
     if not change.add_relation(
         name, data["to"], data["relationType"], id=data["id"], at=data["at"]
     ):
-        raise Conflict(
+        raise UndoConflict(
             f"there is a relation from {shown(name)} to {shown(data['to'])} again", name, data["to"]
         )
 
 
-def _imported(change: Change, name: str, data: dict[str, Any], pace: Pace) -> None:
+def _imported(change: Transaction, name: str, data: dict[str, Any], progress: CallProgress) -> None:
     """Take away what an import added, where all of it is there as it was, and nothing was put beside it."""
     db = change.db
     for table in _FILLED:
         if digest(db, table, *data[table]) != data["digests"][table]:
-            raise Conflict(f"some of the imported {table} are not as they were")
+            raise UndoConflict(f"some of the imported {table} are not as they were")
     (first, last), (one, other), (_, newest) = (
         data["entities"],
         data["observations"],
@@ -231,20 +249,20 @@ def _imported(change: Change, name: str, data: dict[str, Any], pace: Pace) -> No
         "SELECT 1 FROM observations WHERE entity BETWEEN ? AND ? AND id NOT BETWEEN ? AND ? LIMIT 1"
     )
     if db.execute(more, (first, last, one, other)).fetchone():
-        raise Conflict("more is known of the imported entities now")
+        raise UndoConflict("more is known of the imported entities now")
     more = "SELECT 1 FROM relations r JOIN entities e ON e.name IN (r.source, r.target) WHERE r.id > ? AND e.id BETWEEN ? AND ? LIMIT 1"
     if db.execute(more, (newest, first, last)).fetchone():
-        raise Conflict("the imported entities have other relations now")
+        raise UndoConflict("the imported entities have other relations now")
     for done, row in enumerate(_rows(db, "relations", "id, source, target, kind, at", data)):
-        _look(done, pace)
-        change.remove_relation(Relation(*row))
+        _look(done, progress)
+        change.remove_relation(RelationRow(*row))
     names = dict(db.execute("SELECT id, name FROM entities").fetchall())
     for done, row in enumerate(_rows(db, "observations", "id, entity, text, at", data)):
-        _look(done, pace)
-        change.remove_observation(Observation(*row), names[row[1]])
+        _look(done, progress)
+        change.remove_observation(ObservationRow(*row), names[row[1]])
     for done, row in enumerate(_rows(db, "entities", "id, name, kind, at", data)):
-        _look(done, pace)
-        change.remove_entity(Entity(*row))
+        _look(done, progress)
+        change.remove_entity(EntityRow(*row))
 
 
 def _rows(
@@ -256,9 +274,9 @@ def _rows(
     ).fetchall()
 
 
-def _look(done: int, pace: Pace) -> None:
+def _look(done: int, progress: CallProgress) -> None:
     if done % _LOOKS == 0:
-        pace.check()
+        progress.check()
 
 
 _INVERSES = {
@@ -294,13 +312,13 @@ def changes_of(db: sqlite3.Connection, name: str | None) -> list[int]:
     return sorted(found)
 
 
-def forget(graph: Graph, ids: list[int], pace: Pace) -> tuple[int, bool]:
+def forget(graph: Graph, ids: list[int], progress: CallProgress) -> tuple[int, bool]:
     """Take changes out of the history for good: how many it were, and whether no byte of what was deleted is left in the file.
 
     Some is where another program reads, as what is beside the file then stays as it is, and where this SQLite cannot reach the index that
     others made. The graph stays as it is.
     """
-    with graph.changing(pace, "forget_changes") as change:
+    with graph.changing(progress, "forget_changes") as change:
         change.db.executemany("DELETE FROM steps WHERE change = ?", [(id,) for id in ids])
         gone = sum(
             change.db.execute("DELETE FROM changes WHERE id = ?", (id,)).rowcount for id in ids

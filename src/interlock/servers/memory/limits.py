@@ -7,7 +7,7 @@ from msgspec import Struct
 PREFIX = "INTERLOCK_MEMORY_"
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class MemoryLimits(Struct, frozen=True, kw_only=True):
     """Lengths are in characters, sizes in bytes, times in seconds. `INTERLOCK_MEMORY_NAME` sets `name`, and so on."""
 
     name: int = 1_000  # characters of a name or type

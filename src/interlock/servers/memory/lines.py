@@ -14,13 +14,13 @@ from msgspec import Struct
 
 from interlock import ToolError
 
-from .answers import BadLine, Imported, counted
+from .answers import BadLine, ImportResult, counted
 from .deeds import NAME, OBSERVATION, RELATION, TYPE
-from .graph import Graph, Pace
+from .graph import CallProgress, Graph
 from .history import digest
-from .limits import Limits
+from .limits import MemoryLimits
 from .texts import kept, name_of, shown
-from .writing import Change
+from .writing import Transaction
 
 _MOST_BAD = 100  # lines that are named
 _LONGEST = 64 * 1024 * 1024  # bytes of a line
@@ -29,13 +29,13 @@ _MOST_WHY = 300
 _TABLES = ("entities", "observations", "relations")
 
 
-class _Entity(Struct, rename="camel", tag_field="type", tag="entity"):
+class _EntityLine(Struct, rename="camel", tag_field="type", tag="entity"):
     name: str
     entity_type: str
     observations: list[str]
 
 
-class _Relation(
+class _RelationLine(
     Struct,
     rename={"source": "from", "target": "to", "kind": "relationType"},
     tag_field="type",
@@ -46,11 +46,11 @@ class _Relation(
     kind: str
 
 
-class _Rehearsed(Exception):
+class _DryRun(Exception):
     """All of it was tried, and nothing is to be kept."""
 
 
-_decode = msgspec.json.Decoder(_Entity | _Relation).decode
+_decode = msgspec.json.Decoder(_EntityLine | _RelationLine).decode
 _encode = msgspec.json.Encoder().encode
 
 
@@ -58,27 +58,27 @@ def import_lines(
     graph: Graph,
     lines: Iterable[bytes],
     client: str,
-    pace: Pace,
+    progress: CallProgress,
     *,
     dry_run: bool = False,
     whence: str = "",
-) -> tuple[Imported, Change | None]:
+) -> tuple[ImportResult, Transaction | None]:
     """Add what lines say to a graph, all in one change. What is there already is left as it is, so that it may be repeated.
 
     Lines that cannot be read are counted and named, and left out. `whence` they come stands in the history. Raises ToolError.
     """
-    found = Imported(0, 0, 0, 0)
+    found = ImportResult(0, 0, 0, 0)
     try:
-        with graph.changing(pace, "import_graph", client) as change:
+        with graph.changing(progress, "import_graph", client) as change:
             reader = _Reader(change, found)
             starts = {table: change.next(table) for table in _TABLES}
             change.silent = True
             for number, line in enumerate(lines, 1):
                 if number % _LOOKS == 0:
-                    pace.told(number, None, f"{number:,} lines are read")
-                reader.take(number, line)
+                    progress.report(number, None, f"{number:,} lines are read")
+                reader.add(number, line)
             if dry_run:
-                raise _Rehearsed
+                raise _DryRun
             if found.entities or found.observations or found.relations:
                 ranges = {table: [first, change.next(table) - 1] for table, first in starts.items()}
                 digests = {
@@ -86,14 +86,14 @@ def import_lines(
                 }
                 change.note_import({**ranges, "digests": digests})
                 change.words = f"{_sum(found)} imported{f' from {shown(whence)}' if whence else ''}"
-    except _Rehearsed:
+    except _DryRun:
         found.dry_run = True
         return found, None
     found.change = change.id
     return found, change
 
 
-def words_of(found: Imported) -> str:
+def words_of(found: ImportResult) -> str:
     """What an import did, for people."""
     words = f"{_sum(found)} {'would be' if found.dry_run else 'were'} added."
     if found.known:
@@ -109,7 +109,7 @@ def words_of(found: Imported) -> str:
     return words
 
 
-def _sum(found: Imported) -> str:
+def _sum(found: ImportResult) -> str:
     entities = counted(found.entities, "entity", "entities")
     return f"{entities}, {counted(found.observations, 'observation')} and {counted(found.relations, 'relation')}"
 
@@ -117,10 +117,10 @@ def _sum(found: Imported) -> str:
 class _Reader:
     """Takes lines into a change."""
 
-    def __init__(self, change: Change, found: Imported) -> None:
+    def __init__(self, change: Transaction, found: ImportResult) -> None:
         self.change, self.limits, self.found = change, change.limits, found
 
-    def take(self, number: int, line: bytes) -> None:
+    def add(self, number: int, line: bytes) -> None:
         """Read a line; one that cannot be read changes nothing."""
         line = line.removeprefix(b"\xef\xbb\xbf").strip()
         if not line:
@@ -129,14 +129,14 @@ class _Reader:
             if len(line) >= _LONGEST:
                 raise ToolError(f"it is longer than {_LONGEST:,} bytes")
             read = _decode(line)
-            new = self._entity(read) if isinstance(read, _Entity) else self._relation(read)
+            new = self._entity(read) if isinstance(read, _EntityLine) else self._relation(read)
             self.found.known += not new
         except (msgspec.DecodeError, UnicodeDecodeError, ToolError) as bad:
             self.found.bad_lines += 1
             if len(self.found.bad) < _MOST_BAD:
                 self.found.bad.append(BadLine(number, str(bad)[:_MOST_WHY]))
 
-    def _entity(self, read: _Entity) -> bool:
+    def _entity(self, read: _EntityLine) -> bool:
         limits, change = self.limits, self.change
         name, kind = (
             name_of(read.name, NAME, limits.name),
@@ -158,7 +158,7 @@ class _Reader:
         self.found.entities += row is None
         return row is None or bool(new)
 
-    def _relation(self, read: _Relation) -> bool:
+    def _relation(self, read: _RelationLine) -> bool:
         most = self.limits.name
         values = (
             name_of(read.source, NAME, most),
@@ -181,7 +181,7 @@ def lines_of(file: IO[bytes]) -> Iterator[bytes]:
             line = file.readline(_LONGEST)
 
 
-def opened(folder: Path, name: str, limits: Limits) -> IO[bytes]:
+def opened(folder: Path, name: str, limits: MemoryLimits) -> IO[bytes]:
     """A file in a folder, by its name alone: no path, no link, nothing but a file. Raises ToolError."""
     if not name or name in (".", "..") or any(char in name for char in "/\\\0:"):
         raise ToolError(f"{shown(name)} is no name of a file. Send the name alone, without a path.")
@@ -224,12 +224,12 @@ def export_lines(
             texts = db.execute(
                 "SELECT text FROM observations WHERE entity = ? ORDER BY id", (id_,)
             ).fetchall()
-            yield f"e{id_}", _encode(_Entity(name, kind, [text for (text,) in texts])) + b"\n"
+            yield f"e{id_}", _encode(_EntityLine(name, kind, [text for (text,) in texts])) + b"\n"
     rows = db.execute(
         "SELECT id, source, target, kind FROM relations WHERE id > ? ORDER BY id", (relations,)
     )
     for id_, *values in rows:
-        yield f"r{id_}", _encode(_Relation(*values)) + b"\n"
+        yield f"r{id_}", _encode(_RelationLine(*values)) + b"\n"
 
 
 def places(cursor: str | None) -> dict[str, Any]:

@@ -11,7 +11,15 @@ from msgspec import Meta
 from interlock import Context, Server, ToolAnnotations, ToolError, ToolResult
 
 from . import history, searching, views
-from .answers import Changes, Counts, Exported, Steps, Subgraph, Text, Way
+from .answers import (
+    ChangeList,
+    ChangeSteps,
+    ExportResult,
+    GraphCounts,
+    ShortestPath,
+    Subgraph,
+    Text,
+)
 from .graph import Graph
 from .lines import export_lines, places
 from .texts import kept, shown
@@ -41,7 +49,7 @@ def read_graph(
     """
     graph = ctx.lifespan_state
     size, after = _size(graph, limit), _number(cursor)
-    with graph.reading(graph.pace(ctx)) as db:
+    with graph.reading(graph.progress(ctx)) as db:
         where, values = ("kind = ? AND ", [type]) if type is not None else ("", [])
         query = f"SELECT id FROM entities WHERE {where}id > ? ORDER BY id LIMIT ?"
         ids = [id_ for (id_,) in db.execute(query, (*values, after, size + 1))]
@@ -70,10 +78,10 @@ def search_nodes(
         cursor: what the page before gave.
     """
     graph = ctx.lifespan_state
-    size, skip, pace = _size(graph, limit), _number(cursor), graph.pace(ctx)
-    with graph.reading(pace) as db:
+    size, skip, progress = _size(graph, limit), _number(cursor), graph.progress(ctx)
+    with graph.reading(progress) as db:
         ids, note = searching.search(
-            db, query, type, skip + size + 1, graph.limits.ranked, pace, indexed=graph.indexed
+            db, query, type, skip + size + 1, graph.limits.ranked, progress, indexed=graph.indexed
         )
         found, taken = views.subgraph(db, ids[skip : skip + size], graph.limits)
     found.cursor = str(skip + taken) if len(ids) > skip + taken else None
@@ -105,7 +113,7 @@ def open_nodes(
         min(_size(graph, limit) if limit else graph.limits.pages, graph.limits.pages),
         _number(cursor),
     )
-    with graph.reading(graph.pace(ctx)) as db:
+    with graph.reading(graph.progress(ctx)) as db:
         ids = views.ids_of(db, [kept(name, _NAME, graph.limits.name) for name in names])
         found, taken = views.subgraph(
             db, list(ids.values())[first : first + size], graph.limits, skip
@@ -135,10 +143,10 @@ def list_neighbours(
         limit: how many entities to show.
     """
     graph = ctx.lifespan_state
-    size, pace = _size(graph, limit), graph.pace(ctx)
-    with graph.reading(pace) as db:
+    size, progress = _size(graph, limit), graph.progress(ctx)
+    with graph.reading(progress) as db:
         name = kept(name, _NAME, graph.limits.name)
-        names, cut = views.neighbours(db, name, depth, direction, relations, graph.limits, pace)
+        names, cut = views.neighbours(db, name, depth, direction, relations, graph.limits, progress)
         if len(names) == 1 and not views.ids_of(db, [name]):
             raise ToolError(f"There is no entity {shown(name)}; search_nodes finds names.")
         ids = list(views.ids_of(db, names[: graph.limits.pages + 1]).values())
@@ -160,7 +168,7 @@ def find_path(
     directed: bool = False,
     relations: list[Text] | None = None,
     depth: Annotated[int, Meta(ge=1, le=100)] | None = None,
-) -> ToolResult[Way]:
+) -> ToolResult[ShortestPath]:
     """How two entities have to do with each other: a shortest way between them.
 
     Args:
@@ -171,12 +179,19 @@ def find_path(
         depth: how many steps it may have at the most.
     """
     graph = ctx.lifespan_state
-    limits, pace = graph.limits, graph.pace(ctx)
+    limits, progress = graph.limits, graph.progress(ctx)
     start, end = kept(start, _NAME, limits.name), kept(end, _NAME, limits.name)
     steps = min(depth or limits.depth, limits.depth)
-    with graph.reading(pace) as db:
+    with graph.reading(progress) as db:
         found = views.way(
-            db, start, end, steps, directed=directed, kinds=relations, limits=limits, pace=pace
+            db,
+            start,
+            end,
+            steps,
+            directed=directed,
+            kinds=relations,
+            limits=limits,
+            progress=progress,
         )
     if not found.found:
         return ToolResult(
@@ -188,10 +203,10 @@ def find_path(
     )
 
 
-def graph_statistics(ctx: Ctx) -> ToolResult[Counts]:
+def graph_statistics(ctx: Ctx) -> ToolResult[GraphCounts]:
     """How much there is in the graph, by types; where its file is, and the limits of this server."""
     graph = ctx.lifespan_state
-    with graph.reading(graph.pace(ctx)) as db:
+    with graph.reading(graph.progress(ctx)) as db:
         found = counts(graph, db)
     types = ", ".join(f"{shown(name)} {count:,}" for name, count in found.entity_types.items())
     relations = ", ".join(
@@ -210,7 +225,7 @@ def graph_statistics(ctx: Ctx) -> ToolResult[Counts]:
     return ToolResult(found, "\n".join(lines))
 
 
-def counts(graph: Graph, db: sqlite3.Connection) -> Counts:
+def counts(graph: Graph, db: sqlite3.Connection) -> GraphCounts:
     """What there is in a graph."""
 
     def number(query: str) -> int:
@@ -221,7 +236,7 @@ def counts(graph: Graph, db: sqlite3.Connection) -> Counts:
         return dict(db.execute(query).fetchall())
 
     there = "IN (SELECT name FROM entities)"
-    return Counts(
+    return GraphCounts(
         number("SELECT count(*) FROM entities"), number("SELECT count(*) FROM observations"), number("SELECT count(*) FROM relations"),
         types("entities"), types("relations"), number(f"SELECT count(*) FROM relations WHERE NOT (source {there} AND target {there})"),
         number("SELECT count(*) FROM changes"), graph.path.stat().st_size, str(graph.path), graph.indexed,
@@ -231,7 +246,7 @@ def counts(graph: Graph, db: sqlite3.Connection) -> Counts:
 
 def list_changes(
     ctx: Ctx, name: Name | None = None, limit: Count | None = None, cursor: Cursor | None = None
-) -> ToolResult[Changes]:
+) -> ToolResult[ChangeList]:
     """What was changed, when, by which client and tool, the latest first. show_change has the parts, undo takes one back.
 
     Args:
@@ -242,7 +257,7 @@ def list_changes(
     graph = ctx.lifespan_state
     size = _size(graph, limit)
     name = kept(name, _NAME, graph.limits.name) if name is not None else None
-    with graph.reading(graph.pace(ctx)) as db:
+    with graph.reading(graph.progress(ctx)) as db:
         found = history.changes(db, name, _number(cursor) if cursor is not None else None, size)
     lines = [one.line() for one in found.changes] or [
         "Nothing was changed yet, or it was forgotten."
@@ -264,7 +279,7 @@ def list_changes(
 
 def show_change(
     change: Count, ctx: Ctx, limit: Count | None = None, cursor: Cursor | None = None
-) -> ToolResult[Steps]:
+) -> ToolResult[ChangeSteps]:
     """What a change did: each part of it, as it was before and as it was after.
 
     Args:
@@ -273,7 +288,7 @@ def show_change(
         cursor: what the page before gave.
     """
     graph = ctx.lifespan_state
-    with graph.reading(graph.pace(ctx)) as db:
+    with graph.reading(graph.progress(ctx)) as db:
         found = history.steps(db, change, _number(cursor), _size(graph, limit))
     lines = [found.change.line()]
     for one in found.steps:
@@ -295,7 +310,7 @@ def show_change(
     )
 
 
-def export_graph(ctx: Ctx, cursor: Cursor | None = None) -> ToolResult[Exported]:
+def export_graph(ctx: Ctx, cursor: Cursor | None = None) -> ToolResult[ExportResult]:
     """The graph as JSON lines, which other memory servers read: entities first, then relations, a page at a time.
 
     Args:
@@ -304,7 +319,7 @@ def export_graph(ctx: Ctx, cursor: Cursor | None = None) -> ToolResult[Exported]
     graph = ctx.lifespan_state
     lines: list[bytes] = []
     room, last, more = graph.limits.answer, cursor, False
-    with graph.reading(graph.pace(ctx)) as db:
+    with graph.reading(graph.progress(ctx)) as db:
         for at, line in export_lines(db, **places(cursor)):
             room -= len(line)
             if lines and room < 0:
@@ -312,7 +327,7 @@ def export_graph(ctx: Ctx, cursor: Cursor | None = None) -> ToolResult[Exported]
                 break
             lines.append(line)
             last = at
-    return ToolResult(Exported(len(lines), last if more else None), b"".join(lines).decode())
+    return ToolResult(ExportResult(len(lines), last if more else None), b"".join(lines).decode())
 
 
 def add_looking(made: Server) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from interlock import Context, McpError, Server, ToolError, types
 
 from . import history, searching, views
-from .answers import Counts
+from .answers import GraphCounts
 from .changing import CHANGES, EXPORT, GRAPH, STATISTICS
 from .graph import Graph
 from .lines import export_lines
@@ -40,14 +40,14 @@ def add_resources(made: Server) -> None:
         """All of the graph as JSON lines, of one moment."""
         return b"".join(_exported(ctx)).decode()
 
-    def statistics(ctx: Context[Graph]) -> Counts:
+    def statistics(ctx: Context[Graph]) -> GraphCounts:
         """How much there is in the graph."""
-        with _words(), ctx.lifespan_state.reading(ctx.lifespan_state.pace(ctx)) as db:
+        with _words(), ctx.lifespan_state.reading(ctx.lifespan_state.progress(ctx)) as db:
             return counts(ctx.lifespan_state, db)
 
     def changes(ctx: Context[Graph]) -> Any:
         """The latest changes."""
-        with _words(), ctx.lifespan_state.reading(ctx.lifespan_state.pace(ctx)) as db:
+        with _words(), ctx.lifespan_state.reading(ctx.lifespan_state.progress(ctx)) as db:
             return history.changes(db, None, None, ctx.lifespan_state.limits.page)
 
     @made.resource(
@@ -59,7 +59,7 @@ def add_resources(made: Server) -> None:
     )
     def entity(name: str, ctx: Context[Graph]) -> dict[str, Any] | None:
         """An entity: what is known of it, since when, and its relations."""
-        with _words(), ctx.lifespan_state.reading(ctx.lifespan_state.pace(ctx)) as db:
+        with _words(), ctx.lifespan_state.reading(ctx.lifespan_state.progress(ctx)) as db:
             limits = ctx.lifespan_state.limits
             name = kept(name, _NAME, limits.name)
             found = db.execute(
@@ -84,7 +84,7 @@ def add_resources(made: Server) -> None:
     @made.completion(ENTITY, "name")
     def complete_name(value: str, ctx: Context[Graph]) -> list[str]:
         try:
-            with ctx.lifespan_state.reading(ctx.lifespan_state.pace(ctx)) as db:
+            with ctx.lifespan_state.reading(ctx.lifespan_state.progress(ctx)) as db:
                 return searching.names_like(
                     db, value, _MOST_COMPLETED, indexed=ctx.lifespan_state.indexed
                 )
@@ -130,7 +130,7 @@ def _exported(ctx: Context[Graph]) -> list[bytes]:
     """The lines of the whole graph. Raises McpError where it is too large for one answer."""
     lines: list[bytes] = []
     room = ctx.lifespan_state.limits.exported
-    with _words(), ctx.lifespan_state.reading(ctx.lifespan_state.pace(ctx)) as db:
+    with _words(), ctx.lifespan_state.reading(ctx.lifespan_state.progress(ctx)) as db:
         for _, line in export_lines(db):
             room -= len(line)
             if room < 0:

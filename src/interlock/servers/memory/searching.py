@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from interlock import ToolError
 
-from .graph import Pace
+from .graph import CallProgress
 from .texts import folded, sign_of, words_of
 
 _TERM = re.compile(r'"([^"]*)"|(\S+)')
@@ -30,7 +30,7 @@ _SOME = "no entity has all of these words, so these are those that have some of 
 _SLOW = "this SQLite has no full-text search, so every entity was looked at, and those found are not in the order of how well they fit"
 
 
-class Term(NamedTuple):
+class SearchTerm(NamedTuple):
     """A part of what is looked for: its text, folded, and its words."""
 
     text: str
@@ -45,7 +45,7 @@ class Term(NamedTuple):
         """For the index of words: these, one after the other, the last one perhaps only begun."""
         return f'"{" ".join(self.words)}"' + ("" if whole else " *")
 
-    def begins_one_of(self, terms: list[Term]) -> bool:
+    def begins_one_of(self, terms: list[SearchTerm]) -> bool:
         """Whether whatever has one of these has this too, as its beginning."""
         return any(
             len(self.words) == len(one.words) == 1
@@ -62,14 +62,14 @@ class Term(NamedTuple):
         )
 
 
-class Found(NamedTuple):
+class SearchHits(NamedTuple):
     """The numbers of what was found, the best first, and what is not as one would think."""
 
     ids: list[int]
     note: str | None = None
 
 
-def terms_of(query: str) -> list[Term]:
+def terms_of(query: str) -> list[SearchTerm]:
     """What a query asks for: words, or phrases in quotation marks; all of them. Raises ToolError for one that is too long."""
     if len(query) > _MOST_QUERY:
         raise ToolError(
@@ -78,7 +78,7 @@ def terms_of(query: str) -> list[Term]:
     texts = [
         folded(part).strip() for found in _TERM.findall(query.replace("\0", " ")) for part in found
     ]
-    return [Term(text, tuple(words_of(text))) for text in dict.fromkeys(texts) if text][
+    return [SearchTerm(text, tuple(words_of(text))) for text in dict.fromkeys(texts) if text][
         :_MOST_TERMS
     ]
 
@@ -89,10 +89,10 @@ def search(
     kind: str | None,
     enough: int,
     most: int,
-    pace: Pace,
+    progress: CallProgress,
     *,
     indexed: bool,
-) -> Found:
+) -> SearchHits:
     """What has all the words of a query, or some where nothing has all; of a type where one is named.
 
     Where fewer than `enough` have them as words, or their beginnings, the middle of words is looked at as well. At most `most` are found.
@@ -105,22 +105,22 @@ def search(
     )
     if not terms:
         rows = db.execute("SELECT id FROM entities ORDER BY id DESC")
-        return Found(_first((id_ for (id_,) in rows), allowed, most))
+        return SearchHits(_first((id_ for (id_,) in rows), allowed, most))
     if not indexed:
-        return Found(_looked_at(db, terms, allowed, most, pace), _SLOW)
+        return SearchHits(_looked_at(db, terms, allowed, most, progress), _SLOW)
     counts: dict[str, int] = {}
     ids = _all(db, terms, query, allowed, most, counts)
     if len(ids) < enough and any(len(term.text) >= _PIECE for term in terms):
         ids += _first(_having(db, terms, in_words=True), allowed, most - len(ids), but=set(ids))
     if ids or len(terms) == 1:
-        return Found(ids)
+        return SearchHits(ids)
     scores = _ranked(db, [term for term in terms if term.words], " OR ", allowed, most, counts)
-    return Found(sorted(scores, key=lambda id_: (scores[id_], -id_))[:most], _SOME)
+    return SearchHits(sorted(scores, key=lambda id_: (scores[id_], -id_))[:most], _SOME)
 
 
 def _all(
     db: sqlite3.Connection,
-    terms: list[Term],
+    terms: list[SearchTerm],
     query: str,
     allowed: set[int] | None,
     most: int,
@@ -138,7 +138,7 @@ def _all(
 
 def _in_order(
     db: sqlite3.Connection,
-    terms: list[Term],
+    terms: list[SearchTerm],
     query: str,
     allowed: set[int] | None,
     most: int,
@@ -172,7 +172,7 @@ def _in_order(
 
 def _ranked(
     db: sqlite3.Connection,
-    terms: list[Term],
+    terms: list[SearchTerm],
     joint: str,
     allowed: set[int] | None,
     most: int,
@@ -213,7 +213,9 @@ def _count(db: sqlite3.Connection, phrase: str) -> int:
     return int(count)
 
 
-def _having(db: sqlite3.Connection, terms: list[Term], *, in_words: bool = False) -> Iterator[int]:
+def _having(
+    db: sqlite3.Connection, terms: list[SearchTerm], *, in_words: bool = False
+) -> Iterator[int]:
     """What has all of them somewhere, the newest first: words at their beginning, or where they are long enough `in_words` as well."""
     plain = [term for term in terms if term.is_word and not (in_words and len(term.text) >= _PIECE)]
     others = [term for term in terms if term not in plain]
@@ -255,7 +257,11 @@ def _both(one: Iterator[int], other: Iterator[int]) -> Iterator[int]:
 
 
 def _looked_at(
-    db: sqlite3.Connection, terms: list[Term], allowed: set[int] | None, most: int, pace: Pace
+    db: sqlite3.Connection,
+    terms: list[SearchTerm],
+    allowed: set[int] | None,
+    most: int,
+    progress: CallProgress,
 ) -> list[int]:
     """What has all of them somewhere, found without an index: those whose name has them before the others."""
     named: list[int] = []
@@ -264,7 +270,7 @@ def _looked_at(
         db.execute("SELECT id, name, kind FROM entities ORDER BY id DESC").fetchall()
     ):
         if count % _LOOKS == 0:
-            pace.check()
+            progress.check()
         if allowed is not None and id_ not in allowed:
             continue
         texts = db.execute("SELECT text FROM observations WHERE entity = ?", (id_,)).fetchall()

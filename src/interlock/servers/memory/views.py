@@ -8,9 +8,9 @@ from typing import Literal
 
 from interlock import ToolError
 
-from .answers import Entity, Relation, Subgraph, Way
-from .graph import Pace
-from .limits import Limits
+from .answers import Entity, Relation, ShortestPath, Subgraph
+from .graph import CallProgress
+from .limits import MemoryLimits
 from .texts import shown
 
 Direction = Literal["out", "in", "both"]
@@ -19,7 +19,9 @@ _CUT = "some relations are left out: open fewer entities at once"
 _BUSY = "there are too many relations to look at all of them"
 
 
-def entity_of(db: sqlite3.Connection, id: int, limits: Limits, skip: int = 0) -> Entity | None:
+def entity_of(
+    db: sqlite3.Connection, id: int, limits: MemoryLimits, skip: int = 0
+) -> Entity | None:
     """An entity, with as many observations as an answer shows."""
     found = db.execute("SELECT name, kind FROM entities WHERE id = ?", (id,)).fetchone()
     if found is None:
@@ -38,7 +40,7 @@ def entity_of(db: sqlite3.Connection, id: int, limits: Limits, skip: int = 0) ->
 def subgraph(
     db: sqlite3.Connection,
     ids: Sequence[int],
-    limits: Limits,
+    limits: MemoryLimits,
     skip: int = 0,
     direction: Direction = "both",
 ) -> tuple[Subgraph, int]:
@@ -112,17 +114,17 @@ class _Walk:
         db: sqlite3.Connection,
         direction: Direction,
         kinds: Sequence[str] | None,
-        limits: Limits,
-        pace: Pace,
+        limits: MemoryLimits,
+        progress: CallProgress,
     ) -> None:
-        self._db, self._direction, self._limits, self._pace = db, direction, limits, pace
+        self._db, self._direction, self._limits, self._progress = db, direction, limits, progress
         self._kinds = frozenset(kinds) if kinds is not None else None
         self._left = limits.walked
         self.cut = False
 
     def step(self, names: Sequence[str], seen: dict[str, tuple[str, Relation] | None]) -> list[str]:
         """The names that lie one step further, which are noted in `seen` with whence they were reached and how."""
-        self._pace.check()
+        self._progress.check()
         reached: list[str] = []
         near = frozenset(names)
         relations = relations_of(self._db, names, self._left + 1, self._direction)
@@ -151,11 +153,11 @@ def neighbours(
     depth: int,
     direction: Direction,
     kinds: Sequence[str] | None,
-    limits: Limits,
-    pace: Pace,
+    limits: MemoryLimits,
+    progress: CallProgress,
 ) -> tuple[list[str], bool]:
     """The names that so many steps lead to, the nearest first, and whether there may be more. The one they begin at comes first."""
-    walk = _Walk(db, direction, kinds, limits, pace)
+    walk = _Walk(db, direction, kinds, limits, progress)
     seen: dict[str, tuple[str, Relation] | None] = {name: None}
     front = [name]
     for _ in range(depth):
@@ -173,14 +175,14 @@ def way(
     *,
     directed: bool,
     kinds: Sequence[str] | None,
-    limits: Limits,
-    pace: Pace,
-) -> Way:
+    limits: MemoryLimits,
+    progress: CallProgress,
+) -> ShortestPath:
     """A shortest way. Raises ToolError where one of the ends is not known."""
     for name in (start, end):
         if not ids_of(db, [name]) and not relations_of(db, [name], 1):
             raise ToolError(f"There is no entity {shown(name)}; search_nodes finds names.")
-    walk = _Walk(db, "out" if directed else "both", kinds, limits, pace)
+    walk = _Walk(db, "out" if directed else "both", kinds, limits, progress)
     seen: dict[str, tuple[str, Relation] | None] = {start: None}
     front = [start]
     for _ in range(depth):
@@ -188,9 +190,9 @@ def way(
             break
         front = walk.step(front, seen)
     if end not in seen:
-        return Way(False, [], [], _BUSY if walk.cut else None)
+        return ShortestPath(False, [], [], _BUSY if walk.cut else None)
     names, relations = [end], []
     while (before := seen[names[-1]]) is not None:
         names.append(before[0])
         relations.append(before[1])
-    return Way(True, names[::-1], relations[::-1])
+    return ShortestPath(True, names[::-1], relations[::-1])

@@ -12,7 +12,7 @@ import msgspec
 from interlock import ToolError
 
 from . import tables
-from .limits import Limits
+from .limits import MemoryLimits
 from .texts import shown
 
 _SWEEPS = 32  # changes between two looks at whether the history has grown too long
@@ -22,7 +22,7 @@ _LOOKS = (
 _MOST_WORDS = 300  # characters that say what a change was
 
 
-class Entity(NamedTuple):
+class EntityRow(NamedTuple):
     """A row of entities."""
 
     id: int
@@ -31,7 +31,7 @@ class Entity(NamedTuple):
     at: str
 
 
-class Observation(NamedTuple):
+class ObservationRow(NamedTuple):
     """A row of observations."""
 
     id: int
@@ -40,7 +40,7 @@ class Observation(NamedTuple):
     at: str
 
 
-class Relation(NamedTuple):
+class RelationRow(NamedTuple):
     """A row of relations."""
 
     id: int
@@ -54,7 +54,7 @@ class Relation(NamedTuple):
         return f"{shown(self.source)} -[{shown(self.kind)}]-> {shown(self.target)}"
 
 
-class Step(NamedTuple):
+class ChangeStep(NamedTuple):
     """A row of steps, but for where it stands: what was done (`entity+` came, `entity-` went, `entity~` became another), and to whom."""
 
     kind: str
@@ -63,7 +63,7 @@ class Step(NamedTuple):
     data: Any
 
 
-class Change:
+class Transaction:
     """A change in a transaction of its own. What it did is known by `steps`; `id` is its number once it is finished, if it did anything."""
 
     def __init__(
@@ -71,7 +71,7 @@ class Change:
         db: sqlite3.Connection,
         tool: str,
         client: str,
-        limits: Limits,
+        limits: MemoryLimits,
         *,
         indexed: bool,
         undoes: int | None = None,
@@ -79,7 +79,7 @@ class Change:
         self.db, self.limits, self.indexed = db, limits, indexed
         self.tool, self.client, self.undoes = tool, client, undoes
         self.at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        self.steps: list[Step] = []
+        self.steps: list[ChangeStep] = []
         self.words = ""
         self.id: int | None = None
         self.silent = (
@@ -89,14 +89,14 @@ class Change:
 
     # -- what is there --------------------------------------------------------------------------------------------------
 
-    def entity(self, name: str) -> Entity | None:
+    def entity(self, name: str) -> EntityRow | None:
         """The entity of a name."""
         found = self.db.execute(
             "SELECT id, name, kind, at FROM entities WHERE name = ?", (name,)
         ).fetchone()
-        return Entity(*found) if found else None
+        return EntityRow(*found) if found else None
 
-    def known(self, name: str) -> Entity:
+    def known(self, name: str) -> EntityRow:
         """The entity of a name. Raises ToolError where there is none."""
         found = self.entity(name)
         if found is None:
@@ -105,31 +105,31 @@ class Change:
             )
         return found
 
-    def observations(self, entity: int) -> list[Observation]:
+    def observations(self, entity: int) -> list[ObservationRow]:
         """The observations of an entity, in their order."""
         rows = self.db.execute(
             "SELECT id, entity, text, at FROM observations WHERE entity = ? ORDER BY id", (entity,)
         )
-        return [Observation(*row) for row in rows.fetchall()]
+        return [ObservationRow(*row) for row in rows.fetchall()]
 
-    def relations(self, name: str) -> list[Relation]:
+    def relations(self, name: str) -> list[RelationRow]:
         """The relations from and to a name."""
         query = (
             "SELECT id, source, target, kind, at FROM relations WHERE source = ?"
             " UNION SELECT id, source, target, kind, at FROM relations"
         )
         return [
-            Relation(*row)
+            RelationRow(*row)
             for row in self.db.execute(
                 f"{query} WHERE target = ? ORDER BY 1", (name, name)
             ).fetchall()
         ]
 
-    def relation(self, source: str, target: str, kind: str) -> Relation | None:
+    def relation(self, source: str, target: str, kind: str) -> RelationRow | None:
         """A relation."""
         query = "SELECT id, source, target, kind, at FROM relations WHERE source = ? AND target = ? AND kind = ?"
         found = self.db.execute(query, (source, target, kind)).fetchone()
-        return Relation(*found) if found else None
+        return RelationRow(*found) if found else None
 
     def next(self, table: str) -> int:
         """The number that the next new row will have."""
@@ -161,7 +161,7 @@ class Change:
             )
         return made
 
-    def remove_entity(self, row: Entity) -> None:
+    def remove_entity(self, row: EntityRow) -> None:
         """Remove an entity, which has no observations any more."""
         self.db.execute("DELETE FROM entities WHERE id = ?", (row.id,))
         self._dirty[row.id] = None
@@ -172,7 +172,7 @@ class Change:
             {"id": row.id, "name": row.name, "type": row.kind, "at": row.at},
         )
 
-    def alter_entity(self, row: Entity, name: str, kind: str) -> None:
+    def alter_entity(self, row: EntityRow, name: str, kind: str) -> None:
         """Give an entity another name or type; its relations are not looked at."""
         self.db.execute("UPDATE entities SET name = ?, kind = ? WHERE id = ?", (name, kind, row.id))
         self._dirty[row.id] = None
@@ -204,7 +204,7 @@ class Change:
             )
         return True
 
-    def remove_observation(self, row: Observation, name: str) -> None:
+    def remove_observation(self, row: ObservationRow, name: str) -> None:
         """Remove an observation of the entity of that name."""
         self.db.execute("DELETE FROM observations WHERE id = ?", (row.id,))
         self._dirty[row.entity] = None
@@ -236,7 +236,7 @@ class Change:
             self._note("relation+", source, target, data)
         return True
 
-    def remove_relation(self, row: Relation) -> None:
+    def remove_relation(self, row: RelationRow) -> None:
         """Remove a relation."""
         self.db.execute("DELETE FROM relations WHERE id = ?", (row.id,))
         data = {
@@ -254,7 +254,7 @@ class Change:
         self._note("import", "", None, data)
 
     def _note(self, kind: str, name: str, other: str | None, data: Any) -> None:
-        self.steps.append(Step(kind, name, other, data))
+        self.steps.append(ChangeStep(kind, name, other, data))
 
     # -- at the end --------------------------------------------------------------------------------------------------------
 
@@ -305,7 +305,7 @@ class Change:
             yield (self.id, place, step.kind, step.name, step.other, encode(step.data).decode())
 
 
-def sweep(db: sqlite3.Connection, limits: Limits) -> None:
+def sweep(db: sqlite3.Connection, limits: MemoryLimits) -> None:
     """Forget the oldest changes, where there are too many or they are too large; the last one stays."""
     rows = db.execute("SELECT id, size FROM changes ORDER BY id DESC").fetchall()
     room = limits.steps

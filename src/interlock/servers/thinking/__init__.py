@@ -31,8 +31,27 @@ from interlock import (
 )
 from interlock.store import MemoryVault, StoreError, Vault, open_vault
 
-from .answers import Chains, Forgotten, Listed, Reviewed, Taken, drawing, outline, short
-from .chains import HERE, MAIN, PREFIX, Limits, Shelf, Thought, owner_of, unknown, words_of
+from .answers import (
+    ChainList,
+    ChainReview,
+    ChainSummary,
+    DeleteResult,
+    ThoughtResult,
+    drawing,
+    outline,
+    short,
+)
+from .chains import (
+    HERE,
+    MAIN,
+    PREFIX,
+    ChainStore,
+    ThinkingLimits,
+    Thought,
+    owner_of,
+    unknown,
+    words_of,
+)
 
 CHAIN = "thinking://chains/{chain}"
 Number = Annotated[int, Meta(ge=1, le=1_000_000)]
@@ -48,14 +67,14 @@ async def sequentialthinking(
     nextThoughtNeeded: bool,
     thoughtNumber: Number,
     totalThoughts: Number,
-    ctx: Context[Shelf],
+    ctx: Context[ChainStore],
     isRevision: bool | None = None,
     revisesThought: Number | None = None,
     branchFromThought: Number | None = None,
     branchId: Branch | None = None,
     needsMoreThoughts: bool | None = None,
     chain: ChainId | None = None,
-) -> ToolResult[Taken]:
+) -> ToolResult[ThoughtResult]:
     """Think a problem through step by step: one thought in each call, which may revise an earlier one or branch off from it.
 
     Good for what has to be broken down, planned, or may turn out otherwise than it looks. Begin with thought 1 and a guess of how many
@@ -96,7 +115,7 @@ async def sequentialthinking(
     revised = sorted(
         number for line, number in found.revised() if number in seen and seen[number].branch == line
     )
-    taken = Taken(
+    taken = ThoughtResult(
         kept.thought_number,
         kept.total_thoughts,
         kept.next_thought_needed,
@@ -117,7 +136,7 @@ async def sequentialthinking(
     )
 
 
-async def _latest(ctx: Context[Shelf]) -> str:
+async def _latest(ctx: Context[ChainStore]) -> str:
     """The chain that is meant where none is named: the last one, where there is one conversation only. Raises ToolError."""
     owner = owner_of(ctx.caller)
     # A principal may have several conversations at once, and of strangers nobody knows which is which.
@@ -134,12 +153,12 @@ async def _latest(ctx: Context[Shelf]) -> str:
     return ids[-1]
 
 
-async def list_chains(ctx: Context[Shelf]) -> ToolResult[Chains]:
+async def list_chains(ctx: Context[ChainStore]) -> ToolResult[ChainList]:
     """Your chains of thoughts, the one used last first."""
     with _kept():
         found = await ctx.lifespan_state.chains(ctx.caller)
     listed = [
-        Listed(
+        ChainSummary(
             one.id, short(one.thoughts[0].thought), len(one.thoughts), list(one.forks), one.finished
         )
         for one in found
@@ -149,15 +168,15 @@ async def list_chains(ctx: Context[Shelf]) -> ToolResult[Chains]:
         for one in listed
     ]
     return ToolResult(
-        Chains(listed),
+        ChainList(listed),
         "\n".join(lines)
         or "There is none. A chain that a stranger began can be had by its id only.",
     )
 
 
 async def review_chain(
-    chain: ChainId, ctx: Context[Shelf], form: Literal["outline", "mermaid"] = "outline"
-) -> ToolResult[Reviewed]:
+    chain: ChainId, ctx: Context[ChainStore], form: Literal["outline", "mermaid"] = "outline"
+) -> ToolResult[ChainReview]:
     """Look back at a whole chain, with its revisions and branches.
 
     Args:
@@ -169,10 +188,12 @@ async def review_chain(
     if found is None:
         raise unknown(chain)
     text = outline(found) if form == "outline" else drawing(found)
-    return ToolResult(Reviewed(found.id, found.finished, list(found.forks), found.thoughts), text)
+    return ToolResult(
+        ChainReview(found.id, found.finished, list(found.forks), found.thoughts), text
+    )
 
 
-async def forget_chain(chain: ChainId, ctx: Context[Shelf]) -> ToolResult[Forgotten]:
+async def forget_chain(chain: ChainId, ctx: Context[ChainStore]) -> ToolResult[DeleteResult]:
     """Forget a chain for good.
 
     Args:
@@ -183,7 +204,7 @@ async def forget_chain(chain: ChainId, ctx: Context[Shelf]) -> ToolResult[Forgot
     if done:
         ctx.updated(CHAIN.format(chain=chain))
     return ToolResult(
-        Forgotten(chain, done), "It is forgotten." if done else "There is no such chain."
+        DeleteResult(chain, done), "It is forgotten." if done else "There is no such chain."
     )
 
 
@@ -198,23 +219,25 @@ def _kept() -> Iterator[None]:
 # -- the server --------------------------------------------------------------------------------------------------------------------
 
 
-def thinking_server(store: Vault | str | None = None, limits: Limits | None = None) -> Server:
+def thinking_server(
+    store: Vault | str | None = None, limits: ThinkingLimits | None = None
+) -> Server:
     """A server to think with. `store` is where chains are kept, a vault or the URL of one; without it memory, until the last client goes.
 
     A vault that is handed in is not closed.
     """
-    bounds = limits or Limits()
+    bounds = limits or ThinkingLimits()
 
     @asynccontextmanager
-    async def lifespan(server: Server) -> AsyncIterator[Shelf]:
+    async def lifespan(server: Server) -> AsyncIterator[ChainStore]:
         if isinstance(store, str):
             vault = open_vault(store)
             try:
-                yield Shelf(vault, bounds)
+                yield ChainStore(vault, bounds)
             finally:
                 await vault.aclose()
         else:
-            yield Shelf(
+            yield ChainStore(
                 store if store is not None else MemoryVault(most_bytes=bounds.total), bounds
             )
 
@@ -256,13 +279,13 @@ def _add_reading(made: Server) -> None:
         ttl_ms=0,
         cache_scope="private",
     )
-    async def read(chain: str, ctx: Context[Shelf]) -> str | None:
+    async def read(chain: str, ctx: Context[ChainStore]) -> str | None:
         """All thoughts of a chain, line by line."""
         found = await ctx.lifespan_state.find(chain, ctx.caller)
         return None if found is None else outline(found)
 
     @made.completion(CHAIN, "chain")
-    async def complete(value: str, ctx: Context[Shelf]) -> list[str]:
+    async def complete(value: str, ctx: Context[ChainStore]) -> list[str]:
         ids = await ctx.lifespan_state.ids(owner_of(ctx.caller))
         return [id for id in reversed(ids) if id.startswith(value)]
 
@@ -320,7 +343,7 @@ def server_of(*arguments: str) -> Server:
             open_vault(url)  # which makes nothing yet, but knows whether it could
     except (StoreError, ValueError) as bad:
         raise ValueError(f"{PREFIX}STORE: {bad}") from None
-    return thinking_server(url, settings_of(Limits, PREFIX))
+    return thinking_server(url, settings_of(ThinkingLimits, PREFIX))
 
 
 server = thinking_server()

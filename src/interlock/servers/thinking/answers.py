@@ -9,7 +9,7 @@ from .chains import MAIN, Chain, Thought, numbers, words_of
 _SHORT = 60  # characters of a thought in a drawing or a list
 
 
-class Taken(Struct, rename="camel"):
+class ThoughtResult(Struct, rename="camel"):
     """What became of a thought. `chain` goes with the next one; `branch` is the line that it stands on.
 
     `revised` are the thoughts of that line that others revise.
@@ -25,7 +25,7 @@ class Taken(Struct, rename="camel"):
     revised: list[int]
 
 
-class Listed(Struct, rename="camel"):
+class ChainSummary(Struct, rename="camel"):
     """A chain in a list: its first thought, shortened, and how far it is."""
 
     chain: str
@@ -35,13 +35,13 @@ class Listed(Struct, rename="camel"):
     finished: bool
 
 
-class Chains(Struct):
+class ChainList(Struct):
     """A caller's chains, the one used last first."""
 
-    chains: list[Listed]
+    chains: list[ChainSummary]
 
 
-class Reviewed(Struct, rename="camel"):
+class ChainReview(Struct, rename="camel"):
     """A whole chain, as it was thought."""
 
     chain: str
@@ -50,7 +50,7 @@ class Reviewed(Struct, rename="camel"):
     thoughts: list[Thought]
 
 
-class Forgotten(Struct):
+class DeleteResult(Struct):
     """Whether there was such a chain; now there is none."""
 
     chain: str

@@ -20,7 +20,7 @@ _ID = re.compile(r"[\w-]{22}", re.ASCII)
 _MOST_TRIES = 100  # to write what others write at the same time
 
 
-class Limits(Struct, frozen=True, kw_only=True):
+class ThinkingLimits(Struct, frozen=True, kw_only=True):
     """How much is kept: INTERLOCK_THINKING_THOUGHT sets `thought`, and so on."""
 
     thought: int = 16 * 1024  # bytes of one thought
@@ -71,7 +71,7 @@ class Chain(Struct):
             if one.thought_number <= reach.get(one.branch, 0)
         }
 
-    def take(self, thought: Thought, fork_from: int | None) -> bool:
+    def add(self, thought: Thought, fork_from: int | None) -> bool:
         """Add a thought; False where it is the last one once more. Raises ToolError, which says what would do."""
         if self.thoughts and self.thoughts[-1] == thought:
             return False  # its answer was lost, and it was sent again
@@ -140,11 +140,11 @@ def numbers(found: Iterable[int]) -> str:
 # -- where chains are kept ---------------------------------------------------------------------------------------------------------
 
 
-class Shelf:
+class ChainStore:
     """The chains of all callers, in a vault: each under its id, and for each caller a list of them, the one used last at its end."""
 
     def __init__(
-        self, vault: Vault, limits: Limits, clock: Callable[[], float] = time.time
+        self, vault: Vault, limits: ThinkingLimits, clock: Callable[[], float] = time.time
     ) -> None:
         self._vault, self.limits, self._clock = vault, limits, clock
 
@@ -169,7 +169,7 @@ class Shelf:
             )
             if id is not None and (raw is None or chain.owner != owner_of(caller)):
                 raise unknown(id)
-            if not chain.take(thought, fork_from):
+            if not chain.add(thought, fork_from):
                 return chain
             written = msgspec.json.encode(chain)
             self._check(chain, len(written))

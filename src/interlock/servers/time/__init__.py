@@ -33,7 +33,7 @@ from .answers import (
     FoundZone,
     FoundZones,
     Moment,
-    Shifted,
+    ShiftedTime,
     changes_of,
     difference_of,
     joined,
@@ -74,7 +74,7 @@ _LOOKS = ToolAnnotations(
 
 
 @dataclass(frozen=True)
-class Watch:
+class TimeService:
     """What every call looks at: the clock, the zones, and the name of the person's own zone."""
 
     clock: Callable[[], datetime]
@@ -93,7 +93,7 @@ class Watch:
 # -- the tools -------------------------------------------------------------------------------------------------------------------
 
 
-def get_current_time(ctx: Context[Watch], timezone: Zone | None = None) -> ToolResult[Moment]:
+def get_current_time(ctx: Context[TimeService], timezone: Zone | None = None) -> ToolResult[Moment]:
     """What time it is.
 
     Args:
@@ -106,7 +106,7 @@ def get_current_time(ctx: Context[Watch], timezone: Zone | None = None) -> ToolR
 def convert_time(
     time: Time,
     target_timezone: Zone | Annotated[list[Zone], Meta(min_length=1, max_length=MOST_ZONES)],
-    ctx: Context[Watch],
+    ctx: Context[TimeService],
     source_timezone: Zone | None = None,
     which: Which = "first",
 ) -> ToolResult[Conversion]:
@@ -135,10 +135,10 @@ def convert_time(
 def add_to_time(
     time: Time,
     duration: Duration,
-    ctx: Context[Watch],
+    ctx: Context[TimeService],
     timezone: Zone | None = None,
     which: Which = "first",
-) -> ToolResult[Shifted]:
+) -> ToolResult[ShiftedTime]:
     """What the time is some time after another. Years to days go by the calendar, hours to seconds pass.
 
     Args:
@@ -153,12 +153,12 @@ def add_to_time(
     span = read_duration(duration)
     later = added(read.moment, span)
     note = joined(read, later)
-    found = Shifted(moment_of(read.moment), moment_of(later.moment), str(span), note)
+    found = ShiftedTime(moment_of(read.moment), moment_of(later.moment), str(span), note)
     return ToolResult(found, "\n".join([words_of(found.end), *([note] if note else [])]))
 
 
 def time_between(
-    start: Time, end: Time, ctx: Context[Watch], timezone: Zone | None = None
+    start: Time, end: Time, ctx: Context[TimeService], timezone: Zone | None = None
 ) -> ToolResult[Difference]:
     """How long it is from one time to another: by the calendar, and exactly.
 
@@ -175,7 +175,7 @@ def time_between(
 
 
 def next_clock_changes(
-    ctx: Context[Watch],
+    ctx: Context[TimeService],
     timezone: Zone | None = None,
     after: Time = "now",
     count: Annotated[int, Meta(ge=1, le=40)] = 2,
@@ -207,7 +207,7 @@ def find_timezones(
             examples=["Barcelona", "Nepal", "CEST", "+05:45", "BR"],
         ),
     ],
-    ctx: Context[Watch],
+    ctx: Context[TimeService],
     limit: Annotated[int, Meta(ge=1, le=600)] = 10,
 ) -> ToolResult[FoundZones]:
     """Find time zones by city, country, abbreviation or offset from UTC, best first.
@@ -258,8 +258,8 @@ def time_server(
             raise ValueError(str(bad)) from None
 
     @asynccontextmanager
-    async def lifespan(server: Server) -> AsyncIterator[Watch]:
-        yield Watch(now, zones, zone if zone is not None else own_zone())
+    async def lifespan(server: Server) -> AsyncIterator[TimeService]:
+        yield TimeService(now, zones, zone if zone is not None else own_zone())
 
     made = Server(
         "time",
@@ -286,7 +286,7 @@ def _add_reading(made: Server) -> None:
     @made.resource(
         NOW, name="now", title="The time in a zone", mime_type="application/json", ttl_ms=0
     )
-    def now(zone: str, ctx: Context[Watch]) -> Moment:
+    def now(zone: str, ctx: Context[TimeService]) -> Moment:
         """What time it is there."""
         return moment_of(shown(ctx.lifespan_state.now(), _named(ctx, zone)))
 
@@ -297,19 +297,19 @@ def _add_reading(made: Server) -> None:
         mime_type="application/json",
         ttl_ms=0,
     )
-    def changes(zone: str, ctx: Context[Watch]) -> ClockChanges:
+    def changes(zone: str, ctx: Context[TimeService]) -> ClockChanges:
         """When the clocks there are changed next."""
         return changes_of(_named(ctx, zone), ctx.lifespan_state.now(), 4)
 
     @made.resource(
         ZONES, name="zones", title="All time zones", mime_type="application/json", ttl_ms=86_400_000
     )
-    def zones(ctx: Context[Watch]) -> list[str]:
+    def zones(ctx: Context[TimeService]) -> list[str]:
         """The names of all zones."""
         return list(ctx.lifespan_state.zones.names.values())
 
     @made.prompt(title="Plan a meeting")
-    def plan_meeting(zone: str, ctx: Context[Watch], day: str | None = None) -> str:
+    def plan_meeting(zone: str, ctx: Context[TimeService], day: str | None = None) -> str:
         """Find a time for a meeting with people in another zone.
 
         Args:
@@ -332,11 +332,11 @@ def _add_reading(made: Server) -> None:
     for name in (NOW, CHANGES, "plan_meeting"):
 
         @made.completion(name, "zone")
-        def zone(value: str, ctx: Context[Watch]) -> list[str]:
+        def zone(value: str, ctx: Context[TimeService]) -> list[str]:
             return ctx.lifespan_state.zones.completed(value)
 
 
-def _named(ctx: Context[Watch], name: str) -> tzinfo:
+def _named(ctx: Context[TimeService], name: str) -> tzinfo:
     """A zone by its name. Raises McpError."""
     try:
         return ctx.lifespan_state.zone(name)

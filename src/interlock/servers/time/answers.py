@@ -7,7 +7,16 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from .moments import Change, Read, between, changes_after, is_summer_time, name_of, offset_at, shown
+from .moments import (
+    OffsetChange,
+    ParsedMoment,
+    between,
+    changes_after,
+    is_summer_time,
+    name_of,
+    offset_at,
+    shown,
+)
 
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
@@ -29,7 +38,7 @@ class Moment(Struct):
     unix_time: float
 
 
-class Target(Moment):
+class ConvertedTime(Moment):
     """The same in another zone. `time_difference` is how far its clock is ahead of the source's."""
 
     time_difference: str
@@ -39,12 +48,12 @@ class Conversion(Struct):
     """A moment in its zone and in others. `note` says what is odd about its time; `other` is the second moment that it could mean."""
 
     source: Moment
-    targets: list[Target]
+    targets: list[ConvertedTime]
     note: str | None = None
     other: str | None = None
 
 
-class Shifted(Struct):
+class ShiftedTime(Struct):
     """A moment and the one that a duration leads to; `note` says what the calendar or the clocks did to it."""
 
     start: Moment
@@ -129,7 +138,7 @@ def words_of(moment: Moment) -> str:
     return f"{moment.timezone}: {moment.day_of_week}, {moment.datetime} ({moment.abbreviation}, week {moment.week})"
 
 
-def difference_of(first: Read, last: Read) -> Difference:
+def difference_of(first: ParsedMoment, last: ParsedMoment) -> Difference:
     """What lies between two moments, as data; all parts of it have the same sign."""
     start, end = first.moment, last.moment
     span = between(start, end)
@@ -156,7 +165,7 @@ def changes_of(zone: tzinfo, moment: datetime, count: int) -> ClockChanges:
     return ClockChanges(name_of(zone), signed(offset_at(zone, moment)), listed)
 
 
-def _change(change: Change) -> ClockChange:
+def _change(change: OffsetChange) -> ClockChange:
     was, became = change.clocks
     shift = change.after - change.before
     return ClockChange(
@@ -165,10 +174,10 @@ def _change(change: Change) -> ClockChange:
     )  # fmt: skip
 
 
-def target_of(moment: datetime, zone: tzinfo) -> Target:
+def target_of(moment: datetime, zone: tzinfo) -> ConvertedTime:
     there = shown(moment, zone)
     ahead = (there.utcoffset() or timedelta()) - (moment.utcoffset() or timedelta())
-    return Target(**_fields(moment_of(there)), time_difference=signed(ahead))
+    return ConvertedTime(**_fields(moment_of(there)), time_difference=signed(ahead))
 
 
 def _fields(moment: Moment) -> dict[str, Any]:
@@ -182,6 +191,6 @@ def signed(length: timedelta) -> str:
     return f"{'-' if length < timedelta() else '+'}{seconds // 3600:02d}:{seconds // 60 % 60:02d}{more}"
 
 
-def joined(*read: Read) -> str | None:
+def joined(*read: ParsedMoment) -> str | None:
     """What is odd about the times that were read, once each."""
     return " ".join(dict.fromkeys(one.note for one in read if one.note)) or None

@@ -24,7 +24,7 @@ _DURATION = re.compile(
 )
 
 
-class Read(NamedTuple):
+class ParsedMoment(NamedTuple):
     """A moment in its zone. `note` says what is odd about it; `other` is the second of two that its words could mean."""
 
     moment: datetime
@@ -32,7 +32,7 @@ class Read(NamedTuple):
     other: datetime | None = None
 
 
-class Change(NamedTuple):
+class OffsetChange(NamedTuple):
     """A change of a zone's clocks: when it happens, and how far from UTC they are before and after."""
 
     at: datetime  # UTC
@@ -46,7 +46,7 @@ class Change(NamedTuple):
         return naive + self.before, naive + self.after
 
 
-class Span(NamedTuple):
+class CalendarSpan(NamedTuple):
     """A length of time: months and days by the calendar, and then seconds by the stopwatch. All have the same sign."""
 
     months: int
@@ -77,7 +77,7 @@ class Span(NamedTuple):
 # -- reading -----------------------------------------------------------------------------------------------------------------
 
 
-def read_moment(text: str, zone: tzinfo, now: datetime, *, second: bool = False) -> Read:
+def read_moment(text: str, zone: tzinfo, now: datetime, *, second: bool = False) -> ParsedMoment:
     """The moment of a text, shown in a zone. Of a local time that comes twice it is the first, or the `second`. Raises ToolError.
 
     A text is `now`, a date (its first moment), a time (of today in that zone), both, with an offset or without, or Unix seconds
@@ -85,10 +85,10 @@ def read_moment(text: str, zone: tzinfo, now: datetime, *, second: bool = False)
     """
     text = text.strip()
     if text.lower() == "now":
-        return Read(now.astimezone(zone))
+        return ParsedMoment(now.astimezone(zone))
     try:
         if found := _UNIX.fullmatch(text):
-            return Read(
+            return ParsedMoment(
                 shown(datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=float(found[1])), zone)
             )
         found = _MOMENT.fullmatch(text) or _CLOCK.fullmatch(text)
@@ -113,7 +113,11 @@ def read_moment(text: str, zone: tzinfo, now: datetime, *, second: bool = False)
         raise ToolError(
             f"{text[:60]!r} is no time. Write 15:30, 2024-06-15, 2024-06-15T15:30, 2024-06-15T15:30+02:00, now, or @ and Unix seconds."
         ) from None
-    return settled(local, zone, second=second) if local.tzinfo is None else Read(shown(local, zone))
+    return (
+        settled(local, zone, second=second)
+        if local.tzinfo is None
+        else ParsedMoment(shown(local, zone))
+    )
 
 
 def shown(moment: datetime, zone: tzinfo) -> datetime:
@@ -125,7 +129,7 @@ def shown(moment: datetime, zone: tzinfo) -> datetime:
     return moment.astimezone(zone)
 
 
-def settled(local: datetime, zone: tzinfo, *, second: bool = False) -> Read:
+def settled(local: datetime, zone: tzinfo, *, second: bool = False) -> ParsedMoment:
     """The moment at which the clocks of a zone say this; where none or two do, a note says which was taken. Raises ToolError."""
     if not YEARS[0] <= local.year <= YEARS[1]:
         raise ToolError(
@@ -133,7 +137,7 @@ def settled(local: datetime, zone: tzinfo, *, second: bool = False) -> Read:
         )
     first, last = (local.replace(tzinfo=zone, fold=fold).astimezone(UTC) for fold in (0, 1))
     if first == last:
-        return Read(first.astimezone(zone))
+        return ParsedMoment(first.astimezone(zone))
     one, two = sorted((first, last))
     change = _change_between(zone, one, two)
     was, became = (_clock(clock, local) for clock in change.clocks)
@@ -143,14 +147,14 @@ def settled(local: datetime, zone: tzinfo, *, second: bool = False) -> Read:
         note = (
             f"{said} comes twice {where}: clocks go back from {was} to {became}. This is {taken}."
         )
-        return Read(
+        return ParsedMoment(
             (last if second else first).astimezone(zone),
             note,
             (first if second else last).astimezone(zone),
         )
     moved = first.astimezone(zone)
     note = f"There is no {said} {where}: clocks go forward from {was} to {became}. It was taken for {moved.isoformat()}."
-    return Read(moved, note)
+    return ParsedMoment(moved, note)
 
 
 def _clock(clock: datetime, local: datetime) -> str:
@@ -163,7 +167,7 @@ def name_of(zone: tzinfo) -> str:
     return getattr(zone, "key", None) or str(zone)
 
 
-def read_duration(text: str) -> Span:
+def read_duration(text: str) -> CalendarSpan:
     """A duration of ISO 8601, such as P1M, -P2D or PT1H30M; a sign is for all of it. Raises ToolError."""
     found = _DURATION.fullmatch(text.strip())
     if found is None:
@@ -177,7 +181,7 @@ def read_duration(text: str) -> Span:
         for unit, value in given.items()
     }
     rest = timedelta(hours=n["hours"], minutes=n["minutes"], seconds=n["seconds"])
-    return Span(
+    return CalendarSpan(
         sign * int(n["years"] * 12 + n["months"]),
         sign * int(n["weeks"] * 7 + n["days"]),
         sign * rest,
@@ -192,9 +196,9 @@ def offset_at(zone: tzinfo, moment: datetime) -> timedelta:
     return moment.astimezone(zone).utcoffset() or timedelta()
 
 
-def changes_after(zone: tzinfo, moment: datetime, count: int) -> list[Change]:
+def changes_after(zone: tzinfo, moment: datetime, count: int) -> list[OffsetChange]:
     """The next changes of a zone's clocks after a moment, at most so many, within the next twenty years."""
-    found: list[Change] = []
+    found: list[OffsetChange] = []
     here = moment.astimezone(UTC).replace(microsecond=0)
     end = (
         min(here + HORIZON, datetime(YEARS[1], 12, 31, tzinfo=UTC))
@@ -212,7 +216,7 @@ def changes_after(zone: tzinfo, moment: datetime, count: int) -> list[Change]:
     return found
 
 
-def _change_between(zone: tzinfo, low: datetime, high: datetime) -> Change:
+def _change_between(zone: tzinfo, low: datetime, high: datetime) -> OffsetChange:
     """The change of clocks after `low` and not after `high`, by halves."""
     low, high = (
         low.replace(microsecond=0),
@@ -225,7 +229,7 @@ def _change_between(zone: tzinfo, low: datetime, high: datetime) -> Change:
             low = middle
         else:
             high = middle
-    return Change(high, before, offset_at(zone, high))
+    return OffsetChange(high, before, offset_at(zone, high))
 
 
 def is_summer_time(moment: datetime) -> bool:
@@ -240,7 +244,7 @@ def is_summer_time(moment: datetime) -> bool:
 # -- adding and counting -----------------------------------------------------------------------------------------------------
 
 
-def added(moment: datetime, span: Span) -> Read:
+def added(moment: datetime, span: CalendarSpan) -> ParsedMoment:
     """A moment and a length of time: months and days by the calendar of its zone, the rest as it passes. Raises ToolError.
 
     A day that the month does not have is its last one.
@@ -258,10 +262,10 @@ def added(moment: datetime, span: Span) -> Read:
         raise ToolError(
             f"That is too far away. There are the years {YEARS[0]} to {YEARS[1]}."
         ) from None
-    return Read(later, " ".join(notes) or None)
+    return ParsedMoment(later, " ".join(notes) or None)
 
 
-def _by_calendar(moment: datetime, span: Span) -> tuple[datetime, str | None]:
+def _by_calendar(moment: datetime, span: CalendarSpan) -> tuple[datetime, str | None]:
     """What the clock says so many months and days later, and a note where the month is too short. Raises ValueError, OverflowError."""
     year, month = divmod(moment.year * 12 + moment.month - 1 + span.months, 12)
     last = monthrange(year, month + 1)[1]
@@ -274,7 +278,7 @@ def _by_calendar(moment: datetime, span: Span) -> tuple[datetime, str | None]:
     return datetime.combine(day, moment.timetz().replace(tzinfo=None, fold=0)), note
 
 
-def between(start: datetime, end: datetime) -> Span:
+def between(start: datetime, end: datetime) -> CalendarSpan:
     """From one moment to another by the calendar of the first one's zone: whole months, whole days, and the rest as it passed.
 
     It is counted from the earlier to the later, and is negative where the end comes first: the earlier `added` to it is the later.
@@ -285,14 +289,14 @@ def between(start: datetime, end: datetime) -> Span:
     here, there = first.astimezone(zone), last.astimezone(zone)
 
     def reaches(months: int, days: int) -> bool:
-        return added(here, Span(months, days, timedelta())).moment.astimezone(UTC) <= last
+        return added(here, CalendarSpan(months, days, timedelta())).moment.astimezone(UTC) <= last
 
     months = (there.year - here.year) * 12 + there.month - here.month
     while months and not reaches(months, 0):
         months -= 1
-    begun = added(here, Span(months, 0, timedelta())).moment
+    begun = added(here, CalendarSpan(months, 0, timedelta())).moment
     days = max((there.date() - begun.date()).days, 0)
     while days and not reaches(months, days):
         days -= 1
-    rest = last - added(here, Span(months, days, timedelta())).moment.astimezone(UTC)
-    return Span(sign * months, sign * days, sign * rest)
+    rest = last - added(here, CalendarSpan(months, days, timedelta())).moment.astimezone(UTC)
+    return CalendarSpan(sign * months, sign * days, sign * rest)

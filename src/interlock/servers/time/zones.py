@@ -51,7 +51,7 @@ _CITIES = {
 }
 
 
-class Found(NamedTuple):
+class ZoneMatch(NamedTuple):
     """A zone that a search found: its name, its country where it has one, and what it was found by."""
 
     name: str
@@ -115,7 +115,7 @@ class Zones:
 
     # -- searching -------------------------------------------------------------------------------------------------------
 
-    def search(self, text: str, moment: datetime, limit: int) -> list[Found]:
+    def search(self, text: str, moment: datetime, limit: int) -> list[ZoneMatch]:
         """The zones that a text may mean, best first. `moment` says when offsets and abbreviations are looked at."""
         wanted = _plain(text)
         offset = offset_of(text.strip())
@@ -131,7 +131,7 @@ class Zones:
             elif (match := self._match(name, wanted, moment)) is not None:
                 ranked.append((match[0], name not in self._places, name, match[1]))
         return [
-            Found(name, self._country(name)[1] or None, by)
+            ZoneMatch(name, self._country(name)[1] or None, by)
             for _, _, name, by in sorted(ranked)[:limit]
         ]
 

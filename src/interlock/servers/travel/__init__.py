@@ -18,7 +18,7 @@ from .desk import BOOKINGS, book_flight, book_hotel, book_trip, cancel_booking, 
 from .flights import find_best_flight, search_flights
 from .hotels import search_hotels
 from .library import add_library
-from .records import Records, named_path
+from .records import TravelDatabase, named_path
 from .vacation import add_prompt
 
 INSTRUCTIONS = """Search flights and hotels by city (Barcelona, NYC) and take their ids to book_trip, which asks the person to confirm.
@@ -33,8 +33,8 @@ def travel_server(path: Path | None = None, *, suspend: bool = True) -> Server:
     """
 
     @asynccontextmanager
-    async def lifespan(made: Server) -> AsyncIterator[Records]:
-        records = Records(path or named_path())
+    async def lifespan(made: Server) -> AsyncIterator[TravelDatabase]:
+        records = TravelDatabase(path or named_path())
         with suppress(ToolError):  # whoever calls a tool is told why
             for booking in await asyncio.to_thread(ledger.bookings, records):
                 show(made, booking.id)

@@ -16,7 +16,7 @@ from .flights import Day, Flight, flight_called
 from .hotels import Guests, Hotel, hotel_called, nights_between
 from .ledger import Booking, Contact
 from .prices import INSURANCE, dollars
-from .records import Records
+from .records import TravelDatabase
 
 BOOKINGS = "travel://bookings"
 Travelers = Annotated[int, Meta(ge=1, le=9)]
@@ -69,7 +69,7 @@ CONTACT = {
 }
 
 
-class Outcome(Struct):
+class BookingResult(Struct):
     """What came of it: the booking, or why there is none."""
 
     booked: bool
@@ -85,7 +85,7 @@ class Cancellation(Struct):
     booking: Booking
 
 
-class Bookings(Struct):
+class BookingList(Struct):
     """All bookings, the cancelled ones too."""
 
     count: int
@@ -97,10 +97,10 @@ async def book_trip(
     hotel: HotelId,
     check_in: Day,
     check_out: Day,
-    ctx: Context[Records],
+    ctx: Context[TravelDatabase],
     travelers: Travelers = 1,
     return_flight: FlightId | None = None,
-) -> ToolResult[Outcome]:
+) -> ToolResult[BookingResult]:
     """Book flights and a hotel together, once the person has confirmed it in a form and said who travels.
 
     Args:
@@ -147,8 +147,8 @@ async def book_trip(
 
 
 async def book_flight(
-    flight: FlightId, ctx: Context[Records], travelers: Travelers = 1
-) -> ToolResult[Outcome]:
+    flight: FlightId, ctx: Context[TravelDatabase], travelers: Travelers = 1
+) -> ToolResult[BookingResult]:
     """Book seats on one flight, once the person has confirmed it in a form.
 
     Args:
@@ -172,8 +172,8 @@ async def book_flight(
 
 
 async def book_hotel(
-    hotel: HotelId, check_in: Day, check_out: Day, ctx: Context[Records], guests: Guests = 2
-) -> ToolResult[Outcome]:
+    hotel: HotelId, check_in: Day, check_out: Day, ctx: Context[TravelDatabase], guests: Guests = 2
+) -> ToolResult[BookingResult]:
     """Book a hotel, once the person has confirmed it in a form.
 
     Args:
@@ -199,7 +199,9 @@ async def book_hotel(
     )
 
 
-async def cancel_booking(booking: BookingId, ctx: Context[Records]) -> ToolResult[Cancellation]:
+async def cancel_booking(
+    booking: BookingId, ctx: Context[TravelDatabase]
+) -> ToolResult[Cancellation]:
     """Cancel a booking, once the person has agreed. It cannot be taken back.
 
     Args:
@@ -226,24 +228,24 @@ async def cancel_booking(booking: BookingId, ctx: Context[Records]) -> ToolResul
     )
 
 
-def list_bookings(ctx: Context[Records]) -> ToolResult[Bookings]:
+def list_bookings(ctx: Context[TravelDatabase]) -> ToolResult[BookingList]:
     """All bookings with what they hold and how they stand."""
     found = ledger.bookings(ctx.lifespan_state)
     lines = [f"{one.id}: {_title(one)}, {dollars(one.total)}, {one.status}" for one in found] or [
         "There are no bookings."
     ]
-    return ToolResult(Bookings(len(found), found), "\n".join(lines))
+    return ToolResult(BookingList(len(found), found), "\n".join(lines))
 
 
 async def _booked(
-    ctx: Context[Records],
+    ctx: Context[TravelDatabase],
     summary: str,
     fields: dict[str, Any],
     wanted: Booking,
     year: int,
     *,
     with_contact: bool = False,
-) -> ToolResult[Outcome]:
+) -> ToolResult[BookingResult]:
     """Ask, and book where the answer is a yes."""
     # Drawn before the first question, so that a tool that runs again from the top has the same one, in whatever process.
     reference = await ctx.once("reference", secrets.token_hex, 16)
@@ -274,15 +276,15 @@ async def _booked(
     return _outcome(f"Booked: {name}, {_title(booking)}, {dollars(booking.total)} in all.", booking)
 
 
-def _outcome(message: str, booking: Booking | None = None) -> ToolResult[Outcome]:
-    return ToolResult(Outcome(booking is not None, message, booking), message)
+def _outcome(message: str, booking: Booking | None = None) -> ToolResult[BookingResult]:
+    return ToolResult(BookingResult(booking is not None, message, booking), message)
 
 
 def _cancellation(cancelled: bool, message: str, booking: Booking) -> ToolResult[Cancellation]:
     return ToolResult(Cancellation(cancelled, message, booking), message)
 
 
-async def _asked_contact(ctx: Context[Records]) -> Contact:
+async def _asked_contact(ctx: Context[TravelDatabase]) -> Contact:
     said = await ctx.elicit(
         "Who travels, and where does the confirmation go?", CONTACT, key="contact"
     )
@@ -297,7 +299,7 @@ async def _asked_contact(ctx: Context[Records]) -> Contact:
 
 
 def _fits(
-    records: Records,
+    records: TravelDatabase,
     out: Flight,
     back: Flight | None,
     stay: Hotel,
@@ -342,7 +344,7 @@ def _title(booking: Booking) -> str:
     return f"{booking.outbound.id}, {booking.outbound.origin} to {booking.outbound.destination}"
 
 
-def _tell(ctx: Context[Records], name: str) -> None:
+def _tell(ctx: Context[TravelDatabase], name: str) -> None:
     """Say what has changed; a new booking is a new resource too."""
     show(ctx.server, name)
     ctx.updated(BOOKINGS)
@@ -353,7 +355,7 @@ def show(server: Server, name: str) -> None:
     """Put a booking into the list of resources, where it is not there yet."""
     uri = f"{BOOKINGS}/{name}"
 
-    def read(ctx: Context[Records]) -> Booking | None:
+    def read(ctx: Context[TravelDatabase]) -> Booking | None:
         """A booking, with its flights and its hotel."""
         return ledger.seek(ctx.lifespan_state, name)
 

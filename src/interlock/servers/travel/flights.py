@@ -13,9 +13,9 @@ from msgspec import Meta, Struct
 
 from interlock import Context, TextContent, ToolError, ToolResult, types
 
-from .places import Place
+from .places import TravelCity
 from .prices import dollars, fare
-from .records import Records
+from .records import TravelDatabase
 
 FIRST, LAST = dt.date(2024, 1, 1), dt.date(2030, 12, 31)  # the days of the timetable
 SYSTEM = "You are a travel expert who helps people find the best flight for their preferences."
@@ -78,7 +78,7 @@ class Flights(Struct):
     flights: list[Flight]
 
 
-class Pick(Struct):
+class Recommendation(Struct):
     """A flight that the model recommends, and why."""
 
     rank: int
@@ -86,13 +86,13 @@ class Pick(Struct):
     reason: str
 
 
-class Best(Struct):
+class BestFlight(Struct):
     """What the client's model recommends, of how many flights, by which preferences."""
 
     preferences: str
     considered: int
     model: str
-    picks: list[Pick]
+    picks: list[Recommendation]
 
 
 _ORDER: dict[str, Callable[[Flight], tuple[Any, ...]]] = {
@@ -107,7 +107,7 @@ def search_flights(
     origin: City,
     destination: City,
     date: Day,
-    ctx: Context[Records],
+    ctx: Context[TravelDatabase],
     max_price: Dollars | None = None,
     max_stops: Annotated[int, Meta(ge=0, le=3)] | None = None,
     sort: Literal["price", "departure", "duration", "stops"] = "price",
@@ -139,11 +139,11 @@ async def find_best_flight(
     origin: City,
     destination: City,
     date: Day,
-    ctx: Context[Records],
+    ctx: Context[TravelDatabase],
     preferences: Annotated[
         str, Meta(min_length=1, max_length=500)
     ] = "morning departure, at most one stop",
-) -> ToolResult[Best]:
+) -> ToolResult[BestFlight]:
     """Let the client's own model weigh all flights of a day and recommend three, with reasons.
 
     Args:
@@ -185,10 +185,12 @@ async def find_best_flight(
     words = "\n".join(
         f"{pick.rank}. {pick.flight.line.removeprefix('- ')}: {pick.reason}" for pick in picks
     )
-    return ToolResult(Best(wishes, len(offered), answer.model, picks), words)
+    return ToolResult(BestFlight(wishes, len(offered), answer.model, picks), words)
 
 
-def question(offered: list[Flight], here: Place, there: Place, day: dt.date, wishes: str) -> str:
+def question(
+    offered: list[Flight], here: TravelCity, there: TravelCity, day: dt.date, wishes: str
+) -> str:
     """What the model is asked: the flights one a line, the wishes, and the form of the answer."""
     return "\n".join(
         [
@@ -203,19 +205,19 @@ def question(offered: list[Flight], here: Place, there: Place, day: dt.date, wis
     )
 
 
-def picked(text: str, offered: dict[str, Flight]) -> list[Pick]:
+def picked(text: str, offered: dict[str, Flight]) -> list[Recommendation]:
     """The first three flights that an answer names and that there are, in its order."""
     reasons: dict[str, str] = {}
     for name, reason in _ANSWER.findall(text):
         if name in offered:
             reasons.setdefault(name, reason[:500])
     return [
-        Pick(rank, offered[name], reason)
+        Recommendation(rank, offered[name], reason)
         for rank, (name, reason) in enumerate(list(reasons.items())[:3], 1)
     ]
 
 
-def route(records: Records, origin: str, destination: str) -> tuple[Place, Place]:
+def route(records: TravelDatabase, origin: str, destination: str) -> tuple[TravelCity, TravelCity]:
     """From where to where. Raises ToolError for places that are unknown, or the same."""
     here, there = records.atlas.find(origin), records.atlas.find(destination)
     if here.code == there.code:
@@ -225,7 +227,9 @@ def route(records: Records, origin: str, destination: str) -> tuple[Place, Place
     return here, there
 
 
-def flights_on(records: Records, here: Place, there: Place, day: dt.date) -> list[Flight]:
+def flights_on(
+    records: TravelDatabase, here: TravelCity, there: TravelCity, day: dt.date
+) -> list[Flight]:
     """All flights between two places on a day, in the order of departure. Raises ToolError for a day beyond the timetable."""
     if not FIRST <= day <= LAST:
         raise ToolError(f"The timetable goes from {FIRST} to {LAST}; {day} is not in it.")
@@ -238,7 +242,7 @@ def flights_on(records: Records, here: Place, there: Place, day: dt.date) -> lis
     return [_flight(row, day) for row in rows if str(day.isoweekday()) in row[9]]
 
 
-def flight_called(records: Records, name: str) -> Flight:
+def flight_called(records: TravelDatabase, name: str) -> Flight:
     """The flight with an id as the search gives it. Raises ToolError where there is none."""
     found = _ID.fullmatch(name.strip().upper())
     rows = records.rows(f"{_QUERY} t.number = ?", found[1]) if found else []

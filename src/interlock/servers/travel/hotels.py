@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from interlock import Context, ToolError, ToolResult
 
 from .flights import City, Day, Dollars
-from .records import Records
+from .records import TravelDatabase
 
 MOST_NIGHTS = 60
 Guests = Annotated[int, Meta(ge=1, le=9)]
@@ -57,7 +57,7 @@ def search_hotels(
     city: City,
     check_in: Day,
     check_out: Day,
-    ctx: Context[Records],
+    ctx: Context[TravelDatabase],
     max_price_per_night: Dollars | None = None,
     guests: Guests = 2,
 ) -> ToolResult[Hotels]:
@@ -87,7 +87,7 @@ def search_hotels(
     return ToolResult(data, "\n".join([words, *(hotel.line for hotel in found)]))
 
 
-def hotel_called(records: Records, name: str, nights: int, guests: int) -> Hotel:
+def hotel_called(records: TravelDatabase, name: str, nights: int, guests: int) -> Hotel:
     """The hotel with an id as the search gives it, or with that name, for a stay. Raises ToolError where there is none."""
     rows = records.rows(
         f"{_QUERY} h.id = ? OR lower(h.name) = lower(?)", name.strip().lower(), name.strip()

@@ -12,7 +12,7 @@ from interlock import ToolError
 
 from .flights import Flight
 from .hotels import Hotel
-from .records import Records
+from .records import TravelDatabase
 
 
 class Contact(Struct):
@@ -47,7 +47,7 @@ class Booking(Struct):
 _QUERY = "SELECT details, id, status, made FROM bookings"
 
 
-def book(records: Records, reference: str, year: int, wanted: Booking) -> str:
+def book(records: TravelDatabase, reference: str, year: int, wanted: Booking) -> str:
     """Write a booking and return its id, BK-year-number; where `reference` was booked before, it is that booking's.
 
     The reference is what makes a booking happen once, though the tool may be run again, also by another process.
@@ -71,7 +71,7 @@ def book(records: Records, reference: str, year: int, wanted: Booking) -> str:
     return name
 
 
-def cancel(records: Records, name: str) -> bool:
+def cancel(records: TravelDatabase, name: str) -> bool:
     """Cancel a booking; False where it was cancelled before."""
     with records.changing() as db:
         return (
@@ -83,13 +83,13 @@ def cancel(records: Records, name: str) -> bool:
         )
 
 
-def seek(records: Records, name: str) -> Booking | None:
+def seek(records: TravelDatabase, name: str) -> Booking | None:
     """The booking with an id."""
     rows = records.rows(f"{_QUERY} WHERE id = ?", name.strip().upper())
     return _booking(*rows[0]) if rows else None
 
 
-def find(records: Records, name: str) -> Booking:
+def find(records: TravelDatabase, name: str) -> Booking:
     """The same. Raises ToolError where there is none."""
     booking = seek(records, name)
     if booking is None:
@@ -99,7 +99,7 @@ def find(records: Records, name: str) -> Booking:
     return booking
 
 
-def bookings(records: Records) -> list[Booking]:
+def bookings(records: TravelDatabase) -> list[Booking]:
     """All bookings, the cancelled ones too, in the order in which they were made."""
     return [_booking(*row) for row in records.rows(f"{_QUERY} ORDER BY made, year, number")]
 

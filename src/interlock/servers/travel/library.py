@@ -12,7 +12,7 @@ from interlock import Context, Server
 from . import ledger
 from .desk import BOOKINGS
 from .flights import clock
-from .records import Records
+from .records import TravelDatabase
 
 ACTIVITIES = "travel://activities/{city}/{category}"
 FLIGHTS = "travel://flights/{origin}/{destination}"
@@ -31,7 +31,7 @@ def add_library(made: Server) -> None:
 def _add_notes(made: Server) -> None:
     """The preferences and journeys of the traveller; those of the guide are in the list, the others come by template."""
 
-    def preferences(region: str, ctx: Context[Records]) -> str | None:
+    def preferences(region: str, ctx: Context[TravelDatabase]) -> str | None:
         """What the traveller prefers in a part of the world."""
         rows = ctx.lifespan_state.rows(
             "SELECT text FROM preferences WHERE region = ?", region.lower()
@@ -42,25 +42,25 @@ def _add_notes(made: Server) -> None:
             else None
         )
 
-    def past_trip(trip: str, ctx: Context[Records]) -> str | None:
+    def past_trip(trip: str, ctx: Context[TravelDatabase]) -> str | None:
         """What the traveller thought of a journey."""
         rows = ctx.lifespan_state.rows("SELECT data FROM trips WHERE lower(id) = lower(?)", trip)
         return _notes(msgspec.json.decode(rows[0][0])) if rows else None
 
-    def history(trip: str, ctx: Context[Records]) -> Any:
+    def history(trip: str, ctx: Context[TravelDatabase]) -> Any:
         """The facts of a journey, as data."""
         rows = ctx.lifespan_state.rows("SELECT data FROM trips WHERE history = lower(?)", trip)
         return msgspec.json.decode(rows[0][0]) if rows else None
 
-    def europe(ctx: Context[Records]) -> str | None:
+    def europe(ctx: Context[TravelDatabase]) -> str | None:
         """What the traveller prefers in Europe: flights, hotels, days."""
         return preferences("europe", ctx)
 
-    def spain(ctx: Context[Records]) -> str | None:
+    def spain(ctx: Context[TravelDatabase]) -> str | None:
         """What the traveller liked in Spain in 2023, and what not."""
         return past_trip("Spain-2023", ctx)
 
-    def barcelona(ctx: Context[Records]) -> Any:
+    def barcelona(ctx: Context[TravelDatabase]) -> Any:
         """The facts of the journey to Barcelona in 2023."""
         return history("barcelona-2023", ctx)
 
@@ -127,7 +127,9 @@ def _add_places(made: Server) -> None:
     """Activities and the timetable."""
 
     @made.resource(ACTIVITIES, name="activities", title="Activities", mime_type=_JSON)
-    def activities(city: str, category: str, ctx: Context[Records]) -> list[dict[str, str]] | None:
+    def activities(
+        city: str, category: str, ctx: Context[TravelDatabase]
+    ) -> list[dict[str, str]] | None:
         """What there is to do in a city: museums, architecture, food, and beaches or parks where it has them."""
         place = ctx.lifespan_state.atlas.seek(city)
         query = "SELECT name, about FROM activities WHERE city = ? AND category = lower(?)"
@@ -135,7 +137,9 @@ def _add_places(made: Server) -> None:
         return [{"name": name, "about": about} for name, about in rows] or None
 
     @made.resource(FLIGHTS, name="flight-search", title="Flight Search", mime_type=_JSON)
-    def flights(origin: str, destination: str, ctx: Context[Records]) -> dict[str, Any] | None:
+    def flights(
+        origin: str, destination: str, ctx: Context[TravelDatabase]
+    ) -> dict[str, Any] | None:
         """Search available flights between cities"""
         here, there = (
             ctx.lifespan_state.atlas.seek(origin),
@@ -152,7 +156,7 @@ def _add_places(made: Server) -> None:
         }
 
     @made.resource(AIRPORT, name="airport-search", title="Airport Search", mime_type=_JSON)
-    def departures(airport: str, ctx: Context[Records]) -> dict[str, Any] | None:
+    def departures(airport: str, ctx: Context[TravelDatabase]) -> dict[str, Any] | None:
         """The cities that can be reached from an airport, and how often a week."""
         place = ctx.lifespan_state.atlas.seek(airport)
         if place is None:
@@ -168,13 +172,13 @@ def _add_places(made: Server) -> None:
         return {"airports": place.airports, "city": place.label, "destinations": to}
 
     @made.completion(ACTIVITIES, "city")
-    def complete_city(value: str, ctx: Context[Records]) -> list[str]:
+    def complete_city(value: str, ctx: Context[TravelDatabase]) -> list[str]:
         """Cities as they stand in the URI: barcelona."""
         return [place.slug for place in ctx.lifespan_state.atlas.cities(value)]
 
     @made.completion(ACTIVITIES, "category")
     def complete_category(
-        value: str, arguments: dict[str, str], ctx: Context[Records]
+        value: str, arguments: dict[str, str], ctx: Context[TravelDatabase]
     ) -> list[str]:
         """The categories of the city, or of all."""
         place = ctx.lifespan_state.atlas.seek(arguments.get("city", ""))
@@ -185,13 +189,13 @@ def _add_places(made: Server) -> None:
         return [category for (category,) in rows if category.startswith(value.lower())]
 
     @made.completion(FLIGHTS, "origin")
-    def complete_origin(value: str, ctx: Context[Records]) -> list[str]:
+    def complete_origin(value: str, ctx: Context[TravelDatabase]) -> list[str]:
         """Cities as people read them: Barcelona (BCN)."""
         return [place.label for place in ctx.lifespan_state.atlas.cities(value)]
 
     @made.completion(FLIGHTS, "destination")
     def complete_destination(
-        value: str, arguments: dict[str, str], ctx: Context[Records]
+        value: str, arguments: dict[str, str], ctx: Context[TravelDatabase]
     ) -> list[str]:
         """The same, without the origin."""
         return [
@@ -200,13 +204,13 @@ def _add_places(made: Server) -> None:
         ]
 
     @made.completion(AIRPORT, "airport")
-    def complete_airport(value: str, ctx: Context[Records]) -> list[str]:
+    def complete_airport(value: str, ctx: Context[TravelDatabase]) -> list[str]:
         """Airports with their names: JFK - John F. Kennedy International."""
         return list(ctx.lifespan_state.atlas.airports(value))
 
 
 def _timetable(
-    records: Records, origins: list[str], destinations: list[str]
+    records: TravelDatabase, origins: list[str], destinations: list[str]
 ) -> list[dict[str, Any]]:
     marks = [", ".join("?" * len(codes)) for codes in (origins, destinations)]
     query = f"""SELECT t.number, a.name, t.origin, t.destination, t.departs, t.arrives, t.via, t.days, t.cents FROM timetable t
@@ -234,7 +238,7 @@ def _add_bookings(made: Server) -> None:
     @made.resource(
         BOOKINGS, name="bookings", title="Bookings", mime_type=_JSON, cache_scope="private"
     )
-    def bookings(ctx: Context[Records]) -> list[ledger.Booking]:
+    def bookings(ctx: Context[TravelDatabase]) -> list[ledger.Booking]:
         """All bookings; watch it to hear of new ones."""
         return ledger.bookings(ctx.lifespan_state)
 
@@ -245,7 +249,7 @@ def _add_bookings(made: Server) -> None:
         mime_type=_JSON,
         cache_scope="private",
     )
-    def booking(booking: str, ctx: Context[Records]) -> ledger.Booking | None:
+    def booking(booking: str, ctx: Context[TravelDatabase]) -> ledger.Booking | None:
         """A booking, with its flights and its hotel, by its id."""
         return ledger.seek(ctx.lifespan_state, booking)
 
@@ -259,7 +263,7 @@ def _add_bookings(made: Server) -> None:
 
 def _complete_from(made: Server, template: str, argument: str, query: str) -> None:
     @made.completion(template, argument)
-    def complete(value: str, ctx: Context[Records]) -> list[str]:
+    def complete(value: str, ctx: Context[TravelDatabase]) -> list[str]:
         """The values in the database that begin like this."""
         return [
             name

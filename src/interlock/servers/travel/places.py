@@ -13,7 +13,7 @@ from interlock import ToolError
 _IN_BRACKETS, _IN_FRONT = re.compile(r".*\((\w{3})\)"), re.compile(r"(\w{3}) +- .*")
 
 
-class Place(Struct, frozen=True):
+class TravelCity(Struct, frozen=True):
     """A city with its airports by code; where only some of them are meant, only those."""
 
     code: str
@@ -32,31 +32,31 @@ class Place(Struct, frozen=True):
         return self.name.lower().replace(" ", "-")
 
 
-class Atlas:
+class CityIndex:
     """All places, those first that people ask for most."""
 
-    def __init__(self, places: Sequence[Place]) -> None:
+    def __init__(self, places: Sequence[TravelCity]) -> None:
         self.places = places
-        self._by_word: dict[str, Place] = {}
+        self._by_word: dict[str, TravelCity] = {}
         for place in places:
             for word in (place.code, place.name):
                 self._by_word[word.casefold()] = place
         for place in places:
             for code, name in place.airports.items():
-                alone = Place(place.code, place.name, place.country, {code: name})
+                alone = TravelCity(place.code, place.name, place.country, {code: name})
                 for word in (code, name):
                     self._by_word.setdefault(
                         word.casefold(), alone
                     )  # BCN is the city first, which has that airport only
 
-    def seek(self, text: str) -> Place | None:
+    def seek(self, text: str) -> TravelCity | None:
         """The place that somebody means: a city, or one airport of it; by name, code, or as it was suggested."""
         words = " ".join(text.split())
         found = _IN_BRACKETS.fullmatch(words) or _IN_FRONT.fullmatch(words)
         plain = (found[1] if found else words).casefold()
         return self._by_word.get(plain) or self._by_word.get(plain.replace("-", " "))
 
-    def find(self, text: str) -> Place:
+    def find(self, text: str) -> TravelCity:
         """The same. Raises ToolError, with what is near, where there is no such place."""
         place = self.seek(text)
         if place is not None:
@@ -70,7 +70,7 @@ class Atlas:
         )
         raise ToolError(f"There is no city or airport {text[:60]!r} here. {hint}")
 
-    def cities(self, typed: str, *, but: str = "") -> Iterator[Place]:
+    def cities(self, typed: str, *, but: str = "") -> Iterator[TravelCity]:
         """The cities that begin like this, by name, code or airport; without the one called `but`."""
         left_out = self.seek(but)
         begun = typed.strip().casefold()

@@ -17,7 +17,7 @@ import msgspec
 from interlock import ToolError
 from interlock.store import StoreError, own_path
 
-from .places import Atlas, Place
+from .places import CityIndex, TravelCity
 
 VARIABLE = "INTERLOCK_TRAVEL_DB"
 PATIENCE = 10.0  # seconds that one process waits for another's transaction
@@ -50,7 +50,7 @@ _DATA = (
 )
 
 
-class Records:
+class TravelDatabase:
     """The file at `path`: made, filled and marked when it is first needed, and safe to use by several processes.
 
     Each piece of work has a connection of its own, so that any thread may do it. Every misfortune is a ToolError that names the file.
@@ -59,20 +59,22 @@ class Records:
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
         self._lock, self._ready = threading.Lock(), False
-        self._atlas: Atlas | None = None
+        self._atlas: CityIndex | None = None
 
     @property
-    def atlas(self) -> Atlas:
+    def atlas(self) -> CityIndex:
         """The cities and airports that there are."""
         if self._atlas is None:
             rows = self.rows(
                 """SELECT c.code, c.name, c.country, a.code, a.name FROM cities c JOIN airports a ON a.city = c.code
                   ORDER BY c.place, a.rowid"""
             )
-            places: dict[str, Place] = {}
+            places: dict[str, TravelCity] = {}
             for code, name, country, airport, called in rows:
-                places.setdefault(code, Place(code, name, country, {})).airports[airport] = called
-            self._atlas = Atlas(list(places.values()))
+                places.setdefault(code, TravelCity(code, name, country, {})).airports[airport] = (
+                    called
+                )
+            self._atlas = CityIndex(list(places.values()))
         return self._atlas
 
     def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from interlock import Context, McpError, Server, ToolError, types
 
-from .records import Records
+from .records import TravelDatabase
 
 PROMPT = "plan-vacation"
 HOME = "New York (NYC)"
@@ -28,7 +28,7 @@ Say at the end in a few sentences what was booked and what it costs. Where a ste
 
 
 def plan_vacation(
-    ctx: Context[Records],
+    ctx: Context[TravelDatabase],
     destination: str,
     departure_date: dt.date | None = None,
     return_date: dt.date | None = None,
@@ -92,12 +92,12 @@ def add_prompt(made: Server) -> None:
     made.add_prompt(plan_vacation, name=PROMPT, title="Plan a vacation")
 
     @made.completion(PROMPT, "destination")
-    def complete_destination(value: str, ctx: Context[Records]) -> list[str]:
+    def complete_destination(value: str, ctx: Context[TravelDatabase]) -> list[str]:
         """Cities by name."""
         return [place.name for place in ctx.lifespan_state.atlas.cities(value)]
 
     @made.completion(PROMPT, "interests")
-    def complete_interests(value: str, ctx: Context[Records]) -> list[str]:
+    def complete_interests(value: str, ctx: Context[TravelDatabase]) -> list[str]:
         """What there are activities for; the last of several words."""
         before, comma, last = value.rpartition(",")
         rows = ctx.lifespan_state.rows("SELECT DISTINCT category FROM activities ORDER BY 1")

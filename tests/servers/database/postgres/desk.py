@@ -11,13 +11,13 @@ from typing import Any
 import asyncpg
 
 from interlock import ToolError
-from interlock.servers.database.engine import Page, Rows, Statement
-from interlock.servers.database.limits import Limits
+from interlock.servers.database.engine import RowRange, Rows, Statement
+from interlock.servers.database.limits import DatabaseLimits
 from interlock.servers.database.postgres import engine_of
 from interlock.servers.database.postgres.engine import PostgresEngine
 from tests.servers.database.cluster import Cluster
 
-WHOLE = Page(0, 1_000, 1_000_000, 100_000)
+WHOLE = RowRange(0, 1_000, 1_000_000, 100_000)
 PASSWORD = "open sesame/#1"
 SCHEMA = """
 CREATE TYPE mood AS ENUM ('calm', 'cross');
@@ -171,7 +171,7 @@ def desk_of(cluster: Cluster) -> Iterator[Desk]:
 @asynccontextmanager
 async def engine(url: str, *, write: bool = False, **limits: Any) -> AsyncIterator[PostgresEngine]:
     """An engine that is open."""
-    made = engine_of(url, "shop", Limits(**limits), write=write)
+    made = engine_of(url, "shop", DatabaseLimits(**limits), write=write)
     await made.open()
     try:
         yield made
@@ -179,7 +179,7 @@ async def engine(url: str, *, write: bool = False, **limits: Any) -> AsyncIterat
         await made.close()
 
 
-async def rows(made: PostgresEngine, sql: str, *parameters: Any, page: Page = WHOLE) -> Rows:
+async def rows(made: PostgresEngine, sql: str, *parameters: Any, page: RowRange = WHOLE) -> Rows:
     """What a query gives."""
     return await made.rows(Statement(sql, parameters), page)
 
@@ -189,7 +189,7 @@ async def value(made: PostgresEngine, sql: str, *parameters: Any) -> Any:
     return (await rows(made, sql, *parameters)).rows[0][0]
 
 
-async def refusal(made: PostgresEngine, sql: str, *parameters: Any, page: Page = WHOLE) -> str:
+async def refusal(made: PostgresEngine, sql: str, *parameters: Any, page: RowRange = WHOLE) -> str:
     """Why a query is refused."""
     try:
         await rows(made, sql, *parameters, page=page)

@@ -7,12 +7,12 @@ import asyncio
 import pytest
 
 from interlock import ToolError
-from interlock.servers.database.engine import Page, Statement
-from interlock.servers.database.limits import Limits
-from interlock.servers.database.postgres.connections import READING, Connections
+from interlock.servers.database.engine import RowRange, Statement
+from interlock.servers.database.limits import DatabaseLimits
+from interlock.servers.database.postgres.connections import READING, ConnectionPool
 from interlock.servers.database.postgres.driver import driver
 from interlock.servers.database.postgres.engine import PostgresEngine
-from interlock.servers.database.postgres.targets import Target
+from interlock.servers.database.postgres.targets import PostgresUrl
 from tests.servers.database.postgres.desk import (
     WHOLE,
     Desk,
@@ -82,8 +82,8 @@ async def test_a_statement_that_is_cancelled_changed_nothing(desk: Desk) -> None
 
 async def test_what_catches_its_cancellation_is_ended(desk: Desk) -> None:
     """A function that goes on when it is told to stop loses its connection, after the patience of a moment."""
-    limits = Limits(connections=1)
-    connections = Connections(Target(desk.owner_url), limits, driver(), patience=0.2)
+    limits = DatabaseLimits(connections=1)
+    connections = ConnectionPool(PostgresUrl(desk.owner_url), limits, driver(), patience=0.2)
 
     async def stubborn() -> None:
         async with (
@@ -156,7 +156,7 @@ async def test_what_is_too_large_is_cut_off(desk: Desk) -> None:
         found = await rows(
             made,
             "SELECT n, repeat('x', 60000) FROM generate_series(1, 50) n",
-            page=Page(0, 20, 10_000_000, 100),
+            page=RowRange(0, 20, 10_000_000, 100),
         )
         assert [row[0] for row in found.rows] == list(range(1, 21))
         assert found.rows[0][1]["characters"] == 60_000

@@ -12,10 +12,10 @@ import pytest
 from interlock import Client, ToolError
 from interlock.servers.database import database_server
 from interlock.servers.database.engine import PlanStep, Statement
-from interlock.servers.database.limits import Limits
+from interlock.servers.database.limits import DatabaseLimits
 from interlock.servers.database.postgres import engine_of
 from interlock.servers.database.postgres.plans import plan_of
-from interlock.servers.database.postgres.targets import Target
+from interlock.servers.database.postgres.targets import PostgresUrl
 from tests.ports import free_port
 from tests.servers.database.cluster import Cluster, running
 from tests.servers.database.postgres.desk import (
@@ -149,15 +149,15 @@ async def test_writing_without_temporary_tables(desk: Desk) -> None:
 def test_what_is_no_url(target: str) -> None:
     """It is said at once, without what may be a password."""
     with pytest.raises(ValueError, match="no URL of PostgreSQL") as caught:
-        engine_of(target, "x", Limits(), write=False)
+        engine_of(target, "x", DatabaseLimits(), write=False)
     assert "sesame" not in str(caught.value)
 
 
 def test_a_password_is_taken_out() -> None:
     """Should somebody else's words have it, in any of the ways a URL gives it."""
     for url in ("postgresql://u:open%20sesame@h/d", "postgresql://u@h/d?password=open%20sesame"):
-        assert Target(url).clean("open sesame open%20sesame").count("sesame") == ("?" in url)
-        assert "sesame" not in Target(url).place
+        assert PostgresUrl(url).clean("open sesame open%20sesame").count("sesame") == ("?" in url)
+        assert "sesame" not in PostgresUrl(url).place
 
 
 async def test_what_cannot_be_connected_to(desk: Desk) -> None:

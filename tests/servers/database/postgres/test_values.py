@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from interlock import ToolError
-from interlock.servers.database.engine import Column, ForeignKey, Index, Page, Statement, TableName
+from interlock.servers.database.engine import (
+    Column,
+    ForeignKey,
+    Index,
+    RowRange,
+    Statement,
+    TableName,
+)
 from tests.servers.database.postgres.desk import WHOLE, Desk, engine, execute, refusal, rows, value
 
 VALUES: list[tuple[str, Any]] = [
@@ -101,19 +108,19 @@ async def test_pages(desk: Desk) -> None:
         query = "SELECT n, repeat('x', 10) FROM generate_series(1, 1000) n"
         seen: list[Any] = []
         while True:
-            page = await rows(made, query, page=Page(len(seen), 300, 1_000_000, 1_000))
+            page = await rows(made, query, page=RowRange(len(seen), 300, 1_000_000, 1_000))
             seen += [row[0] for row in page.rows]
             if page.ended == "all":
                 break
             assert page.ended == "rows"
         assert seen == list(range(1, 1001))
-        small = await rows(made, query, page=Page(10, 300, 200, 1_000))
+        small = await rows(made, query, page=RowRange(10, 300, 200, 1_000))
         assert small.ended == "bytes"
         assert small.rows[0][0] == 11
         assert len(small.rows) == 11
-        assert (await rows(made, query, page=Page(5 * 10**9, 10, 1_000, 100))).rows == []
-        assert (await rows(made, query, page=Page(0, 1000, 1_000_000, 100))).ended == "all"
-        assert (await rows(made, query, page=Page(0, 999, 1_000_000, 100))).ended == "rows"
+        assert (await rows(made, query, page=RowRange(5 * 10**9, 10, 1_000, 100))).rows == []
+        assert (await rows(made, query, page=RowRange(0, 1000, 1_000_000, 100))).ended == "all"
+        assert (await rows(made, query, page=RowRange(0, 999, 1_000_000, 100))).ended == "rows"
 
 
 async def test_tables(desk: Desk) -> None:

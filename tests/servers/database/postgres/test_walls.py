@@ -9,11 +9,16 @@ import asyncpg
 import pytest
 
 from interlock import REVISIONS, Client, Http, ToolError
-from interlock.servers.database import Limits, database_server
-from interlock.servers.database.engine import Page, TableName
-from interlock.servers.database.postgres.connections import LOOKING, READING, WRITING, Connections
+from interlock.servers.database import DatabaseLimits, database_server
+from interlock.servers.database.engine import RowRange, TableName
+from interlock.servers.database.postgres.connections import (
+    LOOKING,
+    READING,
+    WRITING,
+    ConnectionPool,
+)
 from interlock.servers.database.postgres.driver import driver
-from interlock.servers.database.postgres.targets import Target
+from interlock.servers.database.postgres.targets import PostgresUrl
 from tests.servers.calls import refusal as refused
 from tests.servers.calls import words
 from tests.servers.database.postgres.desk import (
@@ -30,9 +35,9 @@ from tests.servers.roads import over_http
 READ_ONLY = "read-only transaction"
 
 
-def connections_of(url: str, **limits: Any) -> Connections:
+def connections_of(url: str, **limits: Any) -> ConnectionPool:
     """Connections, without an engine over them."""
-    return Connections(Target(url), Limits(**limits), driver())
+    return ConnectionPool(PostgresUrl(url), DatabaseLimits(**limits), driver())
 
 
 async def test_the_default_alone(desk: Desk) -> None:
@@ -202,7 +207,9 @@ async def test_comments_without_measure(desk: Desk) -> None:
 async def test_a_server_that_cannot_watch_its_client(desk: Desk) -> None:
     """Not every system that PostgreSQL runs on can; where the server does not take the setting, it does without."""
     for patience, watched in ((5.0, "5s"), (-1.0, "0")):
-        connections = Connections(Target(desk.reader_url), Limits(), driver(), patience=patience)
+        connections = ConnectionPool(
+            PostgresUrl(desk.reader_url), DatabaseLimits(), driver(), patience=patience
+        )
         async with connections.transaction(READING) as link:
             assert (
                 await link.connection.fetchval(
@@ -264,7 +271,7 @@ async def test_an_error_without_measure(desk: Desk, sql: str, skip: int) -> None
     """What the server says is counted as well, whenever it says it: values stand in its messages."""
     async with engine(desk.reader_url, value=100_000, connections=1) as made:
         assert "more than 100000 bytes" in await refusal(
-            made, sql, page=Page(skip, 10, 10_000, 100)
+            made, sql, page=RowRange(skip, 10, 10_000, 100)
         )
         assert await value(made, "SELECT 1") == 1
 

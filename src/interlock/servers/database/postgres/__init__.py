@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ..limits import Limits
+from ..limits import DatabaseLimits
 from .driver import driver
 from .engine import PostgresEngine
-from .targets import Target
+from .targets import PostgresUrl
 
 __all__ = ["engine_of"]
 
 
-def engine_of(target: str, name: str, limits: Limits, *, write: bool) -> PostgresEngine:
+def engine_of(target: str, name: str, limits: DatabaseLimits, *, write: bool) -> PostgresEngine:
     """The engine for a URL, `postgresql://user@host:port/database`. Raises ValueError for one that can be none, or without the driver."""
-    return PostgresEngine(Target(target), name, limits, driver(), write=write)
+    return PostgresEngine(PostgresUrl(target), name, limits, driver(), write=write)

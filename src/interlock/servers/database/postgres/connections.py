@@ -9,11 +9,11 @@ from contextlib import asynccontextmanager, suppress
 
 from interlock import ToolError
 
-from ..limits import Limits
-from ..spares import Spares
-from .driver import Connection, Driver, Meter
-from .refusals import TooLarge, late, refused, unreachable
-from .targets import Target
+from ..limits import DatabaseLimits
+from ..spares import IdlePool
+from .driver import ByteMeter, Connection, Driver
+from .refusals import ResponseTooLarge, late, refused, unreachable
+from .targets import PostgresUrl
 from .values import teach
 
 ANY_ROLE = "INTERLOCK_DATABASE_ANY_ROLE"
@@ -61,32 +61,36 @@ _ALONE = "BEGIN READ ONLY; SET LOCAL search_path = pg_catalog"
 _SUPERUSER = "is a superuser"
 
 
-class Link:
+class PooledConnection:
     """A connection while it is lent."""
 
     def __init__(self, connection: Connection, *, watched: bool) -> None:
         """`watched` says that the server can notice while it computes that this program has gone."""
         self.connection, self.watched = connection, watched
-        self.meter = Meter(connection)
+        self.meter = ByteMeter(connection)
         self.pid = connection.get_server_pid()
 
 
-class Connections:
+class ConnectionPool:
     """At most `Limits.connections` to one database; they are made when they are needed."""
 
     def __init__(
-        self, target: Target, limits: Limits, driver: Driver, patience: float = _PATIENCE
+        self,
+        target: PostgresUrl,
+        limits: DatabaseLimits,
+        driver: Driver,
+        patience: float = _PATIENCE,
     ) -> None:
         """`patience` is how many seconds a connection has to end what it was told to end."""
         self._target, self._limits, self._driver, self._patience = target, limits, driver, patience
         self._places = asyncio.Semaphore(limits.connections)
-        self._idle: Spares[Link] = Spares(limits.idle, self._ended)
-        self._lent: set[Link] = set()
+        self._idle: IdlePool[PooledConnection] = IdlePool(limits.idle, self._ended)
+        self._lent: set[PooledConnection] = set()
         self._returning: set[asyncio.Task[None]] = set()
         self._closed = False
 
     @asynccontextmanager
-    async def transaction(self, begin: str) -> AsyncIterator[Link]:
+    async def transaction(self, begin: str) -> AsyncIterator[PooledConnection]:
         """A connection in a transaction, which is rolled back in the end unless it was ended before.
 
         Raises ToolError where there is none to be had. What the body raises goes on as it is.
@@ -98,7 +102,7 @@ class Connections:
             raise ToolError(
                 f"All {self._limits.connections} connections to {self._target.place} are busy. Try it again later."
             ) from None
-        link: Link | None = None
+        link: PooledConnection | None = None
         try:
             link = await self._begun(begin)
             self._lent.add(link)
@@ -109,7 +113,7 @@ class Connections:
             task.add_done_callback(self._returning.discard)
             await asyncio.shield(task)  # whoever is cancelled once more need not wait for it
 
-    async def guard(self, link: Link) -> bool:
+    async def guard(self, link: PooledConnection) -> bool:
         """Keep a caller's COMMIT from a transaction that writes; False where the role may make no temporary table."""
         try:
             await link.connection.execute(_GUARDED)
@@ -128,17 +132,17 @@ class Connections:
             await asyncio.wait(self._returning)
         await self._idle.close()
 
-    async def _ended(self, link: Link) -> None:
+    async def _ended(self, link: PooledConnection) -> None:
         with suppress(Exception):
             await link.connection.close(timeout=self._patience)
         link.connection.terminate()
 
-    async def _begun(self, begin: str) -> Link:
+    async def _begun(self, begin: str) -> PooledConnection:
         """A connection in a transaction that has its snapshot: whether it may write cannot be changed from there on."""
         try:
             async with asyncio.timeout(self._limits.waiting):
                 while not self._closed:
-                    link = self._idle.take()
+                    link = self._idle.acquire()
                     if link is None:
                         link, used = await self._connected(), False
                     else:
@@ -165,7 +169,7 @@ class Connections:
             raise unreachable(error, self._target, self._driver) from error
         raise ToolError("The server is not running.")
 
-    def _settings(self, link: Link) -> str:
+    def _settings(self, link: PooledConnection) -> str:
         """What holds for one transaction. To read its result takes the snapshot."""
         wanted = {
             "statement_timeout": self._limits.seconds,
@@ -179,7 +183,7 @@ class Connections:
         )
         return f"SELECT {', '.join(calls)}"
 
-    async def _connected(self) -> Link:
+    async def _connected(self) -> PooledConnection:
         settings = {
             "application_name": "interlock", "default_transaction_read_only": "on", "datestyle": "ISO", "intervalstyle": "iso_8601",
             "idle_in_transaction_session_timeout": str(_thousandths(self._limits.seconds + self._patience + 10)),
@@ -194,7 +198,7 @@ class Connections:
             if os.environ.get(ANY_ROLE) != "1":
                 await self._judge(connection)
             await teach(connection)
-            return Link(connection, watched=await self._watches(connection))
+            return PooledConnection(connection, watched=await self._watches(connection))
         except BaseException:
             connection.terminate()
             raise
@@ -227,7 +231,7 @@ class Connections:
                 f"(and REVOKE EXECUTE ON FUNCTION ... FROM PUBLIC where it may call one). {ANY_ROLE}=1 lets any role in."
             )
 
-    async def _give_back(self, link: Link | None) -> None:
+    async def _give_back(self, link: PooledConnection | None) -> None:
         """Make a connection clean and keep it; end it where that does not come about."""
         try:
             if link is not None:
@@ -236,7 +240,7 @@ class Connections:
         finally:
             self._places.release()
 
-    async def _cleaned(self, link: Link) -> None:
+    async def _cleaned(self, link: PooledConnection) -> None:
         link.meter.start(0)
         connection = link.connection
         try:
@@ -251,7 +255,7 @@ class Connections:
                     await _reset(
                         connection
                     )  # what was cancelled had ended before, and this was cancelled in its place
-            self._idle.put(link)
+            self._idle.release(link)
         except Exception:
             await self._kill(
                 [link.pid]
@@ -274,7 +278,7 @@ class Connections:
 
     @asynccontextmanager
     async def running(
-        self, link: Link, sql: str = "", before: int = 0, *, reading: bool = True
+        self, link: PooledConnection, sql: str = "", before: int = 0, *, reading: bool = True
     ) -> AsyncIterator[Connection]:
         """For one statement of a caller: its time, and what goes wrong with it as ToolError."""
         try:
@@ -287,7 +291,7 @@ class Connections:
                 raise late(self._limits.seconds) from None
             if link.meter.over:
                 most = self._limits.value
-                raise TooLarge(
+                raise ResponseTooLarge(
                     f"A row, or what one statement gives, has more than {most} bytes. Ask for less: left(column, 1000), LIMIT."
                 ) from None
             if link.meter.copying:

@@ -147,7 +147,7 @@ def set_text(
 _COPY_IN = b"2\0\0\0\4G\0\0\0"  # the statement is bound, and the server wants data for COPY
 
 
-class Meter(asyncio.Protocol):
+class ByteMeter(asyncio.Protocol):
     """Stands between a connection and its driver and counts what arrives, since the driver reads a row whole, whatever its size.
 
     Once more than `most` bytes have come since `start` the connection is cut off, and nothing of it reaches the driver any more. So it is

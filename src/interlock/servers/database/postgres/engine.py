@@ -8,15 +8,15 @@ from typing import Any
 
 from interlock import ToolError
 
-from ..engine import About, Page, Plan, ResultColumn, Rows, Statement, Table, TableName
-from ..limits import Limits
-from ..values import Collected
+from ..engine import EngineInfo, Plan, ResultColumn, RowRange, Rows, Statement, Table, TableName
+from ..limits import DatabaseLimits
+from ..values import RowCollector
 from . import catalogue
-from .connections import GUARD, LOOKING, READING, WRITING, Connections, Link
+from .connections import GUARD, LOOKING, READING, WRITING, ConnectionPool, PooledConnection
 from .driver import Attribute, Connection, Driver
 from .plans import plan_of
-from .refusals import TooLarge
-from .targets import Target
+from .refusals import ResponseTooLarge
+from .targets import PostgresUrl
 from .values import arguments_of, plain
 
 # What a cursor is declared for can only be a query: PostgreSQL's own grammar takes no COPY, DO, CALL, SET, LOCK or COMMIT there.
@@ -40,16 +40,16 @@ class PostgresEngine:
     )
 
     def __init__(
-        self, target: Target, name: str, limits: Limits, driver: Driver, *, write: bool
+        self, target: PostgresUrl, name: str, limits: DatabaseLimits, driver: Driver, *, write: bool
     ) -> None:
         self.name, self.writable = name, write
         self._target, self._limits, self._driver = target, limits, driver
-        self._connections: Connections | None = None
+        self._connections: ConnectionPool | None = None
         self._types: dict[int, str] = {}
 
     async def open(self) -> None:
         """Get ready; connections are made when they are needed."""
-        self._connections = Connections(self._target, self._limits, self._driver)
+        self._connections = ConnectionPool(self._target, self._limits, self._driver)
 
     async def close(self) -> None:
         """End all connections and what they run."""
@@ -57,12 +57,12 @@ class PostgresEngine:
         if connections is not None:
             await connections.close()
 
-    def _ready(self) -> Connections:
+    def _ready(self) -> ConnectionPool:
         if self._connections is None:
             raise ToolError("The server is not running.")
         return self._connections
 
-    async def about(self) -> About:
+    async def about(self) -> EngineInfo:
         """Its version, where it is, the schema looked into first, and its size."""
         query = """SELECT pg_catalog.current_setting('server_version'), coalesce(pg_catalog.current_schema(), ''),
                    pg_catalog.pg_database_size(pg_catalog.current_database())"""
@@ -73,7 +73,7 @@ class PostgresEngine:
         ):
             (row,) = await connection.fetch(query)
         version, schema, size = row.values()
-        return About(f"PostgreSQL {version}", self._target.place, schema, size)
+        return EngineInfo(f"PostgreSQL {version}", self._target.place, schema, size)
 
     async def version(self) -> str:
         """Changes with the catalogue."""
@@ -107,15 +107,15 @@ class PostgresEngine:
             link.meter.start(self._limits.value + _SLACK)
             return await catalogue.described(connection, tables)
 
-    async def rows(self, statement: Statement, page: Page) -> Rows:
+    async def rows(self, statement: Statement, page: RowRange) -> Rows:
         """The rows of a page, through a cursor of the server's."""
         _checked(statement)
         try:
             return await self._rows(statement, page, _AT_ONCE)
-        except TooLarge:
+        except ResponseTooLarge:
             return await self._rows(statement, page, 1)
 
-    async def _rows(self, statement: Statement, page: Page, at_once: int) -> Rows:
+    async def _rows(self, statement: Statement, page: RowRange, at_once: int) -> Rows:
         began = time.monotonic()
         connections, arguments = self._ready(), arguments_of(statement)
         async with (
@@ -135,11 +135,11 @@ class PostgresEngine:
         return Rows(columns, collected.rows, collected.ended, round(time.monotonic() - began, 6))
 
     async def _fetched(
-        self, link: Link, page: Page, at_once: int
-    ) -> tuple[list[ResultColumn], Collected]:
+        self, link: PooledConnection, page: RowRange, at_once: int
+    ) -> tuple[list[ResultColumn], RowCollector]:
         """Rows of the cursor until the page is full, and one more row than it has room for."""
         columns: list[ResultColumn] = []
-        collected: Collected | None = None
+        collected: RowCollector | None = None
         wanted, room = min(at_once, page.most + 1), page.most + 1
         while True:
             link.meter.start(self._limits.value + _SLACK)
@@ -148,7 +148,7 @@ class PostgresEngine:
             if collected is None:
                 link.meter.start(0)
                 columns = await self._columns(link.connection, batch.get_attributes())
-                collected = Collected(page, len(columns))
+                collected = RowCollector(page, len(columns))
             for row in found:
                 if not collected.add([plain(value, self._driver) for value in row]):
                     return columns, collected
@@ -171,7 +171,7 @@ class PostgresEngine:
             return plan_of(explained[0][0])
 
     async def execute(
-        self, statements: Sequence[Statement], page: Page, *, keep: bool = True
+        self, statements: Sequence[Statement], page: RowRange, *, keep: bool = True
     ) -> list[Rows]:
         """Run statements in one transaction that may write."""
         if not self.writable:
@@ -200,7 +200,7 @@ class PostgresEngine:
                     )
         return done
 
-    async def _executed(self, link: Link, statement: Statement, page: Page) -> Rows:
+    async def _executed(self, link: PooledConnection, statement: Statement, page: RowRange) -> Rows:
         began, arguments = time.monotonic(), arguments_of(statement)
         async with self._ready().running(link, statement.sql, reading=False) as connection:
             link.meter.start(self._limits.value + _SLACK)
@@ -210,7 +210,7 @@ class PostgresEngine:
             if not connection.is_in_transaction() or prepared.get_statusmsg() == "ROLLBACK":
                 raise ToolError("It ended the transaction: leave out COMMIT and ROLLBACK.")
             columns = await self._columns(connection, prepared.get_attributes())
-        collected = Collected(page, len(columns))
+        collected = RowCollector(page, len(columns))
         for row in found:
             if not collected.add([plain(value, self._driver) for value in row]):
                 break

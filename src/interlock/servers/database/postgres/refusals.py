@@ -6,7 +6,7 @@ from interlock import ToolError
 
 from ..words import line, visible
 from .driver import Driver
-from .targets import Target
+from .targets import PostgresUrl
 
 _MOST = 2_000
 _ADVICE = {
@@ -29,7 +29,7 @@ _ADVICE = {
 ONLY_READING = "Only SELECT, VALUES, TABLE or WITH ... SELECT can be run here, and one at a time."
 
 
-class TooLarge(ToolError):
+class ResponseTooLarge(ToolError):
     """More bytes came at once than are let in."""
 
 
@@ -40,7 +40,7 @@ def late(seconds: float) -> ToolError:
     )
 
 
-def unreachable(error: BaseException, target: Target, driver: Driver) -> ToolError:
+def unreachable(error: BaseException, target: PostgresUrl, driver: Driver) -> ToolError:
     """Why there is no connection. The address is in it, and never the password."""
     if isinstance(error, TimeoutError):
         return ToolError(

@@ -12,7 +12,7 @@ _ADVICE = (
 )
 
 
-class Target:
+class PostgresUrl:
     """Where a database is. `place` names host, port and database; `clean` takes the password out of what others say of it."""
 
     def __init__(self, url: str) -> None:
