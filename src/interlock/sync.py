@@ -117,7 +117,7 @@ class Client:
 
     @property
     def probe_failed(self) -> bool:
-        """Whether `server/discover` broke the server, and a new process had to get `initialize`."""
+        """Whether `server/discover` broke the server, and a new process had to get the handshake."""
         return self._open_client.probe_failed
 
     @property

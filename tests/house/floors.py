@@ -80,6 +80,7 @@ PURE_PARTS = {
         "interlock.auth.oauth",
         "interlock.types",
         "interlock.fetch",
+        "interlock.protocol.handshake.messages",
         "interlock.version",
         "interlock.addresses",
         "interlock.lazily",

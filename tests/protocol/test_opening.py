@@ -14,7 +14,7 @@ from interlock.protocol.opening import (
     CannotRestart,
     Discover,
     Ended,
-    Initialize,
+    Handshake,
     Opened,
     Restart,
     Silence,
@@ -51,8 +51,8 @@ def no_such_method(code: int = -32601) -> t.McpError:
     return t.McpError(code, "Method not found: server/discover")
 
 
-PROBE, ASK_NEWEST, SILENCE = Discover(NEWEST, 5.0, 0.5), Initialize(R4), Silence()
-ASK_SOON = Initialize(R4, 1.25)  # after silence
+PROBE, ASK_NEWEST, SILENCE = Discover(NEWEST, 5.0, 0.5), Handshake(R4), Silence()
+ASK_SOON = Handshake(R4, 1.25)  # after silence
 AFRESH, PROBE_AFRESH = Restart(ASK_NEWEST), Restart(Discover(NEWEST, None))
 GONE = t.Unreachable("The server has ended.", exit_code=1)
 DIED = Ended(GONE)  # of what it was sent, for all that is known
@@ -201,19 +201,19 @@ TURNS: dict[str, tuple[tuple[str, ...], list[tuple[Any, Any]], Any]] = {
         [(PROBE, no_such_method()), (ASK_NEWEST, greeting(NEWEST))],
         UnsupportedRevision,
     ),
-    "only older revisions allowed (LIF-02)": ((R1, R3), [(Initialize(R3), greeting(R3))], R3),
-    "one older revision allowed": ((R2,), [(Initialize(R2), greeting(R2))], R2),
+    "only older revisions allowed (LIF-02)": ((R1, R3), [(Handshake(R3), greeting(R3))], R3),
+    "one older revision allowed": ((R2,), [(Handshake(R2), greeting(R2))], R2),
     "one older revision allowed, another wanted": (
         (R2,),
-        [(Initialize(R2), greeting(R4))],
+        [(Handshake(R2), greeting(R4))],
         UnsupportedRevision,
     ),
     "only older allowed, a modern server": (
         (R4,),
-        [(Initialize(R4), unsupported(NEWEST))],
+        [(Handshake(R4), unsupported(NEWEST))],
         t.McpError,
     ),
-    "only older allowed, a silent server": ((R4,), [(Initialize(R4), SILENCE)], t.TimedOut),
+    "only older allowed, a silent server": ((R4,), [(Handshake(R4), SILENCE)], t.TimedOut),
     "only the newest allowed, a modern server (ERA-08)": (
         (NEWEST,),
         [(Discover(NEWEST, None), discovered(NEWEST, R4))],
@@ -514,4 +514,4 @@ def test_the_refusal_says_what_either_side_speaks() -> None:
     ):
         play(opening((NEWEST,)), [(Discover(NEWEST, None), no_such_method())])
     with pytest.raises(UnsupportedRevision, match=r"2024-11-05; allowed here are 2025-11-25"):
-        play(opening((R4,)), [(Initialize(R4), greeting(R1))])
+        play(opening((R4,)), [(Handshake(R4), greeting(R1))])

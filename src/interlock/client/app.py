@@ -66,7 +66,7 @@ log = limited("interlock.client")
 R = TypeVar("R", bound=t.Result)
 MOST_PAGES = 10_000
 DEFAULT_TIMEOUT = 300.0
-MOST_OPEN_SECONDS = 60.0  # nobody needs longer to answer `initialize`
+MOST_OPEN_SECONDS = 60.0  # no server needs longer to answer the handshake
 
 
 class Client:
@@ -337,7 +337,7 @@ class Client:
 
     @property
     def probe_failed(self) -> bool:
-        """Whether `server/discover` broke the server and a new process had to get `initialize` first.
+        """Whether `server/discover` broke the server and a new process had to get the handshake first.
 
         Remember `revision` then: a client that is made with it opens this server at once.
         """

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Generator, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 from msgspec import Struct
@@ -57,7 +57,7 @@ class Discover(Struct, frozen=True):
     read_seconds: float | None = None
 
 
-class Initialize(Struct, frozen=True):
+class Handshake(Struct, frozen=True):
     """Please send `initialize` offering this revision, and wait for the answer.
 
     A request that came before it on the same connection may be answered late. Where that is a
@@ -80,7 +80,7 @@ class Restart(Struct, frozen=True):
     before the new one is started.
     """
 
-    first: Discover | Initialize
+    first: Discover | Handshake
 
 
 class Silence(Struct, frozen=True):
@@ -123,9 +123,14 @@ class UnsupportedRevision(t.ProtocolError):
     """There is no revision that both sides speak."""
 
 
-Step = Discover | Initialize | Restart
+Step = Discover | Handshake | Restart
 Outcome = t.DiscoverResult | t.InitializeResult | t.McpError | Silence | Ended | CannotRestart
 Turns = Generator[Step, Outcome, Opened]
+
+
+def is_opening_result(outcome: object) -> TypeGuard[t.DiscoverResult | t.InitializeResult]:
+    """Whether a server has answered one of the two questions that open a conversation."""
+    return isinstance(outcome, t.DiscoverResult | t.InitializeResult)
 
 
 def opening(
@@ -158,7 +163,7 @@ def opening(
     if not stateless:
         if not handshake:
             raise UnsupportedRevision("No revision is allowed that this server could speak.")
-        return _greeted(handshake, (yield Initialize(handshake[-1])))
+        return _greeted(handshake, (yield Handshake(handshake[-1])))
     if known in handshake:
         return (yield from _open_remembered(handshake, stateless))
     return (yield from _find_out(handshake, stateless, seconds))
@@ -184,7 +189,7 @@ def _find_out(handshake: Sequence[str], stateless: Sequence[str], seconds: float
         return (yield from _start_afresh(handshake, stateless, probed, was_silent=False))
     was_silent = isinstance(probed, Silence)
     patience = READ_SECONDS if seconds is None else seconds
-    outcome = yield Initialize(handshake[-1], patience if was_silent else None)
+    outcome = yield Handshake(handshake[-1], patience if was_silent else None)
     if isinstance(outcome, t.InitializeResult):
         return _greeted(handshake, outcome)
     if isinstance(outcome, t.DiscoverResult):  # the probe was merely slow to be answered
@@ -204,7 +209,7 @@ def _start_afresh(
     handshake: Sequence[str], stateless: Sequence[str], failed: Outcome, *, was_silent: bool
 ) -> Turns:
     """Greet a new process that has seen no probe; `failed` is how it went with the one before."""
-    outcome = yield Restart(Initialize(handshake[-1]))
+    outcome = yield Restart(Handshake(handshake[-1]))
     if isinstance(outcome, CannotRestart):
         raise _failure(failed)
     if isinstance(outcome, t.InitializeResult):
@@ -229,7 +234,7 @@ def _open_remembered(handshake: Sequence[str], stateless: Sequence[str]) -> Turn
     A server that stays silent raises TimedOut: whoever remembers the revision has to forget it
     then.
     """
-    outcome = yield Initialize(handshake[-1])
+    outcome = yield Handshake(handshake[-1])
     has_ended = isinstance(outcome, Ended) and not outcome.unread
     if not has_ended and not isinstance(outcome, t.McpError):
         return _greeted(handshake, outcome)

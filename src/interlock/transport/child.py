@@ -18,7 +18,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from .. import types as t
-from ..protocol.opening import Discover, Ended, Initialize, Opened, Outcome, Step
+from ..protocol.opening import Discover, Ended, Handshake, Opened, Outcome, Step
 from .channel import Tap
 from .conversation import Conversation, Hello, OpeningSteps
 from .duplex import Duplex
@@ -138,7 +138,7 @@ class Child:
         except t.Unreachable as bad:
             return await self._ended(bad)
 
-    async def start_with(self, hello: Hello, first: Discover | Initialize) -> Outcome:
+    async def start_with(self, hello: Hello, first: Discover | Handshake) -> Outcome:
         """Start the process and take a first step; a start that fails is an outcome too."""
         try:
             await self.start(hello)
@@ -148,16 +148,16 @@ class Child:
 
     @property
     def may_answer(self) -> bool:
-        """Whether `initialize` was sent, and can still be answered."""
+        """Whether the handshake was begun, and can still be answered."""
         return (
             self._steps is not None
-            and self._steps.waits_for_initialize
+            and self._steps.waits_for_handshake
             and self._process is not None
             and self._process.poll() is None
         )
 
     async def late_answer(self) -> Outcome:
-        """Wait, without a bound, for an answer to `initialize` that did not come in time."""
+        """Wait, without a time limit, for an answer to the handshake that did not come in time."""
         if self._steps is None:
             raise t.Unreachable("The server was not started.")
         try:

@@ -40,15 +40,17 @@ from ..protocol.events import (
     ResponseReceived,
 )
 from ..protocol.extensions import NO_EXTENSIONS, ExtensionMessages
+from ..protocol.handshake.messages import OPENED, OPENED_PARAMS, OPENING, opening_params
 from ..protocol.opening import (
     CannotRestart,
     Discover,
-    Initialize,
+    Handshake,
     Opened,
     Outcome,
     Restart,
     Silence,
     Step,
+    is_opening_result,
     opening,
 )
 from ..protocol.pass_through import passed_params, passed_result, passes
@@ -70,7 +72,7 @@ class Hello(Struct, kw_only=True):
     """What a client says of itself when a conversation is opened, and what it allows.
 
     `known` is a revision that this server spoke before; `probe_seconds` bounds the wait for the
-    answer to `server/discover` where `initialize` can be tried after it (None: as `opening` has it),
+    answer to `server/discover` where the handshake can be tried after it (None: as `opening` has it),
     and `open_seconds` every other wait. `asker` answers the server's questions that belong to no
     request of ours, `notify` hears its notifications of that kind, and `lost` is called once where
     no answer can come any more. `extensions` are the messages of the client's extensions.
@@ -396,7 +398,7 @@ class Conversation:
         """Speak the revision that was agreed on from now on, and say so to a server of the handshake era (`LIF-08`)."""
         self.connection.revision = opened.revision
         if era(opened.revision) is Era.HANDSHAKE:
-            self.connection.notify("notifications/initialized", t.InitializedNotificationParams())
+            self.connection.notify(OPENED, OPENED_PARAMS)
             self._flush_soon()
 
     def tell(self, method: str, params: Any) -> None:
@@ -514,7 +516,7 @@ class OpeningSteps:
         if isinstance(step, Restart):
             return CannotRestart()
         self._connection.revision = step.revision
-        method = "server/discover" if isinstance(step, Discover) else "initialize"
+        method = "server/discover" if isinstance(step, Discover) else OPENING
         if method in self._open:
             self._open.pop(method).cancel()
         task = asyncio.ensure_future(self._send(step))
@@ -526,14 +528,14 @@ class OpeningSteps:
         return outcome
 
     @property
-    def waits_for_initialize(self) -> bool:
-        """Whether `initialize` was sent and its answer can still come."""
-        task = self._open.get("initialize")
+    def waits_for_handshake(self) -> bool:
+        """Whether the handshake was begun and its answer can still come."""
+        task = self._open.get(OPENING)
         return task is not None and not task.done()
 
     async def late(self) -> Outcome:
-        """Wait for the answer to `initialize` that did not come in time, without a bound; as `take`."""
-        return await self._first_result(self._open["initialize"])
+        """Wait for the answer to the handshake that did not come in time, without a time limit; as `take`."""
+        return await self._first_result(self._open[OPENING])
 
     async def aclose(self) -> None:
         """Give up what was not answered."""
@@ -543,7 +545,7 @@ class OpeningSteps:
         if tasks:
             await asyncio.wait(tasks)
 
-    async def _answered(self, task: asyncio.Task[Outcome], step: Discover | Initialize) -> Outcome:
+    async def _answered(self, task: asyncio.Task[Outcome], step: Discover | Handshake) -> Outcome:
         """The outcome of a step: its answer, the late answer of the one before, or Silence."""
         answer = asyncio.ensure_future(self._first_result(task))
         answer.add_done_callback(_seen)
@@ -560,7 +562,7 @@ class OpeningSteps:
             answer.cancel()
 
     async def _patience(
-        self, answer: asyncio.Future[Outcome], step: Discover | Initialize
+        self, answer: asyncio.Future[Outcome], step: Discover | Handshake
     ) -> float | None:
         """How many seconds to wait from now on; None: no bound of the step's. Returns once the server has read the request."""
         if step.read_seconds is not None:
@@ -572,7 +574,7 @@ class OpeningSteps:
         return step.seconds if isinstance(step, Discover) else None
 
     async def _first_result(self, task: asyncio.Task[Outcome]) -> Outcome:
-        """What comes of `initialize`, or a DiscoverResult that comes before it."""
+        """The outcome of the handshake, or a DiscoverResult that comes before it."""
         probe = self._open.get("server/discover")
         if probe is None or probe is task:
             return await asyncio.shield(task)
@@ -583,19 +585,15 @@ class OpeningSteps:
                 return late
         return await asyncio.shield(task)
 
-    async def _send(self, step: Discover | Initialize) -> Outcome:
+    async def _send(self, step: Discover | Handshake) -> Outcome:
         hello = self._hello
         capabilities = hello.capabilities_in(step.revision)
         caller = Caller(step.revision, capabilities, hello.info)
         if isinstance(step, Discover):
             x = Exchange("server/discover", t.DiscoverRequestParams(), caller)
         else:
-            params = t.InitializeRequestParams(
-                protocol_version=step.revision,
-                capabilities=capabilities,
-                client_info=hello.info,
-            )
-            x = Exchange("initialize", params, caller)
+            params = opening_params(step.revision, capabilities, hello.info)
+            x = Exchange(OPENING, params, caller)
         x.transport = _Bounded(self._unhurried)
         try:
             result = await self._carry(x)
@@ -603,7 +601,7 @@ class OpeningSteps:
             return bad
         except t.ProtocolError as bad:
             return t.McpError(t.INTERNAL_ERROR, str(bad))
-        if isinstance(result, t.DiscoverResult | t.InitializeResult):
+        if is_opening_result(result):
             return result
         return t.McpError(t.INTERNAL_ERROR, "The server answered with something else.")
 

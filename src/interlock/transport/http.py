@@ -17,6 +17,7 @@ from .. import types as t
 from ..exchange import AnyResult, Caller, Exchange, RawResult
 from ..fetch import Authorizer, ConnectionLost, Fetch
 from ..logs import limited
+from ..protocol.handshake.messages import OPENED, OPENING, agreed_revision, opening_params
 from ..protocol.opening import DEFAULT_PROBE_SECONDS, Opened, UnsupportedRevision
 from ..redaction.urls import url_without_secrets
 from ..wire import jsonrpc
@@ -173,7 +174,7 @@ class Http:
         conversation.connection.revision = opened.revision
         self._revision = opened.revision
         if era(opened.revision) is Era.HANDSHAKE:
-            await self.trips.post(jsonrpc.notification("notifications/initialized", b"{}"))
+            await self.trips.post(jsonrpc.notification(OPENED, b"{}"))
             if self._listens:
                 await self._begin_to_hear(hello)
         return opened
@@ -418,20 +419,15 @@ class Http:
         gone = trips.session
         capabilities = hello.capabilities_in(self._revision)
         caller = Caller(self._revision, capabilities, hello.info)
-        params = t.InitializeRequestParams(
-            protocol_version=self._revision, capabilities=capabilities, client_info=hello.info
-        )
+        params = opening_params(self._revision, capabilities, hello.info)
         try:
             async with asyncio.timeout(hello.open_seconds):
-                result = await trips.make(Exchange("initialize", params, caller))
-                if (
-                    not isinstance(result, t.InitializeResult)
-                    or result.protocol_version != self._revision
-                ):
+                result = await trips.make(Exchange(OPENING, params, caller))
+                if agreed_revision(result) != self._revision:
                     raise t.Unreachable(
                         "The server has ended the session, and speaks another revision now; open the client anew."
                     )
-                await trips.post(jsonrpc.notification("notifications/initialized", b"{}"))
+                await trips.post(jsonrpc.notification(OPENED, b"{}"))
                 for x in [
                     *([self._level] if self._level is not None else []),
                     *self._subscribed.values(),

@@ -14,6 +14,7 @@ from .. import types as t
 from ..exchange import Exchange
 from ..logs import limited
 from ..protocol.extensions import NO_EXTENSIONS
+from ..protocol.handshake.messages import is_opening
 from ..schema import SchemaError, header_parameters
 from ..wire.http import argument_value, encode_value
 from ..wire.jsonrpc import READ_ERRORS
@@ -84,8 +85,8 @@ class Letterhead:
     def _head(self, revision: str, method: str | None) -> Pairs:
         head = [*self._own, ("Content-Type", "application/json"), ("Accept", BOTH)]
         stateless = supports(revision, "mirrored_headers")
-        agreed = supports(revision, "version_header") and method != "initialize"  # `HTL-47`
-        if agreed or stateless:
+        is_first = method is not None and is_opening(method)  # names the revision in its body
+        if stateless or (supports(revision, "version_header") and not is_first):  # `HTL-47`
             head.append(("MCP-Protocol-Version", revision))
         if stateless and method is not None:
             head.append(("Mcp-Method", method))

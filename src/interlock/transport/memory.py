@@ -66,7 +66,7 @@ class Memory:
         )
         self._conversation = conversation = Conversation(self._to_server)
         opened = await conversation.open(hello)
-        conversation.flush()  # `initialized`, which opens the session's subscription
+        conversation.flush()  # the end of the handshake, which opens the session's subscription
         await asyncio.sleep(
             0
         )  # and that begins before the first call, which runs in its caller's task

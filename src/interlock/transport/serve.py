@@ -56,7 +56,7 @@ Transmit = Callable[[list[Sent]], None]
 
 
 class ConnectionSession:
-    """The state of the session that a connection is: in memory, gone with the connection or with another `initialize`."""
+    """The state of the session that a connection is: in memory, gone with the connection or with a new handshake."""
 
     __slots__ = ("_connection", "_number", "_state")
 

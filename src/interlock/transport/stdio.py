@@ -17,7 +17,15 @@ from typing import Any
 from .. import types as t
 from ..exchange import AnyResult, Exchange
 from ..logs import limited
-from ..protocol.opening import Discover, Initialize, Opened, Outcome, Restart, Step
+from ..protocol.opening import (
+    Discover,
+    Handshake,
+    Opened,
+    Outcome,
+    Restart,
+    Step,
+    is_opening_result,
+)
 from ..wire.lines import DEFAULT_LIMIT
 from .channel import Tap
 from .child import Child
@@ -126,7 +134,7 @@ class Stdio:
     that is still there after `patience` seconds is terminated, and killed after as long again.
 
     A child that cannot be opened with `server/discover` (it ends, falls silent or refuses
-    `initialize` after it) is started again, once, with `initialize` first.
+    the handshake after it) is started again, once, with the handshake first.
 
     A child that ends later is started again by the next call, unless `restart` is False. Calls that
     were under way fail; those that only read, or may be repeated, are sent again.
@@ -261,7 +269,7 @@ class Stdio:
         return await fresh.start_with(hello, step.first)
 
     async def _race(
-        self, rival: Child, fresh: Child, hello: Hello, first: Discover | Initialize
+        self, rival: Child, fresh: Child, hello: Hello, first: Discover | Handshake
     ) -> Outcome:
         """The first result of two children; the other one is ended.
 
@@ -274,9 +282,9 @@ class Stdio:
         loser = rival
         try:
             await asyncio.wait({late, new}, return_when=asyncio.FIRST_COMPLETED)
-            if new.done() and not _is_result(new.result()):
+            if new.done() and not is_opening_result(new.result()):
                 await asyncio.wait({late}, timeout=hello.open_seconds)
-            if late.done() and _is_result(late.result()) and self._child is fresh:
+            if late.done() and is_opening_result(late.result()) and self._child is fresh:
                 loser, self._child = fresh, rival
                 return late.result()
             return await new
@@ -310,7 +318,3 @@ def _with_advice(bad: t.Unreachable, command: Sequence[str]) -> t.Unreachable:
         f'`if __name__ == "__main__":`, or start it by `interlock run {file}`.'
     )
     return t.Unreachable(words, exit_code=0, stderr=bad.stderr)
-
-
-def _is_result(outcome: Outcome) -> bool:
-    return isinstance(outcome, t.InitializeResult | t.DiscoverResult)

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from .. import types as t
 from ..exchange import AnyResult, Asker, Exchange, PauseTimeout
 from ..fetch import Authorized, ConnectionLost, Fetch, Request, Response
+from ..protocol.handshake.messages import OPENING, is_opening
 from ..redaction.urls import url_without_secrets
 from ..wire.jsonrpc import Frame
 from ..wire.revisions import Era
@@ -39,7 +40,7 @@ _MODERN = frozenset(
     {t.HEADER_MISMATCH, t.MISSING_CLIENT_CAPABILITY, t.UNSUPPORTED_PROTOCOL_VERSION}
 )
 _OPENING = frozenset(
-    {"server/discover", "initialize"}
+    {"server/discover", OPENING}
 )  # they may come twice; a call is only repeated with an id of its own (`HTM-18`)
 
 
@@ -77,10 +78,11 @@ class Trips:
         *others, frame = conversation.connection.outgoing()
         if others:
             conversation.transmit(others)
-        handshake, greets = x.caller.era is Era.HANDSHAKE, x.method == "initialize"
+        opens = is_opening(x.method)
+        in_session = x.caller.era is Era.HANDSHAKE and not opens
         response: Response | None = None
         try:
-            headers = self.letters.post(x, self.session if handshake and not greets else None)
+            headers = self.letters.post(x, self.session if in_session else None)
             if self.tap is not None:
                 self.tap("client", frame)
             aside = x.method == "subscriptions/listen"
@@ -88,7 +90,7 @@ class Trips:
                 "POST", self.url, headers, frame, again=x.method in _OPENING, aside=aside
             )
             response = await self.send(request, x.transport.pause_timeout)
-            session = session_of(response) if greets else None
+            session = session_of(response) if opens else None
             if response.status == 200 and response.headers.get(
                 "content-type", ""
             ).lower().startswith("application/json"):
@@ -104,7 +106,7 @@ class Trips:
             else:
                 raise self._misfit(response, await response.read(_LONGEST_REFUSAL), x)
             result = await conversation.read(x, future.result())
-            if greets:
+            if opens:
                 self.session = session
             return result
         except ConnectionLost as bad:
@@ -113,9 +115,7 @@ class Trips:
                 words += " Whether it took effect is not known; call it again only where that does no harm."
             raise ConnectionLost(words) from bad
         except asyncio.CancelledError:
-            if (
-                handshake and not greets
-            ):  # `HTL-22`; in the stateless era closing the stream says it
+            if in_session:  # `HTL-22`; in the stateless era closing the stream says it
                 conversation.give_up(id, "the client no longer waits for the answer")
             raise
         finally:
@@ -190,7 +190,7 @@ class Trips:
         if (
             status == 404
             and self.session is not None
-            and x.method != "initialize"
+            and not is_opening(x.method)
             and not unknown_method
         ):
             return SessionGone(
@@ -201,7 +201,7 @@ class Trips:
         ):  # `ERA-15`: that is no verdict, whatever the body
             return refusal(self.url, response, body)
         if (
-            x.method == "initialize" and error.code not in _MODERN
+            is_opening(x.method) and error.code not in _MODERN
         ):  # perhaps a server of HTTP with SSE, which takes no POST here (`ERA-12`)
             bad = refusal(self.url, response, body)
             bad.__cause__ = error

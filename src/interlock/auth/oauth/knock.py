@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from ... import types as t
 from ...fetch import Request
+from ...protocol.handshake.messages import OPENING
 from ...version import VERSION
 from .challenges import Challenge, read_challenges
 from .discovery import REVISION
@@ -58,7 +59,7 @@ def knock(url: str) -> Procedure[Knock]:
 
 def _older_knock(url: str, tried: list[str]) -> Procedure[Got]:
     """The same in the older way: a session is begun, and ended again."""
-    tried.append("initialize")
+    tried.append(OPENING)
     got: Got = yield Send(_handshake(url), _STEP)
     if not 200 <= got.status < 300:
         return got
@@ -101,7 +102,7 @@ def _handshake(url: str) -> Request:
         "capabilities": {},
         "clientInfo": {"name": "interlock", "version": VERSION},
     }
-    return _post(url, "initialize", params, ())
+    return _post(url, OPENING, params, ())
 
 
 def _post(

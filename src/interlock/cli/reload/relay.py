@@ -10,6 +10,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 
 from ... import types as t
+from ...protocol.handshake import messages
 from ...version import VERSION
 from ...wire import jsonrpc
 from ...wire.jsonrpc import Envelope, Frame, Malformed
@@ -42,7 +43,7 @@ class _Session(Struct):
     hello: bytes
     revision: str
     capabilities: Mapping[str, Any]
-    initialized: bool = False
+    opened: bool = False
     level: bytes | None = None
     subscribed: dict[str, bytes] = {}
 
@@ -146,8 +147,8 @@ class Relay:
             self.to_client.append(jsonrpc.failure(id, t.INTERNAL_ERROR, words))
 
     def _take_notification(self, envelope: Envelope, frame: Frame) -> None:
-        if envelope.method == "notifications/initialized" and self._session is not None:
-            self._session.initialized = True
+        if envelope.method == messages.OPENED and self._session is not None:
+            self._session.opened = True
         if envelope.method == "notifications/cancelled":
             id = _member(envelope.params, "requestId")
             self._listens.pop(id, None)
@@ -241,7 +242,7 @@ class Relay:
     def _remember(self, request: Envelope, result: Raw) -> None:
         """Keep what a session consists of."""
         match request.method:
-            case "initialize":
+            case messages.OPENING:
                 capabilities = _member(result, "capabilities")
                 self._session = _Session(
                     hello=bytes(request.params),
@@ -267,7 +268,9 @@ class Relay:
         self._drop_questions()
         self._probe = f"{_OWN}{self._children}"
         if self._session is not None:
-            self.to_child.append(jsonrpc.request(self._probe, "initialize", self._session.hello))
+            self.to_child.append(
+                jsonrpc.request(self._probe, messages.OPENING, self._session.hello)
+            )
         else:
             self.to_child.append(
                 jsonrpc.request(
@@ -296,13 +299,13 @@ class Relay:
         held, self._held = self._held, []
         for waiting, frame in held:
             self._send(waiting, frame)
-        if session is not None and session.initialized and self._children > 1:
+        if session is not None and session.opened and self._children > 1:
             self._announce(session)
 
     def _replay(self, session: _Session) -> None:
         """Say again what the client has said in its session; the answers go to nobody."""
-        if session.initialized:
-            self.to_child.append(jsonrpc.notification("notifications/initialized", b"{}"))
+        if session.opened:
+            self.to_child.append(jsonrpc.notification(messages.OPENED, b"{}"))
         again = [("logging/setLevel", session.level)] if session.level is not None else []
         again += [("resources/subscribe", params) for params in session.subscribed.values()]
         for n, (method, params) in enumerate(again):

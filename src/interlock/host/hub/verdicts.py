@@ -36,7 +36,7 @@ class RevisionRecord(Struct, frozen=True, kw_only=True):
     """What was found out about a server.
 
     Attributes:
-        revision: The revision to offer with `initialize`, before any probe.
+        revision: The revision to offer in the handshake, before any probe.
         why: "probe": `server/discover` breaks the server. "questions": it can ask only under this
             revision.
         server: The name and version that the server gave. Another version may be able to do more.
@@ -55,7 +55,7 @@ class KnownRevisions:
 
     The file is only a memory: one that cannot be read counts as empty, and one that cannot be
     written is logged. A verdict decides nothing for good. The opening probes a server that refuses
-    `initialize`, and the verdict is forgotten when a start with it fails, when the server says that
+    the handshake, and the verdict is forgotten when a start with it fails, when the server says that
     it is another version, and after `MOST_SECONDS`.
 
     Args:
