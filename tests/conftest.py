@@ -67,7 +67,7 @@ SLOW_ROOMS = (
     "tests/servers/git/test_limits.py", "tests/servers/git/test_programs.py", "tests/servers/filesystem/test_races.py",
     "tests/servers/test_calendar_files.py", "tests/servers/test_mail_post.py", "tests/servers/git/test_escapes.py",
     "tests/servers/database/test_stopping.py", "tests/servers/database/postgres/test_limits.py",
-    "tests/servers/database/postgres/test_attacks.py", "tests/host/config/test_fuzz.py",
+    "tests/servers/database/postgres/test_attacks.py", "tests/configs/test_fuzz.py",
     "tests/house/test_tools.py",  # which `make check` has run by itself
     "tests/transport/test_http_deployment.py", "tests/transport/test_http_client_roads.py", "tests/transport/test_http_audit_hosted.py",
     "tests/transport/test_http_mounted.py", "tests/transport/test_own_streams.py", "tests/transport/test_http_listening.py",

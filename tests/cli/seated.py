@@ -17,8 +17,8 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from interlock.cli.hosting.chat.asking import Asker
 from interlock.cli.hosting.chat.paper import TerminalOutput
 from interlock.cli.hosting.chat.talk import ChatRepl
+from interlock.configs import Entry
 from interlock.host.app import Host
-from interlock.host.config import Entry
 from interlock.host.models.scripted import Scripted
 from tests.cli.chatting import PATIENCE, legible
 

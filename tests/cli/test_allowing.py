@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from interlock.cli.approvals import Allowed, open_approvals, record_path
+from interlock.configs import load_config
 from interlock.host.admission import approval_of
-from interlock.host.config import load_config
 from tests.cli.conftest import Command
 from tests.cli.programs import STRANGER
 from tests.cli.terminal import at_terminal

@@ -13,8 +13,8 @@ from interlock.cli.approvals import Approvals
 from interlock.cli.hosting.making import config_of, host_of, save_rules, saved_rules
 from interlock.cli.hosting.options import HostCommandOptions
 from interlock.cli.models import models_of
+from interlock.configs import Input
 from interlock.host.app import DISCOVERY
-from interlock.host.config import Input
 from interlock.host.loop.budget import Budget
 from interlock.host.models.planner import Planner
 from interlock.host.policy import Rule

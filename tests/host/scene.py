@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
 from interlock import Server
+from interlock.configs import Entry
 from interlock.host.app import Host
-from interlock.host.config import Entry
 from interlock.host.events import (
     CallDecided,
     CallEnded,

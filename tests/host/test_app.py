@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from interlock import Context, McpError, Server, Unreachable
+from interlock.configs import Config, Entry
 from interlock.host.app import Host
-from interlock.host.config import Config, Entry
 from interlock.host.events import (
     CallEnded,
     LogEntry,

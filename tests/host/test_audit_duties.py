@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from interlock import Client, Context, Server, ServerInfo
+from interlock.configs import Entry
 from interlock.host.app import Host
-from interlock.host.config import Entry
 from interlock.host.events import QuestionAsked, ServerLogLine
 from interlock.host.log import MemoryLog
 from interlock.host.loop.budget import Budget

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from interlock.host.config import DOTS, Entry, read_config
+from interlock.configs import DOTS, Entry, read_config
 from interlock.host.pins import BadPins, Pins, ServerFeatures
 from interlock.host.suspicions import of_command
 from tests.host.scene import YES, Sitting, scene

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from interlock.host.config.entries import Entry
+from interlock.configs import Entry
 from interlock.host.hub import KnownRevisions
 from interlock.host.models.scripted import call
 from interlock.host.questions import CallQuestion, Decision, NotAnswered

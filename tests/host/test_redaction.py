@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from interlock.configs import Config, Entry, read_config
 from interlock.host import Host
-from interlock.host.config import Config, Entry, read_config
 from interlock.host.event_redaction import redacted_event
 from interlock.host.events import (
     CallEnded,

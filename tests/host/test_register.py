@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from interlock import McpError, Server
-from interlock.host.config import Config, Entry
+from interlock.configs import Config, Entry
 from interlock.host.events import Pinned
 from interlock.host.hub import HubLimits
 from interlock.host.models.scripted import call

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import pytest
 
 from interlock import Context, Server, ToolAnnotations
-from interlock.host.config import Config
+from interlock.configs import Config
 from interlock.host.events import CallDecided, CallEnded, QuestionAnswered
 from interlock.host.hub import HubLimits
 from interlock.host.models.scripted import call

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from interlock import Server, SkillError
+from interlock.configs import Config
 from interlock.host.calls import CallRequest
-from interlock.host.config import Config
 from interlock.host.events import ResourceRead
 from interlock.host.models.scripted import call
 from interlock.host.pins import BadPins, Pins

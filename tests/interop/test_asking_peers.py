@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from interlock import Client, McpError, ToolError
-from interlock.host.config.entries import Entry
+from interlock.configs import Entry
 from interlock.host.models.scripted import call
 from interlock.host.questions import CallQuestion, Decision, Filled
 from tests.host.scene import ALLOW, Sitting, given, scene

@@ -23,7 +23,7 @@ from typing import Any
 import pytest
 
 from interlock import Client, Http, McpError, Stdio
-from interlock.host.config import Entry
+from interlock.configs import Entry
 from interlock.host.events import CallEnded
 from interlock.host.models.scripted import call as said
 from scripts import peers

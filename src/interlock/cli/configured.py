@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from .. import Stdio
+from ..configs import Config, Entry, Input, load_config
 from ..host.admission import approval_of, facts, start_question
-from ..host.config import Config, Entry, Input, load_config
 from ..host.pins import BadPins
 from ..host.questions import StartQuestion
 from ..transport.channel import Tap

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from ..configs import Entry
 from ..host.app import Host
-from ..host.config import Entry
 from ..host.log import SqliteLog
 from ..host.models.planner import Planner
 from ..host.pins import Pins

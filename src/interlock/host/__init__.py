@@ -1,8 +1,9 @@
 """The host: a model and a person in front of many servers.
 
-`Host` starts the servers of a configuration, merges what they offer and runs conversations with a model (`Host.session`). A `UserInterface`
-answers what has to be asked; `Policy`, `Pins` and a log stand around every call. The rooms below: `config` (reading the configurations
-of many products), `hub` (one client kept for each server), `models` (providers), `log`, `loop` (the turn, pure), `web` (the web face).
+`Host` starts the servers of a configuration (`interlock.configs`), merges what they offer and
+runs conversations with a model (`Host.session`). A `UserInterface` answers what has to be asked.
+`Policy`, `Pins` and a log stand around every call. The packages below: `hub` (one client kept for
+each server), `models` (providers), `log`, `loop` (the turn, pure), `web` (the pages).
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from interlock.lazily import lazily
 if TYPE_CHECKING:
     from .answering import RequestLimits
     from .app import Host
-    from .config import Config, Entry, load_config, read_config, write_config
     from .events import Attached, LogEntry, TurnEnded
     from .log import MemoryLog, Replay, SqliteLog
     from .loop.budget import Budget
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 _ROOMS = {
     ".answering": ("RequestLimits",),
     ".app": ("Host",),
-    ".config": ("Config", "Entry", "load_config", "read_config", "write_config"),
     ".events": ("Attached", "LogEntry", "TurnEnded"),
     ".log": ("MemoryLog", "Replay", "SqliteLog"),
     ".loop.budget": ("Budget",),
@@ -86,10 +85,8 @@ __all__ = [
     "Budget",
     "Busy",
     "CallQuestion",
-    "Config",
     "Decision",
     "Delta",
-    "Entry",
     "ModelFacts",
     "FeatureChange",
     "Filled",
@@ -120,12 +117,9 @@ __all__ = [
     "UrlQuestion",
     "Usage",
     "call",
-    "load_config",
     "load_policy",
-    "read_config",
     "read_models",
     "read_policy",
-    "write_config",
 ]
 
 __getattr__, __dir__ = lazily(__name__, _ROOMS)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from interlock.addresses import is_here
+from interlock.configs import Entry
 from interlock.invisible import visible_line
 from interlock.redaction import is_secretive
 
 from . import suspicions
-from .config.entries import Entry
 from .questions import StartQuestion, Warned
 
 

@@ -15,6 +15,8 @@ from typing import Any, Literal
 import msgspec
 
 from interlock import Template, __version__
+from interlock.configs import Changes, Config, Entry, load_config, read_config
+from interlock.configs import changes as changes_of
 from interlock.redaction import Redactor
 from interlock.types import (
     Completion,
@@ -31,8 +33,6 @@ from . import suspicions
 from .admission import approval_of, start_question
 from .answering import RequestLimits, ServerRequests
 from .calls import ToolCalls
-from .config import Changes, Config, Entry, load_config, read_config
-from .config import changes as changes_of
 from .desk import Prompter
 from .event_redaction import redacted_event
 from .events import (

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from interlock import Answers
-from interlock.host.config.entries import Entry
+from interlock.configs import Entry
 from interlock.host.events import Event, Notice, ServerState
 from interlock.host.hub import Hub, HubLimits, ManagedServer
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock import McpError, ProtocolError, TimedOut, Unreachable
-from interlock.host.config.entries import DOTS
+from interlock.configs import DOTS
 from interlock.host.events import Event, Notice, ServerLogLine
 from interlock.host.hub import Backoff
 from interlock.host.hub.voice import MOST_CHARACTERS, MOST_LINES, ServerLogBuffer

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from interlock import Duplex, McpError
-from interlock.host.config.entries import Entry
+from interlock.configs import Entry
 from interlock.host.events import ResourceUpdated
 from interlock.host.hub import Backoff, HubLimits
 from interlock.wire.revisions import NEWEST, R4

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from interlock import Server
-from interlock.host.config.entries import Entry
+from interlock.configs import Entry
 from tests.client.peers import ByHand
 from tests.host.hub.keeping import QUICK, alive, kept, misbehaving, pids, turns
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from interlock import McpError, TimedOut, Unreachable
-from interlock.host.config.entries import DOTS, Entry
+from interlock.configs import DOTS, Entry
 from interlock.host.events import Notice, ServerLogLine
 from interlock.host.hub import HubLimits
 from tests.host.hub.keeping import QUICK, alive, kept, misbehaving, pids, turns

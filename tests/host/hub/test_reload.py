@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from interlock import Answers, Server, Unreachable
-from interlock.host.config.entries import Config, Entry
+from interlock.configs import Config, Entry
 from interlock.host.hub import Hub
 from tests.client.peers import ByHand
 from tests.host.hub.keeping import QUICK, alive, kept, misbehaving, pids, turns

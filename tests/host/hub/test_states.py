@@ -17,7 +17,7 @@ from interlock import (
     TimedOut,
     Unreachable,
 )
-from interlock.host.config.entries import Entry
+from interlock.configs import Entry
 from interlock.host.events import ServerState
 from interlock.host.hub import Backoff, HubLimits
 from interlock.transport.channel import Channel

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from interlock.host.config.entries import Entry
+from interlock.configs import Entry
 from interlock.host.hub import KnownRevisions
 from interlock.host.hub.verdicts import MOST_SECONDS
 from interlock.types import Implementation

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from interlock import Request, Response, Server, Unreachable
-from interlock.host.config.entries import Entry
+from interlock.configs import Entry
 from interlock.host.hub import HubLimits
 from interlock.transport.sockets import listen
 from interlock.transport.webserver import listening_socket, serve_http

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from interlock import Server
+from interlock.configs import Entry
 from interlock.host.app import Host
-from interlock.host.config import Entry
 from interlock.host.log import Log
 from interlock.host.models.scripted import Scripted
 from interlock.host.web.app import WebFace

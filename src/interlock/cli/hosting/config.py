@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from ...host.config import Config, Unwritable, load_config, write_config
+from ...configs import Config, Unwritable, load_config, write_config
 from .. import exits
 from ..install.files import ConfigFile
 from ..install.text import Uneditable

@@ -11,9 +11,9 @@ from pathlib import Path
 import click
 from msgspec.structs import replace
 
+from ...configs import Config, Entry, Input, load_config
 from ...fetch import Authorizer
 from ...host.app import DISCOVERY, Host
-from ...host.config import Config, Entry, Input, load_config
 from ...host.events import Notice
 from ...host.hub import KnownRevisions
 from ...host.log import BodyLimits, SqliteLog

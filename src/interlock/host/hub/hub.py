@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import Any
 
 from interlock import Answers
+from interlock.configs import Changes, Config, Entry, changes
 
-from ..config.entries import Changes, Config, Entry, changes
 from ..events import Event
 from .backoff import Backoff
 from .bounds import HubLimits

@@ -21,6 +21,7 @@ from interlock import (
     TimedOut,
     Unreachable,
 )
+from interlock.configs import Entry
 from interlock.redaction import Redactor
 from interlock.skills import EXTENSION, SkillEntry
 from interlock.types import (
@@ -38,7 +39,6 @@ from interlock.types import (
     Tool,
 )
 
-from ..config.entries import Entry
 from ..events import Event, Notice, ResourceUpdated, ServerLogLine, ServerState
 from ..nesting import too_deep
 from .backoff import Backoff

@@ -11,8 +11,7 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from interlock import AnyResult, Exchange, Http, Socket, Stdio
-
-from ..config.entries import Entry
+from interlock.configs import Entry
 
 
 def transport_for(entry: Entry, *, hear: Callable[[str], None], auth: Any, patience: float) -> Any:

@@ -17,10 +17,9 @@ import msgspec
 from msgspec import Struct
 
 from interlock import REVISIONS
+from interlock.configs import Entry
 from interlock.store import put_whole, turn
 from interlock.types import Implementation
-
-from ..config.entries import Entry
 
 log = logging.getLogger("interlock.host")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from interlock.host.config import Config, Problem, read_config
+from interlock.configs import Config, Problem, read_config
 
 GOOD = {"command": "serve"}
 

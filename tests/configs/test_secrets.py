@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from interlock.host.config import (
+from interlock.configs import (
     DOTS,
     Config,
     Entry,

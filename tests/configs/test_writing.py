@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.host.config import Entry, Input, Unwritable, read_config, wanted_inputs, write_config
-from tests.host.config.test_formats import CASES, ENV, FOLDER
+from interlock.configs import Entry, Input, Unwritable, read_config, wanted_inputs, write_config
+from tests.configs.test_formats import CASES, ENV, FOLDER
 
 INPUTS = {"trips-token": "asked-for-1", "region": "us"}
 

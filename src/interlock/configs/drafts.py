@@ -11,9 +11,8 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct, structs
 
-from interlock import REVISIONS
-from interlock.redaction import secrets_in, secrets_in_command, secrets_in_url
-
+from ..redaction import secrets_in, secrets_in_command, secrets_in_url
+from ..wire.revisions import REVISIONS
 from .documents import Members
 from .entries import Entry, Origin
 from .variables import Filled, Manner, Openness, Scope, fill, written_plainly

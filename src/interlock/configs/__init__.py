@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from interlock.redaction import DOTS
-
+from ..redaction import DOTS
 from .entries import Changes, Config, Entry, Input, Origin, Problem, changes
 from .files import load_config, merge
 from .formats import FORMATS

@@ -11,8 +11,7 @@ from typing import Final, Literal, NoReturn
 
 from msgspec import Struct
 
-from interlock.redaction import DOTS, HARMLESS, is_secretive
-
+from ..redaction import DOTS, HARMLESS, is_secretive
 from .documents import MOST_BYTES
 from .entries import Input, Origin
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.host.config import (
+from interlock.configs import (
     Config,
     Entry,
     Input,

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from interlock.host.config import FORMATS, Config, read_config, wanted_inputs, write_config
-from tests.host.config.test_formats import CASES, ENV
+from interlock.configs import FORMATS, Config, read_config, wanted_inputs, write_config
+from tests.configs.test_formats import CASES, ENV
 
 SYNTAXES = ["", "x.json", "x.toml", "x.yaml"]
 

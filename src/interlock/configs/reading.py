@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from interlock.invisible import visible_line
-
+from ..invisible import visible_line
 from .documents import Members, Unreadable, find_syntax, read_document
 from .drafts import Aside, Bad, Draft, Fields, ReadFile, check_id, finish, has_no_sense
 from .entries import Config, Entry, Input, Problem

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from interlock import Client
-from interlock.host.config import FORMATS, Entry, read_config
+from interlock.configs import FORMATS, Entry, read_config
 
 ENV = {
     "HOME": "/home/ada",

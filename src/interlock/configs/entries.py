@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 from msgspec import Struct, structs
 
-from interlock.invisible import visible_line
-from interlock.redaction import DOTS, shown_arguments, shown_value, without_keys
+from ..invisible import visible_line
+from ..redaction import DOTS, shown_arguments, shown_value, without_keys
 
 # Variables that decide what code runs or who is reached, whatever the command is: their values are shown to who approves it.
 _STEERING = re.compile(
