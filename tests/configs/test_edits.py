@@ -12,11 +12,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.cli.install.jsonc import JsonConfig, plain_value
-from interlock.cli.install.text import Uneditable
-from interlock.cli.install.toml import TomlConfig
-from interlock.cli.install.yaml import YamlConfig
-from tests.cli.texts import is_kept, json_texts, toml_texts, without_comments, words, yaml_texts
+from interlock.configs.json_editor import JsonEditor
+from interlock.configs.jsonc import plain_value
+from interlock.configs.text_edits import Uneditable
+from interlock.configs.toml_editor import TomlEditor
+from interlock.configs.yaml_editor import YamlEditor
+from tests.configs.texts import is_kept, json_texts, toml_texts, without_comments, words, yaml_texts
 
 ENTRY = {
     "command": "/usr/bin/interlock",
@@ -33,8 +34,8 @@ entries = st.builds(
 )
 names = st.sampled_from(["weather", "my server", "a.b", "ü", 'q"q', "true", "-", "weather-2"])
 
-STRICT, LENIENT = JsonConfig("mcpServers", comments=False), JsonConfig("mcpServers", comments=True)
-TOML, YAML = TomlConfig("mcp_servers"), YamlConfig("extensions")
+STRICT, LENIENT = JsonEditor("mcpServers", comments=False), JsonEditor("mcpServers", comments=True)
+TOML, YAML = TomlEditor("mcp_servers"), YamlEditor("extensions")
 
 
 # -- JSON -------------------------------------------------------------------------------------------------
@@ -133,7 +134,7 @@ def test_any_json_keeps_every_character(
     assert is_kept(before, after)
     assert json.loads(after) == {**data, "mcpServers": {**data.get("mcpServers", {}), name: entry}}
     assert STRICT.add(after, name, entry) == after
-    left = STRICT.drop(after, name)
+    left = STRICT.remove(after, name)
     if data.get("mcpServers"):
         assert left == before
     else:
@@ -153,9 +154,9 @@ def test_any_json_with_comments_keeps_every_character(
         **data,
         "mcpServers": {**data.get("mcpServers", {}), name: entry},
     }
-    left = LENIENT.drop(after, name)
+    left = LENIENT.remove(after, name)
     assert json.loads(without_comments(left)) == {**data, "mcpServers": data.get("mcpServers", {})}
-    assert LENIENT.drop(left, name) == left
+    assert LENIENT.remove(left, name) == left
 
 
 @given(st.text(st.sampled_from('{}[]":,/* \n\\abn1e-'), max_size=30))
@@ -226,7 +227,7 @@ def test_any_toml_keeps_every_character(before: str, name: str, entry: dict[str,
         "mcp_servers": {**data.get("mcp_servers", {}), name: entry},
     }
     assert TOML.add(after, name, entry) == after
-    assert TOML.drop(after, name) == before
+    assert TOML.remove(after, name) == before
     assert TOML.source(before, name) is None
     assert tomllib.loads(TOML.source(after, name) or "") == {"mcp_servers": {name: entry}}
 
@@ -236,7 +237,7 @@ def test_a_toml_entry_in_several_tables_goes_whole(text: str) -> None:
     """`notes` may have an env table elsewhere; both are gone, and nothing else."""
     data = tomllib.loads(text)
     wanted = {name: entry for name, entry in data.get("mcp_servers", {}).items() if name != "notes"}
-    left = tomllib.loads(TOML.drop(text, "notes"))
+    left = tomllib.loads(TOML.remove(text, "notes"))
     assert left.get("mcp_servers", {}) == wanted
     assert {k: v for k, v in left.items() if k != "mcp_servers"} == {
         k: v for k, v in data.items() if k != "mcp_servers"
@@ -258,6 +259,14 @@ YAML_CASES = {
         "extensions: # none\n\nz: 1\n",
         "extensions: # none\n  w:\n    command: x\n\nz: 1\n",
     ),
+    "a key that is marked as one": (
+        "? a\n: b\n",
+        "? a\n: b\nextensions:\n  w:\n    command: x\n",
+    ),
+    "a directive": (
+        "%YAML 1.2\n---\na: 1\n",
+        "%YAML 1.2\n---\na: 1\nextensions:\n  w:\n    command: x\n",
+    ),
     "there already, and different": (
         "extensions:\n  w:\n    cmd: old\n    args:\n    - a\n  # b\n  b:\n    x: 1\n",
         "extensions:\n  w:\n    command: x\n  # b\n  b:\n    x: 1\n",
@@ -278,7 +287,7 @@ def test_yaml_entry_becomes_a_block(before: str, after: str) -> None:
         "extensions: {a: {b: 1}}\n", "extensions:\n- a\n", "extensions:\n  - a\n", "- a\n", "extensions: &x\n  a: 1\n", "a: 1\n---\nb: 2\n",
         "extensions:\n\ta: 1\n", "{extensions: {}}\n", "just words\n", "extensions:\n  <<: *base\n  a: 1\n",
         "extensions: {}\nextensions: {}\n",
-        "a: \"open\n", "extensions:\n    a: 1\n  b: 2\n", "? a\n: b\n", "%YAML 1.2\n---\na: 1\n", "extensions:\n  a: 1\n  a: 2\n",
+        "a: \"open\n", "extensions:\n    a: 1\n  b: 2\n", "extensions:\n  a: 1\n  a: 2\n",
         "extensions: nothing\n",
         "a: 1\n...\n", "extensions: {}\n  a: 1\n",
     ],
@@ -300,7 +309,7 @@ def test_any_yaml_keeps_every_line(before: str, name: str, entry: dict[str, Any]
         "extensions": {**(data.get("extensions") or {}), name: entry},
     }
     assert YAML.add(after, name, entry) == after
-    left = YAML.drop(after, name)
+    left = YAML.remove(after, name)
     assert yaml.safe_load(left) == {**data, "extensions": data.get("extensions") or {}}
     if data.get("extensions"):
         assert left == before

@@ -1,0 +1,17 @@
+"""Optional dependencies: tomlkit and ruamel.yaml, which the extra `install` brings."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from .text_edits import Uneditable
+
+
+def require(module: str, syntax: str) -> None:
+    """Check that a module of the extra `install` is there.
+
+    Raises:
+        Uneditable: It is not installed.
+    """
+    if find_spec(module) is None:
+        raise Uneditable(f"{syntax} needs another package: pip install 'interlock[install]'")
