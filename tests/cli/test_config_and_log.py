@@ -77,7 +77,7 @@ def test_the_revision_of_an_entry_is_shown_and_kept(tmp_path: Path) -> None:
     assert "speaking 2024-11-05" in spoken.output
 
 
-@pytest.mark.parametrize("before", ["{", '{"mcpServers": 3}', "// a comment\n{}"])
+@pytest.mark.parametrize("before", ["{", '{"mcpServers": 3}', "[]"])
 def test_a_file_that_cannot_be_written_whole_is_left_as_it_is(
     files: tuple[Path, Path], tmp_path: Path, before: str
 ) -> None:
@@ -85,8 +85,15 @@ def test_a_file_that_cannot_be_written_whole_is_left_as_it_is(
     target.write_text(before, encoding="utf-8")
     done = run("config", str(files[0]), "--write", str(target))
     assert done.exit_code == 1
-    assert "was left as it is" in done.output
+    assert "was not changed" in done.output
     assert target.read_text(encoding="utf-8") == before
+
+
+def test_comments_of_the_file_stay(files: tuple[Path, Path], tmp_path: Path) -> None:
+    target = tmp_path / "all.json"
+    target.write_text("// mine\n{}\n", encoding="utf-8")
+    assert run("config", str(files[0]), "--write", str(target)).exit_code == 0
+    assert target.read_text(encoding="utf-8").startswith("// mine\n{")
 
 
 def test_no_configuration_near(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

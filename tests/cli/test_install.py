@@ -14,10 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from interlock.cli.install import files
-from interlock.cli.install.clients import CLIENTS, Place
-from interlock.cli.install.files import ConfigFile
-from interlock.cli.install.text import Uneditable
+from interlock.configs import PRODUCTS, ConfigFile, Machine, Uneditable, config_file
 from tests.cli.conftest import Command
 
 PATHS = {
@@ -65,16 +62,16 @@ def test_where_each_client_keeps_its_file(key: str, paths: tuple[str, str, str])
     """On three kinds of machine, and where a variable says otherwise."""
     home = Path("home")
     for platform, path in zip(("linux", "darwin", "win32"), paths, strict=True):
-        assert CLIENTS[key].path(Place(platform, home, {})) == home / path
-    elsewhere = CLIENTS[key].path(
-        Place("linux", home, {"XDG_CONFIG_HOME": "/xdg", "CODEX_HOME": "/codex"})
+        assert PRODUCTS[key].path(Machine(platform, home, {})) == home / path
+    elsewhere = PRODUCTS[key].path(
+        Machine("linux", home, {"XDG_CONFIG_HOME": "/xdg", "CODEX_HOME": "/codex"})
     )
     moved = {".config": Path("/xdg"), ".codex": Path("/codex")}
     first, *rest = Path(paths[0]).parts
     assert elsewhere == moved.get(first, home / first).joinpath(*rest)
 
 
-@pytest.mark.parametrize("key", CLIENTS)
+@pytest.mark.parametrize("key", PRODUCTS)
 @pytest.mark.parametrize("there", [False, True], ids=["no file", "a file"])
 def test_in_and_out_again(
     interlock: Command, home: Path, everyday: Path, key: str, there: bool
@@ -189,7 +186,7 @@ def test_a_server_of_somebody_else_is_left_alone(
     for words in ([], ["--remove"]):
         result = interlock("install", "--no-check", everyday, "--client", "claude-code", *words)
         assert result.exit_code == 1
-        assert "a server that Interlock did not put there" in result.stderr
+        assert "Interlock did not write the server" in result.stderr
         assert path.read_text() == theirs
         assert backups(path) == []
     assert (
@@ -216,7 +213,7 @@ def test_a_file_that_cannot_be_read_is_left_alone(
         "install", "--no-check", everyday, "--client", "claude-code", "--client", "cursor"
     )
     assert result.exit_code == 1
-    assert "was left as it is" in result.stderr
+    assert "was not changed" in result.stderr
     assert path.read_bytes() == (text if isinstance(text, bytes) else text.encode())
     assert backups(path) == []
     assert (home / ".cursor" / "mcp.json").exists(), "the other client got its entry"
@@ -340,7 +337,7 @@ def test_a_failure_half_way_leaves_the_file(
     def full(fd: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files.os, "fsync", full)
+    monkeypatch.setattr(config_file.os, "fsync", full)
     with pytest.raises(OSError, match="No space"):
         ConfigFile(path).make(lambda text: "new")
     assert path.read_text() == "old"
@@ -369,7 +366,7 @@ def test_entries_survive_odd_paths(interlock: Command, home: Path) -> None:
     server = home / "My \"odd\" 'folder' ü" / "s # x.py"
     server.parent.mkdir()
     server.write_text("from interlock import Server\nmcp = Server('odd')\n")
-    for key in CLIENTS:
+    for key in PRODUCTS:
         assert (
             interlock(
                 "install", "--no-check", server, "--client", key, "--name", "odd name: #1"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from interlock.cli.install.clients import CLIENTS
+from interlock.configs import PRODUCTS
 from tests.cli.conftest import Command
 from tests.cli.test_install import BEFORE, KEYS, PATHS, backups, read, reading
 
@@ -40,7 +40,7 @@ def test_in_and_out_again(interlock: Command, home: Path, key: str) -> None:
     words = ("install", URL, "--client", key, "--header", "Authorization: Bearer $TOKEN")
     result = interlock(*words)
     assert result.exit_code == 0, result.output
-    assert f"it will ask: {URL}" in result.stdout
+    assert f"it will connect to: {URL}" in result.stdout
     data = read(path)
     assert data[section].pop("shop") == ENTRIES[key]
     assert data == reading(path)(before.decode())
@@ -52,14 +52,16 @@ def test_in_and_out_again(interlock: Command, home: Path, key: str) -> None:
 
 def test_every_client_is_here() -> None:
     """But for the one whose file has no such entries."""
-    assert {key for key, client in CLIENTS.items() if client.remote is not None} == ENTRIES.keys()
+    assert {
+        key for key, product in PRODUCTS.items() if product.remote is not None
+    } == ENTRIES.keys()
 
 
 def test_a_client_without_such_entries(interlock: Command, home: Path) -> None:
     """Is left alone, with the reason; the others get theirs."""
     result = interlock("install", URL, "--client", "claude-desktop", "--client", "cursor")
     assert result.exit_code == 1
-    assert "takes servers at a URL in its settings only" in result.stderr
+    assert "takes servers at a URL only in its own settings" in result.stderr
     assert not (home / PATHS["claude-desktop"][0]).exists()
     assert read(home / PATHS["cursor"][0]) == {"mcpServers": {"shop": {"url": URL}}}
 
@@ -72,7 +74,7 @@ def test_a_server_of_somebody_else_is_left_alone(interlock: Command, home: Path)
     for words in ([], ["--remove"]):
         result = interlock("install", URL, "--client", "claude-code", *words)
         assert result.exit_code == 1
-        assert "a server that Interlock did not put there" in result.stderr
+        assert "Interlock did not write the server" in result.stderr
         assert path.read_text() == theirs
     assert interlock("install", URL, "--client", "claude-code", "--force").exit_code == 0
     assert json.loads(path.read_text())["mcpServers"]["shop"]["url"] == URL

@@ -74,7 +74,7 @@ def test_a_name_in_two_files(tmp_path: Path) -> None:
     assert config.problems == (
         Problem(
             where="b",
-            words=f"left out: it stands in {one}, {two}, {three}; rename or remove all but one",
+            words=f"left out: it is in {one}, {two}, {three}; rename or remove all but one",
             id="b",
         ),
     )
@@ -91,13 +91,13 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     config = load_config(*(tmp_path / name for name in names), good, env={})
     assert [entry.id for entry in config.entries] == ["a"]
     assert [problem.words for problem in config.problems] == [
-        "there is no such file; make it, or name another",
+        "this file does not exist; create it, or name another",
         "it is a folder; name the file in it",
-        "it is not written in UTF-8; save it so",
-        "it is larger than 1 MiB, which no configuration is",
-        "it cannot be read: line 2, column 7: this is no JSON (Expecting ':' delimiter)",
+        "it is not UTF-8; save it as UTF-8",
+        "it is larger than 1 MiB, the limit for configurations",
+        "it cannot be read: line 2, column 7: this is not JSON (a colon is missing)",
         "it cannot be read (Not a directory)",
-        "it cannot be read (its name is none)",
+        "it cannot be read (its name is invalid)",
     ]
     assert [problem.where for problem in config.problems] == [
         str(tmp_path / name) for name in names
@@ -116,7 +116,9 @@ def test_files_that_may_not_be_read(tmp_path: Path) -> None:
     finally:
         if am_root:
             os.seteuid(0)
-    assert [problem.words for problem in problems] == ["it may not be read; change its permissions"]
+    assert [problem.words for problem in problems] == [
+        "you may not read it; change its permissions"
+    ]
 
 
 def test_a_file_with_a_mark_at_its_beginning(tmp_path: Path) -> None:
@@ -147,7 +149,7 @@ def test_files_of_variables(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content, words",
     [
-        (None, "there is no such file"),
+        (None, "this file does not exist"),
         ("KEY=1\nnot a variable\n", "line 2: it must be NAME=value"),
         ("1KEY=x", "line 1: it must be NAME=value"),
     ],
@@ -176,7 +178,7 @@ def test_wanted_inputs() -> None:
     assert (
         wanted_inputs("[mcp_servers.a]\ncommand = '${input:x}'", "codex") == ()
     )  # it has no such variables
-    with pytest.raises(ValueError, match="there is no format"):
+    with pytest.raises(ValueError, match="unknown format"):
         wanted_inputs("{}", "none")
 
 

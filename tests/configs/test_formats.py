@@ -395,7 +395,7 @@ def test_empty_sections_are_fine(name: str, text: str) -> None:
 def test_unknown_format() -> None:
     """A format that there is not is a mistake of the program, not of the text."""
     with pytest.raises(
-        ValueError, match="there is no format claude; there are mcpServers, claude-desktop"
+        ValueError, match="unknown format claude; known are mcpServers, claude-desktop"
     ):
         read_config("{}", format="claude", env={})
 

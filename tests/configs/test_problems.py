@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import builtins
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from interlock.configs import Config, Problem, read_config
+from interlock.configs import Config, Problem, extra, read_config
 
 GOOD = {"command": "serve"}
 
@@ -59,45 +58,45 @@ def goose(*lines: str) -> str:
 LEFT_OUT = [
     (entry(), "neither a command nor a url"),
     (entry(command="a", url="http://h/"), "both a command and a url"),
-    (entry(command=["a", "b"]), "its command must be a text, and is a list"),
+    (entry(command=["a", "b"]), "its command must be a string, and is a list"),
     (entry(command=" "), "its command is empty"),
     (
         entry(command="a", revision="2025-13-01"),
-        "its revision is none that there is; there are 2024-11-05, ",
+        "its revision is unknown; known are 2024-11-05, ",
     ),
-    (entry(command="a", revision=20251125), "its revision must be a text"),
-    (entry(command="a", args="b c"), "its args must be a list of texts"),
-    (entry(command="a", args=["b", 3]), "its args must be a list of texts"),
-    (entry(command="a", args=["b"] * 1001), "its args has more than 1000 texts"),
-    (entry(command="a", args=["a\0b"]), "a sign that no text has"),
-    (entry(command="a", args=["\ud800"]), "a sign that no text has"),
-    (entry(command="a", env=["K=v"]), "its env must be names with values, and is a list"),
+    (entry(command="a", revision=20251125), "its revision must be a string"),
+    (entry(command="a", args="b c"), "its args must be a list of strings"),
+    (entry(command="a", args=["b", 3]), "its args must be a list of strings"),
+    (entry(command="a", args=["b"] * 1001), "its args has more than 1000 items"),
+    (entry(command="a", args=["a\0b"]), "a character that no text can have"),
+    (entry(command="a", args=["\ud800"]), "a character that no text can have"),
+    (entry(command="a", env=["K=v"]), "its env must be an object, and is a list"),
     (
         entry(command="a", env={"K": ["v"]}),
-        "in its env the value of 'K' must be a text, and is a list",
+        "in its env the value of 'K' must be a string, and is a list",
     ),
-    (entry(command="a", env={"K=": "v"}), "a name that no variable can have"),
-    (entry(command="a", env={"": "v"}), "a name that no variable can have"),
+    (entry(command="a", env={"K=": "v"}), "a variable with an invalid name"),
+    (entry(command="a", env={"": "v"}), "a variable with an invalid name"),
     (
         entry(command="a", env={f"K{n}": "v" for n in range(1001)}),
         "its env has more than 1000 names",
     ),
-    (entry(command="a", disabled="yes"), "its disabled must be true or false, and is a text"),
-    (entry(command="a", timeout="long"), "its timeout must be a number, and is a text"),
+    (entry(command="a", disabled="yes"), "its disabled must be true or false, and is a string"),
+    (entry(command="a", timeout="long"), "its timeout must be a number, and is a string"),
     (entry(command="a", timeout=True), "its timeout must be a number, and is true or false"),
     (entry(command="a", type="http"), "its type is http, and it has no url"),
     (entry(url="http://h/", type="stdio"), "its type is stdio, and it has no command"),
-    (entry(url="ws://h/", type="ws"), "there are stdio, http and sse"),
+    (entry(url="ws://h/", type="ws"), "known are stdio, http and sse"),
     (entry(url="ftp://h/"), "its url must be http://, https://"),
     (entry(url="http://h/a b"), "its url must be http://, https://"),
     (entry(url="http:///mcp"), "its url lacks a host"),
-    (entry(url="http://h:99999/"), "a host or port that there cannot be"),
-    (entry(url="http://[::1/"), "a host or port that there cannot be"),
+    (entry(url="http://h:99999/"), "an invalid host or port"),
+    (entry(url="http://[::1/"), "an invalid host or port"),
     (entry(url="tcp://h"), "its url lacks a host or a port"),
     (entry(url="unix://path/socket"), "a Unix socket is unix:///path"),
-    (entry(url="http://h/", headers={"A B": "c"}), "a header has a name that no header can have"),
-    (entry(url="http://h/", headers={"A": "b\r\nC: d"}), "the header A holds the end of a line"),
-    (entry(url="http://h/", headers={"A": "b", "a": "c"}), "a header stands there twice"),
+    (entry(url="http://h/", headers={"A B": "c"}), "a header has an invalid name"),
+    (entry(url="http://h/", headers={"A": "b\r\nC: d"}), "the header A holds a line break"),
+    (entry(url="http://h/", headers={"A": "b", "a": "c"}), "a header is there twice"),
     (entry(url="http://h/", headersHelper="/bin/make-headers"), "it has headersHelper"),
     (
         entry(command="a", args=["${NOPE}"]),
@@ -107,39 +106,39 @@ LEFT_OUT = [
     (entry(command="a", args=["${A:-${B}}"]), "the default of ${A:-...} holds a variable"),
     (
         entry(command="a", args=["${not a name}"]),
-        "${not a name} is no variable that can be filled in here",
+        "${not a name} is not a variable that this host knows",
     ),
     (entry(command="a", args=["${workspaceFolder}"]), "no folder is open"),
     (entry(command="a", args=["${userHome}"]), "neither HOME nor USERPROFILE is set"),
     (
         entry(command="a", args=["${input:token}"]),
-        "nobody has answered what it asks for as 'token'",
+        "the input 'token' has no answer",
     ),
-    (entry(command="a", args=["${BIG}" * 20]), "longer than any should be"),
+    (entry(command="a", args=["${BIG}" * 20]), "too long once its variables are filled in"),
     (
         entry(command="a", envFile=".env"),
-        "which is read only where the configuration is read from files",
+        "which is read only if the configuration is a file",
     ),
     (entry(command="a", tools=["x"], includeTools=["x"]), "it has both tools and includeTools"),
     (entry(httpUrl="http://h/", authProviderType="google_credentials"), "it has authProviderType"),
     (entry(tcp="ws://h/", trust=True), "it has tcp"),
-    (vscode(command="a", sandboxEnabled=True), "it is to run in a sandbox"),
+    (vscode(command="a", sandboxEnabled=True), "it requires a sandbox"),
     (vscode(type="http", url="unix:///run/x.sock"), "HTTP over a Unix socket"),
     (vscode(type="http", url="pipe:///pipe/x"), "HTTP over a Unix socket or a named pipe"),
-    (vscode(command="a", args=["${HOME}"]), "${HOME} is no variable here; write ${env:HOME}"),
+    (vscode(command="a", args=["${HOME}"]), "${HOME} is not a variable here; write ${env:HOME}"),
     (
         vscode(command="a", args=["${command:ask.me}"]),
-        "${command:ask.me} is no variable that can be filled in here",
+        "${command:ask.me} is not a variable that this host knows",
     ),
     (
         vscode(command="a", args=["${config:x}"]),
-        "${config:x} is no variable that can be filled in here",
+        "${config:x} is not a variable that this host knows",
     ),
-    (zed(command=5), "its command must be a text, and is a number"),
+    (zed(command=5), "its command must be a string, and is a number"),
     (codex("command = 'a'", "env_vars = ['NOPE']"), "the variable NOPE is not set"),
     (
         codex("command = 'a'", "env_vars = [{ name = 'K', source = 'remote' }]"),
-        "comes from somewhere else",
+        "has another source",
     ),
     (codex("command = 'a'", "env_vars = [5]"), "its env_vars must be names of variables"),
     (codex("url = 'http://h/'", "bearer_token_env_var = 'NOPE'"), "the variable NOPE is not set"),
@@ -152,9 +151,9 @@ LEFT_OUT = [
         "the variable NOPE is not set",
     ),
     (codex("url = 'http://h/'", "bearer_token = 'abc'"), "it has bearer_token"),
-    (codex("command = 'a'", "experimental_environment = 'remote'"), "it is to run somewhere else"),
+    (codex("command = 'a'", "experimental_environment = 'remote'"), "it is meant to run elsewhere"),
     (goose("type: stdio"), "neither a command nor a url"),
-    (goose("cmd: a"), "there are stdio, streamable_http and sse"),
+    (goose("cmd: a"), "known are stdio, streamable_http and sse"),
     (goose("type: stdio", "cmd: a", "env_keys: [NOPE]"), "the variable NOPE is not set"),
     (
         goose("type: stdio", "cmd: a", "env_keys: ['a-b']"),
@@ -174,17 +173,17 @@ NOTED = [
     (entry(url="http://h/", oauth={"clientId": "x"}), True, "its oauth is not used"),
     (entry(command="a", alwaysLoad=True), True, "its alwaysLoad is not used"),
     (entry(command="a", autoApprove=["b"]), True, "its autoApprove is not used"),
-    (entry(command="a", colour="blue"), True, "its colour is not known, and not used"),
+    (entry(command="a", colour="blue"), True, "its colour is unknown and not used"),
     (entry(command="a", timeout=30), True, "its timeout is not used: it must be at least 1000 (milliseconds)"),
     (entry(command="a", timeout=10**400), True, "its timeout is not used"),
     (entry(command="a", startTimeout=-1), True, "its startTimeout is not used"),
     (zed(source="extension", settings={"key": "v"}), False, "it is an extension of Zed"),
     (zed(settings={"key": "v"}), False, "it is an extension of Zed"),
-    (zed(command="a", timeout=60), True, "do not agree on its unit"),
-    (zed(command={"path": "a", "shape": "round"}), True, "its command.shape is not known"),
+    (zed(command="a", timeout=60), True, "disagree on its unit"),
+    (zed(command={"path": "a", "shape": "round"}), True, "its command.shape is unknown"),
     (codex("command = 'a'", "required = true"), True, "its required is not used"),
     (codex("command = 'a'", "tool_timeout_sec = 0.5"), True, "its tool_timeout_sec is not used: it must be at least 1 (second)"),
-    (codex("command = 'a'", "default_tools_approval_mode = 'approve'"), True, "a matter of the host's policy"),
+    (codex("command = 'a'", "default_tools_approval_mode = 'approve'"), True, "the policy of the host decides"),
     (goose("type: builtin", "name: developer"), False, "it is part of Goose (builtin)"),
     (goose("type: platform", "name: todo"), False, "it is part of Goose (platform)"),
 ]  # fmt: skip
@@ -222,11 +221,11 @@ def test_noted(text: str, there: bool, words: str) -> None:
     [
         ("", "a server has no name"),
         ("  ", "a server has no name"),
-        ("interlock", "`interlock` is the host's own name"),
-        ("Interlock", "`interlock` is the host's own name"),
-        ("x" * 201, "its name has 201 signs; 200 are allowed"),
-        ("a\nb", "signs that cannot be seen"),
-        ("a\u202eb", "signs that cannot be seen"),
+        ("interlock", "`interlock` is the name of the host itself"),
+        ("Interlock", "`interlock` is the name of the host itself"),
+        ("x" * 201, "its name has 201 characters; 200 are allowed"),
+        ("a\nb", "invisible characters"),
+        ("a\u202eb", "invisible characters"),
     ],
 )
 def test_names_that_are_refused(id: str, words: str) -> None:
@@ -248,32 +247,32 @@ def test_the_longest_name() -> None:
 UNREADABLE = [
     ("", "", "it cannot be read: it is empty"),
     (" \n\t", "", "it cannot be read: it is empty"),
-    ('{"mcpServers": {"a": {"command": "x"}}', "", "it cannot be read: line 1, column 39: this is no JSON (Expecting ',' delimiter)"),
-    ('{"a": 1,\n  b: 2}', "", "it cannot be read: line 2, column 3: this is no JSON (Expecting property name enclosed in double quotes)"),
-    ('{"a": "never ends\n}', "", "it cannot be read: line 1, column 18: this is no JSON (Invalid control character at)"),
-    ('{"a": 1} // {\n x', "", "it cannot be read: line 2, column 2: this is no JSON (Extra data)"),
-    ('{"a": NaN}', "", "it cannot be read: a number in it cannot be read"),
-    ("[1, 2]", "x.json", "it cannot be read: it is not made of names with values"),
+    ('{"mcpServers": {"a": {"command": "x"}}', "", "it cannot be read: line 1, column 39: this is not JSON (a comma or } is missing)"),
+    ('{"a": 1,\n  b: 2}', "", "it cannot be read: line 2, column 3: this is not JSON (a string is missing or does not end)"),
+    ('{"a": "never ends\n}', "", "it cannot be read: line 1, column 7: this is not JSON (a string is missing or does not end)"),
+    ('{"a": 1} // {\n x', "", "it cannot be read: line 2, column 2: this is not JSON (text follows after the end)"),
+    ('{"a": NaN}', "", "it cannot be read: line 1, column 7: this is not JSON (a value is missing)"),
+    ("[1, 2]", "x.json", "it cannot be read: it must be an object or a table"),
     ('{"a": ' + "[" * 200 + "]" * 200 + "}", "", "it cannot be read: it has more than 100 levels"),
     ('{"a": ' + "[" * 100_000, "", "it cannot be read: it has more than 100 levels"),
     ("x = " + "9" * 5000, "x.toml", "it cannot be read: a number or date in it cannot be read"),
-    ("[mcp_servers.a]\ncommand = \n", "", "it cannot be read: line 2, column 11: this is no TOML (Invalid value)"),
-    ("[mcp_servers.a]\ncommand = 'x'\ncommand = 'y'\n", "", "it cannot be read: line 3, column 14: this is no TOML (Cannot overwrite a value)"),
-    ("x = [", "c.toml", "it cannot be read: at the end: this is no TOML (Invalid value)"),
-    ("extensions:\n  a: [1, 2\n", "", "it cannot be read: line 3, column 1: this is no YAML"),
-    ("extensions:\n\ta: 1\n", "", "it cannot be read: line 2, column 1: this is no YAML"),
-    ("extensions:\n  a: 1\n  a: 2\n", "", "it cannot be read: line 3, column 3: this key stands there a second time"),
-    ("a: &x [1]\nb: *x\n", "", "it cannot be read: line 2, column 4: it repeats a part by an alias (*), which is not read; write the part out"),
-    ("a: !!python/object/apply:os.system [ls]\n", "c.yaml", "it cannot be read: line 1, column 4: this is no YAML"),
+    ("[mcp_servers.a]\ncommand = \n", "", "it cannot be read: line 2, column 11: this is not TOML (Invalid value)"),
+    ("[mcp_servers.a]\ncommand = 'x'\ncommand = 'y'\n", "", "it cannot be read: line 3, column 14: this is not TOML (Cannot overwrite a value)"),
+    ("x = [", "c.toml", "it cannot be read: at the end: this is not TOML (Invalid value)"),
+    ("extensions:\n  a: [1, 2\n", "", "it cannot be read: line 3, column 1: this is not YAML"),
+    ("extensions:\n\ta: 1\n", "", "it cannot be read: line 2, column 1: this is not YAML"),
+    ("extensions:\n  a: 1\n  a: 2\n", "", "it cannot be read: line 3, column 3: this key is there a second time"),
+    ("a: &x [1]\nb: *x\n", "", "it cannot be read: line 2, column 4: it repeats a part by an alias (*), which is not supported; write the part out"),
+    ("a: !!python/object/apply:os.system [ls]\n", "c.yaml", "it cannot be read: line 1, column 4: this is not YAML"),
     ("a: " + "[" * 200 + "]" * 200, "c.yaml", "it cannot be read: line 1, column 103: it has more than 100 levels"),
-    ("a: 2026-13-45", "c.yml", "it cannot be read: this is no YAML, or a value in it cannot be read"),
+    ("a: 2026-13-45", "c.yml", "it cannot be read: this is not YAML, or a value in it cannot be read"),
     ("# nothing\n", "c.yaml", "it cannot be read: it is empty"),
-    ("just words", "c.yaml", "it cannot be read: it is not made of names with values"),
-    ('{"a": 1}', "", "it holds no servers; they stand under mcpServers, servers (VS Code), context_servers (Zed), mcp_servers (Codex, TOML) or extensions (Goose, YAML)"),
-    ('{"mcpServers": []}', "", "mcpServers must hold servers by their names"),
-    ('{"mcpServers": {}, "mcpServers": {}}', "", "mcpServers stands there more than once, and only the last of them was read; make it one"),
-    (" " * (1 << 20) + "{}", "", "it cannot be read: it is larger than 1 MiB, which no configuration is"),
-    ('{"a": "' + "ü" * (1 << 19) + '"}', "", "it cannot be read: it is larger than 1 MiB, which no configuration is"),
+    ("just words", "c.yaml", "it cannot be read: it must be an object or a table"),
+    ('{"a": 1}', "", "it holds no servers; they belong under mcpServers, servers (VS Code), context_servers (Zed), mcp_servers (Codex, TOML) or extensions (Goose, YAML)"),
+    ('{"mcpServers": []}', "", "mcpServers must be an object with the servers by name"),
+    ('{"mcpServers": {}, "mcpServers": {}}', "", "mcpServers is there more than once, and only the last was read; merge them"),
+    (" " * (1 << 20) + "{}", "", "it cannot be read: it is larger than 1 MiB, the limit for configurations"),
+    ('{"a": "' + "ü" * (1 << 19) + '"}', "", "it cannot be read: it is larger than 1 MiB, the limit for configurations"),
 ]  # fmt: skip
 
 
@@ -291,7 +290,7 @@ def test_a_number_with_too_many_digits() -> None:
         '{"mcpServers": {"x": {"command": "a", "timeout": ' + "9" * 5000 + "}}}", env={}
     )
     assert [problem.words for problem in config.problems] == [
-        "it cannot be read: a number in it cannot be read"
+        "it cannot be read: line 1, column 50: this is not JSON (a number has too many digits)"
     ]
     huge = read_config(
         '{"mcpServers": {"x": {"command": "a", "timeout": ' + "9" * 400 + "}}}", env={}
@@ -299,20 +298,14 @@ def test_a_number_with_too_many_digits() -> None:
     assert [problem.level for problem in huge.problems] == ["note"]
 
 
-def test_yaml_without_pyyaml(monkeypatch: pytest.MonkeyPatch) -> None:
-    """PyYAML is an extra; where it is not, that is what is told."""
-    real = builtins.__import__
-
-    def without(name: str, *rest: Any) -> Any:
-        if name == "yaml":
-            raise ImportError(name)
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+def test_yaml_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """ruamel.yaml is optional. Without it the problem names the extra that brings it."""
+    monkeypatch.setattr(extra, "find_spec", lambda module: None)
     config = read_config("extensions: {}", env={}, source="config.yaml")
     assert [problem.words for problem in config.problems] == [
-        "it cannot be read: it is YAML, and to read that PyYAML is needed: install interlock[host]"
+        "it cannot be read: YAML needs another package: pip install 'interlock[install]'"
     ]
+    assert read_config('{"mcpServers": {"x": {"command": "y"}}}', env={}).problems == ()
 
 
 def test_names_that_stand_twice() -> None:
@@ -323,7 +316,7 @@ def test_names_that_stand_twice() -> None:
     )
     assert ids(twice) == ["b"]
     assert [(problem.id, problem.words) for problem in twice.problems] == [
-        ("a", "this name stands there more than once, so none of them is taken; leave one")
+        ("a", "this name is there more than once, so none of them is used; keep one")
     ]
     sections = read_config(
         '{"mcpServers": {"a": {"command": "x"}}, "servers": {"a": {"command": "y"}, "b": {"command": "z"}}}',
@@ -336,8 +329,8 @@ def test_names_that_stand_twice() -> None:
     )
     assert ids(keys) == []
     assert [problem.words for problem in keys.problems] == [
-        "left out: command stands in it more than once; leave one",
-        "left out: its env has K more than once; leave one",
+        "left out: command is in it more than once; keep one",
+        "left out: its env has K more than once; keep one",
     ]
 
 
@@ -346,7 +339,7 @@ def test_too_many_servers() -> None:
     config = read_config(json.dumps({"mcpServers": {f"s{n}": GOOD for n in range(1002)}}), env={})
     assert len(config.entries) == 1000
     assert [problem.words for problem in config.problems] == [
-        "it has more than 1000 servers; the rest is left out"
+        "it has more than 1000 servers; the others are left out"
     ]
 
 
@@ -380,7 +373,7 @@ def test_values_that_are_no_texts() -> None:
     (problem,) = read_config(
         json.dumps({"mcpServers": {"a": {"command": "x", "args": ["${A}"]}}}), env={"A": "\udcff"}
     ).problems
-    assert problem.words == "left out: command.1 holds a sign that no text has"
+    assert problem.words == "left out: command.1 holds a character that no text can have"
 
 
 def test_nothing_is_run_by_a_shell() -> None:

@@ -294,13 +294,10 @@ def test_answers_that_do_not_fit() -> None:
     """An answer that is none of the options, or that a header cannot hold, is not repeated in the problem."""
     text = '{"inputs": [{"id": "r", "type": "pickString", "options": ["eu", "us"]}], "servers": {"x": {"command": "x", "args": ["${input:r}"]}}}'
     (problem,) = read_config(text, env={}, inputs={"r": SECRET}).problems
-    assert problem.words == "left out: the answer to 'r' is none of eu, us"
+    assert problem.words == "left out: the answer to 'r' must be one of eu, us"
     header = {"mcpServers": {"x": {"url": "http://h/", "headers": {"A": "${TOKEN}"}}}}
     (problem,) = read_config(json.dumps(header), env={"TOKEN": f"{SECRET}\n"}).problems
-    assert (
-        problem.words
-        == "left out: the header A holds the end of a line or another sign that no header has"
-    )
+    assert problem.words == "left out: the header A holds a line break or another control character"
 
 
 def test_a_secret_that_was_moved() -> None:

@@ -90,7 +90,7 @@ PURE_PARTS = {
 }
 
 # Distributions whose module is called otherwise.
-OTHERWISE = {"argon2_cffi": "argon2", "python_dateutil": "dateutil", "pyyaml": "yaml"}
+OTHERWISE = {"argon2_cffi": "argon2", "python_dateutil": "dateutil", "ruamel.yaml": "ruamel"}
 
 # A plugin for pytest imports pytest; who loads it has it.
 GUESTS = {

@@ -11,16 +11,23 @@ from typing import Any
 import click
 
 from .. import Stdio
-from ..configs import Config, Entry, Input, load_config
+from ..configs import (
+    PRODUCTS,
+    PROJECT_FILES,
+    Config,
+    Entry,
+    Input,
+    load_config,
+    this_machine,
+)
 from ..host.admission import approval_of, facts, start_question
 from ..host.pins import BadPins
 from ..host.questions import StartQuestion
 from ..transport.channel import Tap
 from . import exits
 from .approvals import Allowed, record_path
-from .install.clients import CLIENTS, this_place
 from .screen import note, shown
-from .targets import LIKELY_CONFIGS, Environment, OnLine, Reach, reach_address
+from .targets import Environment, OnLine, Reach, reach_address
 
 
 class NotAllowed(click.ClickException):
@@ -58,10 +65,10 @@ def reach_config(
         click.UsageError: There is no such server.
         NotAllowed: The person said no, or could not be asked.
     """
-    path = config or next((p for p in map(Path, LIKELY_CONFIGS) if p.is_file()), None)
+    path = config or next((p for p in map(Path, PROJECT_FILES) if p.is_file()), None)
     if path is None:
         raise click.UsageError(
-            f"Say by --config in which file the server {name} is; here is none of {', '.join(LIKELY_CONFIGS)}."
+            f"Say by --config in which file the server {name} is; here is none of {', '.join(PROJECT_FILES)}."
         )
     entry = _entry(path, name)
     if not trust and not _is_own(path):
@@ -164,8 +171,8 @@ def _listed(ids: list[str]) -> str:
 
 def _is_own(path: Path) -> bool:
     """Whether a file is the configuration of a client of the person's, which is no project's."""
-    place = this_place()
-    own = (client.path(place) for client in CLIENTS.values())
+    machine = this_machine()
+    own = (product.path(machine) for product in PRODUCTS.values())
     return any(os.path.realpath(path) == os.path.realpath(each) for each in own)
 
 

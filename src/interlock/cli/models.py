@@ -11,9 +11,9 @@ from typing import Any
 import click
 import msgspec
 
+from ..configs import this_machine
 from ..host.models.configured import PROVIDERS, BadModels, from_environment, read_models
 from ..host.models.seam import Model
-from .install.clients import this_place
 from .screen import note
 
 _SHORT = re.compile(r"(?P<provider>[a-z]+):(?P<model>[^@\s]+)(?:@(?P<url>\S+))?")
@@ -36,7 +36,7 @@ def models_of(
         click.UsageError: A name is unknown, or no model is named or configured.
     """
     local = local or {}
-    path = file or this_place().settings / "interlock" / "models.json"
+    path = file or this_machine().settings / "interlock" / "models.json"
     configured: dict[str, Model] = {}
     try:
         if file is not None or path.is_file():

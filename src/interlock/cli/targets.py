@@ -25,7 +25,6 @@ Reach = Callable[[Tap | None, OnLine | None], ClientTransport]
 """Makes the transport to a target; the first argument sees every frame, the second each line that a child writes to stderr."""
 
 _VARIABLE: Final = re.compile(r"\$\{?([A-Za-z_]\w*)")
-LIKELY_CONFIGS: Final = (".mcp.json", "mcp.json", ".vscode/mcp.json", ".cursor/mcp.json")
 
 
 def command_to_run(path: Path, name: str | None, arguments: Sequence[str] = ()) -> list[str]:

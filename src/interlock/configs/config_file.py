@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from .text import Uneditable
+from .text_edits import Uneditable
 
 _BOM = b"\xef\xbb\xbf"
 _ATTEMPTS = 5

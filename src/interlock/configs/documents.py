@@ -1,4 +1,4 @@
-"""Texts of configurations as plain values: JSON with or without comments, TOML and YAML, each with bounds."""
+"""Reads a configuration text as plain data: JSON with or without comments, TOML or YAML, bounded."""
 
 from __future__ import annotations
 
@@ -9,49 +9,42 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, Literal
 
+from .extra import require
+from .jsonc import MOST_LEVELS, JsonReader, NotJson, Pairs
+from .text_edits import Uneditable
+
 MOST_BYTES: Final = 1 << 20
 """No configuration is larger."""
 
 Syntax = Literal["json", "toml", "yaml"]
 
-_MOST_LEVELS = 100
-_MOST_PARTS = 100_000  # of a YAML text, which are slow to read
-# A string, a comment, a comma before the end of a list: whatever comes first. An unclosed comment reaches to the end.
-_TOKEN = re.compile(
-    r"""
-    (?P<string>"(?:[^"\\\n]|\\.)*+"?)
-  | (?P<comment>//[^\r\n]* | /\*.*?(?:\*/|\Z))
-  | (?P<comma>,)
-  | (?P<close>[\]}])
-  | (?P<other>[^\s"/,\]}]+ | ["/])
-    """,
-    re.DOTALL | re.VERBOSE,
-)
+_MOST_EVENTS = 50_000  # of a YAML text, which is slow to read
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 class Unreadable(Exception):
-    """A text cannot be read; the message says where and why, and holds nothing of it."""
+    """A text cannot be read. The message says where and why, and quotes nothing of it."""
 
 
 class Members(dict[str, Any]):
-    """A mapping that knows which of its keys were written twice."""
+    """An object that knows which of its keys were written twice."""
 
     twice: frozenset[str] = frozenset()
 
 
 def read_document(text: str, syntax: Syntax | None, hint: str = "") -> Any:
-    """What a text says.
+    """Return what a text says.
 
     Args:
         text: The text.
-        syntax: Its syntax; None: found out from the end of the file's name, or from the text.
+        syntax: Its syntax; None to tell it from the file name or the text.
         hint: The name of the file, if there is one.
 
     Raises:
-        Unreadable: It is too large, or broken, or YAML and PyYAML is not there.
+        Unreadable: The text is too large or broken, or it is YAML and ruamel.yaml is missing.
     """
     if len(text) > MOST_BYTES or len(text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
-        raise Unreadable(f"it is larger than {MOST_BYTES >> 20} MiB, which no configuration is")
+        raise Unreadable(f"it is larger than {MOST_BYTES >> 20} MiB, the limit for configurations")
     text = text.removeprefix("\ufeff")
     if not text.strip():
         raise Unreadable("it is empty")
@@ -59,13 +52,13 @@ def read_document(text: str, syntax: Syntax | None, hint: str = "") -> Any:
     try:
         document = read(text)
     except RecursionError:
-        raise Unreadable(f"it has more than {_MOST_LEVELS} levels") from None
+        raise Unreadable(f"it has more than {MOST_LEVELS} levels") from None
     _check_levels(document)
     return document
 
 
 def find_syntax(text: str, hint: str = "") -> Syntax:
-    """Which syntax a text is written in, as far as can be seen from the file's name or its beginning."""
+    """Return the syntax of a text, judged by the name of its file or by its beginning."""
     match hint.rpartition(".")[2].lower():
         case "json" | "jsonc" | "code-workspace":
             return "json"
@@ -85,11 +78,11 @@ def find_syntax(text: str, hint: str = "") -> Syntax:
 
 def _check_levels(document: Any) -> None:
     level = [document]
-    for _ in range(_MOST_LEVELS):
+    for _ in range(MOST_LEVELS):
         level = [inner for one in level for inner in _within(one)]
         if not level:
             return
-    raise Unreadable(f"it has more than {_MOST_LEVELS} levels")
+    raise Unreadable(f"it has more than {MOST_LEVELS} levels")
 
 
 def _within(value: Any) -> Iterable[Any]:
@@ -98,53 +91,37 @@ def _within(value: Any) -> Iterable[Any]:
     return value if isinstance(value, list) else ()
 
 
-# -- JSON -------------------------------------------------------------------------------------------------
+# -- JSON -------------------------------------------------------------------------------------
 
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(
-            _without_comments(text), object_pairs_hook=_members, parse_constant=_no_constant
-        )
-    except json.JSONDecodeError as bad:
-        raise Unreadable(
-            f"line {bad.lineno}, column {bad.colno}: this is no JSON ({bad.msg})"
-        ) from None
+        return json.loads(text, object_pairs_hook=_members, parse_constant=_refuse_constant)
     except ValueError:
-        raise Unreadable("a number in it cannot be read") from None
+        pass  # it may have comments; if it is broken, the other reader says where
+    try:
+        root = JsonReader(text, comments=True).read()
+    except NotJson as bad:
+        where, _, why = str(bad).partition(": ")
+        raise Unreadable(f"{where}: this is not JSON ({why})") from None
+    if root is None:
+        raise Unreadable("it is empty")
+    return root.plain(_members)
 
 
-def _without_comments(text: str) -> str:
-    """The text with blanks where comments and last commas stand, so that every other sign keeps its place."""
-    pieces: list[str] = []
-    at, comma = 0, -1  # where in `pieces` a comma waits for what follows it
-    for token in _TOKEN.finditer(text):
-        pieces.append(text[at : token.start()])
-        at = token.end()
-        if token.lastgroup == "comment":
-            pieces.append(re.sub(r"[^\r\n]", " ", token[0]))
-            continue
-        if token.lastgroup == "close" and comma >= 0:
-            pieces[comma] = " "
-        comma = len(pieces) if token.lastgroup == "comma" else -1
-        pieces.append(token[0])
-    return "".join([*pieces, text[at:]])
-
-
-def _members(pairs: list[tuple[str, Any]]) -> Members:
+def _members(pairs: Pairs) -> Members:
     members = Members(pairs)
     if len(members) < len(pairs):
-        members.twice = frozenset(
-            key for key, times in Counter(key for key, _ in pairs).items() if times > 1
-        )
+        counted = Counter(key for key, _ in pairs)
+        members.twice = frozenset(key for key, times in counted.items() if times > 1)
     return members
 
 
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
 
 
-# -- TOML -------------------------------------------------------------------------------------------------
+# -- TOML -------------------------------------------------------------------------------------
 
 
 def _toml(text: str) -> Any:
@@ -153,81 +130,85 @@ def _toml(text: str) -> Any:
     except tomllib.TOMLDecodeError as bad:
         place = re.search(r"\(at (?:line (\d+), column (\d+)|end of document)\)", str(bad))
         if place is None:
-            raise Unreadable("this is no TOML") from None
+            raise Unreadable("this is not TOML") from None
         where = f"line {place[1]}, column {place[2]}" if place[1] else "at the end"
         why = str(bad)[: place.start()].strip().partition(":")[0]
-        raise Unreadable(f"{where}: this is no TOML ({why[:80]})") from None
+        raise Unreadable(f"{where}: this is not TOML ({why[:80]})") from None
     except ValueError:
         raise Unreadable("a number or date in it cannot be read") from None
 
 
-# -- YAML -------------------------------------------------------------------------------------------------
+# -- YAML -------------------------------------------------------------------------------------
 
 
 def _yaml(text: str) -> Any:
     try:
-        import yaml  # optional extra `host`
-    except ImportError:
-        raise Unreadable(
-            "it is YAML, and to read that PyYAML is needed: install interlock[host]"
-        ) from None
-    loader_class: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        require("ruamel.yaml", "YAML")
+    except Uneditable as missing:
+        raise Unreadable(str(missing)) from None
+    from ruamel.yaml import YAML  # extra `install`
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError  # extra `install`
+
+    if _SURROGATE.search(text):
+        raise Unreadable("it escapes half of a character (\\ud800); write the character itself")
     try:
-        _check_events(
-            yaml, yaml.parse(text, Loader=loader_class)
-        )  # before anything is built: it cannot grow
-        loader = loader_class(text)
-        try:
-            node = loader.get_single_node()
-            if node is None:
-                raise Unreadable("it is empty")
-            twice = sorted(_twice(yaml, node), key=lambda key: key.start_mark.index)
-            if twice:
-                raise Unreadable(
-                    f"{_line(twice[0].start_mark)}: this key stands there a second time"
-                )
-            return loader.construct_document(node)
-        finally:
-            loader.dispose()
-    except yaml.MarkedYAMLError as bad:
+        # The events are checked before anything is built, so that aliases cannot multiply it.
+        _check_events(YAML(typ="safe", pure=True).parse(text))
+        node = YAML(typ="safe", pure=True).compose(text)
+        if node is None:
+            raise Unreadable("it is empty")
+        twice = sorted(_repeated_keys(node), key=lambda key: key.start_mark.index)
+        if twice:
+            raise Unreadable(f"{_position(twice[0].start_mark)}: this key is there a second time")
+        return YAML(typ="safe", pure=True).load(text)
+    except MarkedYAMLError as bad:
         mark = bad.problem_mark or bad.context_mark
-        raise Unreadable(
-            f"{_line(mark)}: this is no YAML" if mark is not None else "this is no YAML"
-        ) from None
-    except (yaml.YAMLError, ValueError, TypeError, ArithmeticError):
-        raise Unreadable("this is no YAML, or a value in it cannot be read") from None
+        where = f"{_position(mark)}: " if mark is not None else ""
+        raise Unreadable(f"{where}this is not YAML") from None
+    except (YAMLError, ValueError, TypeError, ArithmeticError, LookupError, AssertionError):
+        raise Unreadable("this is not YAML, or a value in it cannot be read") from None
 
 
-def _check_events(yaml: Any, events: Iterable[Any]) -> None:
+def _check_events(events: Iterable[Any]) -> None:
+    from ruamel.yaml.events import (
+        AliasEvent,
+        CollectionEndEvent,
+        CollectionStartEvent,
+    )  # extra `install`
+
     depth = 0
     for number, event in enumerate(events):
-        if number > _MOST_PARTS:
-            raise Unreadable(f"it has more than {_MOST_PARTS} parts, which no configuration has")
-        if isinstance(event, yaml.AliasEvent):
+        if number > _MOST_EVENTS:
+            raise Unreadable(f"it has more than {_MOST_EVENTS} parts")
+        if isinstance(event, AliasEvent):
             raise Unreadable(
-                f"{_line(event.start_mark)}: it repeats a part by an alias (*), which is not read; write the part out"
+                f"{_position(event.start_mark)}: it repeats a part by an alias (*), which is not "
+                "supported; write the part out"
             )
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(
-            event, yaml.CollectionEndEvent
-        )
-        if depth > _MOST_LEVELS:
-            raise Unreadable(f"{_line(event.start_mark)}: it has more than {_MOST_LEVELS} levels")
+        if isinstance(event, CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, CollectionEndEvent):
+            depth -= 1
+        if depth > MOST_LEVELS:
+            raise Unreadable(
+                f"{_position(event.start_mark)}: it has more than {MOST_LEVELS} levels"
+            )
 
 
-def _twice(yaml: Any, node: Any) -> Iterator[Any]:
-    """The keys that stand a second time in their mapping."""
-    if isinstance(node, yaml.SequenceNode):
+def _repeated_keys(node: Any) -> Iterator[Any]:
+    """Yield the keys that are in their mapping a second time."""
+    if node.id == "sequence":
         for item in node.value:
-            yield from _twice(yaml, item)
-    elif isinstance(node, yaml.MappingNode):
+            yield from _repeated_keys(item)
+    elif node.id == "mapping":
         seen = set[str]()
         for key, value in node.value:
-            if isinstance(key, yaml.ScalarNode):
+            if key.id == "scalar":
                 if key.value in seen:
                     yield key
                 seen.add(key.value)
-            yield from _twice(yaml, value)
+            yield from _repeated_keys(value)
 
 
-def _line(mark: Any) -> str:
+def _position(mark: Any) -> str:
     return f"line {mark.line + 1}, column {mark.column + 1}"

@@ -57,7 +57,7 @@ class Fields:
             value = self.take(key)
             if value is not None:
                 if not isinstance(value, str):
-                    raise Bad(f"its {key} must be a text, and is {_kind(value)}")
+                    raise Bad(f"its {key} must be a string, and is {_kind(value)}")
                 return value
         return ""
 
@@ -67,9 +67,9 @@ class Fields:
         if value is None:
             return None
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise Bad(f"its {key} must be a list of texts")
+            raise Bad(f"its {key} must be a list of strings")
         if len(value) > MOST_ITEMS:
-            raise Bad(f"its {key} has more than {MOST_ITEMS} texts")
+            raise Bad(f"its {key} has more than {MOST_ITEMS} items")
         return tuple(value)
 
     def pairs(self, key: str) -> dict[str, str]:
@@ -78,11 +78,11 @@ class Fields:
         if value is None:
             return {}
         if not isinstance(value, dict):
-            raise Bad(f"its {key} must be names with values, and is {_kind(value)}")
+            raise Bad(f"its {key} must be an object, and is {_kind(value)}")
         if len(value) > MOST_ITEMS:
             raise Bad(f"its {key} has more than {MOST_ITEMS} names")
         if isinstance(value, Members) and value.twice:
-            raise Bad(f"its {key} has {', '.join(sorted(value.twice))} more than once; leave one")
+            raise Bad(f"its {key} has {', '.join(sorted(value.twice))} more than once; keep one")
         return {
             str(name): _plain(key, str(name), item)
             for name, item in value.items()
@@ -180,7 +180,7 @@ class _Filling:
 
     def keep(self, place: str, filled: Filled) -> str:
         if has_no_sense(filled.value):
-            raise Bad(f"{place} holds a sign that no text has")
+            raise Bad(f"{place} holds a character that no text can have")
         self.origins[place] = filled.origin
         self.secrets |= filled.secrets
         return filled.value
@@ -221,11 +221,11 @@ def check_id(id: str) -> None:
     if not id.strip():
         raise Bad("a server has no name; give it one")
     if id.casefold() == "interlock":
-        raise Bad("`interlock` is the host's own name; call the server otherwise")
+        raise Bad("`interlock` is the name of the host itself; rename the server")
     if len(id) > LONGEST_ID:
-        raise Bad(f"its name has {len(id)} signs; {LONGEST_ID} are allowed")
+        raise Bad(f"its name has {len(id)} characters; {LONGEST_ID} are allowed")
     if not id.isprintable():
-        raise Bad("its name has signs that cannot be seen")
+        raise Bad("its name has invisible characters")
 
 
 def finish(
@@ -234,12 +234,12 @@ def finish(
     """The entry that a draft comes to. Raises Bad, Unfilled."""
     if bool(draft.command) == bool(draft.url):
         raise Bad(
-            "it has both a command and a url; leave one"
+            "it has both a command and a url; keep one"
             if draft.command
             else "it has neither a command nor a url"
         )
     if draft.revision and draft.revision not in REVISIONS:
-        raise Bad(f"its revision is none that there is; there are {', '.join(REVISIONS)}")
+        raise Bad(f"its revision is unknown; known are {', '.join(REVISIONS)}")
     filling = _Filling(scope)
     env, cwd, headers = dict[str, str](), "", dict[str, str]()
     command: tuple[str, ...] = ()
@@ -293,7 +293,7 @@ def _env(draft: Draft, filling: _Filling, read_file: ReadFile | None) -> dict[st
     if draft.env_file:
         if read_file is None:
             raise Bad(
-                "it takes variables from a file (envFile), which is read only where the configuration is read from files"
+                "it takes variables from a file (envFile), which is read only if the configuration is a file"
             )
         file = Path(fill(draft.env_file, filling.scope, draft.manner, "open").value)
         try:
@@ -309,7 +309,7 @@ def _env(draft: Draft, filling: _Filling, read_file: ReadFile | None) -> dict[st
     env |= filling.pairs("env", draft.env, draft.manner)
     for name in env:
         if not name or "=" in name or not name.isprintable():
-            raise Bad("a variable in its env has a name that no variable can have")
+            raise Bad("its env has a variable with an invalid name")
     return env
 
 
@@ -322,10 +322,10 @@ def _check_url(url: str) -> None:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise Bad("its url has a host or port that there cannot be") from None
+        raise Bad("its url has an invalid host or port") from None
     if parts.scheme == "unix":
         if parts.netloc or not parts.path.strip("/"):
-            raise Bad("its url names no path; a Unix socket is unix:///path")
+            raise Bad("its url has no path; a Unix socket is unix:///path")
     elif not parts.hostname or (parts.scheme == "tcp" and not port):
         raise Bad("its url lacks a host" + (" or a port" if parts.scheme == "tcp" else ""))
 
@@ -333,13 +333,11 @@ def _check_url(url: str) -> None:
 def _check_headers(headers: Mapping[str, str]) -> None:
     for name, value in headers.items():
         if not _HEADER.fullmatch(name):
-            raise Bad("a header has a name that no header can have")
+            raise Bad("a header has an invalid name")
         if any(ord(sign) < 32 and sign != "\t" for sign in value) or "\x7f" in value:
-            raise Bad(
-                f"the header {name} holds the end of a line or another sign that no header has"
-            )
+            raise Bad(f"the header {name} holds a line break or another control character")
     if len({name.lower() for name in headers}) < len(headers):
-        raise Bad("a header stands there twice, in capital and small letters; leave one")
+        raise Bad("a header is there twice, in upper and lower case; keep one")
 
 
 def _plain(key: str, name: str, value: Any) -> str:
@@ -349,7 +347,7 @@ def _plain(key: str, name: str, value: Any) -> str:
         return value
     if isinstance(value, int | float):
         return str(value)
-    raise Bad(f"in its {key} the value of {name[:80]!a} must be a text, and is {_kind(value)}")
+    raise Bad(f"in its {key} the value of {name[:80]!a} must be a string, and is {_kind(value)}")
 
 
 def _kind(value: Any) -> str:
@@ -358,7 +356,7 @@ def _kind(value: Any) -> str:
     kinds = {
         dict: "an object",
         list: "a list",
-        str: "a text",
+        str: "a string",
         int: "a number",
         float: "a number",
         type(None): "nothing",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Any
 
 from msgspec import Struct
 
@@ -14,7 +14,7 @@ from .variables import Manner
 
 _HTTP = {"http", "streamable-http", "streamablehttp", "streamable_http"}
 _MILLISECONDS = 0.001
-_LOGS_IN_BY_ITSELF = "the host finds out by itself how to log in"
+_LOGS_IN_BY_ITSELF = "the host discovers how to log in"
 
 
 class Format(Struct, frozen=True, kw_only=True):
@@ -58,17 +58,17 @@ def _mcp_servers(fields: Fields) -> Draft:
     draft.start_seconds = fields.seconds("startTimeout", _MILLISECONDS)
     fields.refuse(
         "headersHelper",
-        "a program that makes headers is not run; give `headers` with a variable, or none to log in",
+        "the host does not run a program for headers; use `headers` with a variable, or log in",
     )
     for key in ("alwaysAllow", "autoApprove"):
-        fields.note(key, "what needs no approval is a matter of the host's policy")
+        fields.note(key, "the policy of the host decides what needs approval")
     fields.note("alwaysLoad", "the host decides how tools are shown to the model")
     include, draft.without = (
         fields.texts("includeTools"),
         (*draft.without, *(fields.texts("excludeTools") or ())),
     )
     if include is not None and draft.tools is not None:
-        raise Bad("it has both tools and includeTools; leave one")
+        raise Bad("it has both tools and includeTools; keep one")
     draft.tools = include if draft.tools is None else draft.tools
     return draft
 
@@ -80,9 +80,9 @@ def _gemini(fields: Fields) -> Draft:
     draft.manner |= Manner.BARE
     draft.legacy_sse = draft.legacy_sse or (bool(draft.url) and older)
     draft.trusted = draft.trusted or fields.flag("trust")
-    fields.refuse("tcp", "a WebSocket is no transport that is there")
+    fields.refuse("tcp", "WebSockets are not supported")
     for key in ("authProviderType", "targetAudience", "targetServiceAccount"):
-        fields.refuse(key, "log-in by an account of Google is not there; give `headers`")
+        fields.refuse(key, "login by a Google account is not supported; use `headers`")
     return draft
 
 
@@ -116,7 +116,7 @@ def _of_json(fields: Fields, manner: Manner) -> Draft:
         "$schema",
     )
     if kind and kind not in _HTTP | {"sse", "stdio", "local"}:
-        raise Bad("its type is none that is known; there are stdio, http and sse")
+        raise Bad("its type is unknown; known are stdio, http and sse")
     if (kind in _HTTP or kind == "sse") and not draft.url:
         raise Bad(f"its type is {kind}, and it has no url")
     if kind in ("stdio", "local") and not draft.command:
@@ -134,12 +134,12 @@ def _vscode(fields: Fields) -> Draft:
     draft.trusted, draft.roots = fields.flag("trusted"), fields.texts("roots") or ()
     if draft.url.startswith(("unix:", "pipe:")):
         raise Bad(
-            "HTTP over a Unix socket or a named pipe is not there; serve it at an http:// address"
+            "HTTP over a Unix socket or a named pipe is not supported; serve it at an http:// address"
         )
     sandboxed = fields.flag("sandboxEnabled")
     if sandboxed:
         raise Bad(
-            "it is to run in a sandbox (sandboxEnabled), which this host has not; without one it is not run"
+            "it requires a sandbox (sandboxEnabled), which this host does not have, so it is not started"
         )
     fields.ignore("sandbox", "dev", "gallery")
     return draft
@@ -161,11 +161,11 @@ def _zed(fields: Fields) -> Draft:
     )
     fields.note("settings", "they are for extensions of Zed")
     for which in filter(None, (inner, fields)):
-        which.note("timeout", "versions of Zed do not agree on its unit")
+        which.note("timeout", "versions of Zed disagree on its unit")
     if inner is not None:
         fields.notes += [
             *inner.notes,
-            *(f"its command.{key} is not known, and not used" for key in inner.leftover()),
+            *(f"its command.{key} is unknown and not used" for key in inner.leftover()),
         ]
     fields.note("oauth", _LOGS_IN_BY_ITSELF)
     return draft
@@ -201,15 +201,13 @@ def _codex(fields: Fields) -> Draft:
         draft.headers_from["Authorization"] = (
             f"Bearer ${{{_variable_name('bearer_token_env_var', bearer)}}}"
         )
-    fields.refuse(
-        "bearer_token", "Codex takes no token in its file either; give bearer_token_env_var"
-    )
+    fields.refuse("bearer_token", "Codex refuses a token in its file too; use bearer_token_env_var")
     if fields.text("experimental_environment") not in ("", "local"):
         raise Bad(
-            "it is to run somewhere else (experimental_environment), which this host cannot do"
+            "it is meant to run elsewhere (experimental_environment), which this host does not support"
         )
     for key in ("default_tools_approval_mode", "tools"):
-        fields.note(key, "what needs approval is a matter of the host's policy")
+        fields.note(key, "the policy of the host decides what needs approval")
     for key in ("scopes", "oauth", "oauth_resource"):
         fields.note(key, _LOGS_IN_BY_ITSELF)
     fields.note("required", "a server that cannot be reached does not stop the host")
@@ -222,9 +220,7 @@ def _forwarded(names: Any) -> Iterable[str]:
     for item in names if isinstance(names, list) else [] if names is None else [names]:
         name = item.get("name") if isinstance(item, dict) else item
         if isinstance(item, dict) and item.get("source") not in (None, "local"):
-            raise Bad(
-                "one of its env_vars comes from somewhere else (source), which this host cannot do"
-            )
+            raise Bad("one of its env_vars has another source, which this host does not support")
         yield _variable_name("env_vars", name)
 
 
@@ -242,7 +238,7 @@ def _goose(fields: Fields) -> Draft:
     if kind in ("builtin", "platform", "frontend", "inline_python"):
         raise Aside(f"it is part of Goose ({kind}), which only Goose can start")
     if kind not in ("stdio", "sse", "streamable_http"):
-        raise Bad("its type is none that is known; there are stdio, streamable_http and sse")
+        raise Bad("its type is unknown; known are stdio, streamable_http and sse")
     keys = fields.texts("env_keys") or ()
     envs = fields.pairs("envs")
     draft = Draft(
@@ -259,33 +255,28 @@ def _goose(fields: Fields) -> Draft:
         tools=fields.texts("available_tools") or None,  # an empty list means all of them
         timeout=fields.seconds("timeout"),
     )
-    fields.refuse("socket", "HTTP over a Unix socket is not there; serve it at an http:// address")
+    fields.refuse(
+        "socket", "HTTP over a Unix socket is not supported; serve it at an http:// address"
+    )
     fields.ignore("name", "description", "display_name", "bundled", "cmd", "uri")
     return draft
 
 
 _SERVERS = (("mcpServers",),)
-_VSCODE = Format(
+VSCODE = Format(
     name="vscode",
     syntax="json",
     sections=(("servers",), ("mcp", "servers"), ("mcp.servers",)),
     draft=_vscode,
     asks=True,
 )
-_ZED = Format(name="zed", syntax="json", sections=(("context_servers",),), draft=_zed)
-_MCP_SERVERS = Format(
+ZED = Format(name="zed", syntax="json", sections=(("context_servers",),), draft=_zed)
+MCP_SERVERS = Format(
     name="mcpServers", syntax="json", sections=_SERVERS, draft=_mcp_servers, asks=True
 )
-_GEMINI = Format(name="gemini", syntax="json", sections=_SERVERS, draft=_gemini, asks=True)
-_CODEX = Format(name="codex", syntax="toml", sections=(("mcp_servers",),), draft=_codex)
-_GOOSE = Format(name="goose", syntax="yaml", sections=(("extensions",),), draft=_goose)
-
-FORMATS: Final[dict[str, Format]] = {
-    "mcpServers": _MCP_SERVERS,
-    **dict.fromkeys(("claude-desktop", "claude-code", "cursor", "windsurf"), _MCP_SERVERS),
-    **{format.name: format for format in (_GEMINI, _VSCODE, _ZED, _CODEX, _GOOSE)},
-}
-"""Every format by its name; several products share the first."""
+GEMINI = Format(name="gemini", syntax="json", sections=_SERVERS, draft=_gemini, asks=True)
+CODEX = Format(name="codex", syntax="toml", sections=(("mcp_servers",),), draft=_codex)
+GOOSE = Format(name="goose", syntax="yaml", sections=(("extensions",),), draft=_goose)
 
 _ONLY_GEMINI = {"httpUrl", "trust", "includeTools", "excludeTools"}
 
@@ -293,12 +284,12 @@ _ONLY_GEMINI = {"httpUrl", "trust", "includeTools", "excludeTools"}
 def formats_of(document: Mapping[str, Any], syntax: Syntax) -> list[Format]:
     """The formats that a document is in, as far as its sections tell."""
     if syntax == "toml":
-        return [_CODEX]
+        return [CODEX]
     if syntax == "yaml":
-        return [_GOOSE]
+        return [GOOSE]
     return [
-        _GEMINI if format is _MCP_SERVERS and _is_of_gemini(document) else format
-        for format in (_MCP_SERVERS, _VSCODE, _ZED)
+        GEMINI if format is MCP_SERVERS and _is_of_gemini(document) else format
+        for format in (MCP_SERVERS, VSCODE, ZED)
         if any(True for _ in sections_of(document, format))
     ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 from .jsonc import COMMENT, JsonMember, JsonNode, JsonReader
@@ -11,88 +12,142 @@ from .text_edits import TextEdit, Uneditable, apply_edits, line_start, newline_o
 
 
 class JsonEditor:
-    """The servers in a JSON configuration: the members of the object `section` at its top. Texts in, texts out."""
+    """Edits the servers in a JSON configuration: the members of the object `section` at its top."""
 
     def __init__(self, section: str, *, comments: bool) -> None:
-        self.section, self._comments = section, comments
+        self.section = section
+        self._comments = comments
 
     def source(self, text: str, name: str) -> str | None:
-        """An entry as it is written; None where there is none. Raises Uneditable."""
-        _, servers = self._places(text)
+        """Return an entry as it is written; None if there is none.
+
+        Raises:
+            Uneditable: The text is not a JSON object, or names the entry twice.
+        """
+        _, servers = self._servers(text)
         member = _member(servers, name) if servers is not None else None
         return None if member is None else text[member.node.start : member.node.end]
 
     def add(self, text: str, name: str, entry: dict[str, Any]) -> str:
-        """The text with an entry put in, at the end, or in the place of the one of that name. Raises Uneditable."""
-        root, servers = self._places(text)
-        if root is None:
-            newline = newline_of(text)
-            fresh = json.dumps({self.section: {name: entry}}, indent=2, ensure_ascii=False).replace(
-                "\n", newline
-            )
-            return text + ("" if not text or text.endswith("\n") else newline) + fresh + newline
-        if servers is None:
-            edits = _insertion(text, root, root, self.section, {name: entry})
-        elif (member := _member(servers, name)) is not None:
-            if member.node.plain() == entry:
-                return text
-            style = _style(text, root, servers, member)
-            edits = [TextEdit(member.node.start, member.node.end, _rendered(entry, text, *style))]
+        """Return the text with an entry added at the end, or replaced in its place.
+
+        Raises:
+            Uneditable: The entry cannot be written without a change to something else.
+        """
+        root, servers = self._servers(text)
+        if root is None or servers is None:
+            after = self._put(text, root, self.section, {name: entry})
         else:
-            edits = _insertion(text, root, servers, name, entry)
-        after = apply_edits(text, edits)
-        return self._checked(text, after, lambda servers: servers.update({name: entry}))
+            after = apply_edits(text, _put_edits(text, root, servers, name, entry))
+        return self._checked(text, after, lambda data: self._of(data).update({name: entry}))
 
     def remove(self, text: str, name: str) -> str:
-        """The text without an entry; the same text where there is none. Raises Uneditable."""
-        _, servers = self._places(text)
+        """Return the text without an entry; the same text if there is none.
+
+        Raises:
+            Uneditable: The entry cannot be removed without a change to something else.
+        """
+        _, servers = self._servers(text)
         if servers is None or _member(servers, name) is None:
             return text
         after = apply_edits(text, _removal(text, servers, name))
-        _, rest = self._places(after)
-        if (
-            rest is not None
-            and not rest.members
-            and not after[rest.start + 1 : rest.end - 1].strip()
-        ):
+        _, rest = self._servers(after)
+        is_empty = rest is not None and not rest.members
+        if rest is not None and is_empty and not after[rest.start + 1 : rest.end - 1].strip():
             after = after[: rest.start] + "{}" + after[rest.end :]
-        return self._checked(text, after, lambda servers: servers.pop(name))
+        return self._checked(text, after, lambda data: self._of(data).pop(name))
 
-    def _places(self, text: str) -> tuple[JsonNode | None, JsonNode | None]:
-        """The whole and the object with the servers, as far as they are there."""
+    def put(self, text: str, key: str, value: Any) -> str:
+        """Return the text with a member of the whole document set.
+
+        Raises:
+            Uneditable: It cannot be written without a change to something else.
+        """
+        root, _ = self._servers(text)
+        after = self._put(text, root, key, value)
+        return self._checked(text, after, lambda data: data.update({key: value}))
+
+    def append(self, text: str, key: str, value: Any) -> str:
+        """Return the text with a value appended to an array of the document, which may be new.
+
+        Raises:
+            Uneditable: The member is not an array, or it cannot be written without a change to
+                something else.
+        """
+        root, _ = self._servers(text)
+        member = _member(root, key) if root is not None else None
+        if root is None or member is None or member.node.items == []:
+            return self.put(text, key, [value])
+        if member.node.items is None:
+            raise Uneditable(f"{key} must be an array")
+        last = member.node.items[-1]
+        indent = _own_line(text, last.start)
+        if indent is None:
+            new = f", {_rendered(value, text, None, '')}"
+        else:
+            item = _rendered(value, text, _unit(text, root), indent)
+            new = f",{newline_of(text)}{indent}{item}"
+        after = apply_edits(text, [TextEdit(last.end, last.end, new)])
+        return self._checked(text, after, lambda data: data[key].append(value))
+
+    def _of(self, data: dict[str, Any]) -> dict[str, Any]:
+        servers: dict[str, Any] = data.setdefault(self.section, {})
+        return servers
+
+    def _servers(self, text: str) -> tuple[JsonNode | None, JsonNode | None]:
+        """Return the document and the object with the servers, each None if it is missing."""
         root = JsonReader(text, comments=self._comments).read()
         if root is None:
             return None, None
         if root.members is None:
-            raise Uneditable("it is no JSON object")
+            raise Uneditable("it must be a JSON object")
         member = _member(root, self.section)
         if member is not None and member.node.members is None:
-            raise Uneditable(f"{self.section} in it is no object")
+            raise Uneditable(f"{self.section} must be an object")
         return root, member.node if member is not None else None
 
-    def _checked(self, before: str, after: str, change: Any) -> str:
-        """A last look: the new text says what the old one said, but for the change."""
+    def _put(self, text: str, root: JsonNode | None, key: str, value: Any) -> str:
+        if root is not None:
+            return apply_edits(text, _put_edits(text, root, root, key, value))
+        newline = newline_of(text)
+        fresh = json.dumps({key: value}, indent=2, ensure_ascii=False).replace("\n", newline)
+        before = text if not text or text.endswith("\n") else text + newline
+        return before + fresh + newline
+
+    def _checked(self, before: str, after: str, change: Callable[[Any], object]) -> str:
+        """Check that the new text holds the old data, with this change only."""
         wanted = JsonReader(before, comments=self._comments).read()
         found = JsonReader(after, comments=self._comments).read()
         data = wanted.plain() if wanted is not None else {}
-        change(data.setdefault(self.section, {}))
+        change(data)
         if found is None or found.plain() != data:
-            raise Uneditable("the entry cannot be written without touching something else")
+            raise Uneditable("the entry cannot be written without other changes")
         return after
 
 
 def _member(node: JsonNode, key: str) -> JsonMember | None:
     found = [member for member in node.members or () if member.key == key]
     if len(found) > 1:
-        raise Uneditable(f"{key} stands in it {len(found)} times")
+        raise Uneditable(f"{key} is in it {len(found)} times")
     return found[0] if found else None
 
 
-# -- where and how to write -------------------------------------------------------------------------------
+# -- where and how to write ------------------------------------------------------------------
+
+
+def _put_edits(text: str, root: JsonNode, node: JsonNode, key: str, value: Any) -> list[TextEdit]:
+    """Set a member of an object: replace it in its place, or add it at the end."""
+    member = _member(node, key)
+    if member is None:
+        return _insertion(text, root, node, key, value)
+    if member.node.plain() == value:
+        return []
+    style = _style(text, root, node, member)
+    return [TextEdit(member.node.start, member.node.end, _rendered(value, text, *style))]
 
 
 def _insertion(text: str, root: JsonNode, node: JsonNode, key: str, value: Any) -> list[TextEdit]:
-    """Put a member at the end of an object, in the manner of those that are there."""
+    """Add a member at the end of an object, written as the members before it are."""
     members = node.members or []
     newline = newline_of(text)
     if not members:
@@ -115,7 +170,7 @@ def _insertion(text: str, root: JsonNode, node: JsonNode, key: str, value: Any) 
 
 
 def _first(text: str, root: JsonNode, node: JsonNode, key: str, value: Any) -> list[TextEdit]:
-    """Put a member into an empty object."""
+    """Add a member to an empty object."""
     newline = newline_of(text)
     if node is not root and "\n" not in text[root.start : root.end]:
         return [
@@ -134,10 +189,11 @@ def _first(text: str, root: JsonNode, node: JsonNode, key: str, value: Any) -> l
 
 
 def _removal(text: str, node: JsonNode, name: str) -> list[TextEdit]:
-    """Take a member out of an object, with the comma and the line that it alone had."""
+    """Remove a member, with its comma and with the line that it had for itself."""
     members = node.members or []
     n = next(n for n, member in enumerate(members) if member.key == name)
-    member, previous = members[n], members[n - 1] if n else None
+    member = members[n]
+    previous = members[n - 1] if n else None
     start = member.start
     own_line = _own_line(text, start)
     if own_line is not None:
@@ -159,13 +215,13 @@ def _removal(text: str, node: JsonNode, name: str) -> list[TextEdit]:
 
 
 def _style(text: str, root: JsonNode, node: JsonNode, member: JsonMember) -> tuple[str | None, str]:
-    """One step of indentation (None: all on one line) and the indentation of a member."""
+    """Return one step of indentation (None: all on one line) and the indentation of a member."""
     indent = _own_line(text, member.start)
     return (None, "") if indent is None else (_unit(text, root), indent)
 
 
 def _own_line(text: str, start: int) -> str | None:
-    """The blanks before something that is the first on its line; None where it is not."""
+    """Return the blanks before the first thing of a line; None if it is not the first."""
     before = text[line_start(text, start) : start]
     return before if not before.strip(" \t") and line_start(text, start) > 0 else None
 
@@ -178,7 +234,7 @@ def _unit(text: str, root: JsonNode) -> str:
 
 
 def _tight(text: str, member: JsonMember) -> bool:
-    """Whether no blank stands between a key's colon and its value."""
+    """Tell whether a value follows its colon without a blank."""
     return text[member.node.start - 1] == ":"
 
 
@@ -191,7 +247,7 @@ def _rendered(value: Any, text: str, unit: str | None, indent: str) -> str:
 
 
 def _end_of_line(text: str, start: int, limit: int) -> int:
-    """Behind the comments that follow on the same line: they speak of what stands before them."""
+    """Return the position after the comments on the same line, which belong to what they follow."""
     place = at = start
     while at < limit:
         blank = re.compile(r"[ \t]*").match(text, at)

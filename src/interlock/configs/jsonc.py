@@ -4,25 +4,34 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 from msgspec import Struct
 
 from .text_edits import Uneditable, line_start
 
-MOST_LEVELS = 200
+MOST_LEVELS: Final = 100
+"""Objects and arrays within each other; no configuration has more."""
+
+COMMENT: Final = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
+
 _BLANK = re.compile(r"[ \t\r\n]*")
-COMMENT = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
 _SCALAR = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null")
 
+Pairs = list[tuple[str, Any]]
+
 
 class NotJson(Uneditable):
-    """A text that cannot be read as JSON; the message says where."""
+    """A text is not JSON. The message says where."""
 
 
 class JsonNode(Struct):
-    """One value and where it stands. An object has `members`, an array `items`, anything else a `value`."""
+    """One value and its position.
+
+    An object has `members`, an array has `items`, and any other value is in `value`.
+    """
 
     start: int
     end: int
@@ -30,15 +39,20 @@ class JsonNode(Struct):
     members: list[JsonMember] | None = None
     items: list[JsonNode] | None = None
 
-    def plain(self) -> Any:
-        """The value as Python has it."""
+    def plain(self, make: Callable[[Pairs], dict[str, Any]] = dict) -> Any:
+        """Return the value as Python has it; `make` makes an object of its members."""
         if self.members is not None:
-            return {member.key: member.node.plain() for member in self.members}
-        return [item.plain() for item in self.items] if self.items is not None else self.value
+            return make([(member.key, member.node.plain(make)) for member in self.members])
+        if self.items is not None:
+            return [item.plain(make) for item in self.items]
+        return self.value
 
 
 class JsonMember(Struct):
-    """One member of an object: where its key begins, its value, and the comma behind it (-1: none)."""
+    """One member of an object: the position of its key, its value, and that of its comma.
+
+    Without a comma the position is -1.
+    """
 
     key: str
     start: int
@@ -47,7 +61,11 @@ class JsonMember(Struct):
 
 
 def plain_value(text: str) -> Any:
-    """What a JSON text with or without comments says. Raises NotJson."""
+    """Return what a JSON text with or without comments says.
+
+    Raises:
+        NotJson: The text is not JSON, or holds no value.
+    """
     root = JsonReader(text, comments=True).read()
     if root is None:
         raise NotJson("it is empty")
@@ -55,28 +73,32 @@ def plain_value(text: str) -> Any:
 
 
 class JsonReader:
-    """Reads one text. With `comments`, both kinds of them and commas at the end of lists are allowed."""
+    """Reads one text. With `comments`, comments and trailing commas are allowed."""
 
     def __init__(self, text: str, *, comments: bool) -> None:
-        self.text, self.comments = text, comments
+        self.text = text
+        self.comments = comments
         self._at = 0
 
     def read(self) -> JsonNode | None:
-        """The value that the text is; None where there is nothing but blanks and comments. Raises NotJson."""
+        """Return the value of the text; None if it holds blanks and comments only.
+
+        Raises:
+            NotJson: The text is not JSON.
+        """
         self._skip()
         if self._at == len(self.text):
             return None
         root = self._value(0)
         self._skip()
         if self._at < len(self.text):
-            raise self._wrong("something follows after the end")
+            raise self._error("text follows after the end")
         return root
 
-    def _wrong(self, why: str) -> NotJson:
+    def _error(self, why: str) -> NotJson:
         line = self.text.count("\n", 0, self._at) + 1
-        return NotJson(
-            f"line {line}, column {self._at - line_start(self.text, self._at) + 1}: {why}"
-        )
+        column = self._at - line_start(self.text, self._at) + 1
+        return NotJson(f"line {line}, column {column}: {why}")
 
     def _skip(self) -> None:
         while True:
@@ -89,7 +111,7 @@ class JsonReader:
 
     def _value(self, depth: int) -> JsonNode:
         if depth > MOST_LEVELS:
-            raise self._wrong("too many levels")
+            raise self._error(f"more than {MOST_LEVELS} levels")
         sign = self.text[self._at : self._at + 1]
         if sign == "{":
             return self._object(depth)
@@ -101,58 +123,65 @@ class JsonReader:
             return JsonNode(start, self._at, value)
         found = _SCALAR.match(self.text, self._at)
         if found is None:
-            raise self._wrong("a value is missing")
+            raise self._error("a value is missing")
+        try:
+            value = json.loads(found[0])
+        except ValueError:
+            raise self._error("a number has too many digits") from None
         self._at = found.end()
-        return JsonNode(start, self._at, json.loads(found[0]))
+        return JsonNode(start, self._at, value)
 
     def _string(self) -> str:
         found = _STRING.match(self.text, self._at)
         if found is None:
-            raise self._wrong("a string is missing or does not end")
+            raise self._error("a string is missing or does not end")
         try:
             value: str = json.loads(found[0])
         except ValueError:
-            raise self._wrong("a string has an escape that there is not") from None
+            raise self._error("a string has an invalid escape") from None
         self._at = found.end()
         return value
 
     def _object(self, depth: int) -> JsonNode:
-        start, members = self._at, list[JsonMember]()
+        start = self._at
+        members: list[JsonMember] = []
         self._at += 1
         while not self._closes("}", bool(members) and members[-1].comma < 0):
             key_start = self._at
             key = self._string()
             self._skip()
             if self.text[self._at : self._at + 1] != ":":
-                raise self._wrong("a colon is missing")
+                raise self._error("a colon is missing")
             self._at += 1
             self._skip()
             member = JsonMember(key, key_start, self._value(depth + 1))
             members.append(member)
             member.comma = self._comma()
         if members and members[-1].comma >= 0 and not self.comments:
-            raise self._wrong("a comma stands before the end of an object")
+            raise self._error("an object ends with a comma")
         self._at += 1
         return JsonNode(start, self._at, members=members)
 
     def _array(self, depth: int) -> JsonNode:
-        start, items, comma = self._at, list[JsonNode](), 0
+        start = self._at
+        items: list[JsonNode] = []
+        comma = 0
         self._at += 1
         while not self._closes("]", comma < 0):
             items.append(self._value(depth + 1))
             comma = self._comma()
         if items and comma >= 0 and not self.comments:
-            raise self._wrong("a comma stands before the end of an array")
+            raise self._error("an array ends with a comma")
         self._at += 1
         return JsonNode(start, self._at, items=items)
 
     def _closes(self, sign: str, must: bool) -> bool:
-        """Whether a list ends here; it must where no comma came before."""
+        """Tell whether an object or array ends here. It must end where no comma came before."""
         self._skip()
         if self.text[self._at : self._at + 1] == sign:
             return True
         if must or self._at == len(self.text):
-            raise self._wrong(f"a comma or {sign} is missing")
+            raise self._error(f"a comma or {sign} is missing")
         return False
 
     def _comma(self) -> int:

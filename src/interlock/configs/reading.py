@@ -12,7 +12,8 @@ from ..invisible import visible_line
 from .documents import Members, Unreadable, find_syntax, read_document
 from .drafts import Aside, Bad, Draft, Fields, ReadFile, check_id, finish, has_no_sense
 from .entries import Config, Entry, Input, Problem
-from .formats import FORMATS, Format, formats_of, sections_of
+from .formats import Format, formats_of, sections_of
+from .products import FORMATS
 from .variables import Scope, Unfilled, referred_inputs
 
 MOST_ENTRIES: Final = 1000
@@ -46,7 +47,7 @@ def read_config(
         ValueError: There is no format of that name.
     """
     if format is not None and format not in FORMATS:
-        raise ValueError(f"there is no format {format}; there are {', '.join(FORMATS)}")
+        raise ValueError(f"unknown format {format}; known are {', '.join(FORMATS)}")
     reading = _Reading(Scope(env=env, answers=inputs, folder=folder), source, read_file)
     try:
         document, formats = _document(text, format, source)
@@ -68,7 +69,7 @@ def wanted_inputs(
         ValueError: There is no format of that name.
     """
     if format is not None and format not in FORMATS:
-        raise ValueError(f"there is no format {format}; there are {', '.join(FORMATS)}")
+        raise ValueError(f"unknown format {format}; known are {', '.join(FORMATS)}")
     try:
         document, formats = _document(text, format, source)
     except Unreadable:
@@ -88,7 +89,7 @@ def _document(text: str, format: str | None, source: str) -> tuple[Mapping[str, 
     syntax = FORMATS[format].syntax if format is not None else find_syntax(text, source)
     document = read_document(text, syntax)
     if not isinstance(document, Mapping):
-        raise Unreadable("it is not made of names with values")
+        raise Unreadable("it must be an object or a table")
     return document, formats_of(document, syntax) if format is None else [FORMATS[format]]
 
 
@@ -108,12 +109,14 @@ class _Reading:
         for format, id, raw in _servers(document, formats, self.scope.folder):
             found += 1
             if found > MOST_ENTRIES:
-                self._problem("", f"it has more than {MOST_ENTRIES} servers; the rest is left out")
+                self._problem(
+                    "", f"it has more than {MOST_ENTRIES} servers; the others are left out"
+                )
                 return
             if id in self._seen:
                 self.entries.pop(id, None)
                 self._problem(
-                    id, "this name stands there more than once, so none of them is taken; leave one"
+                    id, "this name is there more than once, so none of them is used; keep one"
                 )
                 continue
             self._seen[id] = format.name
@@ -122,17 +125,17 @@ class _Reading:
     def _check_sections(self, document: Mapping[str, Any], formats: list[Format]) -> None:
         sections = [section for format in formats for section in sections_of(document, format)]
         if not sections and not isinstance(document.get("projects"), Mapping):
-            self._problem("", f"it holds no servers; they stand under {_SECTIONS}")
+            self._problem("", f"it holds no servers; they belong under {_SECTIONS}")
         for name, section in sections:
             if not isinstance(section, Mapping):
-                self._problem("", f"{name} must hold servers by their names")
+                self._problem("", f"{name} must be an object with the servers by name")
             for id in section.twice if isinstance(section, Members) else ():
                 self._seen[id] = name  # the first of them was lost in reading
         if isinstance(document, Members):
             for name in sorted(document.twice & {name for name, _ in sections}):
                 self._problem(
                     "",
-                    f"{name} stands there more than once, and only the last of them was read; make it one",
+                    f"{name} is there more than once, and only the last was read; merge them",
                 )
 
     def _entry(self, format: Format, id: str, raw: Any) -> None:
@@ -141,9 +144,9 @@ class _Reading:
             if not isinstance(raw, Mapping):
                 raise Bad("it must be an object with a command or a url")
             if isinstance(raw, Members) and raw.twice:
-                raise Bad(f"{', '.join(sorted(raw.twice))} stands in it more than once; leave one")
+                raise Bad(f"{', '.join(sorted(raw.twice))} is in it more than once; keep one")
             if any(has_no_sense(text) for text in _texts(raw)):
-                raise Bad("it holds a sign that no text has")
+                raise Bad("it holds a character that no text can have")
             fields = Fields(raw)
             draft = format.draft(fields)
             entry = finish(id, draft, self.scope, source=self.source, read_file=self.read_file)
@@ -156,7 +159,7 @@ class _Reading:
             for words in (
                 *fields.notes,
                 *_useless(draft),
-                *(f"its {key} is not known, and not used" for key in fields.leftover()),
+                *(f"its {key} is unknown and not used" for key in fields.leftover()),
             ):
                 self._problem(id, words, note=True)
 
@@ -192,12 +195,12 @@ def _useless(draft: Draft) -> Iterator[str]:
     if draft.url:
         there = {"args": draft.args, "env": draft.env, "cwd": draft.cwd, "envFile": draft.env_file}
         yield from (
-            f"its {name} is not used: nothing is started, as it has a url"
+            f"its {name} is not used: it has a url, so nothing is started"
             for name, value in there.items()
             if value
         )
     elif draft.headers or draft.headers_from:
-        yield "its headers are not used: it is started as a program"
+        yield "its headers are not used: it has a command and no url"
 
 
 def _inputs(document: Mapping[str, Any]) -> dict[str, Input]:

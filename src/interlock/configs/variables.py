@@ -95,9 +95,7 @@ def fill(text: str, scope: Scope, manner: Manner, openness: Openness = "hidden")
         pieces.append(piece)
         so_far += piece.value
         if len(so_far) > MOST_BYTES:
-            raise Unfilled(
-                "with its variables filled in, a text of it is longer than any should be"
-            )
+            raise Unfilled("one of its values is too long once its variables are filled in")
         at = found.end()
     pieces.append(_Piece(text[at:]))
     return _joined(pieces)
@@ -161,7 +159,9 @@ def _shell(inner: str, scope: Scope) -> _Piece | None:
     if found is None:
         return None
     if found[2] is not None and "${" in found[2]:
-        raise Unfilled(f"the default of ${{{found[1]}:-...}} holds a variable; say it without")
+        raise Unfilled(
+            f"the default of ${{{found[1]}:-...}} holds a variable; write it without one"
+        )
     return _variable(found[1], found[2], scope)
 
 
@@ -185,11 +185,11 @@ def _answer(id: str, scope: Scope) -> _Piece:
     if value is None:
         if asked.default is None:
             raise Unfilled(
-                f"nobody has answered what it asks for as {id!r}{f' ({asked.description})' if asked.description else ''}"
+                f"the input {id!r} has no answer{f' ({asked.description})' if asked.description else ''}"
             )
         return _Piece(asked.default, f"${{input:{id}}}")
     if asked.options and value not in asked.options:
-        raise Unfilled(f"the answer to {id!r} is none of {', '.join(asked.options)}")
+        raise Unfilled(f"the answer to {id!r} must be one of {', '.join(asked.options)}")
     return _Piece(value, f"${{input:{id}}}", "" if asked.options else "secret")
 
 
@@ -213,8 +213,8 @@ def _of_editor(inner: str, scope: Scope) -> str | None:
 def _refuse(inner: str, manner: Manner) -> NoReturn:
     word = inner if len(inner) <= 80 and inner.isprintable() else f"{inner[:40]!a}..."
     if Manner.SHELL not in manner and _SHELL.fullmatch(inner):
-        raise Unfilled(f"${{{word}}} is no variable here; write ${{env:{word}}}")
-    raise Unfilled(f"${{{word}}} is no variable that can be filled in here")
+        raise Unfilled(f"${{{word}}} is not a variable here; write ${{env:{word}}}")
+    raise Unfilled(f"${{{word}}} is not a variable that this host knows")
 
 
 def _may_be_seen(piece: _Piece, before: str, openness: Openness) -> bool:

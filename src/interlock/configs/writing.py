@@ -1,25 +1,24 @@
-"""Writes servers in the one format that is written: `mcpServers` in JSON, as Claude Code's `.mcp.json` takes it."""
+"""Writes servers in one format: `mcpServers` in JSON, as Claude Code's `.mcp.json` has it."""
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from .documents import MOST_BYTES, Members
+from .documents import MOST_BYTES
 from .entries import Entry, Input
+from .json_editor import JsonEditor
+from .jsonc import plain_value
+from .text_edits import Uneditable
 from .variables import written_plainly
+
+_EDITOR = JsonEditor("mcpServers", comments=True)
 
 # What of an entry is written here, and so replaced; any other key of a server that is there stays.
 _OURS = (
     "type", "command", "args", "env", "envFile", "cwd", "url", "httpUrl", "serverUrl", "headers", "trusted", "trust", "disabled", "enabled",
     "tools", "includeTools", "without", "excludeTools", "disabledTools", "roots", "timeout", "startTimeout", "revision",
 )  # fmt: skip
-
-
-class Unwritable(ValueError):
-    """A configuration cannot be written without losing something or telling a secret; the message says what."""
 
 
 def write_config(
@@ -29,49 +28,53 @@ def write_config(
     drop: Collection[str] = (),
     inputs: Iterable[Input] = (),
 ) -> str:
-    """A configuration in which some servers are put in, or in the place of those of their ids; all else in it stays.
+    """Write servers into a configuration. Everything else in it stays, byte for byte.
 
-    What came from a variable is written as that variable, `${NAME}`, and what a person answered as `${input:id}`, which this host
-    asks for again; never their values. Times are in milliseconds, as Claude Code has them.
+    A value that came from a variable is written as that variable, `${NAME}`, and an answer of the
+    user as `${input:id}`, so that no secret is written. Times are in milliseconds.
 
     Args:
-        entries: The servers.
-        text: The configuration as it is now: JSON without comments, or nothing.
-        drop: The ids of servers to take out.
-        inputs: What they want to be asked of a person (`wanted_inputs`); descriptions that are there stay.
+        entries: The servers. Each replaces the server with its id, or is added at the end.
+        text: The configuration as it is now, in JSON with or without comments; empty for none.
+        drop: The ids of servers to remove.
+        inputs: What the servers ask the user for (`wanted_inputs`). Old descriptions stay.
+
+    Returns:
+        The new text.
 
     Raises:
-        Unwritable: The text is no such JSON, or a secret would stand in it.
+        Uneditable: The text is not such JSON, or a secret would be written.
     """
-    data = _parsed(text)
-    servers = data.setdefault("mcpServers", {})
-    if not isinstance(servers, dict):
-        raise Unwritable("mcpServers in it is no object; nothing was changed")
+    if len(text) > MOST_BYTES:
+        raise Uneditable(f"it is larger than {MOST_BYTES >> 20} MiB, the limit for configurations")
+    text = text.removeprefix("\ufeff")
+    if not text.strip():
+        text = "{}" + (text.strip(" \t") or "\n")
+    data = plain_value(text)
+    if not isinstance(data, dict):
+        raise Uneditable("it must be a JSON object; nothing was changed")
+    servers = data.get("mcpServers")
+    if servers is None:
+        servers = {}
+        text = _EDITOR.put(text, "mcpServers", servers)
+    elif not isinstance(servers, dict):
+        raise Uneditable("mcpServers must be an object; nothing was changed")
     for id in drop:
-        servers.pop(id, None)
+        text = _EDITOR.remove(text, id)
     for entry in entries:
         there = servers.get(entry.id)
-        kept = (
-            {key: value for key, value in there.items() if key not in _OURS}
-            if isinstance(there, dict)
-            else {}
-        )
-        servers[entry.id] = {**_written(entry), **kept}
-    _add_inputs(data, inputs)
-    newline = "\r\n" if "\r\n" in text else "\n"
-    indent = re.search(r"\n([ \t]+)\S", text)
-    return (
-        json.dumps(
-            data, indent=indent[1] if indent is not None else "  ", ensure_ascii=False
-        ).replace("\n", newline)
-        + newline
-    )
+        old = there if isinstance(there, dict) else {}
+        kept = {key: value for key, value in old.items() if key not in _OURS}
+        text = _EDITOR.add(text, entry.id, {**_written(entry), **kept})
+    return _with_inputs(text, data, inputs)
 
 
-def _add_inputs(data: dict[str, Any], inputs: Iterable[Input]) -> None:
+def _with_inputs(text: str, data: dict[str, Any], inputs: Iterable[Input]) -> str:
     there = data.get("inputs")
     described = there if isinstance(there, list) else []
     known = {one.get("id") for one in described if isinstance(one, dict)}
+    if there is not None and not isinstance(there, list):
+        text = _EDITOR.put(text, "inputs", [])
     for input in inputs:
         if input.id not in known:
             one: dict[str, Any] = {
@@ -79,42 +82,12 @@ def _add_inputs(data: dict[str, Any], inputs: Iterable[Input]) -> None:
                 "id": input.id,
                 "description": input.description,
                 "default": input.default,
+                "options": list(input.options),
+                "password": input.password,
             }
-            one |= {"options": list(input.options), "password": input.password}
-            described.append(
-                {key: value for key, value in one.items() if value not in (None, False, [])}
-            )
-    if described:
-        data["inputs"] = described
-
-
-def _parsed(text: str) -> dict[str, Any]:
-    if not text.strip("\ufeff \t\r\n"):
-        return {}
-    if len(text) > MOST_BYTES:
-        raise Unwritable(f"it is larger than {MOST_BYTES >> 20} MiB, which no configuration is")
-    try:
-        data = json.loads(text.removeprefix("\ufeff"), object_pairs_hook=_once)
-    except json.JSONDecodeError as bad:
-        raise Unwritable(
-            f"line {bad.lineno}, column {bad.colno}: it is no JSON ({bad.msg}), or has comments, which would be lost"
-        ) from None
-    except RecursionError:
-        raise Unwritable("it has too many levels") from None
-    except Unwritable:
-        raise
-    except ValueError:
-        raise Unwritable("a number in it cannot be read") from None
-    if not isinstance(data, dict):
-        raise Unwritable("it is no JSON object; nothing was changed")
-    return data
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = Members(pairs)
-    if len(members) < len(pairs):
-        raise Unwritable("a name in it stands there twice, and one would be lost; leave one")
-    return members
+            written = {key: value for key, value in one.items() if value not in (None, False, [])}
+            text = _EDITOR.append(text, "inputs", written)
+    return text
 
 
 def _written(entry: Entry) -> dict[str, Any]:
@@ -160,7 +133,7 @@ def _text(entry: Entry, place: str, value: str) -> str:
         )  # as a variable, where it is one anywhere
     for secret in entry.secrets:
         if secret in value and any(secret in origin.value for origin in entry.origins.values()):
-            raise Unwritable(
+            raise Uneditable(
                 f"{place} of the server {entry.id} was changed and holds a secret of a variable; write ${{NAME}} for it"
             )
     return written_plainly(value)

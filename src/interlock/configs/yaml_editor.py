@@ -164,8 +164,8 @@ def line_end(text: str, at: int) -> int:
 def _compose(text: str) -> Any:
     """Return the node tree of a text; None if it holds blanks and comments only."""
     require("ruamel.yaml", "YAML")
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+    from ruamel.yaml import YAML  # extra `install`
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError  # extra `install`
 
     try:
         with warnings.catch_warnings(action="ignore"):  # an anchor that is used twice
@@ -193,13 +193,13 @@ def _entries(tree: Any) -> dict[Any, Any]:
 
 
 def _is_block_mapping(node: Any) -> bool:
-    return node.id == "mapping" and not node.flow_style
+    return bool(node.id == "mapping" and not node.flow_style)
 
 
 def _is_empty(node: Any) -> bool:
     if node.id == "mapping":
         return bool(node.flow_style) and not node.value
-    return node.id == "scalar" and node.tag == "tag:yaml.org,2002:null"
+    return bool(node.id == "scalar" and node.tag == "tag:yaml.org,2002:null")
 
 
 def _usual_indent(root: Any) -> int:
@@ -245,7 +245,7 @@ def _insertion(text: str, place: int, lines: str, newline: str) -> TextEdit:
 
 def _rendered(data: dict[str, Any], step: int, newline: str, *, outer: int = 0) -> str:
     """Write data in block style, without the last line ending."""
-    from ruamel.yaml import YAML
+    from ruamel.yaml import YAML  # extra `install`
 
     yaml = YAML(typ="rt", pure=True)
     yaml.width = sys.maxsize
@@ -261,7 +261,7 @@ def _rendered(data: dict[str, Any], step: int, newline: str, *, outer: int = 0) 
 
 def _quoted(value: Any) -> Any:
     """Quote every string that a version of YAML could read as something else."""
-    from ruamel.yaml.scalarstring import DoubleQuotedScalarString
+    from ruamel.yaml.scalarstring import DoubleQuotedScalarString  # extra `install`
 
     if isinstance(value, dict):
         return {_quoted(key): _quoted(inner) for key, inner in value.items()}

@@ -6,12 +6,16 @@ from pathlib import Path
 
 import click
 
-from ...configs import Config, Unwritable, load_config, write_config
+from ...configs import (
+    PROJECT_FILES,
+    Config,
+    ConfigFile,
+    Uneditable,
+    load_config,
+    write_config,
+)
 from .. import exits
-from ..install.files import ConfigFile
-from ..install.text import Uneditable
 from ..screen import note, say
-from ..targets import LIKELY_CONFIGS
 
 WORDS = """\b
 Exit codes:
@@ -40,11 +44,9 @@ def config(files: tuple[Path, ...], target: Path | None) -> None:
     interlock config ~/.codex/config.toml .vscode/mcp.json
     interlock config ~/.codex/config.toml .vscode/mcp.json --write .mcp.json
     """
-    paths = files or tuple(path for path in map(Path, LIKELY_CONFIGS) if path.is_file())
+    paths = files or tuple(path for path in map(Path, PROJECT_FILES) if path.is_file())
     if not paths:
-        raise click.UsageError(
-            f"Name a configuration; here is none of {', '.join(LIKELY_CONFIGS)}."
-        )
+        raise click.UsageError(f"Name a configuration; here is none of {', '.join(PROJECT_FILES)}.")
     found = load_config(*paths)
     _show(found)
     if target is not None:
@@ -73,7 +75,7 @@ def _write(found: Config, target: Path) -> None:
     """Put the servers into a file; it is exchanged as a whole, or not at all."""
     try:
         _, copy = ConfigFile(target).make(lambda before: write_config(found.entries, before or ""))
-    except (OSError, Uneditable, Unwritable) as bad:
-        raise click.ClickException(f"{target} was left as it is: {bad}") from None
+    except (OSError, Uneditable) as bad:
+        raise click.ClickException(f"{target} was not changed: {bad}") from None
     kept = f" What it was is in {copy.name}." if copy is not None else ""
     note(f"{len(found.entries)} servers in {target}.{kept}")

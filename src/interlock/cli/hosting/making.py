@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 from msgspec.structs import replace
 
-from ...configs import Config, Entry, Input, load_config
+from ...configs import PROJECT_FILES, Config, Entry, Input, load_config
 from ...fetch import Authorizer
 from ...host.app import DISCOVERY, Host
 from ...host.events import Notice
@@ -27,7 +27,6 @@ from ..auth.kept import KeptTokens
 from ..configured import asked
 from ..models import models_of
 from ..screen import note
-from ..targets import LIKELY_CONFIGS
 from .options import HostCommandOptions
 
 EVERY = 1.0  # seconds between two looks at the configuration
@@ -85,11 +84,11 @@ def _body_limits(given: HostCommandOptions) -> BodyLimits:
 
 def config_paths(given: HostCommandOptions) -> tuple[Path, ...]:
     """The files with the servers. Raises click.UsageError where none is named and none is near."""
-    near = next((path for path in map(Path, LIKELY_CONFIGS) if path.is_file()), None)
+    near = next((path for path in map(Path, PROJECT_FILES) if path.is_file()), None)
     if given.configs or near is not None:
         return given.configs or (Path(near or "."),)
     raise click.UsageError(
-        f"Say by --config in which file the servers are; here is none of {', '.join(LIKELY_CONFIGS)}."
+        f"Say by --config in which file the servers are; here is none of {', '.join(PROJECT_FILES)}."
     )
 
 

@@ -1,4 +1,4 @@
-"""`interlock install`: put a server into a client's configuration, or take it out again."""
+"""`interlock install`: add a server to the configuration of a client, or remove it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,18 @@ from urllib.parse import urlsplit
 
 import click
 
+from ...configs import (
+    PRODUCTS,
+    ConfigFile,
+    Editor,
+    Product,
+    RawEntry,
+    Uneditable,
+    difference,
+    this_machine,
+)
 from ..dashes import COMMAND, TargetCommand
 from ..location import header_lines, split_target
-from .clients import CLIENTS, Client, Config, Entry, this_place
-from .files import ConfigFile, difference
-from .text import Uneditable
 
 _OURS = re.compile(r"\binterlock\b[\"',\s]")
 _RUNNERS = {"uvx", "npx", "uv", "bunx", "pipx", "python", "python3", "node", "deno", "bun"}
@@ -35,13 +42,13 @@ _TELLS_NOTHING = {"server", "main", "app", "mcp", "__init__", "__main__"}
     "-c",
     "clients",
     multiple=True,
-    type=click.Choice(list(CLIENTS)),
-    help="The client; several times for several.",
+    type=click.Choice(list(PRODUCTS)),
+    help="The client; repeat it for several.",
 )
 @click.option(
     "--name",
     "-n",
-    help="What the client calls the server.  [default: the name of the file or the host]",
+    help="The name of the server in the client.  [default: the name of the file or the host]",
 )
 @click.option(
     "--env",
@@ -49,25 +56,25 @@ _TELLS_NOTHING = {"server", "main", "app", "mcp", "__init__", "__main__"}
     "variables",
     multiple=True,
     metavar="NAME[=VALUE]",
-    help="A variable that the server is started with; without VALUE, with yours.",
+    help="An environment variable for the server; without VALUE, your own value.",
 )
 @click.option(
     "--header",
     "headers",
     multiple=True,
     metavar="'NAME: VALUE'",
-    help="URL: the client sends this with each request.",
+    help="URL: a header that the client sends with each request.",
 )
 @click.option(
     "--config",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="The configuration file, where it is not the usual one.",
+    help="The configuration file, if it is not the usual one.",
 )
-@click.option("--no-check", is_flag=True, help="Do not start the server once to see that it does.")
-@click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
-@click.option("--remove", is_flag=True, help="Take the server out again.")
+@click.option("--no-check", is_flag=True, help="Do not start the server once to test it.")
+@click.option("--dry-run", is_flag=True, help="Show the changes, and write nothing.")
+@click.option("--remove", is_flag=True, help="Remove the server.")
 @click.option(
-    "--force", is_flag=True, help="Replace a server of that name which Interlock did not put there."
+    "--force", is_flag=True, help="Replace a server of that name that Interlock did not write."
 )
 def install(
     target: str | None,
@@ -81,16 +88,18 @@ def install(
     remove: bool,
     force: bool,
 ) -> None:
-    """Put a server into the configuration of a client: the one in FILE, which it will start by `interlock run`, the one at a URL,
-    or, after two dashes, any COMMAND.
+    """Add a server to the configuration of a client.
 
-    What stands after two dashes behind a FILE are its arguments. A server that is started is started once before, with the
-    variables that the client will give it: HOME, PATH and the like, and those of --env. If it does not answer, nothing is
-    changed, and the exit code is 4; --no-check leaves that out.
+    The server is a Python FILE, which the client starts with `interlock run`, or a URL, or any
+    COMMAND after `--`. Words after `--` behind a FILE are its arguments. The server is first
+    started once, with the variables that the client gives it: HOME, PATH and the like, and those
+    of --env. If it does not answer, nothing is changed and the exit code is 4; --no-check skips
+    this test.
 
-    Only the entry is written: every other byte of the file stays as it was, comments too. A copy of the old file is kept beside
-    it, and the new one takes its place in one step. A file that cannot be read with certainty is left alone, and the exit
-    code is 1. Doing it twice changes nothing more; --remove undoes it.
+    Only the entry is written: every other byte of the file stays, comments too. A backup is kept
+    beside the file, and the new file replaces it in one step. A file that cannot be edited
+    safely is not changed, and the exit code is 1. To run it twice changes nothing more;
+    --remove undoes it. Codex and Goose need `pip install 'interlock[install]'`.
 
     \b
     interlock install weather.py --client claude-desktop --client cursor
@@ -101,7 +110,7 @@ def install(
     interlock install https://shop.example/mcp --client cursor --name shop --header 'Authorization: Bearer ...'
     """
     if not clients:
-        raise click.UsageError(f"Say by --client for whom: {', '.join(CLIENTS)}.")
+        raise click.UsageError(f"Name a client with --client: {', '.join(PRODUCTS)}.")
     if config is not None and len(clients) > 1:
         raise click.UsageError("--config is for one client.")
     rest: list[str] = click.get_current_context().meta.get(COMMAND, [])
@@ -109,9 +118,7 @@ def install(
         usual, entry_for = _remote(target, headers, variables, rest)
     else:
         if headers:
-            raise click.UsageError(
-                "--header is for URLs; a server that is started is given variables by --env."
-            )
+            raise click.UsageError("--header is for URLs; give a program variables with --env.")
         env = _variables(variables)
         started = _started(target, rest, must_be=not remove)
         usual, entry_for = started.name, partial(started.entry, env)
@@ -120,124 +127,126 @@ def install(
     name = name or usual
     failed = False
     for key in clients:
-        client = CLIENTS[key]
-        file = ConfigFile(config or client.path(this_place()))
+        product = PRODUCTS[key]
+        file = ConfigFile(config or product.path(this_machine()))
         try:
-            entry = entry_for(client, name)
+            entry = entry_for(product, name)
             edit = (
-                _Removal(client, file, name, entry, force)
+                _Removal(product, file, name, entry, force)
                 if remove
-                else _Addition(client, name, entry, force)
+                else _Addition(product, name, entry, force)
             )
-            _carry_out(client, file, edit, dry_run)
+            _carry_out(product, file, edit, dry_run)
         except (Uneditable, OSError) as bad:
-            click.secho(f"{client.title}: {file.path} was left as it is: {bad}", fg="red", err=True)
+            click.secho(f"{product.title}: {file.path} was not changed: {bad}", fg="red", err=True)
             failed = True
     if failed:
         click.get_current_context().exit(1)
 
 
 class _Addition:
-    """The change that puts an entry into a text."""
+    """The change that adds an entry to a text."""
 
-    def __init__(self, client: Client, name: str, entry: Entry, force: bool) -> None:
-        self._config, self._name, self._entry, self._force = client.config, name, entry, force
+    def __init__(self, product: Product, name: str, entry: RawEntry, force: bool) -> None:
+        self._editor = product.editor
+        self._name = name
+        self._entry = entry
+        self._force = force
         self.words = f"has {name}"
         url = _url_of(entry)
         self.detail = (
-            f"\n  it will ask: {url}"
+            f"\n  it will connect to: {url}"
             if url
-            else f"\n  it will run: {shlex.join([entry.get('command') or entry['cmd'], *entry['args']])}"
+            else f"\n  it will run: {shlex.join(_command_of(entry))}"
         )
 
     def __call__(self, text: str | None) -> str | None:
-        there = None if text is None else self._config.source(text, self._name)
-        after = self._config.add(text or "", self._name, self._entry)
+        there = None if text is None else self._editor.source(text, self._name)
+        after = self._editor.add(text or "", self._name, self._entry)
         if there is not None and after != text and not self._force:
-            _make_sure_it_is_ours(there, self._name, self._entry)
+            _check_that_it_is_ours(there, self._name, self._entry)
         return after
 
 
 class _Removal:
-    """The change that takes an entry out of a text, and leaves it as it was before the entry came."""
+    """The change that removes an entry, and leaves the text as it was before the entry came."""
 
     def __init__(
-        self, client: Client, file: ConfigFile, name: str, entry: Entry, force: bool
+        self, product: Product, file: ConfigFile, name: str, entry: RawEntry, force: bool
     ) -> None:
-        self._config, self._file, self._name, self._entry, self._force = (
-            client.config,
-            file,
-            name,
-            entry,
-            force,
-        )
-        self.words, self.detail = f"no longer has {name}", ""
+        self._editor = product.editor
+        self._file = file
+        self._name = name
+        self._entry = entry
+        self._force = force
+        self.words = f"no longer has {name}"
+        self.detail = ""
 
     def __call__(self, text: str | None) -> str | None:
-        there = None if text is None else self._config.source(text, self._name)
+        there = None if text is None else self._editor.source(text, self._name)
         if text is None or there is None:
             return text
         if not self._force:
-            _make_sure_it_is_ours(there, self._name, self._entry)
-        left = self._config.drop(text, self._name)
+            _check_that_it_is_ours(there, self._name, self._entry)
+        left = self._editor.remove(text, self._name)
         backups = self._file.backups()
         for backup in backups:
-            if _without(self._config, backup, self._name) == left:
+            if _without(self._editor, backup, self._name) == left:
                 return backup
-        return None if not backups and _without(self._config, "", self._name) == left else left
+        return None if not backups and _without(self._editor, "", self._name) == left else left
 
 
-def _make_sure_it_is_ours(source: str, name: str, entry: Entry) -> None:
+def _check_that_it_is_ours(source: str, name: str, entry: RawEntry) -> None:
     url = _url_of(entry)
     if url is None:
-        words = [entry.get("command") or entry["cmd"], *entry["args"]]
-        same = all(json.dumps(word)[1:-1] in source for word in words)
+        same = all(json.dumps(word)[1:-1] in source for word in _command_of(entry))
     else:
         same = url in source
     if not same and not _OURS.search(source):
         raise Uneditable(
-            f"{name} there is a server that Interlock did not put there; take another --name, or --force it"
+            f"Interlock did not write the server {name} in it; "
+            "choose another --name, or replace it with --force"
         )
 
 
-def _without(config: Config, text: str, name: str) -> str | None:
-    """What a text is once an entry was put in and taken out again; None where it had the entry already, or cannot have it.
+def _without(editor: Editor, text: str, name: str) -> str | None:
+    """Return a text after an entry was added and removed; None if it cannot have the entry.
 
-    Where this is what is left of the present text, then that text was the state before the entry came.
+    If this is what remains of the present text, the text was the state before the entry came.
     """
     try:
-        if config.source(text, name) is not None:
+        if editor.source(text, name) is not None:
             return None
-        return config.drop(config.add(text, name, {"command": "x", "args": []}), name)
+        return editor.remove(editor.add(text, name, {"command": "x", "args": []}), name)
     except Uneditable:
         return None
 
 
 def _carry_out(
-    client: Client, target: ConfigFile, edit: _Addition | _Removal, dry_run: bool
+    product: Product, target: ConfigFile, edit: _Addition | _Removal, dry_run: bool
 ) -> None:
     if dry_run:
         before, after = target.planned(edit)
         click.echo(difference(target.path, before, after), nl=False)
         if before == after:
-            click.secho(f"{client.title}: nothing would change in {target.path}", err=True)
+            click.secho(f"{product.title}: nothing would change in {target.path}", err=True)
         return
     changed, backup = target.make(edit)
     if not changed:
-        click.echo(f"{client.title}: nothing to do, {target.path} {edit.words} already")
+        click.echo(f"{product.title}: nothing to do, {target.path} {edit.words} already")
         return
-    click.secho(f"{client.title} {edit.words}", fg="green")
-    click.echo(
-        f"  in: {target.path}"
-        + (f"\n  as it was: {backup}" if backup is not None else "")
-        + edit.detail
-    )
+    click.secho(f"{product.title} {edit.words}", fg="green")
+    kept = f"\n  backup: {backup}" if backup is not None else ""
+    click.echo(f"  in: {target.path}{kept}{edit.detail}")
 
 
-def _url_of(entry: Entry) -> str | None:
-    return next(
-        (str(entry[key]) for key in ("url", "httpUrl", "serverUrl", "uri") if key in entry), None
-    )
+def _url_of(entry: RawEntry) -> str | None:
+    keys = ("url", "httpUrl", "serverUrl", "uri")
+    return next((str(entry[key]) for key in keys if key in entry), None)
+
+
+def _command_of(entry: RawEntry) -> list[str]:
+    return [entry.get("command") or entry["cmd"], *entry["args"]]
 
 
 def _variables(words: Sequence[str]) -> dict[str, str]:
@@ -261,9 +270,9 @@ class _Started(NamedTuple):
     name: str
     command: list[str]
 
-    def entry(self, env: dict[str, str], client: Client, name: str) -> Entry:
+    def entry(self, env: dict[str, str], product: Product, name: str) -> RawEntry:
         """How it looks in a client's configuration."""
-        return client.entry(self.command[0], self.command[1:], env, name)
+        return product.local(self.command[0], self.command[1:], env, name)
 
 
 def _started(target: str | None, rest: Sequence[str], *, must_be: bool) -> _Started:
@@ -299,7 +308,7 @@ def _command_name(words: Sequence[str]) -> str:
 
 def _remote(
     url: str, headers: tuple[str, ...], variables: tuple[str, ...], rest: Sequence[str]
-) -> tuple[str, Callable[[Client, str], Entry]]:
+) -> tuple[str, Callable[[Product, str], RawEntry]]:
     """The usual name of the server at a URL, and how its entry is made; what stands in headers is left for the client to fill in."""
     if variables:
         raise click.UsageError(
@@ -315,12 +324,8 @@ def _remote(
     except ValueError as bad:
         raise click.UsageError(str(bad)) from None
 
-    def entry(client: Client, name: str) -> Entry:
-        if client.remote is None:
-            raise Uneditable(
-                f"{client.title} takes servers at a URL in its settings only, not in this file"
-            )
-        return client.remote(url, given, name)
+    def entry(product: Product, name: str) -> RawEntry:
+        return product.remote_entry(url, given, name)
 
     return (urlsplit(url).hostname or "").removeprefix("www.").partition(".")[0], entry
 

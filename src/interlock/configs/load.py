@@ -10,19 +10,8 @@ from pathlib import Path
 from .documents import MOST_BYTES
 from .drafts import Bad
 from .entries import Config, Entry, Input, Problem
+from .products import PROJECT_FOLDERS
 from .reading import read_config, wanted_inputs
-
-# Folders of products within a project: what is in them belongs to the folder around them.
-_PRODUCT_FOLDERS = {
-    ".vscode",
-    ".cursor",
-    ".gemini",
-    ".codex",
-    ".zed",
-    ".claude",
-    ".windsurf",
-    ".github",
-}
 
 _LINE = re.compile(r"(?:export[ \t]+)?(?P<name>[A-Za-z_][A-Za-z0-9_.-]*)[ \t]*=[ \t]*(?P<value>.*)")
 _QUOTED = re.compile(r"""(?:"(?P<double>(?:[^"\\]|\\.)*)"|'(?P<single>[^']*)')[ \t]*(?:#.*)?""")
@@ -86,7 +75,7 @@ def merge(*configs: Config) -> Config:
             problems.append(
                 Problem(
                     where=id,
-                    words=f"left out: it stands in {files}; rename or remove all but one",
+                    words=f"left out: it is in {files}; rename or remove all but one",
                     id=id,
                 )
             )
@@ -125,23 +114,23 @@ def _read(path: Path) -> str:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
-            raise Bad(f"it is larger than {MOST_BYTES >> 20} MiB, which no configuration is")
+            raise Bad(f"it is larger than {MOST_BYTES >> 20} MiB, the limit for configurations")
         return data.decode("utf-8-sig")
     except FileNotFoundError:
-        raise Bad("there is no such file; make it, or name another") from None
+        raise Bad("this file does not exist; create it, or name another") from None
     except IsADirectoryError:
         raise Bad("it is a folder; name the file in it") from None
     except PermissionError:
-        raise Bad("it may not be read; change its permissions") from None
+        raise Bad("you may not read it; change its permissions") from None
     except UnicodeDecodeError:
-        raise Bad("it is not written in UTF-8; save it so") from None
+        raise Bad("it is not UTF-8; save it as UTF-8") from None
     except (OSError, ValueError) as bad:
         raise Bad(
-            f"it cannot be read ({getattr(bad, 'strerror', None) or 'its name is none'})"
+            f"it cannot be read ({getattr(bad, 'strerror', None) or 'its name is invalid'})"
         ) from None
 
 
 def _folder_of(path: Path) -> Path:
     """The folder that a file's servers work in: its own, or the project around that of a product."""
     folder = Path(os.path.abspath(path)).parent
-    return folder.parent if folder.name in _PRODUCT_FOLDERS else folder
+    return folder.parent if folder.name in PROJECT_FOLDERS else folder
