@@ -22,6 +22,8 @@ EXTRAS = {
     "keyring",
     "pydantic",
     "rich",
+    "ruamel",
+    "tomlkit",
     "uvloop",
     "watchfiles",
 }

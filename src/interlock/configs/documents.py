@@ -146,8 +146,8 @@ def _yaml(text: str) -> Any:
         require("ruamel.yaml", "YAML")
     except Uneditable as missing:
         raise Unreadable(str(missing)) from None
-    from ruamel.yaml import YAML  # extra `install`
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError  # extra `install`
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     if _SURROGATE.search(text):
         raise Unreadable("it escapes half of a character (\\ud800); write the character itself")
@@ -174,7 +174,7 @@ def _check_events(events: Iterable[Any]) -> None:
         AliasEvent,
         CollectionEndEvent,
         CollectionStartEvent,
-    )  # extra `install`
+    )
 
     depth = 0
     for number, event in enumerate(events):

@@ -105,7 +105,7 @@ class TomlEditor:
     def _rendered(self, name: str, entry: dict[str, Any]) -> str:
         """Write an entry as one table. Its objects become inline tables."""
         require("tomlkit", "TOML")
-        import tomlkit  # extra `install`
+        import tomlkit
 
         table = tomlkit.table()
         for key, value in entry.items():
@@ -206,7 +206,7 @@ def _removal(text: str, table: _Table) -> TextEdit:
 
 
 def _inline(value: Any) -> Any:
-    import tomlkit  # extra `install`
+    import tomlkit
 
     if not isinstance(value, dict):
         return value

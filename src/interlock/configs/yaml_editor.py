@@ -164,8 +164,8 @@ def line_end(text: str, at: int) -> int:
 def _compose(text: str) -> Any:
     """Return the node tree of a text; None if it holds blanks and comments only."""
     require("ruamel.yaml", "YAML")
-    from ruamel.yaml import YAML  # extra `install`
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError  # extra `install`
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
     try:
         with warnings.catch_warnings(action="ignore"):  # an anchor that is used twice
@@ -245,7 +245,7 @@ def _insertion(text: str, place: int, lines: str, newline: str) -> TextEdit:
 
 def _rendered(data: dict[str, Any], step: int, newline: str, *, outer: int = 0) -> str:
     """Write data in block style, without the last line ending."""
-    from ruamel.yaml import YAML  # extra `install`
+    from ruamel.yaml import YAML
 
     yaml = YAML(typ="rt", pure=True)
     yaml.width = sys.maxsize
@@ -261,7 +261,7 @@ def _rendered(data: dict[str, Any], step: int, newline: str, *, outer: int = 0) 
 
 def _quoted(value: Any) -> Any:
     """Quote every string that a version of YAML could read as something else."""
-    from ruamel.yaml.scalarstring import DoubleQuotedScalarString  # extra `install`
+    from ruamel.yaml.scalarstring import DoubleQuotedScalarString
 
     if isinstance(value, dict):
         return {_quoted(key): _quoted(inner) for key, inner in value.items()}
