@@ -1,4 +1,4 @@
-"""Requests to the web face's ASGI app, without a socket."""
+"""Requests to the web site's ASGI app, without a socket."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from interlock.configs import Entry
 from interlock.host.app import Host
 from interlock.host.log import Log
 from interlock.host.models.scripted import Scripted
-from interlock.host.web.app import WebFace
+from interlock.host.web.app import HostSite
 
 ORIGIN = "http://127.0.0.1:4711"
 
@@ -44,14 +44,14 @@ class Answer:
 class Browser:
     """A browser as far as it matters: it has a cookie once it has one, sends what browsers send, and knows where the page lies."""
 
-    def __init__(self, face: WebFace) -> None:
-        self.face, self.cookies, self.csrf = face, dict[str, str](), ""
+    def __init__(self, site: HostSite) -> None:
+        self.site, self.cookies, self.csrf = site, dict[str, str](), ""
 
     async def ask(
         self, method: str, target: str, body: bytes = b"", app: Any = None, **headers: str
     ) -> Answer:
         parts = urlsplit(
-            target if target.startswith("/?token") or app is not None else self.face.place + target
+            target if target.startswith("/?token") or app is not None else self.site.place + target
         )
         sent = {
             "host": urlsplit(ORIGIN).netloc,
@@ -82,7 +82,7 @@ class Browser:
             else:
                 answer.body += message.get("body", b"")
 
-        await (app or self.face)(scope, receive, send)
+        await (app or self.site)(scope, receive, send)
         if "set-cookie" in answer.headers:
             name, _, value = answer.headers["set-cookie"].partition(";")[0].partition("=")
             self.cookies[name] = value
@@ -90,7 +90,7 @@ class Browser:
 
     async def enter(self) -> Answer:
         """Open the address that lets in once, and the page."""
-        await self.ask("GET", self.face.entry.removeprefix(ORIGIN))
+        await self.ask("GET", self.site.entry.removeprefix(ORIGIN))
         page = await self.ask("GET", "/")
         self.csrf = (
             page.body.decode().partition('name="interlock-csrf" content="')[2].partition('"')[0]

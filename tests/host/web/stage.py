@@ -16,7 +16,7 @@ from interlock.host.app import Host
 from interlock.host.log import MemoryLog
 from interlock.host.models.scripted import Scripted
 from interlock.host.models.seam import ModelFacts
-from interlock.host.web.app import WebFace
+from interlock.host.web.app import HostSite
 from interlock.host.web.serving import serve
 from tests.host.web.offers import travel, weather
 
@@ -26,12 +26,12 @@ DESK, TELEPHONE = {"width": 1320, "height": 860}, {"width": 360, "height": 740}
 
 
 class Stage:
-    """What a test holds: the host, its servers, its face, and pages of a browser."""
+    """What a test holds: the host, its servers, its site, and pages of a browser."""
 
     def __init__(
-        self, host: Host, face: WebFace, servers: dict[str, Server], chromium: Any
+        self, host: Host, site: HostSite, servers: dict[str, Server], chromium: Any
     ) -> None:
-        self.host, self.face, self.servers = host, face, servers
+        self.host, self.site, self.servers = host, site, servers
         self._chromium = chromium
         self._contexts: list[Any] = []
         self.troubles: list[str] = []
@@ -54,7 +54,7 @@ class Stage:
         )
         page.on("pageerror", lambda error: self.troubles.append(str(error)))
         page.on("dialog", lambda dialog: self.troubles.append(f"a dialog: {dialog.message}"))
-        await page.goto(self.face.entry)
+        await page.goto(self.site.entry)
         await page.locator(".side .dot").first.wait_for(state="attached")
         return page
 
@@ -62,9 +62,9 @@ class Stage:
     async def broken(self, page: Any) -> AsyncIterator[None]:
         """Within, the streams of the host end, and this page gets no new one."""
         await page.route("**/api/events", lambda route: route.abort())
-        self.face._closing.set()
+        self.site.closing.set()
         yield
-        self.face._closing.clear()
+        self.site.closing.clear()
         await page.unroute("**/api/events")
 
     async def aclose(self) -> None:
@@ -91,7 +91,7 @@ async def staged(
         "VY 8301, it is cheaper.", name="second", facts=ModelFacts(remark=""), forever=True
     )
     host = Host(made, models=[model, second], log=MemoryLog(), ask_to_start=False, **options)
-    ready: asyncio.Future[WebFace] = asyncio.get_running_loop().create_future()
+    ready: asyncio.Future[HostSite] = asyncio.get_running_loop().create_future()
     async with contextlib.AsyncExitStack() as ending:
         ending.push_async_callback(host.aclose)
         await host.log.open()

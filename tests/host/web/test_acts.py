@@ -1,4 +1,4 @@
-"""What the page can do, and what it hears: acts and events of the web face, over real servers of this process."""
+"""What the page can do, and what it hears: acts and events of the web site, over real servers of this process."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from interlock import Context, Server, ToolAnnotations
 from interlock.host.app import Host
 from interlock.host.log import SqliteLog
 from interlock.host.models.scripted import call
-from interlock.host.web.app import WebFace
-from interlock.host.web.feed import MOST_WAITING, Feed
+from interlock.host.web.app import HostSite
+from interlock.host.web.feed import MOST_WAITING, EventStream
 from interlock.types import Completion
 from tests.host.web.asking import ORIGIN, Browser, host_of
 
@@ -61,14 +61,14 @@ class Page:
 
     def __init__(self, host: Host) -> None:
         self.host = host
-        self.face = WebFace(host, origin=ORIGIN)
-        self.browser = Browser(self.face)
+        self.site = HostSite(host, origin=ORIGIN)
+        self.browser = Browser(self.site)
         self.states: list[dict[str, Any]] = []
         self.events: list[dict[str, Any]] = []
         self._stirred = asyncio.Event()
 
     async def listen(self) -> None:
-        async for piece in Feed(self.host, self.face._state, self.face._closing).stream():
+        async for piece in EventStream(self.site.feed, self.site.closing).stream():
             told = (
                 msgspec.json.decode(piece.removeprefix(b"data: "))
                 if piece.startswith(b"data: ")
@@ -107,7 +107,7 @@ async def page(*answers: Any, **servers: Server) -> AsyncIterator[Page]:
             await made.until(lambda: made.states)
             yield made
         finally:
-            made.face.close()
+            made.site.close()
             await listening
 
 
@@ -360,8 +360,8 @@ async def test_texts_of_servers_show_what_is_invisible_in_them() -> None:
 async def test_a_page_that_is_too_slow_begins_anew() -> None:
     """Its stream ends; the browser comes again, and gets the state first."""
     async with host_of("hi", shop=shop()) as host:
-        face = WebFace(host, origin=ORIGIN)
-        stream = Feed(host, face._state, face._closing).stream()
+        site = HostSite(host, origin=ORIGIN)
+        stream = EventStream(site.feed, site.closing).stream()
         assert b'"state"' in await anext(stream)
         session = host.session()
         from interlock.host.events import Notice
@@ -370,7 +370,7 @@ async def test_a_page_that_is_too_slow_begins_anew() -> None:
             host.tell(Notice(level="info", words=session.id))
         pieces = [piece async for piece in stream]
         assert len(pieces) == 0
-        face.close()
+        site.close()
 
 
 async def test_conversations_of_earlier_are_listed_and_go_on(tmp_path: Path) -> None:
@@ -380,18 +380,18 @@ async def test_conversations_of_earlier_are_listed_and_go_on(tmp_path: Path) -> 
         session = host.session()
         await session.say("the first question")
     async with host_of("Second answer.", log=SqliteLog(log), shop=shop()) as host:
-        browser = Browser(WebFace(host, origin=ORIGIN))
+        browser = Browser(HostSite(host, origin=ORIGIN))
         await browser.enter()
-        closing = asyncio.get_running_loop().call_soon(browser.face.close)
+        closing = asyncio.get_running_loop().call_soon(browser.site.close)
         stream = (await browser.ask("GET", "/api/events")).body.splitlines()
         closing.cancel()
         assert stream == []
-        state = browser.face._state()
+        state = browser.site.feed.state()
         assert [(s["id"], s["title"], s["past"]) for s in state["sessions"]] == [
             (session.id, "the first question", True)
         ]
         assert not (await browser.act("openSession", session=session.id))["live"]
         assert (await browser.act("resume", session=session.id))["session"] == session.id
-        assert [s["past"] for s in browser.face._state()["sessions"]] == [False]
+        assert [s["past"] for s in browser.site.feed.state()["sessions"]] == [False]
         await browser.act("say", session=session.id, text="and another")
         host.sessions[session.id].cancel()

@@ -26,7 +26,7 @@ from interlock.host.events import (
 from interlock.host.models.scripted import Scripted
 from interlock.host.policy import Policy, Rule
 from interlock.host.questions import CallQuestion, Decision, Filled, UrlQuestion
-from interlock.host.web.app import WebFace
+from interlock.host.web.app import HostSite
 from interlock.host.web.apps import (
     DECLARED,
     MOST_DOMAINS,
@@ -309,10 +309,10 @@ class Table:
     """A host, its page, and what was told."""
 
     def __init__(
-        self, host: Host, face: WebFace, seen: list[Any], person: Person, model: Scripted
+        self, host: Host, site: HostSite, seen: list[Any], person: Person, model: Scripted
     ) -> None:
-        self.host, self.face, self.seen, self.person, self.model = host, face, seen, person, model
-        self.browser = Browser(face)
+        self.host, self.site, self.seen, self.person, self.model = host, site, seen, person, model
+        self.browser = Browser(site)
         self.events: list[Any] = []
         self._stirred = asyncio.Event()
         host.listen(self._hear)
@@ -355,12 +355,12 @@ async def table() -> AsyncIterator[Table]:
     async with Host(
         {"shop": shop(seen), "other": other()}, models=[model], policy=rules, extensions=DECLARED
     ) as host:
-        face = WebFace(host, origin=ORIGIN, apps_origin=APPS)
+        site = HostSite(host, origin=ORIGIN, apps_origin=APPS)
         host.prompter.person = person
-        made = Table(host, face, seen, person, model)
+        made = Table(host, site, seen, person, model)
         await made.browser.enter()
         yield made
-        face.close()
+        site.close()
 
 
 async def test_the_place_of_an_app(table: Table) -> None:
@@ -368,7 +368,7 @@ async def test_the_place_of_an_app(table: Table) -> None:
     _, opened = await table.open()
     assert opened["url"].startswith(f"{APPS}/app/")
     path = opened["url"].removeprefix(APPS)
-    answer = await table.browser.ask("GET", path, app=table.face.apart, host="127.0.0.1:4712")
+    answer = await table.browser.ask("GET", path, app=table.site.sandbox, host="127.0.0.1:4712")
     assert answer.status == 200
     assert directives(answer.headers["content-security-policy"]) == {
         **STRICT,
@@ -387,13 +387,13 @@ async def test_the_place_of_an_app(table: Table) -> None:
         (path, "127.0.0.1:4711", 421), (path, "evil.example", 421), (path, "localhost:4712", 421), ("/proxy.js", "evil.example", 421),
     ]:  # fmt: skip
         assert (
-            await table.browser.ask("GET", target, app=table.face.apart, host=host)
+            await table.browser.ask("GET", target, app=table.site.sandbox, host=host)
         ).status == status
     assert (
-        await table.browser.ask("POST", path, app=table.face.apart, host="127.0.0.1:4712")
+        await table.browser.ask("POST", path, app=table.site.sandbox, host="127.0.0.1:4712")
     ).status == 404
     script = await table.browser.ask(
-        "GET", "/proxy.js", app=table.face.apart, host="127.0.0.1:4712"
+        "GET", "/proxy.js", app=table.site.sandbox, host="127.0.0.1:4712"
     )
     assert (script.status, script.headers["content-type"].partition(";")[0]) == (
         200,
@@ -443,10 +443,10 @@ async def test_only_a_host_with_a_page_declares_apps() -> None:
         {"shop": shop(seen)}, models=[Scripted()], policy=Policy([Rule(decision="allow")])
     ) as host:
         assert (await host.link("shop").call("offers", {})).text == "bread"
-        face = WebFace(host, origin=ORIGIN, apps_origin=APPS)
+        site = HostSite(host, origin=ORIGIN, apps_origin=APPS)
         await host.hub.restart("shop")
         assert (await host.link("shop").call("offers", {})).text == "bread"
-        face.close()
+        site.close()
     assert seen == [None, DECLARED]
 
 
@@ -570,12 +570,12 @@ async def test_an_app_that_heard_no_does_not_go_on_asking(table: Table) -> None:
 async def test_no_place_no_apps() -> None:
     """A page without the second origin declares no apps and shows none."""
     async with Host({"shop": shop([])}, models=[Scripted()]) as host:
-        face = WebFace(host, origin=ORIGIN)
-        browser = Browser(face)
+        site = HostSite(host, origin=ORIGIN)
+        browser = Browser(site)
         await browser.enter()
         assert "no place" in (await browser.tried("appResource", server="shop", uri=SHOP))["words"]
         assert host.answering.extensions == {}
-        face.close()
+        site.close()
 
 
 async def test_an_app_reads_its_own_server(table: Table) -> None:

@@ -11,8 +11,8 @@ from interlock import Server
 from interlock.host.log import MemoryLog
 from interlock.host.models.scripted import call
 from interlock.host.questions import Filled, UrlQuestion
-from interlock.host.web.app import WebFace
-from interlock.host.web.person import AtThePage
+from interlock.host.web.app import HostSite
+from interlock.host.web.person import PageUser
 from interlock.host.web.state import MOST_DESCRIPTION, MOST_SHOWN, plain
 from interlock.types import CallToolResult, TextContent
 from tests.host.scene import turns
@@ -29,9 +29,9 @@ async def test_what_a_server_says_of_itself_does_not_fill_the_page() -> None:
         return ""
 
     async with host_of(big=server) as host:
-        face = WebFace(host, origin=ORIGIN)
-        state = face._state()
-        face.close()
+        site = HostSite(host, origin=ORIGIN)
+        state = site.feed.state()
+        site.close()
     assert len(msgspec.json.encode(state)) < 5 * MOST_DESCRIPTION
     (shown,) = state["servers"]
     assert shown["instructions"].endswith("(… 990,000 more characters)")
@@ -60,11 +60,11 @@ def test_arguments_are_shown_whole() -> None:
 async def test_the_name_of_a_conversation_writes_no_header(session: str) -> None:
     """An export is named after its conversation where that is a name."""
     async with host_of("hello") as host:
-        face = WebFace(host, origin=ORIGIN)
-        browser = Browser(face)
+        site = HostSite(host, origin=ORIGIN)
+        browser = Browser(site)
         await browser.enter()
         answer = await browser.ask("GET", f"/api/log.jsonl?session={session}")
-        face.close()
+        site.close()
     assert answer.headers["content-disposition"] == "attachment"
 
 
@@ -93,23 +93,23 @@ async def test_a_call_within_a_call_of_the_hosts_own_tools_is_refused() -> None:
 async def test_the_token_opens_the_page_and_nothing_else(method: str, target: str) -> None:
     """With the right token, too, nothing but the page is to be had without the cookie (`SEC-01`)."""
     async with host_of("hello") as host:
-        face = WebFace(host, origin=ORIGIN)
-        token = face.entry.partition("token=")[2]
+        site = HostSite(host, origin=ORIGIN)
+        token = site.entry.partition("token=")[2]
         for given in (token, "guess"):
-            assert (await Browser(face).ask(method, target + given)).status == 401
+            assert (await Browser(site).ask(method, target + given)).status == 401
         assert (
-            await Browser(face).ask("HEAD", f"/?token={token}")
+            await Browser(site).ask("HEAD", f"/?token={token}")
         ).status == 401  # a look ahead does not use it up
-        assert (await Browser(face).ask("GET", f"/?token={token}")).status == 303
-        face.close()
+        assert (await Browser(site).ask("GET", f"/?token={token}")).status == 303
+        site.close()
 
 
 async def test_every_answer_says_that_it_is_nobody_elses() -> None:
     """No address of ours, which may hold the token, goes to another site; no other page has a hold on ours (`SEC-23`)."""
     async with host_of("hello") as host:
-        face = WebFace(host, origin=ORIGIN)
-        browser = Browser(face)
-        entered = await browser.ask("GET", face.entry.removeprefix(ORIGIN))
+        site = HostSite(host, origin=ORIGIN)
+        browser = Browser(site)
+        entered = await browser.ask("GET", site.entry.removeprefix(ORIGIN))
         for answer in (
             entered,
             *[
@@ -125,36 +125,36 @@ async def test_every_answer_says_that_it_is_nobody_elses() -> None:
             assert (
                 answer.headers["permissions-policy"] == "camera=(), microphone=(), geolocation=()"
             )
-        face.close()
+        site.close()
 
 
 async def test_the_cookie_goes_to_no_other_port() -> None:
     """Cookies know no ports: a page that somebody else serves on this machine gets none of ours, for it cannot know their path (`SEC-01`)."""
     async with host_of("hello") as host:
-        face, other = (WebFace(host, origin=ORIGIN) for _ in range(2))
-        browser = Browser(face)
-        cookie = (await browser.ask("GET", face.entry.removeprefix(ORIGIN))).headers["set-cookie"]
-        assert f"Path={face.place};" in f"{cookie};"
-        assert len(face.place) > 20
-        assert face.place != other.place
+        site, other = (HostSite(host, origin=ORIGIN) for _ in range(2))
+        browser = Browser(site)
+        cookie = (await browser.ask("GET", site.entry.removeprefix(ORIGIN))).headers["set-cookie"]
+        assert f"Path={site.place};" in f"{cookie};"
+        assert len(site.place) > 20
+        assert site.place != other.place
         # With the cookie, but at another path, nobody is let in.
         stolen = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
-        outside = Browser(face)
+        outside = Browser(site)
         for target in (
             "/",
             "/api/events",
             "/static/main.js",
-            f"{face.place}x/api/events",
-            face.place,
+            f"{site.place}x/api/events",
+            site.place,
         ):
-            assert (await outside.ask("GET", target, cookie=stolen, app=face)).status == 401
-        face.close()
+            assert (await outside.ask("GET", target, cookie=stolen, app=site)).status == 401
+        site.close()
         other.close()
 
 
 async def test_the_first_of_two_pages_that_answer_is_heard() -> None:
     """The second is told that the question is no longer open, and nothing fails (`TOL-24`)."""
-    person = AtThePage()
+    person = PageUser()
     asking = asyncio.create_task(
         person.answer(UrlQuestion(id="q1", message="", url="https://a.example/", host="a.example"))
     )

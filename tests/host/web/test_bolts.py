@@ -6,33 +6,33 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from interlock.host.web.app import MOST_BODY, WebFace
+from interlock.host.web.app import MOST_BODY, HostSite
 from tests.host.web.asking import ORIGIN, Browser, host_of
 
 
 @pytest.fixture
-async def face() -> AsyncIterator[WebFace]:
+async def site() -> AsyncIterator[HostSite]:
     async with host_of("hello") as host:
-        made = WebFace(host, origin=ORIGIN, apps_origin="http://127.0.0.1:4712")
+        made = HostSite(host, origin=ORIGIN, apps_origin="http://127.0.0.1:4712")
         yield made
         made.close()
 
 
-async def test_the_address_lets_in_once(face: WebFace) -> None:
-    browser = Browser(face)
-    first = face.entry.removeprefix(ORIGIN)
+async def test_the_address_lets_in_once(site: HostSite) -> None:
+    browser = Browser(site)
+    first = site.entry.removeprefix(ORIGIN)
     answer = await browser.ask("GET", first)
-    assert (answer.status, answer.headers["location"]) == (303, f"{face.place}/")
+    assert (answer.status, answer.headers["location"]) == (303, f"{site.place}/")
     assert (await browser.ask("GET", "/")).status == 200
-    again = await Browser(face).ask("GET", first)
+    again = await Browser(site).ask("GET", first)
     assert again.status == 401
     assert b"it prints a new address" in again.body
-    assert face.entry.removeprefix(ORIGIN) != first
+    assert site.entry.removeprefix(ORIGIN) != first
 
 
-async def test_the_cookie_is_kept_from_scripts_and_other_sites(face: WebFace) -> None:
+async def test_the_cookie_is_kept_from_scripts_and_other_sites(site: HostSite) -> None:
     cookie = (
-        (await Browser(face).ask("GET", face.entry.removeprefix(ORIGIN)))
+        (await Browser(site).ask("GET", site.entry.removeprefix(ORIGIN)))
         .headers["set-cookie"]
         .lower()
     )
@@ -53,10 +53,10 @@ async def test_the_cookie_is_kept_from_scripts_and_other_sites(face: WebFace) ->
         "/?token=%C3%A9",
     ],
 )
-async def test_nothing_without_the_cookie(face: WebFace, target: str) -> None:
-    assert (await Browser(face).ask("GET", target)).status == 401
+async def test_nothing_without_the_cookie(site: HostSite, target: str) -> None:
+    assert (await Browser(site).ask("GET", target)).status == 401
     assert (
-        await Browser(face).ask("GET", target, cookie="interlock-host-4711=guess")
+        await Browser(site).ask("GET", target, cookie="interlock-host-4711=guess")
     ).status == 401
 
 
@@ -72,11 +72,11 @@ async def test_nothing_without_the_cookie(face: WebFace, target: str) -> None:
         "",
     ],
 )
-async def test_another_name_for_this_machine_is_refused(face: WebFace, host: str) -> None:
+async def test_another_name_for_this_machine_is_refused(site: HostSite, host: str) -> None:
     """A page of another site whose name leads here (rebinding) gets nothing, with the cookie or without."""
-    browser = Browser(face)
+    browser = Browser(site)
     await browser.enter()
-    for target in ("/", "/api/events", face.entry.removeprefix(ORIGIN)):
+    for target in ("/", "/api/events", site.entry.removeprefix(ORIGIN)):
         assert (await browser.ask("GET", target, host=host)).status == 421
 
 
@@ -91,26 +91,26 @@ async def test_another_name_for_this_machine_is_refused(face: WebFace, host: str
         {"sec_fetch_site": "same-site"},
     ],
 )
-async def test_other_sites_may_not_use_it(face: WebFace, headers: dict[str, str]) -> None:
-    browser = Browser(face)
+async def test_other_sites_may_not_use_it(site: HostSite, headers: dict[str, str]) -> None:
+    browser = Browser(site)
     await browser.enter()
     body = b'{"act":"newSession"}'
     assert (
         await browser.ask("POST", "/api/act", body, x_interlock=browser.csrf, **headers)
     ).status == 403
     assert (await browser.ask("GET", "/api/log.jsonl", **headers)).status == 403
-    assert face.host.sessions == {}
+    assert site.host.sessions == {}
 
 
 @pytest.mark.parametrize("token", ["", "guess", "é"])
-async def test_acts_need_the_token_of_our_page(face: WebFace, token: str) -> None:
-    browser = Browser(face)
+async def test_acts_need_the_token_of_our_page(site: HostSite, token: str) -> None:
+    browser = Browser(site)
     await browser.enter()
     answer = await browser.ask(
         "POST", "/api/act", b'{"act":"newSession"}', origin=ORIGIN, x_interlock=token
     )
     assert answer.status == 403
-    assert face.host.sessions == {}
+    assert site.host.sessions == {}
     assert len(browser.csrf) > 20
     assert (
         await browser.ask(
@@ -119,8 +119,8 @@ async def test_acts_need_the_token_of_our_page(face: WebFace, token: str) -> Non
     ).json["ok"]
 
 
-async def test_the_policy_for_content_is_strict(face: WebFace) -> None:
-    browser = Browser(face)
+async def test_the_policy_for_content_is_strict(site: HostSite) -> None:
+    browser = Browser(site)
     page = await browser.enter()
     policy = {
         part.split()[0]: part.split()[1:]
@@ -149,8 +149,8 @@ async def test_the_policy_for_content_is_strict(face: WebFace) -> None:
         "/nothing",
     ],
 )
-async def test_only_the_pages_own_files(face: WebFace, target: str) -> None:
-    browser = Browser(face)
+async def test_only_the_pages_own_files(site: HostSite, target: str) -> None:
+    browser = Browser(site)
     await browser.enter()
     assert (await browser.ask("GET", target)).status == 404
 
@@ -168,16 +168,16 @@ async def test_only_the_pages_own_files(face: WebFace, target: str) -> None:
         b"\xff",
     ],
 )
-async def test_what_is_no_act_is_refused_in_words(face: WebFace, body: bytes) -> None:
-    browser = Browser(face)
+async def test_what_is_no_act_is_refused_in_words(site: HostSite, body: bytes) -> None:
+    browser = Browser(site)
     await browser.enter()
     answer = await browser.ask("POST", "/api/act", body, origin=ORIGIN, x_interlock=browser.csrf)
     assert answer.status == 400
     assert not answer.json["ok"]
 
 
-async def test_too_much_at_once_is_refused(face: WebFace) -> None:
-    browser = Browser(face)
+async def test_too_much_at_once_is_refused(site: HostSite) -> None:
+    browser = Browser(site)
     await browser.enter()
     answer = await browser.ask(
         "POST", "/api/act", b" " * (MOST_BODY + 1), origin=ORIGIN, x_interlock=browser.csrf
@@ -185,10 +185,10 @@ async def test_too_much_at_once_is_refused(face: WebFace) -> None:
     assert answer.status == 413
 
 
-async def test_the_other_origin_knows_nothing_of_this_one(face: WebFace) -> None:
-    browser = Browser(face)
+async def test_the_other_origin_knows_nothing_of_this_one(site: HostSite) -> None:
+    browser = Browser(site)
     await browser.enter()
     for target in ("/", "/api/events", "/static/main.js", "/api/log.jsonl"):
-        answer = await browser.ask("GET", target, app=face.apart, host="127.0.0.1:4712")
+        answer = await browser.ask("GET", target, app=site.sandbox, host="127.0.0.1:4712")
         assert answer.status == 404 or b"interlock-csrf" not in answer.body
         assert "set-cookie" not in answer.headers

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from interlock.host.questions import CallQuestion, Decision
 from interlock.host.web.integers import MOST_EXACT, restored
-from interlock.host.web.person import AtThePage
+from interlock.host.web.person import PageUser
 from interlock.host.web.state import plain
 
 VALUES = st.recursive(
@@ -69,7 +69,7 @@ def test_what_a_person_wrote_is_left_alone(edited: Any, given_: Any, back: Any) 
 
 async def test_an_edited_call_keeps_its_large_integers() -> None:
     """A person changes another argument, and the page sends all of them (`TOL-24`)."""
-    person = AtThePage()
+    person = PageUser()
     arguments = {"account": 9007199254740993, "to": "Ada"}
     question = CallQuestion(id="c1", server="s", tool="t", title="T", arguments=arguments)
     waiting = asyncio.create_task(person.answer(question))

@@ -497,7 +497,7 @@ async def test_what_a_hostile_app_can_reach(chromium: Any) -> None:
                 == "SecurityError"
             ), name
         assert await frame.evaluate("window.origin") == "null"
-        for target in (stage.face.origin, stage.face.apps_origin):
+        for target in (stage.site.origin, stage.site.apps_origin):
             outcome = await frame.evaluate(
                 "target => fetch(target + '/api/act', { method: 'POST', credentials: 'include', mode: 'no-cors', body: '{\"act\":\"newSession\"}' }).then(() => 'went', (bad) => bad.name)",
                 target,

@@ -516,7 +516,7 @@ async def test_what_stands_above_the_composer_stands_in_line_with_it(
             )
             if n in (0, 29):
                 if n == 0:
-                    await page.goto(f"{stage.face.origin}{stage.face.place}/#{at}")
+                    await page.goto(f"{stage.site.origin}{stage.site.place}/#{at}")
                 await page.locator(".card").nth(n).wait_for()
                 assert await page.evaluate(edges, ".card") == low
 
@@ -551,7 +551,7 @@ async def test_an_earlier_conversation_is_shown_from_the_log(chromium: Any) -> N
             )
         )
         page = await stage.page()
-        await page.goto(f"{stage.face.origin}{stage.face.place}/#old")
+        await page.goto(f"{stage.site.origin}{stage.site.place}/#old")
         await page.get_by_text("What was").wait_for()
         assert await page.get_by_text("An old remark.").is_visible()
         assert await page.get_by_text("Did not finish").is_visible()

@@ -114,7 +114,7 @@ async def watched(stage: Stage) -> tuple[Any, list[str]]:
         "request",
         lambda request: (
             elsewhere.append(request.url)
-            if not request.url.startswith((stage.face.origin, "data:"))
+            if not request.url.startswith((stage.site.origin, "data:"))
             else None
         ),
     )

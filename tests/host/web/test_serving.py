@@ -1,4 +1,4 @@
-"""The ports of the web face."""
+"""The ports of the web site."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`interlock host`: the web face, at an address of this machine that lets in once."""
+"""`interlock host`: a page on loopback, at an address that works once."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .making import follow, host_of
 from .options import given_of, with_host_options
 
 if TYPE_CHECKING:
-    from ...host.web.app import WebFace
+    from ...host.web.app import HostSite
 
 MISSING = "The browser's host needs starlette and uvicorn: pip install 'interlock[host]'"
 
@@ -60,7 +60,7 @@ def run_pages(
     opens: bool,
     title: str = "Interlock",
     demo: str = "",
-    ready: Callable[[WebFace], object] | None = None,
+    ready: Callable[[HostSite], object] | None = None,
     follow: Callable[[], Any] | None = None,
 ) -> None:
     """Serve a host until Ctrl-C, and exit: with 0 after that, with words where it could not be begun."""
@@ -69,13 +69,13 @@ def run_pages(
 
     listening = asyncio.Event()
 
-    def on_ready(face: WebFace) -> None:
-        click.echo(f"Open {click.style(face.entry, bold=True)}")
+    def on_ready(site: HostSite) -> None:
+        click.echo(f"Open {click.style(site.entry, bold=True)}")
         click.echo("The address works once, on this machine only. Ctrl-C ends everything.")
         if ready is not None:
-            ready(face)
+            ready(site)
         if opens:
-            webbrowser.open(face.entry)
+            webbrowser.open(site.entry)
         listening.set()
 
     async def run() -> None:

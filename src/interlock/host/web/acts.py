@@ -1,4 +1,4 @@
-"""What the page may ask of the host: one record for each act, read strictly."""
+"""Acts: what a page may ask of the host. One record each, decoded strictly from JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Act(
     """Something that the person wants done."""
 
 
-class Say(Act, frozen=True, kw_only=True, tag="say"):
+class SayAct(Act, frozen=True, kw_only=True, tag="say"):
     """Say something in a conversation, with resources beside it."""
 
     session: str
@@ -27,7 +27,7 @@ class Say(Act, frozen=True, kw_only=True, tag="say"):
     attach: tuple[Attached, ...] = ()
 
 
-class SayPrompt(Act, frozen=True, kw_only=True, tag="prompt"):
+class SayPromptAct(Act, frozen=True, kw_only=True, tag="prompt"):
     """Say what a server's prompt says."""
 
     session: str
@@ -37,46 +37,46 @@ class SayPrompt(Act, frozen=True, kw_only=True, tag="prompt"):
     attach: tuple[Attached, ...] = ()
 
 
-class Retry(Act, frozen=True, kw_only=True, tag="retry"):
+class RetryAct(Act, frozen=True, kw_only=True, tag="retry"):
     """Ask the model again where the last turn failed."""
 
     session: str
 
 
-class Cancel(Act, frozen=True, kw_only=True, tag="cancel"):
+class CancelAct(Act, frozen=True, kw_only=True, tag="cancel"):
     """End the turn under way."""
 
     session: str
 
 
-class NewSession(Act, frozen=True, kw_only=True, tag="newSession"):
+class NewSessionAct(Act, frozen=True, kw_only=True, tag="newSession"):
     """Begin a conversation."""
 
     model: str = ""
     title: str = ""
 
 
-class OpenSession(Act, frozen=True, kw_only=True, tag="openSession"):
+class OpenSessionAct(Act, frozen=True, kw_only=True, tag="openSession"):
     """The events of a conversation, also of one of long ago."""
 
     session: str
     after: int = 0
 
 
-class Resume(Act, frozen=True, kw_only=True, tag="resume"):
+class ResumeAct(Act, frozen=True, kw_only=True, tag="resume"):
     """Go on with a conversation of long ago."""
 
     session: str
 
 
-class GiveAnswer(Act, frozen=True, kw_only=True, tag="answer"):
+class GiveAnswerAct(Act, frozen=True, kw_only=True, tag="answer"):
     """Answer a question."""
 
     question: str
     answer: Answer
 
 
-class PreviewPrompt(Act, frozen=True, kw_only=True, tag="getPrompt"):
+class PreviewPromptAct(Act, frozen=True, kw_only=True, tag="getPrompt"):
     """What a prompt would say."""
 
     server: str
@@ -84,7 +84,7 @@ class PreviewPrompt(Act, frozen=True, kw_only=True, tag="getPrompt"):
     arguments: dict[str, str] = {}
 
 
-class Complete(Act, frozen=True, kw_only=True, tag="complete"):
+class CompleteAct(Act, frozen=True, kw_only=True, tag="complete"):
     """Suggestions for an argument of a prompt or a template."""
 
     server: str
@@ -94,54 +94,54 @@ class Complete(Act, frozen=True, kw_only=True, tag="complete"):
     arguments: dict[str, str] = {}
 
 
-class Read(Act, frozen=True, kw_only=True, tag="read"):
+class ReadAct(Act, frozen=True, kw_only=True, tag="read"):
     """Read a resource."""
 
     server: str
     uri: str
 
 
-class Expand(Act, frozen=True, kw_only=True, tag="expand"):
+class ExpandAct(Act, frozen=True, kw_only=True, tag="expand"):
     """The URI that a template makes of values."""
 
     template: str
     values: dict[str, str] = {}
 
 
-class Grant(Act, frozen=True, kw_only=True, tag="grant"):
+class GrantAct(Act, frozen=True, kw_only=True, tag="grant"):
     """Let servers be told of a folder."""
 
     folder: str
     server: str = ""
 
 
-class Revoke(Act, frozen=True, kw_only=True, tag="revoke"):
+class RevokeAct(Act, frozen=True, kw_only=True, tag="revoke"):
     """Take a folder back."""
 
     folder: str
     server: str = ""
 
 
-class Server(Act, frozen=True, kw_only=True, tag="server"):
+class ServerAct(Act, frozen=True, kw_only=True, tag="server"):
     """Start, end or begin a server again."""
 
     server: str
     what: Literal["start", "stop", "restart"]
 
 
-class ServerLog(Act, frozen=True, kw_only=True, tag="serverLog"):
+class ServerLogAct(Act, frozen=True, kw_only=True, tag="serverLog"):
     """What a server has logged and written to stderr."""
 
     server: str
 
 
-class Forget(Act, frozen=True, kw_only=True, tag="forget"):
+class ForgetAct(Act, frozen=True, kw_only=True, tag="forget"):
     """Let go of a remembered rule, by its place in the state's list."""
 
     rule: int
 
 
-class SearchLog(Act, frozen=True, kw_only=True, tag="searchLog"):
+class SearchLogAct(Act, frozen=True, kw_only=True, tag="searchLog"):
     """Search the log."""
 
     words: str = ""
@@ -152,7 +152,7 @@ class SearchLog(Act, frozen=True, kw_only=True, tag="searchLog"):
     limit: int = 50
 
 
-class ReadStructured(Act, frozen=True, kw_only=True, tag="readStructured"):
+class ReadStructuredAct(Act, frozen=True, kw_only=True, tag="readStructured"):
     """A page of a call's structured content, as JSON text; the first one is 0."""
 
     session: str
@@ -160,21 +160,21 @@ class ReadStructured(Act, frozen=True, kw_only=True, tag="readStructured"):
     page: int = 0
 
 
-class Watch(Act, frozen=True, kw_only=True, tag="watch"):
+class WatchAct(Act, frozen=True, kw_only=True, tag="watch"):
     """Be told when a resource changes."""
 
     server: str
     uri: str
 
 
-class Unwatch(Act, frozen=True, kw_only=True, tag="unwatch"):
+class UnwatchAct(Act, frozen=True, kw_only=True, tag="unwatch"):
     """Be told no more."""
 
     server: str
     uri: str
 
 
-class CallTool(Act, frozen=True, kw_only=True, tag="callTool"):
+class CallToolAct(Act, frozen=True, kw_only=True, tag="callTool"):
     """Call a tool, as the person or for an open app (`app`, its name); what comes of it is told as events of the call."""
 
     session: str
@@ -184,7 +184,7 @@ class CallTool(Act, frozen=True, kw_only=True, tag="callTool"):
     app: str = ""
 
 
-class AppResource(Act, frozen=True, kw_only=True, tag="appResource"):
+class AppResourceAct(Act, frozen=True, kw_only=True, tag="appResource"):
     """Open an app: its page, and the name by which it is known from then on. `session` is the conversation that shows it."""
 
     server: str
@@ -192,14 +192,14 @@ class AppResource(Act, frozen=True, kw_only=True, tag="appResource"):
     session: str = ""
 
 
-class AppRead(Act, frozen=True, kw_only=True, tag="appRead"):
+class AppReadAct(Act, frozen=True, kw_only=True, tag="appRead"):
     """Read a resource of an app's own server, for the app."""
 
     app: str
     uri: str
 
 
-class AppLink(Act, frozen=True, kw_only=True, tag="appLink"):
+class AppLinkAct(Act, frozen=True, kw_only=True, tag="appLink"):
     """Ask the person whether a page may be opened that an app wants to open. `call` is the one that shows the app."""
 
     app: str
@@ -207,7 +207,7 @@ class AppLink(Act, frozen=True, kw_only=True, tag="appLink"):
     call: str = ""
 
 
-class AppContext(Act, frozen=True, kw_only=True, tag="appContext"):
+class AppContextAct(Act, frozen=True, kw_only=True, tag="appContext"):
     """What an app wants the model to know when the person speaks next."""
 
     app: str
@@ -215,39 +215,39 @@ class AppContext(Act, frozen=True, kw_only=True, tag="appContext"):
     structured_content: dict[str, Any] | None = None
 
 
-class CloseApp(Act, frozen=True, kw_only=True, tag="closeApp"):
+class CloseAppAct(Act, frozen=True, kw_only=True, tag="closeApp"):
     """An app is no longer shown."""
 
     app: str
 
 
 AnyAct = (
-    Say
-    | SayPrompt
-    | Retry
-    | Cancel
-    | NewSession
-    | OpenSession
-    | Resume
-    | GiveAnswer
-    | PreviewPrompt
-    | Complete
-    | Read
-    | Expand
-    | Grant
-    | Revoke
-    | Server
-    | ServerLog
-    | Forget
-    | SearchLog
-    | ReadStructured
-    | Watch
-    | Unwatch
-    | CallTool
-    | AppResource
-    | AppRead
-    | AppLink
-    | AppContext
-    | CloseApp
+    SayAct
+    | SayPromptAct
+    | RetryAct
+    | CancelAct
+    | NewSessionAct
+    | OpenSessionAct
+    | ResumeAct
+    | GiveAnswerAct
+    | PreviewPromptAct
+    | CompleteAct
+    | ReadAct
+    | ExpandAct
+    | GrantAct
+    | RevokeAct
+    | ServerAct
+    | ServerLogAct
+    | ForgetAct
+    | SearchLogAct
+    | ReadStructuredAct
+    | WatchAct
+    | UnwatchAct
+    | CallToolAct
+    | AppResourceAct
+    | AppReadAct
+    | AppLinkAct
+    | AppContextAct
+    | CloseAppAct
 )
 read_act = msgspec.json.Decoder(AnyAct).decode

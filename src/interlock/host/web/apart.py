@@ -1,4 +1,4 @@
-"""The other origin: serves the proxy between our page and an app, each time under the policy that was built for that app."""
+"""The sandbox origin of MCP Apps: serves the proxy frame of an app, under the app's own policy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST_POLICIES = 500
 _PLACE = re.compile(r"/app/([A-Za-z0-9_-]{22,64})")
 
 
-class Apart:
+class AppSandbox:
     """An ASGI app for what apps are shown in. It gives out two things, the same to everybody: the proxy's page and its script.
 
     `origin` is its own, `page` that of the page which it talks to, and the only one which may hold it in a frame. Apps themselves never

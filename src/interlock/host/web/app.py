@@ -1,10 +1,8 @@
-"""The ASGI app of the web face: the page, the stream of events, the acts, and the bolts on the door."""
+"""The ASGI app of the host's page: routes for the page, the event stream, the acts and the log."""
 
 from __future__ import annotations
 
 import asyncio
-import hmac
-import secrets
 from collections.abc import AsyncIterator
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -12,48 +10,35 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import (
-    JSONResponse,
-    PlainTextResponse,
-    RedirectResponse,
-    Response,
-    StreamingResponse,
-)
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from ..log import SessionRow
 from .acts import read_act
-from .apart import Apart
+from .apart import AppSandbox
 from .apps import DECLARED
-from .doing import Doing, Mistake
-from .feed import Feed
-from .person import AtThePage
-from .state import state
+from .doing import ActError, ActRunner
+from .feed import EventStream
+from .host_feed import HostFeed
+from .page_guard import PageGuard
+from .person import PageUser
 
 if TYPE_CHECKING:
     from ..app import Host
 
-COOKIE, HEADER = "interlock-host", "x-interlock"
-MOST_PAST = 200  # conversations of the log in the page's list
 MOST_BODY = 8 * 1024 * 1024
-NOT_LET_IN = (
-    "You are not let in here: this browser has no cookie of this host, or the host was started anew since.\n"
-    "Open the address that `interlock host` or `interlock demo` printed last. Each address works once. If it was used already, end "
-    "the host where it runs (Ctrl+C) and start it again: it prints a new one. What was said is in its log, and stays."
-)
-USED = (
-    "This address was used already, or is none of this host's. Each one works once.\n"
-    "Where the page is open already, use that one. Otherwise end the host where it runs (Ctrl+C) and start it again: it prints a new "
-    "address. What was said is in its log, and stays."
-)
+"""Bytes of one act."""
 
 
-class WebFace:
-    """The web face of a host, for one person at this machine.
+class HostSite:
+    """The page of a host, for one person at this machine.
 
-    `entry` is the address to open, with a token that lets in once; `origin` is scheme, host and port of this face, `apps_origin` that
-    under which apps of servers are shown. `title` and `demo` are shown at the top.
+    Args:
+        host: The host that is shown. Its questions go to the page from now on.
+        origin: Scheme, host and port of the page.
+        apps_origin: The other origin, under which apps of servers are shown; "" for no apps.
+        title: What stands at the top of the page.
+        demo: What the page says about a demonstration; "" if it is none.
     """
 
     def __init__(
@@ -65,25 +50,23 @@ class WebFace:
         title: str = "Interlock",
         demo: str = "",
     ) -> None:
-        self.host, self.origin, self.apps_origin = host, origin, apps_origin
-        self._title, self._demo = title, demo
-        self._person = AtThePage()
-        host.prompter.person = self._person
+        self.host = host
+        self.origin = origin
+        self.apps_origin = apps_origin
+        user = PageUser()
+        host.prompter.person = user
         if apps_origin:
             host.declare(DECLARED)
-        self.apart = Apart(apps_origin, origin)
+        self.sandbox = AppSandbox(apps_origin, origin)
         """The ASGI app of the other origin."""
-        self._doing = Doing(host, self._person, self.apart)
-        self._token: str | None = secrets.token_urlsafe(24)
-        self._cookie, self._csrf = secrets.token_urlsafe(32), secrets.token_urlsafe(24)
-        # Cookies know no ports: one for all of 127.0.0.1 would be sent to whatever else serves pages on this machine, and whoever has it is
-        # let in. So the page lies at a place that nobody can guess, and the cookie is for that place.
-        self.place = f"/{secrets.token_urlsafe(16)}"
-        self._closing = asyncio.Event()
-        self._past: list[SessionRow] = []  # as of when a page last came
+        self.feed = HostFeed(host, title=title, demo=demo, apps_origin=apps_origin)
+        self.closing = asyncio.Event()
+        """Ends the event streams when it is set."""
+        self._guard = PageGuard(origin, what="host", frames=apps_origin)
+        self._acts = ActRunner(host, user, self.sandbox)
         static = resources.files("interlock.host.web") / "static"
         self._page = (static / "index.html").read_text(encoding="utf-8")
-        self.app = Starlette(
+        self._app = Starlette(
             routes=[
                 Route("/", self._index),
                 Route("/api/events", self._events),
@@ -95,105 +78,25 @@ class WebFace:
 
     @property
     def entry(self) -> str:
-        """The address that lets in once; a new one where the last was used."""
-        self._token = self._token or secrets.token_urlsafe(24)
-        return f"{self.origin}/?token={self._token}"
-
-    def close(self) -> None:
-        """End the streams; the turns that were begun here are the host's to end."""
-        self._closing.set()
-        self._doing.close()
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """The ASGI app, behind its bolts."""
-        if scope["type"] != "http":
-            return
-        request = Request(scope, receive)
-        refusal = self._refusal(request)
-        if refusal is not None:
-            await refusal(scope, receive, send)
-            return
-        within = {**scope, "path": scope["path"].removeprefix(self.place) or "/"}
-        await self.app(within, receive, self._with_headers(send))
-
-    # -- the bolts ---------------------------------------------------------------------------------------------------
-
-    def _refusal(self, request: Request) -> Response | None:
-        """Why a request is not let in: another name for this machine, another site's page, no cookie, no proof that our page sent it."""
-        if f"http://{request.headers.get('host', '')}" != self.origin:
-            return PlainTextResponse(f"This is {self.origin}, and nothing else.", 421)
-        origin, site, path = (
-            request.headers.get("origin"),
-            request.headers.get("sec-fetch-site"),
-            request.scope["path"],
-        )
-        if origin not in (None, self.origin) or (
-            site in ("cross-site", "same-site") and path not in ("/", f"{self.place}/")
-        ):
-            return PlainTextResponse("Other sites may not use this.", 403)
-        if path == "/" and request.method == "GET" and "token" in request.query_params:
-            return None
-        within = path.startswith(f"{self.place}/")
-        if not within or not _same(request.cookies.get(self._cookie_name, ""), self._cookie):
-            return PlainTextResponse(NOT_LET_IN, 401)
-        if request.method not in ("GET", "HEAD") and not _same(
-            request.headers.get(HEADER, ""), self._csrf
-        ):
-            return PlainTextResponse("The request does not come from our page; reload it.", 403)
-        return None
+        """The address that admits a browser once; a new one after the last was used."""
+        return self._guard.entry
 
     @property
-    def _cookie_name(self) -> str:
-        """Hosts at several ports of this machine each have their own."""
-        return f"{COOKIE}-{self.origin.rpartition(':')[2]}"
+    def place(self) -> str:
+        """The path of the page, which nobody can guess."""
+        return self._guard.place
 
-    def _with_headers(self, send: Any) -> Any:
-        frames = self.apps_origin or "'none'"
-        lent = (
-            f'(self "{self.apps_origin}")' if self.apps_origin else "()"
-        )  # to a frame only, and only where the person has said so
-        policy = (
-            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src data: blob:; "
-            f"connect-src 'self'; font-src 'self'; frame-src {frames}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-            "require-trusted-types-for 'script'; trusted-types 'none'"
-        )
-        more = {
-            "content-security-policy": policy,
-            "x-content-type-options": "nosniff",
-            "referrer-policy": "no-referrer",
-            "cross-origin-opener-policy": "same-origin",
-            "cross-origin-resource-policy": "same-origin",
-            "permissions-policy": f"camera={lent}, microphone={lent}, geolocation={lent}",
-            "origin-agent-cluster": "?1",
-            "cache-control": "no-store",
-        }
-        extra = [(name.encode(), value.encode()) for name, value in more.items()]
+    def close(self) -> None:
+        """End the streams. The turns that were started here belong to the host, which ends them."""
+        self.closing.set()
+        self._acts.close()
 
-        async def sending(message: Any) -> None:
-            if message["type"] == "http.response.start":
-                names = set(more)
-                kept = [
-                    pair for pair in message["headers"] if pair[0].decode().lower() not in names
-                ]
-                message = {**message, "headers": [*kept, *extra]}
-            await send(message)
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """The ASGI app."""
+        await self._guard.serve(self._app, scope, receive, send)
 
-        return sending
-
-    # -- routes ---------------------------------------------------------------------------------------------------------
-
-    async def _index(self, request: Request) -> Response:
-        token = request.query_params.get("token")
-        if token is not None:
-            if self._token is None or not _same(token, self._token):
-                return PlainTextResponse(USED, 401)
-            self._token = None
-            answer: Response = RedirectResponse(f"{self.place}/", 303)
-            answer.set_cookie(
-                self._cookie_name, self._cookie, httponly=True, samesite="strict", path=self.place
-            )
-            return answer
-        return Response(self._page.replace("@TOKEN@", self._csrf), media_type="text/html")
+    async def _index(self, _: Request) -> Response:
+        return Response(self._page.replace("@TOKEN@", self._guard.csrf), media_type="text/html")
 
     async def _act(self, request: Request) -> Response:
         body = b""
@@ -206,8 +109,8 @@ class WebFace:
         except msgspec.MsgspecError as bad:
             return JSONResponse({"ok": False, "words": f"Not understood: {bad}"}, 400)
         try:
-            value = await self._doing.do(act)
-        except Mistake as bad:
+            value = await self._acts.run(act)
+        except ActError as bad:
             return _json({"ok": False, "words": str(bad)})
         return _json({"ok": True, "value": value})
 
@@ -223,27 +126,12 @@ class WebFace:
         }
         return StreamingResponse(_each(pieces), media_type="application/jsonl", headers=headers)
 
-    async def _events(self, request: Request) -> Response:
-        await self.host.log.flush()
-        self._past = (await self.host.log.sessions())[:MOST_PAST]
-        feed = Feed(self.host, self._state, self._closing)
+    async def _events(self, _: Request) -> Response:
+        await self.feed.refresh()
+        stream = EventStream(self.feed, self.closing).stream()
         return StreamingResponse(
-            feed.stream(), media_type="text/event-stream", headers={"x-accel-buffering": "no"}
+            stream, media_type="text/event-stream", headers={"x-accel-buffering": "no"}
         )
-
-    def _state(self) -> dict[str, Any]:
-        return state(
-            self.host,
-            title=self._title,
-            demo=self._demo,
-            apps_origin=self.apps_origin,
-            past=self._past,
-        )
-
-
-def _same(given: str, own: str) -> bool:
-    """Whether a secret was given, whatever signs it is written in; how long that takes tells nothing of it."""
-    return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), own.encode())
 
 
 def _json(value: Any) -> Response:

@@ -1,4 +1,4 @@
-"""What an app of a server is: its page, the policy that is built for it, and what of its wishes is refused (pure).
+"""The page of an MCP App, the Content-Security-Policy for it, and what the host refuses (pure).
 
 MCP Apps, 2026-01-26 (`io.modelcontextprotocol/ui`).
 """
@@ -83,7 +83,7 @@ class DeclaredOrigins(Struct, frozen=True, kw_only=True, rename="camel", omit_de
         )
 
 
-class Page(Struct, frozen=True, kw_only=True):
+class AppPage(Struct, frozen=True, kw_only=True):
     """An app as its server gave it: the document, what it may use, what of that was refused, and what it would like to be allowed."""
 
     html: str
@@ -102,7 +102,7 @@ def ui_of(tool: Tool) -> str:
     return uri if isinstance(uri, str) and uri.startswith("ui://") else ""
 
 
-def read_page(uri: str, contents: Sequence[ResourceContents]) -> Page:
+def read_page(uri: str, contents: Sequence[ResourceContents]) -> AppPage:
     """The app that a server's answer to `resources/read` holds. Raises BadApp for what is none (`APP-03`)."""
     found = next(
         (part for part in contents if part.uri == uri), contents[0] if len(contents) == 1 else None
@@ -126,7 +126,7 @@ def read_page(uri: str, contents: Sequence[ResourceContents]) -> Page:
         if isinstance(wishes, dict) and wishes.get(name) not in (None, False)
     )
     border = ui.get("prefersBorder")
-    return Page(
+    return AppPage(
         html=html,
         csp=csp,
         refused=refused,

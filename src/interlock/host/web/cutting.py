@@ -1,4 +1,4 @@
-"""Structured content cut to what a page can show, and the pages in which the whole of it is read."""
+"""Excerpts of structured content that fit a page, and all of it in parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does what the page asks: one function for each act."""
+"""Runs the acts of a page: one function for each."""
 
 from __future__ import annotations
 
@@ -12,69 +12,74 @@ from interlock.types import InterlockError
 
 from ..events import LogEntry, ModelAsked, PersonSaid
 from . import acts as a
-from .apart import Apart
+from .apart import AppSandbox
 from .cutting import structured_page
 from .opened import OpenApps
-from .person import AtThePage
+from .person import PageUser
 from .state import plain
 
 if TYPE_CHECKING:
     from ..app import Host
 
 MOST_NOTES = 5_000
-BEGUN = (PersonSaid, ModelAsked)  # after these a turn is under way
+BEGUN = (PersonSaid, ModelAsked)  # the events that begin a turn
 
 
-class Mistake(Exception):
-    """What was asked cannot be done; the words are for the person."""
+class ActError(Exception):
+    """An act failed; the words are for the person."""
 
 
-class Doing:
-    """Carries out acts for a host and the person at its page."""
+class ActRunner:
+    """Runs acts on a host, for the person at its page."""
 
-    def __init__(self, host: Host, person: AtThePage, apart: Apart) -> None:
-        self._host, self._person = host, person
-        self._apps = OpenApps(host, apart)
+    def __init__(self, host: Host, user: PageUser, sandbox: AppSandbox) -> None:
+        self._host = host
+        self._user = user
+        self._apps = OpenApps(host, sandbox)
         self._turns: set[asyncio.Task[Any]] = set()
         self._table: dict[type[a.Act], Callable[[Any], Awaitable[Any]]] = {
-            a.Say: self._say,
-            a.SayPrompt: self._say_prompt,
-            a.Retry: self._retry,
-            a.Cancel: self._cancel,
-            a.NewSession: self._new,
-            a.OpenSession: self._open,
-            a.Resume: self._resume,
-            a.GiveAnswer: self._answer,
-            a.PreviewPrompt: self._preview,
-            a.Complete: self._complete,
-            a.Read: self._read,
-            a.Expand: self._expand,
-            a.Grant: self._grant,
-            a.Revoke: self._revoke,
-            a.Server: self._server,
-            a.ServerLog: self._server_log,
-            a.Forget: self._forget,
-            a.SearchLog: self._search,
-            a.ReadStructured: self._read_structured,
-            a.Watch: self._watch,
-            a.Unwatch: self._unwatch,
-            a.CallTool: self._call_tool,
-            a.AppResource: self._open_app,
-            a.AppRead: self._app_read,
-            a.AppLink: self._app_link,
-            a.AppContext: self._app_context,
-            a.CloseApp: self._close_app,
+            a.SayAct: self._say,
+            a.SayPromptAct: self._say_prompt,
+            a.RetryAct: self._retry,
+            a.CancelAct: self._cancel,
+            a.NewSessionAct: self._new,
+            a.OpenSessionAct: self._open,
+            a.ResumeAct: self._resume,
+            a.GiveAnswerAct: self._answer,
+            a.PreviewPromptAct: self._preview,
+            a.CompleteAct: self._complete,
+            a.ReadAct: self._read,
+            a.ExpandAct: self._expand,
+            a.GrantAct: self._grant,
+            a.RevokeAct: self._revoke,
+            a.ServerAct: self._server,
+            a.ServerLogAct: self._server_log,
+            a.ForgetAct: self._forget,
+            a.SearchLogAct: self._search,
+            a.ReadStructuredAct: self._read_structured,
+            a.WatchAct: self._watch,
+            a.UnwatchAct: self._unwatch,
+            a.CallToolAct: self._call_tool,
+            a.AppResourceAct: self._open_app,
+            a.AppReadAct: self._app_read,
+            a.AppLinkAct: self._app_link,
+            a.AppContextAct: self._app_context,
+            a.CloseAppAct: self._close_app,
         }
 
-    async def do(self, act: a.Act) -> Any:
-        """Carry an act out; what comes of it, as JSON has it. Raises Mistake with words for the person."""
+    async def run(self, act: a.Act) -> Any:
+        """Run an act; return its outcome, fit for JSON.
+
+        Raises:
+            ActError: It failed; the words are for the person.
+        """
         function = self._table.get(type(act))
         if function is None:
-            raise Mistake("This cannot be done here.")
+            raise ActError("This act is not available here.")
         try:
             return await function(act)
         except (InterlockError, ValueError, OSError) as bad:
-            raise Mistake(str(bad)) from None
+            raise ActError(str(bad)) from None
 
     def close(self) -> None:
         """End what apps have under way."""
@@ -82,19 +87,19 @@ class Doing:
 
     # -- conversations -----------------------------------------------------------------------------------------------
 
-    async def _say(self, act: a.Say) -> None:
+    async def _say(self, act: a.SayAct) -> None:
         if not act.text.strip():
-            raise Mistake("The message is empty.")
+            raise ActError("The message is empty.")
         turn = self._session(act.session).say(act.text, attach=act.attach)
         await self._begin(turn, act.session)
 
-    async def _say_prompt(self, act: a.SayPrompt) -> None:
+    async def _say_prompt(self, act: a.SayPromptAct) -> None:
         turn = self._session(act.session).prompt(
             act.server, act.name, act.arguments, attach=act.attach
         )
         await self._begin(turn, act.session)
 
-    async def _retry(self, act: a.Retry) -> None:
+    async def _retry(self, act: a.RetryAct) -> None:
         await self._begin(self._session(act.session).retry(), act.session)
 
     async def _begin(self, turn: Any, session: str) -> None:
@@ -117,13 +122,13 @@ class Doing:
         if task.done() and not begun.done():
             task.result()
 
-    async def _cancel(self, act: a.Cancel) -> None:
+    async def _cancel(self, act: a.CancelAct) -> None:
         self._session(act.session).cancel()
 
-    async def _new(self, act: a.NewSession) -> Any:
+    async def _new(self, act: a.NewSessionAct) -> Any:
         return {"session": self._host.session(model=act.model, title=act.title).id}
 
-    async def _open(self, act: a.OpenSession) -> Any:
+    async def _open(self, act: a.OpenSessionAct) -> Any:
         await self._host.log.flush()
         notes = await self._host.log.read(act.session, after=act.after, limit=MOST_NOTES)
         return {
@@ -131,56 +136,56 @@ class Doing:
             "live": act.session in self._host.sessions,
         }
 
-    async def _resume(self, act: a.Resume) -> Any:
+    async def _resume(self, act: a.ResumeAct) -> Any:
         return {"session": (await self._host.resume(act.session)).id}
 
-    async def _answer(self, act: a.GiveAnswer) -> None:
-        if not self._person.settle(act.question, act.answer):
-            raise Mistake("This question is no longer open.")
+    async def _answer(self, act: a.GiveAnswerAct) -> None:
+        if not self._user.settle(act.question, act.answer):
+            raise ActError("This question is no longer open.")
 
     def _session(self, session: str) -> Any:
         found = self._host.sessions.get(session)
         if found is None:
-            raise Mistake("This conversation is not open here. Start a new one.")
+            raise ActError("This conversation is not open here. Start a new one.")
         return found
 
     # -- what servers offer ---------------------------------------------------------------------------------------------
 
-    async def _preview(self, act: a.PreviewPrompt) -> Any:
+    async def _preview(self, act: a.PreviewPromptAct) -> Any:
         got = await self._host.get_prompt(act.server, act.name, act.arguments)
         return {"description": plain(got.description), "messages": plain(got.messages)}
 
-    async def _complete(self, act: a.Complete) -> Any:
+    async def _complete(self, act: a.CompleteAct) -> Any:
         found = await self._host.complete(
             act.server, act.ref, act.argument, act.value, act.arguments
         )
         return {"values": found.values, "total": found.total, "hasMore": bool(found.has_more)}
 
-    async def _read(self, act: a.Read) -> Any:
+    async def _read(self, act: a.ReadAct) -> Any:
         read = await self._host.read(act.server, act.uri)
         return {
             "contents": plain(read.contents),
             "size": sum(len(part.text or part.blob or "") for part in read.contents),
         }
 
-    async def _expand(self, act: a.Expand) -> Any:
+    async def _expand(self, act: a.ExpandAct) -> Any:
         return {"uri": self._host.expand(act.template, act.values)}
 
-    async def _watch(self, act: a.Watch) -> None:
+    async def _watch(self, act: a.WatchAct) -> None:
         await self._host.link(act.server).watch_uri(act.uri)
 
-    async def _unwatch(self, act: a.Unwatch) -> None:
+    async def _unwatch(self, act: a.UnwatchAct) -> None:
         await self._host.link(act.server).unwatch_uri(act.uri)
 
     # -- servers, folders, rules, the log -----------------------------------------------------------------------------------
 
-    async def _grant(self, act: a.Grant) -> None:
+    async def _grant(self, act: a.GrantAct) -> None:
         self._host.grant(act.folder, act.server)
 
-    async def _revoke(self, act: a.Revoke) -> None:
+    async def _revoke(self, act: a.RevokeAct) -> None:
         self._host.revoke(act.folder, act.server)
 
-    async def _server(self, act: a.Server) -> None:
+    async def _server(self, act: a.ServerAct) -> None:
         self._host.link(act.server)
         do = {
             "start": self._host.hub.start,
@@ -189,15 +194,15 @@ class Doing:
         }[act.what]
         await do(act.server)
 
-    async def _server_log(self, act: a.ServerLog) -> Any:
+    async def _server_log(self, act: a.ServerLogAct) -> Any:
         return {"lines": [plain(line) for line in self._host.link(act.server).log]}
 
-    async def _forget(self, act: a.Forget) -> None:
+    async def _forget(self, act: a.ForgetAct) -> None:
         rules = self._host.policy.learned
         if not 0 <= act.rule < len(rules) or not self._host.forget(rules[act.rule]):
-            raise Mistake("There is no such rule.")
+            raise ActError("There is no such rule.")
 
-    async def _search(self, act: a.SearchLog) -> Any:
+    async def _search(self, act: a.SearchLogAct) -> Any:
         await self._host.log.flush()
         notes = await self._host.log.search(
             act.words,
@@ -209,32 +214,32 @@ class Doing:
         )
         return {"notes": [plain(noted) for noted in notes]}
 
-    async def _read_structured(self, act: a.ReadStructured) -> Any:
+    async def _read_structured(self, act: a.ReadStructuredAct) -> Any:
         page = await structured_page(self._host.log, act.session, act.call, act.page)
         if page is None:
-            raise Mistake("This result is not in the log.")
+            raise ActError("This result is not in the log.")
         return page
 
     # -- apps of servers ------------------------------------------------------------------------------------------------------
 
-    async def _open_app(self, act: a.AppResource) -> Any:
+    async def _open_app(self, act: a.AppResourceAct) -> Any:
         return await self._apps.open(act.server, act.uri, act.session)
 
-    async def _call_tool(self, act: a.CallTool) -> Any:
+    async def _call_tool(self, act: a.CallToolAct) -> Any:
         if act.app:
             return {"call": self._apps.call(act.app, act.server, act.tool, act.arguments)}
         return {
             "call": self._apps.call_for_person(act.session, act.server, act.tool, act.arguments)
         }
 
-    async def _app_read(self, act: a.AppRead) -> Any:
+    async def _app_read(self, act: a.AppReadAct) -> Any:
         return msgspec.to_builtins(await self._apps.read(act.app, act.uri))
 
-    async def _app_link(self, act: a.AppLink) -> Any:
+    async def _app_link(self, act: a.AppLinkAct) -> Any:
         return {"question": self._apps.link(act.app, act.url, act.call)}
 
-    async def _app_context(self, act: a.AppContext) -> None:
+    async def _app_context(self, act: a.AppContextAct) -> None:
         self._apps.context(act.app, act.content, act.structured_content)
 
-    async def _close_app(self, act: a.CloseApp) -> None:
+    async def _close_app(self, act: a.CloseAppAct) -> None:
         self._apps.close(act.app)

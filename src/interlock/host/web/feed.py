@@ -1,68 +1,70 @@
-"""What happens in the host, as one page gets it: the state first, then event by event, in the order in which they came."""
+"""The stream of server-sent events to one page: the state first, then events in their order."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
-from ..events import (
-    FeaturesChanged,
-    LogEntry,
-    RootsChanged,
-    RuleRemembered,
-    ServerState,
-    SessionBegan,
-    SessionResumed,
-    TurnEnded,
-)
-from .state import plain
+Entry = TypeVar("Entry")
 
-if TYPE_CHECKING:
-    from ..app import Host
-
-MOST_WAITING = 20_000  # events for one page
-QUIET = 15.0  # seconds, after which a comment shows that the stream lives
-SETTLE = 0.1  # seconds in which changes of the state are gathered
-# After these the state is not as it was.
-STATEFUL = (
-    FeaturesChanged,
-    ServerState,
-    RootsChanged,
-    RuleRemembered,
-    SessionBegan,
-    SessionResumed,
-    TurnEnded,
-)
+MOST_WAITING = 20_000
+"""Events that may wait for one page. A page that is slower loses its stream, and comes again."""
+QUIET = 15.0
+"""Seconds without an event, after which a comment shows that the stream lives."""
+SETTLE = 0.1
+"""Seconds in which changes of the state are gathered."""
 
 
-class Feed:
-    """One page's stream of server-sent events. It ends where the page is too slow, and begins anew with the state when it comes again."""
+class Feed(Protocol[Entry]):
+    """What a page shows: its state at this moment, and the entries that come after."""
 
-    def __init__(self, host: Host, state: Callable[[], Any], closing: asyncio.Event) -> None:
-        self._listen, self._state, self._closing = host.listen, state, closing
-        self._waiting: deque[LogEntry] = deque()
+    def listen(self, hear: Callable[[Entry], None]) -> Callable[[], None]:
+        """Have a function called with every entry; what is returned ends that."""
+
+    def state(self) -> Any:
+        """The whole state, fit for JSON."""
+
+    def encoded(self, entry: Entry) -> Any:
+        """An entry, fit for JSON."""
+
+    def changes_state(self, entry: Entry) -> bool:
+        """Whether the state is to be sent again after this entry."""
+
+
+class EventStream(Generic[Entry]):
+    """One page's stream. It ends if the page is too slow: the page connects again, and starts over.
+
+    Args:
+        feed: What is shown.
+        closing: Ends the stream when it is set.
+    """
+
+    def __init__(self, feed: Feed[Entry], closing: asyncio.Event) -> None:
+        self._feed = feed
+        self._closing = closing
+        self._waiting: deque[Entry] = deque()
         self._stirred = asyncio.Event()
-        self._lost = False
+        self._overflowed = False
 
     async def stream(self) -> AsyncIterator[bytes]:
         """The events, as bytes for the page."""
         loop = asyncio.get_running_loop()
-        stop = self._listen(self._hear)
-        ending = loop.create_task(self._end())
+        stop = self._feed.listen(self._receive)
+        ending = loop.create_task(self._wake_at_close())
         stale: float | None = loop.time()
         try:
-            while not (self._lost or self._closing.is_set()):
+            while not (self._overflowed or self._closing.is_set()):
                 if stale is not None and loop.time() >= stale and not self._waiting:
                     stale = None
-                    yield _event({"kind": "state", "state": self._state()})
+                    yield _event({"kind": "state", "state": self._feed.state()})
                 elif self._waiting:
-                    noted = self._waiting.popleft()
-                    yield _event({"kind": "noted", "noted": plain(noted)})
-                    if isinstance(noted.event, STATEFUL) and stale is None:
+                    entry = self._waiting.popleft()
+                    yield _event({"kind": "noted", "noted": self._feed.encoded(entry)})
+                    if self._feed.changes_state(entry) and stale is None:
                         stale = loop.time() + SETTLE
                 elif (
                     not await self._wait(QUIET if stale is None else stale - loop.time())
@@ -73,14 +75,14 @@ class Feed:
             stop()
             ending.cancel()
 
-    def _hear(self, noted: LogEntry) -> None:
+    def _receive(self, entry: Entry) -> None:
         if len(self._waiting) >= MOST_WAITING:
-            self._lost = True
+            self._overflowed = True
         else:
-            self._waiting.append(noted)
+            self._waiting.append(entry)
         self._stirred.set()
 
-    async def _end(self) -> None:
+    async def _wake_at_close(self) -> None:
         await self._closing.wait()
         self._stirred.set()
 

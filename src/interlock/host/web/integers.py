@@ -1,4 +1,4 @@
-"""Integers beyond 2**53, which JavaScript rounds: they go to the page as text, and come back as they were."""
+"""Integers beyond 2**53, which JavaScript would round: they travel as text, and come back exact."""
 
 from __future__ import annotations
 

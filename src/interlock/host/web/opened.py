@@ -1,4 +1,4 @@
-"""The apps that are open on the page: what each may ask of the host, which is always about its own server."""
+"""Open MCP Apps: what each may ask of the host, always about its own server."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from ..events import (
 )
 from ..questions import UrlQuestion
 from ..toolbox import ServerTool
-from .apart import Apart
-from .apps import Page, read_page, ui_of
+from .apart import AppSandbox
+from .apps import AppPage, read_page, ui_of
 
 if TYPE_CHECKING:
     from ..app import Host
@@ -45,7 +45,7 @@ class Denied(ValueError):
     """An app may not do this; the words say why."""
 
 
-class Opened(Struct, eq=False):
+class OpenApp(Struct, eq=False):
     """An app on the page: whose it is, which conversation shows it, and what it has under way."""
 
     name: str
@@ -58,17 +58,18 @@ class Opened(Struct, eq=False):
 
 
 class OpenApps:
-    """Opens apps, and does what they ask (MCP Apps, 2026-01-26). `apart` gives the places where they are shown."""
+    """Opens apps, and does what they ask (MCP Apps, 2026-01-26). `sandbox` gives the places where they are shown."""
 
-    def __init__(self, host: Host, apart: Apart) -> None:
-        self._host, self._apart = host, apart
-        self._open: BoundedCache[str, Opened] = BoundedCache(
+    def __init__(self, host: Host, sandbox: AppSandbox) -> None:
+        self._host = host
+        self._sandbox = sandbox
+        self._open: BoundedCache[str, OpenApp] = BoundedCache(
             MOST_OPEN, on_evict=lambda _, opened: _give_up(opened)
         )
-        self._pages: BoundedCache[tuple[str, str], Page] = BoundedCache(MOST_PAGES)
+        self._pages: BoundedCache[tuple[str, str], AppPage] = BoundedCache(MOST_PAGES)
         self._told: set[tuple[str, str, str]] = set()
         self._person: set[asyncio.Task[Any]] = set()
-        self._callers: dict[str, Opened] = {}  # of calls that are not decided yet
+        self._callers: dict[str, OpenApp] = {}  # of calls that are not decided yet
         self._unheard = host.listen(self._hear)
 
     async def open(self, server: str, uri: str, session: str) -> JSONObject:
@@ -78,7 +79,7 @@ class OpenApps:
             for item in self._host.toolbox.items
             if item.server == server and ui_of(item.tool) == uri
         ]
-        if not self._apart.origin:
+        if not self._sandbox.origin:
             raise Denied("Apps cannot be shown here: there is no place for them.")
         if not uri or not linked:
             raise Denied(f"No tool of {server} has the app {uri}.")
@@ -90,9 +91,9 @@ class OpenApps:
                 uri, (await self._host.read(server, uri, session=session, by="app")).contents
             )
             self._pages.put((server, uri), page)
-        place = self._apart.place(page.csp)
+        place = self._sandbox.place(page.csp)
         self._tell(server, uri, session, page)
-        opened = Opened(f"a{secrets.token_hex(8)}", server, uri, session, set())
+        opened = OpenApp(f"a{secrets.token_hex(8)}", server, uri, session, set())
         self._open.put(opened.name, opened)
         csp = msgspec.to_builtins(page.csp)
         return {
@@ -171,7 +172,7 @@ class OpenApps:
         for task in self._person:
             task.cancel()
 
-    def _opened(self, app: str) -> Opened:
+    def _opened(self, app: str) -> OpenApp:
         opened = self._open.get(app)
         if opened is None:
             raise Denied("This app is no longer open.")
@@ -210,7 +211,7 @@ class OpenApps:
         task.add_done_callback(tasks.discard)
         return call
 
-    def _tell(self, server: str, uri: str, session: str, page: Page) -> None:
+    def _tell(self, server: str, uri: str, session: str, page: AppPage) -> None:
         """Note what an app may reach, once in each conversation, and what of its wishes was refused (`APP-18`)."""
         if (not page.csp.domains and not page.refused) or (session, server, uri) in self._told:
             return
@@ -239,7 +240,7 @@ class OpenApps:
             self._pages.pop((event.server, event.uri))
 
 
-def _give_up(opened: Opened) -> None:
+def _give_up(opened: OpenApp) -> None:
     """Cancel what an app was waiting for."""
     for task in [*opened.calls, *([opened.link] if opened.link is not None else [])]:
         task.cancel()

@@ -1,4 +1,4 @@
-"""The person at the page: questions wait until one of the open pages answers."""
+"""The person at the page, as the host asks them: a question waits for an answer of any open page."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ..questions import Answer, AnyQuestion, CallQuestion, Decision
 from .integers import restored
 
 
-class AtThePage:
-    """Answers questions with what the page sends. A question waits for as long as it is asked; a page may come later."""
+class PageUser:
+    """Answers questions with what a page sends. A question waits, and a page may come later."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, asyncio.Future[Answer]] = {}
 
     async def answer(self, question: AnyQuestion) -> Answer:
-        """See Person."""
+        """See UserInterface."""
         waiting: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting[question.id] = waiting
         try:
@@ -31,7 +31,7 @@ class AtThePage:
         return replace(answer, arguments=restored(answer.arguments, question.arguments))
 
     def settle(self, question: str, answer: Answer) -> bool:
-        """Answer a question; False where it is no longer open, or another page was quicker."""
+        """Answer a question; False if it is no longer open, or another page answered first."""
         waiting = self._waiting.get(question)
         if waiting is None or waiting.done():
             return False

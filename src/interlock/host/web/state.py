@@ -1,4 +1,4 @@
-"""Everything that a page shows of the host at one moment, and texts of servers made fit to be shown."""
+"""The state of a host as a page shows it, with texts of servers made safe to display."""
 
 from __future__ import annotations
 

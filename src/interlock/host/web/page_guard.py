@@ -1,0 +1,152 @@
+"""Access control of a page on loopback: a one-time address, a cookie, a CSRF token, and headers.
+
+Any program and any web site on this machine can reach a port of loopback. A page is therefore
+answered only under its own Host, to no other Origin, and to the browser that opened the one-time
+address; acts need a token that only the page knows.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+
+HEADER = "x-interlock"
+"""The request header that carries the CSRF token."""
+
+NO_ACCESS = (
+    "No access: this browser has no cookie of this {what}, or the {what} has been restarted.\n"
+    "Open the address that it printed last. Each address works once. If it was used already, stop "
+    "the {what} where it runs (Ctrl+C) and start it again: it prints a new address. The log keeps "
+    "what was said."
+)
+USED = (
+    "This address was used already, or it does not belong to this {what}. Each address works once."
+    "\n"
+    "If the page is open already, use that one. Otherwise stop the {what} where it runs (Ctrl+C) "
+    "and start it again: it prints a new address. The log keeps what was said."
+)
+
+
+class PageGuard:
+    """Admits one person's browser to a page on loopback.
+
+    Args:
+        origin: Scheme, host and port of the page.
+        what: What the page belongs to, as its refusals call it; part of the name of the cookie.
+        frames: An origin whose pages may be shown in frames; none by default.
+    """
+
+    def __init__(self, origin: str, *, what: str = "host", frames: str = "") -> None:
+        self.origin = origin
+        self.csrf = secrets.token_urlsafe(24)
+        """The token that the page sends with each act."""
+        # Cookies know no ports: one for all of 127.0.0.1 would be sent to every other server on
+        # this machine, and would admit whoever reads it. So the page has a path that nobody can
+        # guess, and the cookie is for that path.
+        self.place = f"/{secrets.token_urlsafe(16)}"
+        self._what = what
+        self._token: str | None = secrets.token_urlsafe(24)
+        self._cookie = secrets.token_urlsafe(32)
+        self._headers = _headers(frames)
+
+    @property
+    def entry(self) -> str:
+        """The address that admits a browser once; a new one after the last was used."""
+        self._token = self._token or secrets.token_urlsafe(24)
+        return f"{self.origin}/?token={self._token}"
+
+    async def serve(self, app: Any, scope: Any, receive: Any, send: Any) -> None:
+        """Run an ASGI app for requests that are admitted, below the page's path."""
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive)
+        answer = self._answer(request)
+        if answer is not None:
+            await answer(scope, receive, send)
+            return
+        within = {**scope, "path": scope["path"].removeprefix(self.place) or "/"}
+        await app(within, receive, self._with_headers(send))
+
+    def _answer(self, request: Request) -> Response | None:
+        """Why a request is refused, or where its token leads; None if the app may answer it."""
+        if f"http://{request.headers.get('host', '')}" != self.origin:
+            return PlainTextResponse(f"This is {self.origin}, and nothing else.", 421)
+        path = request.scope["path"]
+        origin = request.headers.get("origin")
+        site = request.headers.get("sec-fetch-site")
+        top = path in ("/", f"{self.place}/")
+        if origin not in (None, self.origin) or (site in ("cross-site", "same-site") and not top):
+            return PlainTextResponse("Other sites may not use this.", 403)
+        if path == "/" and request.method == "GET" and "token" in request.query_params:
+            return self._admit(request.query_params["token"])
+        within = path.startswith(f"{self.place}/")
+        if not within or not _same(request.cookies.get(self._cookie_name, ""), self._cookie):
+            return PlainTextResponse(NO_ACCESS.format(what=self._what), 401)
+        if request.method not in ("GET", "HEAD") and not _same(
+            request.headers.get(HEADER, ""), self.csrf
+        ):
+            return PlainTextResponse("The request does not come from our page; reload it.", 403)
+        return None
+
+    def _admit(self, token: str) -> Response:
+        if self._token is None or not _same(token, self._token):
+            return PlainTextResponse(USED.format(what=self._what), 401, headers=self._headers)
+        self._token = None
+        answer = RedirectResponse(f"{self.place}/", 303, headers=self._headers)
+        answer.set_cookie(
+            self._cookie_name, self._cookie, httponly=True, samesite="strict", path=self.place
+        )
+        return answer
+
+    @property
+    def _cookie_name(self) -> str:
+        """Pages at several ports of this machine have a cookie each."""
+        return f"interlock-{self._what}-{self.origin.rpartition(':')[2]}"
+
+    def _with_headers(self, send: Any) -> Any:
+        extra = [(name.encode(), value.encode()) for name, value in self._headers.items()]
+
+        async def sending(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                kept = [
+                    pair
+                    for pair in message["headers"]
+                    if pair[0].decode().lower() not in self._headers
+                ]
+                message = {**message, "headers": [*kept, *extra]}
+            await send(message)
+
+        return sending
+
+
+def _headers(frames: str) -> dict[str, str]:
+    """What each answer forbids the browser to do with the page."""
+    # To a frame only, and only after the person allowed it.
+    lent = f'(self "{frames}")' if frames else "()"
+    framed = frames or "'none'"
+    policy = (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+        "media-src data: blob:; connect-src 'self'; font-src 'self'; "
+        f"frame-src {framed}; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+        "require-trusted-types-for 'script'; trusted-types 'none'"
+    )
+    return {
+        "content-security-policy": policy,
+        "x-content-type-options": "nosniff",
+        "referrer-policy": "no-referrer",
+        "cross-origin-opener-policy": "same-origin",
+        "cross-origin-resource-policy": "same-origin",
+        "permissions-policy": f"camera={lent}, microphone={lent}, geolocation={lent}",
+        "origin-agent-cluster": "?1",
+        "cache-control": "no-store",
+    }
+
+
+def _same(given: str, own: str) -> bool:
+    """Whether two secrets are the same, in constant time."""
+    return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), own.encode())
