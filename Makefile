@@ -77,7 +77,7 @@ conformance: dev compiled
 
 # The tests start hundreds of programs, and each would compile what it imports where Python may write no bytecode by itself.
 compiled: dev
-	@$(BIN)/python -m compileall -q -j 2 -x /test_ src tests scripts
+	@$(BIN)/python -m compileall -q -j 2 -x /test_ packages tests scripts
 
 # Programs of Debian that `make test` needs; a test that misses one says so itself.
 programs: dev
@@ -116,7 +116,7 @@ lock: $(VENV)-lock/.installed
 
 clean:
 	rm -rf .venv .venv-* .peers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find src tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} +
+	find packages tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An environment without pip inside: pip reaches it from outside, so neither ensurepip nor python3-venv is needed.
 %/bin/python:
@@ -129,13 +129,16 @@ $(VENV)/.run: requirements/run.txt | $(BIN)/python
 	@$(PIP) install $(LOCKED) -r $<
 	@touch $@
 
-$(VENV)/.installed: pyproject.toml $(VENV)/.run
-	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+PACKAGES := interlock interlock-issuer interlock-apps interlock-servers
+
+$(VENV)/.installed: $(PACKAGES:%=packages/%/pyproject.toml) $(VENV)/.run
+	@$(PIP) install --quiet --no-deps --no-build-isolation $(PACKAGES:%=--editable packages/%)
 	@touch $@
 
-$(VENV)/.dev: requirements/dev.txt $(VENV)/.installed
+$(VENV)/.dev: requirements/dev.txt scripts/test_paths.py $(VENV)/.installed
 	@echo 'installing what the tests need into $(VENV) ...'
 	@$(PIP) install $(LOCKED) -r $<
+	@$(BIN)/python scripts/test_paths.py
 	@touch $@
 
 $(VENV)-lock/.installed: requirements/lock.txt | $(VENV)-lock/bin/python

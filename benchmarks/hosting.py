@@ -11,10 +11,10 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from interlock import Server
-from interlock.host import Host, Scripted
-from interlock.host.events import CallEnded
-from interlock.host.log import SqliteLog
-from interlock.host.toolbox import Toolbox
+from interlock_apps.fleet.events import CallEnded
+from interlock_apps.fleet.log import SqliteLog
+from interlock_apps.fleet.toolbox import Toolbox
+from interlock_apps.host import Host, Scripted
 from tests.host.catalogue import catalogue
 from tests.host.test_finding import WANTED
 

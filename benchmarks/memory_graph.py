@@ -13,9 +13,9 @@ from pathlib import Path
 import msgspec
 
 from interlock import Client
-from interlock.servers.memory import memory_server
-from interlock.servers.memory.graph import CallProgress, Graph
-from interlock.servers.memory.lines import import_lines
+from interlock_servers.memory import memory_server
+from interlock_servers.memory.graph import CallProgress, Graph
+from interlock_servers.memory.jsonl import import_lines
 
 ENTITIES = 50_000
 ROUNDS = 20

@@ -240,7 +240,7 @@ def write_graph(folder: Path, size: int) -> None:
             print(json.dumps({"type": "relation", **ends, "relationType": "knows"}), file=file)
     words = ["--graph", str(folder / "graph.db"), "import", str(folder / "memory.jsonl")]
     subprocess.run(
-        [sys.executable, "-m", "interlock.servers.memory", *words],
+        [sys.executable, "-m", "interlock_servers.memory", *words],
         check=True,
         stdout=subprocess.DEVNULL,
     )

@@ -25,8 +25,8 @@ def ticket(port: int) -> tuple[str, str]:
     )
 
     from interlock.auth import (
-        SigningKey,
-    )  # as above; the cell is not measured where Interlock is not installed
+        SigningKey,  # as above; the cell is not measured where Interlock is not installed
+    )
 
     audience, now = f"http://127.0.0.1:{port}/mcp", int(time.time())
     raw = rsa.generate_private_key(public_exponent=65537, key_size=2048)

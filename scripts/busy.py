@@ -2,7 +2,7 @@
 
     python scripts/busy.py                     # what `make test-busy` runs: those files, three times
     python scripts/busy.py --list              # only list the files
-    python scripts/busy.py --loops 6 --times 1 -- tests/host -k log    # other tests; options after -- go to pytest
+    python scripts/busy.py --loops 6 --times 1 -- packages/interlock-apps/tests/host -k log    # other tests; options after -- go to pytest
     python scripts/busy.py --command -- make check     # any command beside the busy loops
 
 A test file touches the clock if it waits with a limit, sleeps, reads a clock or sets a limit of time. The search is by names in the
@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TESTS = ROOT / "tests"
+TESTS = (ROOT / "tests", *sorted(ROOT.glob("packages/*/tests")))
 LOOPS = 3  # on the two cores that the tests are made for
 TIMES = 3
 
@@ -92,7 +92,8 @@ def clock_files() -> list[str]:
     """Return the test files that touch the clock."""
     return sorted(
         path.relative_to(ROOT).as_posix()
-        for path in TESTS.rglob("test_*.py")
+        for folder in TESTS
+        for path in folder.rglob("test_*.py")
         if touches_clock(path.read_text(encoding="utf-8"))
     )
 

@@ -1,6 +1,6 @@
 """Runs the reference servers of others, and writes what they offer: names of tools, their arguments, prompts, resources.
 
-    python scripts/existing_servers.py -o tests/servers/existing.json
+    python scripts/existing_servers.py -o packages/interlock-servers/tests/servers/existing.json
 
 Not a sentence of theirs is kept. `docs/guide/reference.md` compares them with ours, tool by tool; the tests see that it leaves none out.
 """

@@ -24,11 +24,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SUPPORTED = ((3, 11), (3, 12), (3, 13), (3, 14))
 NOT_WORTH_REPEATING = (
-    "tests/house",  # reads the source text, which is the same under every version
+    "tests/architecture",  # reads the source text, which is the same under every version
     "tests/docs",
-    "tests/host/web/test_page_*",  # runs JavaScript in a browser
-    "tests/auth/issuer/test_browser.py",
-    "tests/auth/test_login_in_a_browser.py",
+    "packages/interlock-apps/tests/web/test_page_*",  # runs JavaScript in a browser
+    "packages/interlock-issuer/tests/issuer/test_browser.py",
+    "packages/interlock/tests/auth/test_login_in_a_browser.py",
 )
 SECONDS_TO_ANSWER = 20  # for an interpreter to say its version
 

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+TESTS = (ROOT / "tests", *sorted(ROOT.glob("packages/*/tests")))
 LIST = ROOT / "docs" / "requirements.txt"
 PAGE = ROOT / "docs" / "requirements.md"
 ID = re.compile(r"\b(?:[A-Z]{3}|AU[123]|TK[A-Z0-9]|X)-\d{2}\b")
@@ -93,21 +94,25 @@ def _requirement(line: str, section: str) -> Requirement | None:
     return None
 
 
-def named(folder: Path) -> dict[str, list[str]]:
+def named(*folders: Path) -> dict[str, list[str]]:
     """The tests that name each ID, as `file::function`, or as `file` where a table outside of a
     function does."""
     found: dict[str, set[str]] = defaultdict(set)
-    for path in sorted(folder.rglob("*.py")):
+    for path in sorted(path for folder in folders for path in folder.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         if path.name == TESTS_OF_THE_LIST or not ID.search(text):
             continue
         places = _functions(ast.parse(text))
-        where = path.relative_to(folder.parent).as_posix()
+        where = _shown(path)
         for number, line in enumerate(text.splitlines(), 1):
             for id in set(ID.findall(line)) - NOT_IDS:
                 name = places.get(number, "")
                 found[id].add(f"{where}::{name}" if name else where)
     return {id: sorted(tests) for id, tests in found.items()}
+
+
+def _shown(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else path.name
 
 
 def _functions(tree: ast.Module) -> Mapping[int, str]:
@@ -185,7 +190,7 @@ def contradictions(rows: Iterable[Requirement], tests: Mapping[str, list[str]]) 
 def main(arguments: list[str]) -> int:
     """Write the page, or list what no test names; return the exit code."""
     rows = requirements(LIST.read_text(encoding="utf-8"))
-    tests = named(ROOT / "tests")
+    tests = named(*TESTS)
     if "--missing" in arguments:
         for row in missing(rows, tests):
             print(f"{row.id} | {row.section} | {row.level} | {row.text}")

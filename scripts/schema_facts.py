@@ -1,10 +1,10 @@
 """Reads the official JSON schemas of the protocol and writes the facts they state: methods, types, fields, values, errors.
 
-    python scripts/schema_facts.py SCHEMA_FOLDER -o tests/history/facts.json
+    python scripts/schema_facts.py SCHEMA_FOLDER -o packages/interlock/tests/history/facts.json
 
 The folder holds one schema a revision, named by its date. Not a sentence of them is kept. Only what can travel is a type here:
 the walk starts at the messages a client or server may send, so that what exists for the schema's own sake falls away; the
-definitions that fell away are named under "unreached", so that nothing is lost in silence. See `docs/HOUSE.md`, "Five revisions".
+definitions that fell away are named under "unreached", so that nothing is lost in silence. See `docs/ARCHITECTURE.md`, "Five revisions".
 
 How a fact is written: a field that may be absent has a `?` behind its name; `[T]` is a list of T, `{T}` an object whose every
 value is a T, `A|B` either, `'x'` that very value, `object` and `any` what they say. An object without a name of its own is

@@ -20,10 +20,11 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from interlock.servers.travel.prices import fare
+from interlock_servers.travel.prices import fare
 
 TARGET = (
-    Path(__file__).resolve().parents[1] / "src" / "interlock" / "servers" / "travel" / "data.json"
+    Path(__file__).resolve().parents[1]
+    / "packages/interlock-servers/src/interlock_servers/travel/data.json"
 )
 T = TypeVar("T")
 

@@ -25,7 +25,7 @@ from typing import Any
 
 from scripts.peers import ROOT, NotInstalled, npm, run
 
-VENDOR = ROOT / "src" / "interlock" / "host" / "web" / "static" / "vendor"
+VENDOR = ROOT / "packages/interlock-apps/src/interlock_apps/web/static/vendor"
 RECORD = VENDOR / "vendor.json"
 SOURCE_MAP = re.compile(r"\n?//# sourceMappingURL=\S+\s*$")
 IMPORT = re.compile(r"""(\bfrom\s*|\bimport\s*)(["'])([^"'./][^"']*)\2""")

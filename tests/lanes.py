@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
-BROWSERS = ("tests/demo/test_holiday_in_a_browser.py", "tests/host/web/test_page_", "tests/auth/issuer/test_browser.py",
-            "tests/auth/test_login_in_a_browser.py", "tests/interop/test_apps_by_peers.py")  # fmt: skip
+BROWSERS = ("packages/interlock-apps/tests/demo/test_holiday_in_a_browser.py", "packages/interlock-apps/tests/web/test_page_", "packages/interlock-issuer/tests/issuer/test_browser.py",
+            "packages/interlock/tests/auth/test_login_in_a_browser.py", "tests/interop/test_apps_by_peers.py")  # fmt: skip
 """How the names of the files begin whose tests need a browser."""
 
 FARM = "tests/interop/test_farm.py"

@@ -30,8 +30,8 @@ def guard():
 def oauth():
     """Log in as a person would who agrees at once."""
     from interlock.auth import OAuth
-    from interlock.fetch import Request
-    from interlock.transport.fetching import HttpFetch
+    from interlock.http11.client import HttpFetch
+    from interlock.http11.fetch import Request
 
     class Agreeing:
         async def listen(self, preferred):

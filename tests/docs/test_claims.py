@@ -23,11 +23,11 @@ from interlock import (
 from interlock.cli.listing import ping
 from interlock.cli.program import COMMANDS
 from interlock.cli.running import run
-from interlock.cli.serving import servers_here
-from interlock.server.web import DEFAULT_GRACE, http_app, serve_web
-from interlock.transport import chronicle
-from interlock.transport.fetching import HttpFetch
+from interlock.http11.client import HttpFetch
+from interlock.server.run.http import DEFAULT_GRACE, http_app, serve_web
+from interlock.transport.http import access_log
 from interlock.wire.lines import DEFAULT_LIMIT
+from interlock_servers.commands import servers_here
 from tests.docs.pages import TOP
 
 GUIDE = TOP / "docs" / "guide"
@@ -112,7 +112,7 @@ def test_what_is_said_of_http_is_so() -> None:
         name for of in (http_app, serve_web, Server.route, Http.__init__, HttpFetch.__init__, Client.__init__, Context.disconnect)
         for name in inspect.signature(of).parameters
     }  # fmt: skip
-    assert {chronicle.access.name, chronicle.security.name} == set(
+    assert {access_log.access.name, access_log.security.name} == set(
         re.findall(r"`(interlock\.(?:access|security))`", text)
     )
     assert f"`grace` seconds ({DEFAULT_GRACE:g})" in text

@@ -12,7 +12,7 @@ from tests.docs.pages import TOP
 
 PAGE = (TOP / "docs" / "guide" / "reference.md").read_text(encoding="utf-8")
 THEIRS: dict[str, Any] = json.loads(
-    (TOP / "tests" / "servers" / "existing.json").read_text(encoding="utf-8")
+    (TOP / "packages/interlock-servers/tests/servers/existing.json").read_text(encoding="utf-8")
 )
 OURS = {
     **{name: name for name in THEIRS},
@@ -76,7 +76,9 @@ def rows(server: str, head: str) -> list[Row]:
 
 def catalogue(server: str) -> Any:
     """The snapshot of what the server of ours that stands for this one offers."""
-    (path,) = (TOP / "tests" / "servers").rglob(f"{OURS[server]}_catalogue.json")
+    (path,) = (TOP / "packages/interlock-servers/tests/servers").rglob(
+        f"{OURS[server]}_catalogue.json"
+    )
     return json.loads(path.read_text(encoding="utf-8"))
 
 

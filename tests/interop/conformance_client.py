@@ -24,7 +24,7 @@ from interlock.auth import (
 )
 from interlock.auth.keys import SigningKey
 from interlock.auth.oauth.steps import ShowCode
-from interlock.transport.fetching import HttpFetch
+from interlock.http11.client import HttpFetch
 
 FILLED_IN = {
     "string": "text",

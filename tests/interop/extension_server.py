@@ -1,9 +1,11 @@
-"""Our server with the extension of `tests/extension_package`, over stdio, or over HTTP at a port."""
+"""Our server with the extension of `packages/interlock/tests/extension_package`, over stdio, or over HTTP at a port."""
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "extension_package" / "src"))
+sys.path.insert(
+    0, str(Path(__file__).parents[2] / "packages/interlock/tests/extension_package/src")
+)
 
 from catalog_search.__main__ import make_server, sample
 

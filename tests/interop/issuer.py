@@ -9,10 +9,10 @@ from pathlib import Path
 
 import uvicorn
 
-from interlock.auth.issuer.accounts import Accounts
-from interlock.auth.issuer.app import Issuer
-from interlock.auth.issuer.people import LocalUsers
-from interlock.auth.issuer.seam import Client
+from interlock_issuer.accounts import Accounts
+from interlock_issuer.app import Issuer
+from interlock_issuer.interfaces import Client
+from interlock_issuer.users import LocalUsers
 
 CLIENT = Client(
     id="suite", name="A program of another maker", redirect_uris=("http://127.0.0.1/callback",)

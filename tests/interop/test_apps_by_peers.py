@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from interlock import Server, ToolResult
-from interlock.host.models.scripted import call
-from interlock.host.policy import Policy, Rule
-from tests.host.web.stage import say, shot, staged
+from interlock.models.scripted import call
+from interlock_apps.fleet.policy import Policy, Rule
+from tests.web.stage import say, shot, staged
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 

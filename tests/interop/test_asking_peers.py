@@ -11,8 +11,8 @@ import pytest
 
 from interlock import Client, McpError, ToolError
 from interlock.configs import Entry
-from interlock.host.models.scripted import call
-from interlock.host.questions import CallQuestion, Decision, Filled
+from interlock.models.scripted import call
+from interlock_apps.fleet.questions import CallQuestion, Decision, Filled
 from tests.host.scene import ALLOW, Sitting, given, scene
 from tests.interop.driver import command_of, free_port, on_the_web
 

@@ -13,7 +13,7 @@ import pytest
 import pytest_asyncio
 
 from interlock.schema import compile as compile_schema
-from interlock.servers.everything.forms import PARTS
+from interlock_servers.everything.form_fields import PARTS
 from tests.interop.driver import MAN, Driver, command_of, free_port, led, on_the_web
 from tests.servers.everything.desk import CALLS
 

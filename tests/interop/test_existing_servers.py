@@ -260,7 +260,7 @@ def moved(*words: str, place: Path) -> str:
     command = [
         sys.executable,
         "-m",
-        "interlock.servers.memory",
+        "interlock_servers.memory",
         "--graph",
         str(place / "moved.db"),
         *words,

@@ -24,8 +24,8 @@ import pytest
 
 from interlock import Client, Http, McpError, Stdio
 from interlock.configs import Entry
-from interlock.host.events import CallEnded
-from interlock.host.models.scripted import call as said
+from interlock.models.scripted import call as said
+from interlock_apps.fleet.events import CallEnded
 from scripts import peers
 from tests.host.scene import ALLOW, scene
 from tests.interop import farm

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scripts import peers
-from tests.house import locks
+from tests.architecture import locks
 from tests.interop import farm
 from tests.interop.farm import Peer
 

@@ -12,7 +12,7 @@ import pytest
 
 from interlock import Client, Context, Server
 from interlock.auth import Guard, Jwt, OAuth
-from interlock.auth.issuer import Accounts, Issuer, LocalUsers
+from interlock_issuer import Accounts, Issuer, LocalUsers
 from tests.auth.served import guarded, served
 from tests.interop import person
 from tests.interop.driver import command_of

@@ -12,8 +12,8 @@ from pathlib import Path
 import icalendar
 import pytest
 
-from interlock.servers.travel.ledger import bookings
-from interlock.servers.travel.records import TravelDatabase
+from interlock_servers.travel.bookings import bookings
+from interlock_servers.travel.database import TravelDatabase
 from tests.interop.walking import WAYS, Walk, accepted, walk_by
 from tests.servers.travel_desk import BACK, CONTACT, HOTEL, OUT, STAY, TRIP, WAY, YES
 

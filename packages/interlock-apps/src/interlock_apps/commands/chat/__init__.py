@@ -1,0 +1,59 @@
+"""`interlock chat`: the terminal face, in which a person talks with a model that uses servers."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from ...host.app import Host
+from ..host_factory import follow, host_of
+from ..options import given_of, with_host_options
+
+MISSING = "The chat needs prompt_toolkit and rich: pip install 'interlock[host]'"
+
+
+@click.command("chat")
+@with_host_options
+@click.option(
+    "--resume", metavar="SESSION", help="Go on with an earlier conversation; /sessions lists them."
+)
+def chat(resume: str | None, **options: Any) -> None:
+    """Put a model and yourself in front of servers, here in the terminal.
+
+    Type, and press Enter. / shows the prompts of all servers, @ their resources, /help the rest. Whatever a server or the model
+    wants is asked here, and answered with one key. Ctrl-C cancels what is under way, Ctrl-D leaves.
+
+    \b
+    interlock chat --config .mcp.json --model anthropic:claude-sonnet-4-5
+    interlock chat -c servers.json -m openai:llama3@http://localhost:11434/v1
+    """
+    need_terminal()
+    given = given_of(options)
+    host = host_of(given)
+    run_chat(host, resume=resume or "", follow=lambda: follow(host, given))
+
+
+def run_chat(host: Host, *, hint: str = "", resume: str = "", follow: Any = None) -> None:
+    """Talk in the terminal until the person leaves.
+
+    `host` is not opened yet; it is ended when this returns. `hint` is shown at the beginning, `resume` names an earlier conversation,
+    `follow` makes what runs beside it. Raises click.ClickException, click.UsageError where there is no terminal.
+    """
+    need_terminal()
+    try:
+        from .repl import begin  # late: prompt_toolkit and rich, optional extra `host`
+    except ImportError as missing:
+        if (missing.name or "").partition(".")[0] not in ("prompt_toolkit", "rich"):
+            raise
+        raise click.ClickException(MISSING) from None
+    begin(host, hint=hint, resume=resume, follow=follow)
+
+
+def need_terminal() -> None:
+    """Refuse to talk where nobody can type. Raises click.UsageError."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise click.UsageError(
+            'The chat needs a terminal. `interlock ask "..."` answers one question without one.'
+        )

@@ -1,0 +1,330 @@
+"""The commands of the chat itself: what they are called, and what they do."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
+from typing import Any, Protocol
+
+from rich.text import Text
+
+from interlock import InterlockError
+
+from ...host.app import Host
+from ...host.session import Session
+from .event_printer import EventPrinter, counts
+from .focus import LeaveChat, TerminalFocus
+from .output import TerminalOutput, in_line, seen
+from .question_views import annotation_words
+from .results import MediaFiles, whole, yaml_lines
+
+COMMANDS = {
+    "help": "what can be typed here",
+    "servers": "the servers and their state; /servers ID, /servers ID log|start|stop|restart",
+    "tools": "all tools; /tools WORDS searches them",
+    "model": "which model speaks; /model NAME takes another",
+    "retry": "ask the model again where it gave no answer",
+    "roots": "folders that servers may be told of; /roots add|remove FOLDER [SERVER]",
+    "rules": "what you had remembered; /rules forget N takes one back",
+    "show": "all of the last call's result; /show N of another's",
+    "read": "a resource; /read @SERVER:URI",
+    "log": "search the log; /log WORDS",
+    "export": "write the log as lines of JSON; /export FILE",
+    "sessions": "the conversations there are",
+    "resume": "go on with an earlier conversation; /resume ID",
+    "new": "begin a new conversation",
+    "quit": "leave",
+}
+MOST_LINES = 40
+
+
+class ChatActions(Protocol):
+    """The conversation that commands are about."""
+
+    host: Host
+    front: TerminalFocus
+    paper: TerminalOutput
+    feed: EventPrinter
+    media: MediaFiles
+    session: Session
+
+    def begin(self, session: Session) -> None:
+        """Take another conversation."""
+        ...
+
+    async def read(self, words: str) -> None:
+        """Print a resource."""
+        ...
+
+    async def retry(self) -> None:
+        """Ask the model again where the last turn failed."""
+        ...
+
+
+class CommandError(Exception):
+    """What was typed means nothing here; the words say what would."""
+
+
+class Commands:
+    """Carries out commands."""
+
+    def __init__(self, talk: ChatActions) -> None:
+        self._talk, self._host, self._paper = talk, talk.host, talk.paper
+        self._table: dict[str, Callable[[str], Awaitable[None]]] = {
+            name: getattr(self, f"_{name}") for name in COMMANDS
+        }
+
+    async def do(self, name: str, rest: str) -> None:
+        """Carry out a command; what is wrong with it is printed. Raises Leave."""
+        try:
+            await self._table[name](rest.strip())
+        except (CommandError, InterlockError, ValueError, OSError) as bad:
+            self._paper.note(f"! {bad}", "bold red")
+
+    def arguments_of(self, name: str, rest: str) -> Iterable[str]:
+        """What may follow a command."""
+        words = rest.split(" ")
+        if name == "servers":
+            return (
+                list(self._host.hub.links)
+                if len(words) == 1
+                else ["log", "start", "stop", "restart"]
+                if len(words) == 2
+                else []
+            )
+        if name == "model":
+            return list(self._host.models)
+        if name == "roots":
+            return (
+                ["add", "remove"]
+                if len(words) == 1
+                else [f for fs in self._host.granted.values() for f in fs]
+                if words[0] == "remove"
+                else []
+            )
+        return ["forget"] if name == "rules" and len(words) == 1 else []
+
+    # -- help, servers, tools, models ------------------------------------------------------------------------------
+
+    async def _help(self, rest: str) -> None:
+        lines = [
+            ("Enter", "sends; Alt+Enter, or Esc and then Enter, breaks the line"),
+            ("/", "prompts of all servers: /plan name=value, or the arguments are asked for"),
+            ("@", "resources of all servers, sent beside what you say: @server:uri"),
+            ("Ctrl-C", "cancels what is under way; twice leaves"),
+            ("Ctrl-D", "leaves"),
+            *((f"/{name}", words) for name, words in COMMANDS.items()),
+        ]
+        for key, words in lines:
+            self._paper.print(Text.assemble((f"{key:<10} ", "bold"), words, overflow="fold"))
+
+    async def _servers(self, rest: str) -> None:
+        server, _, what = rest.partition(" ")
+        if not server:
+            for link in self._host.hub.links.values():
+                words = (
+                    counts(len(link.tools), len(link.resources), len(link.prompts))
+                    if link.state == "up"
+                    else link.words
+                )
+                line = Text.assemble(
+                    (f"{in_line(link.id, 40)} {link.state}", "bold"),
+                    (f"  {in_line(words)}", "dim"),
+                    overflow="fold",
+                )
+                self._paper.print(line)
+            return
+        link = self._host.link(server)
+        if what == "log":
+            for said in list(link.log)[-MOST_LINES:]:
+                self._paper.note(
+                    f"{said.level}: {said.text}",
+                    "red" if said.level in ("error", "critical") else "dim",
+                )
+            if not link.log:
+                self._paper.note("Nothing is logged yet.")
+        elif what in ("start", "stop", "restart"):
+            do = {
+                "start": self._host.hub.start,
+                "stop": self._host.hub.stop,
+                "restart": self._host.hub.restart,
+            }[what]
+            await self._talk.front.during(do(server))
+        elif what:
+            raise CommandError(f"/servers {server} log, start, stop or restart")
+        else:
+            title = (link.info.title or link.info.name) if link.info else ""
+            facts = {
+                "state": f"{link.state} {link.words}".strip(),
+                "title": title,
+                "revision": link.revision,
+                "trusted": link.entry.trusted,
+                "command": link.entry.shown,
+                "instructions": link.instructions or "",
+                "tools": [tool.name for tool in link.tools],
+                "prompts": [prompt.name for prompt in link.prompts],
+                "resources": [resource.uri for resource in link.resources],
+                "templates": [each.uri_template for each in link.templates],
+            }
+            self._paper.print(
+                "\n".join(
+                    yaml_lines(
+                        {key: value for key, value in facts.items() if value not in ("", [])}
+                    )
+                )
+            )
+
+    async def _tools(self, rest: str) -> None:
+        items = self._host.toolbox.search(rest, 20) if rest else self._host.toolbox.items
+        for item in items:
+            words = in_line(item.blocked or item.tool.description or "", 160)
+            line = Text.assemble(
+                (f"{in_line(item.server, 40)} · {in_line(item.tool.name, 80)}", "bold"),
+                overflow="fold",
+            )
+            line.append(f"  {annotation_words(item.tool.annotations)}" if rest else "", style="dim")
+            line.append(f"\n  {words}", style="red" if item.blocked else "dim")
+            self._paper.print(line)
+        if not items:
+            self._paper.note("There is no such tool." if rest else "There are no tools.")
+
+    async def _model(self, rest: str) -> None:
+        if rest:
+            if rest not in self._host.models:
+                raise CommandError(
+                    f"There is no model {in_line(rest, 60)}; there are {', '.join(self._host.models)}."
+                )
+            self._talk.session.model = self._host.models[rest]
+        for model in self._host.models.values():
+            mark = "❯ " if model is self._talk.session.model else "  "
+            self._paper.print(
+                Text.assemble(
+                    (mark + in_line(model.name, 60), "bold"),
+                    (f"  {in_line(model.facts.remark)}", "dim"),
+                    overflow="fold",
+                )
+            )
+
+    # -- roots and rules -----------------------------------------------------------------------------------------------
+
+    async def _roots(self, rest: str) -> None:
+        words = shlex.split(rest)
+        if not words:
+            granted = [
+                (server, folder)
+                for server, folders in self._host.granted.items()
+                for folder in folders
+            ]
+            for server, folder in granted:
+                self._paper.note(f"{folder}  ({server or 'all servers'})")
+            if not granted:
+                self._paper.note("Servers are told of no folder. /roots add FOLDER [SERVER]")
+        elif words[0] in ("add", "remove") and len(words) in (2, 3):
+            (self._host.grant if words[0] == "add" else self._host.revoke)(words[1], *words[2:])
+        else:
+            raise CommandError("/roots, /roots add FOLDER [SERVER], /roots remove FOLDER [SERVER]")
+
+    async def _rules(self, rest: str) -> None:
+        rules = self._host.policy.learned
+        word, _, number = rest.partition(" ")
+        if word == "forget":
+            if not (number.isascii() and number.isdigit() and 1 <= int(number) <= len(rules)):
+                raise CommandError(
+                    f"/rules forget N, with N from 1 to {len(rules)}"
+                    if rules
+                    else "There is nothing to forget."
+                )
+            self._host.forget(rules[int(number) - 1])
+            rules = self._host.policy.learned
+        elif rest:
+            raise CommandError("/rules or /rules forget N")
+        for place, rule in enumerate(rules, 1):
+            how = f"in conversation {rule.session}" if rule.session else "always"
+            self._paper.note(f"{place} {rule.decision} {rule.server} {rule.tool} ({how})")
+        if not rules:
+            self._paper.note("Nothing is remembered.")
+
+    # -- results, the log, conversations -------------------------------------------------------------------------------------
+
+    async def _show(self, rest: str) -> None:
+        ended = self._talk.feed.ended
+        number = int(rest) if rest.isascii() and rest.isdigit() else len(ended) if not rest else 0
+        if not 1 <= number <= len(ended):
+            raise CommandError(
+                f"/show N, with N from 1 to {len(ended)}" if ended else "No call has ended yet."
+            )
+        call = ended[number - 1]
+        event = call.event
+        self._paper.print(
+            Text(f"{in_line(event.server, 40)} · {in_line(event.tool, 80)}", style="bold")
+        )
+        self._paper.print(
+            Text("\n".join(yaml_lines({"arguments": call.arguments})), style="dim", overflow="fold")
+        )
+        if event.result is None:
+            self._paper.note(event.error, "red")
+        else:
+            self._paper.print(*whole(event.result, self._talk.media, self._paper.width))
+
+    async def _read(self, rest: str) -> None:
+        if not rest.startswith("@"):
+            raise CommandError("/read @SERVER:URI")
+        await self._talk.read(rest)
+
+    async def _log(self, rest: str) -> None:
+        await self._host.log.flush()
+        for noted in reversed(await self._host.log.search(rest, limit=20)):
+            event: Any = noted.event
+            when = time.strftime("%d.%m. %H:%M:%S", time.localtime(noted.at))
+            words = event.words if hasattr(event, "words") else ""
+            what = " ".join(
+                str(getattr(event, name, "") or "")
+                for name in ("server", "tool", "prompt", "uri", "model", "error")
+            )
+            self._paper.note(
+                f"{noted.seq} {when} {event.__struct_config__.tag} {in_line(f'{what} {words}', 200)}"
+            )
+
+    async def _export(self, rest: str) -> None:
+        if not rest:
+            raise CommandError("/export FILE")
+        path = await asyncio.to_thread(Path(rest).expanduser)
+        await self._host.log.flush()
+        with await asyncio.to_thread(path.open, "xb") as file:  # what is there is not written over
+
+            def write(data: bytes) -> None:
+                file.write(data)
+
+            count = await self._host.log.export(write)
+        self._paper.note(f"{count} entries in {path}.")
+
+    async def _sessions(self, rest: str) -> None:
+        await self._host.log.flush()
+        for row in (await self._host.log.sessions())[:MOST_LINES]:
+            when = time.strftime("%d.%m.%Y %H:%M", time.localtime(row.began))
+            mark = "❯" if row.id == self._talk.session.id else " "
+            self._paper.note(
+                f"{mark} {row.id}  {when}  {row.model}  {row.turns} turns  {seen(row.title)}"
+            )
+
+    async def _resume(self, rest: str) -> None:
+        if not rest:
+            raise CommandError("/resume ID; /sessions lists them.")
+        known = {row.id for row in await self._host.log.sessions()}
+        if rest not in known:
+            raise CommandError(
+                f"There is no conversation {in_line(rest, 60)}; /sessions lists those that there are."
+            )
+        self._talk.begin(await self._host.resume(rest))
+
+    async def _new(self, rest: str) -> None:
+        self._talk.begin(self._host.session(model=self._talk.session.model.name))
+
+    async def _retry(self, rest: str) -> None:
+        await self._talk.retry()
+
+    async def _quit(self, rest: str) -> None:
+        raise LeaveChat

@@ -1,0 +1,90 @@
+"""Editing of a text or of data before it goes on: in the person's own editor, else in place."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shlex
+import subprocess
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.shortcuts import PromptSession
+
+from ...fleet.threat_scan import clean
+from .focus import QuestionAbandoned, TerminalFocus
+from .output import in_line
+
+T = TypeVar("T")
+
+
+class EditRejected(ValueError):
+    """What was typed cannot be used; the words say why."""
+
+
+async def edit_text(front: TerminalFocus, text: str, ending: str = ".txt") -> str | None:
+    """The text as the person edited it; None where they leave it."""
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    if editor:
+        return await _in_editor(front, editor, text, ending)
+    keys = KeyBindings()
+    keys.add("c-s")(lambda event: event.current_buffer.validate_and_handle())
+    session: PromptSession[str] = PromptSession(key_bindings=keys, multiline=True)
+    shown = clean(text)
+    if shown != text:
+        front.paper.note("! What cannot be seen in it was taken out.", "yellow")
+    front.paper.note("Ctrl-S (or Esc, then Enter) takes it, Ctrl-C leaves it as it was.")
+    try:
+        return await front.text(session, "┃ ", default=shown, prompt_continuation="┃ ")
+    except (QuestionAbandoned, EOFError):
+        return None
+
+
+async def edit_data(front: TerminalFocus, data: Any, check: Callable[[Any], T]) -> T | None:
+    """Data as the person edited it, as JSON, once `check` takes it (it raises NotSo where not); None where they leave it."""
+    text = _escaped(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())
+    while True:
+        edited = await edit_text(front, text, ".json")
+        if edited is None or edited.strip() == "":
+            front.paper.note("Left as it was.")
+            return None
+        try:
+            return check(msgspec.json.decode(edited))
+        except (msgspec.DecodeError, UnicodeError, EditRejected) as bad:
+            front.paper.note(f"! {in_line(str(bad), 500)}", "bold red")
+            if edited == text and os.environ.get(
+                "EDITOR"
+            ):  # closed without a change: they have given it up
+                return None
+            text = edited
+
+
+def _escaped(text: str) -> str:
+    """JSON in which everything can be seen: what cannot stands there as an escape, which means the same."""
+    return "".join(
+        each if each.isprintable() or each == "\n" else json.dumps(each)[1:-1] for each in text
+    )
+
+
+async def _in_editor(front: TerminalFocus, editor: str, text: str, ending: str) -> str | None:
+    with tempfile.TemporaryDirectory(prefix="interlock-") as folder:
+        path = Path(folder) / f"edit{ending}"
+        path.write_text(text, encoding="utf-8")
+        try:
+            with front.input.cooked_mode():
+                code = await asyncio.to_thread(subprocess.call, [*shlex.split(editor), str(path)])
+        except (OSError, ValueError) as bad:
+            front.paper.note(f"! {editor} cannot be started: {bad}", "bold red")
+            return None
+        if code:
+            front.paper.note(f"{editor} ended with {code}.")
+            return None
+        edited = path.read_text(encoding="utf-8", errors="replace")
+        return (
+            edited if text.endswith("\n") else edited.removesuffix("\n")
+        )  # editors end the last line

@@ -1,0 +1,307 @@
+"""Who has the terminal: the line that the person types, what is under way, or a question, of which there is one at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, TypeVar
+
+from msgspec import Struct
+from prompt_toolkit.application import Application
+from prompt_toolkit.formatted_text import StyleAndTextTuples
+from prompt_toolkit.input import Input
+from prompt_toolkit.input.typeahead import clear_typeahead
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.layout import Layout, Window
+from prompt_toolkit.layout.controls import FormattedTextControl
+from prompt_toolkit.shortcuts import PromptSession
+
+from ...fleet.questions import Answer, AnyQuestion, NotAnswered
+from .output import TerminalOutput, in_line
+
+T = TypeVar("T")
+
+
+class LeaveChat(Exception):
+    """The person wants to leave the chat."""
+
+
+class QuestionAbandoned(Exception):
+    """The person does not want to answer this; what it belongs to is given up."""
+
+
+class KeyChoice(Struct, frozen=True):
+    """A key that answers, and what it means in a word or two."""
+
+    key: str
+    words: str
+
+
+class QueuedQuestion(Struct, eq=False):
+    """A question that waits for its turn."""
+
+    question: AnyQuestion
+    answered: asyncio.Future[Answer]
+
+
+class TerminalFocus:
+    """Gives the terminal to one thing at a time. It is the Person of the host: questions come here.
+
+    `ask` answers a question, by the means of this class; `live` is what stands under the text while something is under way.
+    """
+
+    def __init__(self, paper: TerminalOutput, input: Input) -> None:
+        self.paper, self.input = paper, input
+        self.ask: Callable[[AnyQuestion], Coroutine[Any, Any, Answer]]
+        self.live: Callable[[], StyleAndTextTuples] = lambda: []
+        self.waiting: list[QueuedQuestion] = []
+        self._came = asyncio.Event()
+        self._stop: Callable[[], None] | None = None
+        self._stops = 0
+        self._leaving = False
+        self._who = ""
+
+    # -- questions ---------------------------------------------------------------------------------------------
+
+    async def answer(self, question: AnyQuestion) -> Answer:
+        """See Person."""
+        waiting = QueuedQuestion(question, asyncio.get_running_loop().create_future())
+        self.waiting.append(waiting)
+        self._came.set()
+        try:
+            return await waiting.answered
+        finally:
+            self.waiting.remove(waiting)
+
+    async def _settle(self, gate: bool = False) -> None:
+        """Ask all that waits, one after the other."""
+        while (waiting := self._next()) is not None and not self._leaving:
+            await self._settle_one(waiting, gate)
+            gate = False
+            await asyncio.sleep(0)  # whoever waited for the answer takes it
+        self._came.clear()
+
+    def _next(self) -> QueuedQuestion | None:
+        """The question that has waited longest and is not settled."""
+        return next((each for each in self.waiting if not each.answered.done()), None)
+
+    async def _settle_one(self, waiting: QueuedQuestion, gate: bool) -> None:
+        asking = asyncio.create_task(self._asked(waiting.question, gate))
+        try:
+            await asyncio.wait({asking, waiting.answered}, return_when=asyncio.FIRST_COMPLETED)
+            if not asking.done():
+                self.paper.note(
+                    f"The question of {waiting.question.server or 'the host'} is no longer open."
+                )
+        finally:
+            asking.cancel()
+            await asyncio.wait({asking})
+        if waiting.answered.done():
+            return
+        waiting.answered.set_result(asking.result())
+        if self._stops or self._leaving:
+            self._stopped()
+
+    async def _asked(self, question: AnyQuestion, gate: bool) -> Answer:
+        try:
+            if gate:  # what is typed just now was not meant for it
+                await self.key(
+                    [
+                        KeyChoice(
+                            "enter",
+                            f"{in_line(question.server, 40) or 'the host'} asks you something: look at it",
+                        )
+                    ]
+                )
+            self._who = in_line(
+                question.server, 40
+            )  # a long question has scrolled away when its keys are pressed
+            return await self.ask(question)
+        except QuestionAbandoned:
+            self._stops += 1
+            return NotAnswered(words="The person gave it up.")
+        except EOFError:
+            self._leaving = True
+            return NotAnswered(words="The person has left.")
+        except (
+            Exception
+        ) as bad:  # a question that cannot be shown is a no, and not the end of the chat
+            self.paper.note(
+                f"! The question of {question.server or 'the host'} cannot be shown: {type(bad).__name__}: {bad}",
+                "bold red",
+            )
+            return NotAnswered(words=f"The question could not be shown ({type(bad).__name__}).")
+        finally:
+            self._who = ""
+
+    def _stopped(self) -> None:
+        if self._leaving or self._stops > 1 or self._stop is None:
+            self._leaving = self._leaving or self._stops > 1
+            if self._leaving:
+                raise LeaveChat
+            self._stops = 0
+        else:
+            self._stop()
+
+    # -- what else wants the terminal -----------------------------------------------------------------------------
+
+    async def idle(
+        self,
+        begin: Callable[[], Coroutine[Any, Any, T]],
+        *,
+        typed: Callable[[], bool] = lambda: False,
+    ) -> T:
+        """Run something that reads from the person. It gives way to questions (is cancelled), and is begun again after them."""
+        while True:
+            await self._settle(gate=typed())
+            reading, came = asyncio.create_task(begin()), asyncio.create_task(self._came.wait())
+            try:
+                await asyncio.wait({reading, came}, return_when=asyncio.FIRST_COMPLETED)
+                if reading.done():
+                    return reading.result()
+            finally:
+                reading.cancel()
+                came.cancel()
+                await asyncio.wait({reading, came})
+
+    async def during(
+        self, work: Coroutine[Any, Any, T], *, stop: Callable[[], None] | None = None
+    ) -> T:
+        """Wait for something, show how far it is, and ask what comes up meanwhile. Ctrl-C calls `stop`, or cancels it.
+
+        Raises GivenUp where it was cancelled, and Leave at the second Ctrl-C.
+        """
+        task = asyncio.create_task(work)
+
+        def cancel() -> None:
+            task.cancel()
+
+        self._stop, self._stops = stop or cancel, 0
+        try:
+            while not task.done():
+                if self._next() is not None:
+                    await self._settle()
+                else:
+                    await self._watch(task)
+            if task.cancelled():
+                raise QuestionAbandoned
+            return task.result()
+        finally:
+            self._stop, self._stops = None, 0
+            task.cancel()
+            await asyncio.wait({task})
+
+    async def _watch(self, task: asyncio.Task[Any]) -> None:
+        keys = KeyBindings()
+
+        @keys.add("c-c")
+        def _(event: KeyPressEvent) -> None:
+            self._stops += 1
+            event.app.exit()
+
+        app: Application[None] = Application(
+            layout=Layout(
+                Window(
+                    FormattedTextControl(self.live),
+                    wrap_lines=True,
+                    dont_extend_height=True,
+                    always_hide_cursor=True,
+                )
+            ),
+            key_bindings=keys,
+            erase_when_done=True,
+            refresh_interval=0.2,
+        )
+        before = self._stops
+        watching, came = asyncio.create_task(self.run(app)), asyncio.create_task(self._came.wait())
+        try:
+            await asyncio.wait({watching, came, task}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            watching.cancel()
+            came.cancel()
+            await asyncio.wait({watching, came})
+        if not watching.cancelled() and isinstance(watching.exception(), EOFError):
+            raise LeaveChat  # the terminal has gone
+        if self._stops > before:
+            if self._stops == 1:
+                self.paper.note("Cancelled. Ctrl-C once more leaves.", "yellow")
+            self._stopped()
+
+    async def run(self, app: Application[T]) -> T:
+        """Run an application: it has the terminal until it ends."""
+        self.paper.app = app
+        try:
+            return await app.run_async(handle_sigint=False, set_exception_handler=False)
+        finally:
+            self.paper.app = None
+            self.paper.flush()
+
+    async def key(self, keys: Sequence[KeyChoice]) -> str:
+        """The key that the person presses, of these. Raises GivenUp at Ctrl-C and EOFError at Ctrl-D."""
+        bindings = KeyBindings()
+
+        def on(key: str, result: str) -> None:
+            bindings.add(key)(lambda event: event.app.exit(result=result))
+
+        for each in keys:
+            on(each.key, each.key)
+            if len(each.key) == 1 and each.key.isalpha():
+                on(each.key.upper(), each.key)
+        bindings.add("c-c")(lambda event: event.app.exit(exception=QuestionAbandoned()))
+        bindings.add("c-d")(lambda event: event.app.exit(exception=EOFError()))
+        control = FormattedTextControl(lambda: laid_out(keys, self.paper.width, self._who))
+        window = Window(control, wrap_lines=True, dont_extend_height=True, always_hide_cursor=True)
+        self.forget_keys()
+        app: Application[str] = Application(
+            layout=Layout(window), key_bindings=bindings, erase_when_done=True
+        )
+        return await self.run(app)
+
+    async def text(self, session: PromptSession[str], message: Any, **options: Any) -> str:
+        """A line of text. Raises GivenUp at Ctrl-C and EOFError at Ctrl-D in an empty line."""
+        self.paper.app = session.app
+        try:
+            return await session.prompt_async(
+                message, handle_sigint=False, set_exception_handler=False, **options
+            )
+        except KeyboardInterrupt:
+            raise QuestionAbandoned from None
+        finally:
+            self.paper.app = None
+            self.paper.flush()
+
+    def forget_keys(self) -> None:
+        """Drop what was typed before it could be seen what it would answer."""
+        try:
+            descriptor = self.input.fileno()
+        except (
+            NotImplementedError,
+            OSError,
+            ValueError,
+        ):  # prompt_toolkit's inputs without a terminal have none, or a closed one
+            return
+        if sys.platform != "win32" and os.isatty(descriptor):
+            import termios  # late: not on every system
+
+            clear_typeahead(self.input)
+            termios.tcflush(descriptor, termios.TCIFLUSH)
+
+
+def laid_out(keys: Sequence[KeyChoice], width: int, who: str = "") -> StyleAndTextTuples:
+    """Keys with their meanings, side by side as far as there is room, and none of them broken; `who` asks."""
+    shown: StyleAndTextTuples = [("bold", f"{who}?")] if who else []
+    column = len(who) + 1 if who else 0
+    for each in keys:
+        name = each.key.capitalize() if len(each.key) > 1 else each.key
+        size = len(name) + 1 + len(each.words)
+        if column and column + 2 + size > width - 1:
+            shown.append(("", "\n"))
+            column = 0
+        elif column:
+            shown.append(("", "  "))
+            column += 2
+        shown += [("bold", name), ("", f" {each.words}")]
+        column += size
+    return shown

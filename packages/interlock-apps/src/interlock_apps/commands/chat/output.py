@@ -1,0 +1,127 @@
+"""What is printed above the line that the person types in; nothing of a server's reaches the terminal as a command to it."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+from typing import Any
+
+from prompt_toolkit.application import Application, run_in_terminal
+from prompt_toolkit.output import Output
+from rich.console import Console
+from rich.segment import Segment, Segments
+from rich.text import Text
+
+from ...fleet.threat_scan import visible
+
+LEAST_WIDTH = 40
+MOST_WIDTH = 120
+
+
+def seen(text: str) -> str:
+    """A stranger's text as a person may see it: what is hidden in it is written out, and no command to the terminal remains."""
+    return visible(text.replace("\r\n", "\n"))
+
+
+def in_line(text: str, most: int = 400) -> str:
+    """The same in one line, cut to a length in characters."""
+    line = " ".join(seen(text).split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def colours() -> bool:
+    """Whether there may be colours (NO_COLOR, a terminal that has none)."""
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM", "") not in ("dumb", "")
+
+
+def rendered(renderable: Any, width: int, coloured: bool) -> str:
+    """What rich makes of it, with no escape sequence but those of its own colours, whatever the texts in it hold."""
+    buffer = io.StringIO()
+    console = Console(
+        file=buffer,
+        width=width,
+        force_terminal=True,
+        color_system="standard" if coloured else None,
+        no_color=not coloured,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        legacy_windows=False,
+        _environ={},
+    )
+    if isinstance(renderable, str):
+        renderable = Text(renderable, overflow="fold")
+    segments = []
+    for each in console.render(renderable, console.options):
+        if not each.control:
+            style = (
+                each.style.update_link(None)
+                if each.style is not None and each.style.link
+                else each.style
+            )
+            segments.append(Segment(visible(each.text), style if coloured else None))
+    lines = [_trimmed(line) for line in Segment.split_lines(segments)]
+    console.print(
+        Segments([each for line in lines for each in (*line, Segment.line())]),
+        end="",
+        crop=False,
+        soft_wrap=True,
+    )
+    return buffer.getvalue()
+
+
+def _trimmed(line: list[Segment]) -> list[Segment]:
+    """A line without the blanks at its end, which only get into the way of who copies it."""
+    while line and line[-1].text.isspace() and not (line[-1].style and line[-1].style.bgcolor):
+        line.pop()
+    if line and not (line[-1].style and line[-1].style.bgcolor):
+        line[-1] = Segment(line[-1].text.rstrip(), line[-1].style)
+    return line
+
+
+class TerminalOutput:
+    """Prints, above the application that has the terminal where there is one. `app` is that one."""
+
+    def __init__(self, output: Output, *, coloured: bool | None = None) -> None:
+        self.output = output
+        self.coloured = colours() if coloured is None else coloured
+        self.app: Application[Any] | None = None
+        self._waiting: list[str] = []
+        self._is_flushing = False
+
+    @property
+    def width(self) -> int:
+        """How many columns there are to print in."""
+        return min(max(self.output.get_size().columns, LEAST_WIDTH), MOST_WIDTH)
+
+    @property
+    def height(self) -> int:
+        """How many lines the screen has."""
+        return self.output.get_size().rows
+
+    def print(self, *renderables: Any) -> None:
+        """Print texts, or what rich can render."""
+        for each in renderables:
+            text = rendered(each, self.width, self.coloured)
+            self._waiting.append(text if text.endswith("\n") else f"{text}\n")
+        if self.app is None or not self.app.is_running:
+            self.flush()
+        elif not self._is_flushing:
+            self._is_flushing = True
+            run_in_terminal(self.flush)
+
+    def note(self, text: str, style: str = "dim") -> None:
+        """Print a line, in a style."""
+        self.print(Text(seen(text), style=style, overflow="fold"))
+
+    def flush(self) -> None:
+        """Print what waits for its turn."""
+        self._is_flushing = False
+        waiting, self._waiting = self._waiting, []
+        if waiting:
+            with contextlib.suppress(
+                OSError
+            ):  # the terminal has gone; whoever reads from it hears of it, too
+                self.output.write_raw("".join(waiting))
+                self.output.flush()

@@ -1,0 +1,310 @@
+"""The questions as they are printed: who asks, what for, with what, what to beware of (pure, but for files of media)."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter
+from typing import Any
+
+from msgspec import UNSET
+from rich.padding import Padding
+from rich.text import Text
+
+from interlock import ToolAnnotations
+from interlock.types import CreateMessageRequestParams
+
+from ...fleet import forms
+from ...fleet.policy import hints
+from ...fleet.questions import (
+    AnyQuestion,
+    CallQuestion,
+    FeatureChange,
+    FormQuestion,
+    PinQuestion,
+    ResultQuestion,
+    SampledQuestion,
+    SampleQuestion,
+    StartQuestion,
+    UrlQuestion,
+)
+from ...fleet.start_questions import facts
+from .output import in_line, seen
+from .results import MediaFiles, blocks, whole, yaml_lines
+
+_COUNTED = {"is new": "new", "has changed since it was approved": "changed", "is gone": "gone"}
+_KINDS = {"tool": "tool", "prompt": "prompt", "instructions": "instructions", "skill": "skill"}
+
+
+def sheet(question: AnyQuestion, media: MediaFiles, width: int) -> list[Any]:
+    """What is printed above the keys of a question; each names the server because of which it is asked."""
+    body: list[Any]
+    if isinstance(question, CallQuestion):
+        body = _call(question)
+    elif isinstance(question, ResultQuestion):
+        body = [
+            _head(question, f"has the result of {seen(question.title)}"),
+            "May the model see it?",
+            *map(_in, whole(question.result, media, width)),
+        ]
+    elif isinstance(question, SampleQuestion):
+        body = [
+            _head(question, "wants to ask a model"),
+            *request_lines(question.request, question.model, question.left, media),
+        ]
+    elif isinstance(question, SampledQuestion):
+        words = f"gets this answer of {in_line(question.model, 60)}, if you let it"
+        body = [_head(question, words), *map(_in, blocks(question.result.content, media))]
+    elif isinstance(question, FormQuestion):
+        body = [_head(question, "asks you"), _in(Text(seen(question.message), overflow="fold"))]
+    elif isinstance(question, UrlQuestion):
+        body = [
+            _head(question, "wants you to visit a page"),
+            _in(Text(seen(question.message), overflow="fold")),
+            address(question.url, question.host, question.site),
+        ]
+    elif isinstance(question, PinQuestion):
+        body = _pin(question)
+    else:
+        body = _start(question)
+    return [Text(""), *body, *warnings(question)]
+
+
+def _in(renderable: Any) -> Padding:
+    return Padding(renderable, (0, 0, 0, 2))
+
+
+def _head(question: AnyQuestion, words: str) -> Text:
+    who = in_line(question.server, 80) or "The host"
+    return Text.assemble(
+        ("? ", "bold magenta"), (who, "bold magenta"), (f" {words}", "bold"), overflow="fold"
+    )
+
+
+def warnings(question: AnyQuestion) -> list[Any]:
+    """What to beware of, one line each."""
+    return [
+        Text(
+            f"! {f'{in_line(each.where, 120)}: ' if each.where else ''}{seen(each.words)}",
+            style="bold yellow",
+            overflow="fold",
+        )
+        for each in question.warnings
+    ]
+
+
+def _call(question: CallQuestion) -> list[Any]:
+    who = {"model": "The model", "app": "An app of the server", "person": "You"}[question.by]
+    title = (
+        f" ({in_line(question.title, 80)})"
+        if question.title and question.title != question.tool
+        else ""
+    )
+    body: list[Any] = [_head(question, f"may be asked to run {in_line(question.tool, 80)}{title}")]
+    body.append(
+        Text(f"  {who} wants this call. {seen(question.why)}", style="dim", overflow="fold")
+    )
+    lines = yaml_lines(question.arguments) if question.arguments else ["(no arguments)"]
+    body.append(_in(Text("\n".join(lines), overflow="fold")))
+    return body
+
+
+def details(question: CallQuestion) -> list[Any]:
+    """More of a call: its description, what the tool says of itself, and its schema."""
+    says = annotation_words(question.annotations)
+    believed = (
+        "believed, as the server is trusted"
+        if question.trusted
+        else "not believed, as the server is not trusted"
+    )
+    shown: list[Any] = [Text(seen(question.description) or "(no description)", overflow="fold")]
+    shown.append(Text(f"It says of itself: {says} ({believed}).", style="dim", overflow="fold"))
+    shown.append(
+        Text("\n".join(["arguments:", *yaml_lines(question.input_schema, 1)]), overflow="fold")
+    )
+    return [_in(each) for each in shown]
+
+
+def annotation_words(annotations: ToolAnnotations | None) -> str:
+    """What a tool says of itself, in words."""
+    says = hints(annotations)
+    words = [
+        "only reads"
+        if says["read_only"]
+        else "destroys or overwrites"
+        if says["destructive"]
+        else "adds"
+    ]
+    words.append("may be repeated" if says["idempotent"] else "each call counts")
+    words.append("reaches the outside world" if says["open_world"] else "stays in its own world")
+    return ", ".join(words)
+
+
+def request_lines(
+    request: CreateMessageRequestParams, model: str, left: int | None, media: MediaFiles
+) -> list[Any]:
+    """A request to a model."""
+    facts = [f"model: {in_line(model, 60)}", f"at most {request.max_tokens:,} tokens"]
+    if request.temperature is not None:
+        facts.append(f"temperature {request.temperature:g}")
+    if left is not None:
+        facts.append(f"{left} more such requests before it has to wait")
+    shown: list[Any] = [Text("  " + ", ".join(facts), style="dim", overflow="fold")]
+    if request.system_prompt:
+        shown += [
+            Text("  system:", style="dim"),
+            _in(Text(seen(request.system_prompt), overflow="fold")),
+        ]
+    for message in request.messages:
+        shown.append(Text(f"  {message.role}:", style="dim"))
+        shown += map(_in, blocks(message.content, media))
+    if request.tools:
+        shown.append(
+            Text(
+                f"  tools: {', '.join(in_line(tool.name, 60) for tool in request.tools)}",
+                style="dim",
+                overflow="fold",
+            )
+        )
+    return shown
+
+
+def address(url: str, host: str, site: str = "") -> Text:
+    """An address, whole, with the end of its host marked that says who is behind it."""
+    shown = seen(url)
+    end = in_line(site or host, 300)
+    text = Text(f"  {shown}\n  It leads to ", overflow="fold")
+    text.append(in_line(host, 300).removesuffix(end), style="bold")
+    text.append(end, style="bold reverse")
+    start = shown.find("//") + 2 if "//" in shown else 0
+    authority = re.split(r"[/?#]", shown[start:], maxsplit=1)[0]
+    place = authority.casefold().rfind(end.casefold()) if end else -1
+    if place >= 0:
+        text.stylize("bold underline", 2 + start + place, 2 + start + place + len(end))
+    return text
+
+
+def _pin(question: PinQuestion) -> list[Any]:
+    if len(question.changes) == 1:
+        (change,) = question.changes
+        if change.kind == "skill":
+            what = named(change)
+            words = f"has instructions that the model wants to load: the {what} {_how(change)}"
+        else:
+            words = f"offers something else: its {named(change)} {_how(change)}"
+        return [_head(question, words), _in(unified(change.was, change.now))]
+    counts = Counter(_COUNTED[_how(change)] for change in question.changes)
+    listed = ", ".join(f"{count:,} {how}" for how, count in counts.items())
+    head = _head(question, f"offers something else, {len(question.changes):,} in all: {listed}")
+    return [head, *(_listed(change, at) for at, change in enumerate(question.changes, 1))]
+
+
+def named(change: FeatureChange) -> str:
+    """A feature by its kind and name."""
+    return f"{_KINDS[change.kind]} {in_line(change.name, 80)}".strip()
+
+
+def _how(change: FeatureChange) -> str:
+    if not change.now:
+        return "is gone"
+    return "has changed since it was approved" if change.was else "is new"
+
+
+def _listed(change: FeatureChange, number: int) -> Text:
+    """A feature among others: one line, and what is odd about it."""
+    text = Text(f"  {number} {named(change)} {_how(change)}", overflow="fold")
+    if change.warnings:
+        text.stylize("bold")
+    for each in change.warnings:
+        text.append(f"\n    ! {seen(each.words)}", style="bold yellow")
+    return text
+
+
+def whole_changes(question: PinQuestion) -> list[Any]:
+    """All of what is different."""
+    shown: list[Any] = []
+    for change in question.changes:
+        shown.append(Text(f"{named(change)} {_how(change)}", style="bold", overflow="fold"))
+        shown.append(_in(unified(change.was, change.now)))
+    return shown
+
+
+def unified(was: str, now: str) -> Text:
+    """A difference line by line."""
+    text = Text(overflow="fold")
+    before, after = (_lines(each) for each in (was, now))
+    for line in difflib.unified_diff(before, after, "approved", "now", lineterm=""):
+        style = "green" if line.startswith("+") else "red" if line.startswith("-") else "dim"
+        text.append(f"{line}\n", style=style)
+    text.rstrip()
+    return text
+
+
+def _lines(shown: str) -> list[str]:
+    """Line breaks that stand inside a text are shown as such, so that nothing hides in a long line."""
+    return seen(shown).replace("\\n", "\\n\n      ").splitlines()
+
+
+def _start(question: StartQuestion) -> list[Any]:
+    words = (
+        "is to be started with this command"
+        if question.runs_code
+        else "is to be reached at this address"
+    )
+    body: list[Any] = [
+        _head(question, words),
+        _in(Text(seen(question.command), style="bold", overflow="fold")),
+    ]
+    known = "\n".join(f"  {in_line(fact, 2000)}" for fact in facts(question))
+    return [*body, Text(known, style="dim", overflow="fold")]
+
+
+def field_lines(field: forms.Field, number: int, count: int) -> list[Any]:
+    """A field of a form, before it is filled in; choices by their numbers."""
+    need = "" if field.required else " (optional)"
+    lines: list[Any] = [
+        Text.assemble(
+            (f"  {number}/{count} {in_line(field.title, 120)}", "bold"),
+            (need, "dim"),
+            overflow="fold",
+        )
+    ]
+    remark = forms.remark(field) if not field.options else field.description
+    if remark:
+        lines.append(Text(f"    {seen(remark)}", style="dim", overflow="fold"))
+    for place, (value, title) in enumerate(field.options, 1):
+        named = (
+            in_line(title, 200)
+            if title == value
+            else f"{in_line(title, 200)} [{in_line(value, 80)}]"
+        )
+        lines.append(Text(f"    {place} {named}", overflow="fold"))
+    if field.kind == "choices":
+        lines.append(Text("    several, with commas between", style="dim"))
+    return lines
+
+
+def filled_lines(
+    fields: tuple[forms.Field, ...], content: dict[str, Any], wrong: dict[str, str]
+) -> list[Any]:
+    """A form as it would be sent, with what is wrong in it."""
+    lines: list[Any] = [Text("  This would be sent:", style="bold")]
+    for number, field in enumerate(fields, 1):
+        value = shown_value(field, content[field.name]) if field.name in content else "(left out)"
+        lines.append(Text(f"  {number} {in_line(field.title, 120)}: {value}", overflow="fold"))
+        if field.name in wrong:
+            lines.append(
+                Text(f"    ! {seen(wrong[field.name])}", style="bold red", overflow="fold")
+            )
+    return lines
+
+
+def shown_value(field: forms.Field, value: Any) -> str:
+    """A value of a field, as a person writes it."""
+    if value is UNSET:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(shown_value(field, each) for each in value)
+    return seen(str(dict(field.options).get(value, value))) if field.options else seen(str(value))

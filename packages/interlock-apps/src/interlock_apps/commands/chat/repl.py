@@ -1,0 +1,465 @@
+"""The conversation at the terminal, from its first line to its last."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+from prompt_toolkit.application.current import get_app_session
+from prompt_toolkit.filters import completion_is_selected
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.input import Input
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.shortcuts import PromptSession
+from rich.padding import Padding
+from rich.text import Text
+
+from interlock import InterlockError
+from interlock.cli.approvals import own_folder
+from interlock.types import PromptReference, ResourceTemplateReference
+
+from ...fleet.events import Attached, TurnEnded
+from ...fleet.log import LogError
+from ...host.app import Host
+from ...host.session import Session
+from .commands import COMMANDS, CommandError, Commands
+from .completion import PAUSE, LineCompleter, ValueCompleter
+from .dialogs import Asker
+from .event_printer import EventPrinter
+from .focus import KeyChoice, LeaveChat, QuestionAbandoned, TerminalFocus
+from .output import TerminalOutput, in_line, seen
+from .parser import (
+    ChatMessage,
+    Command,
+    LineError,
+    PromptCall,
+    ServerOffer,
+    attachment,
+    blanks,
+    read_line,
+)
+from .results import MediaFiles, blocks, contents
+
+log = logging.getLogger("interlock")
+_PREVIEW = (
+    KeyChoice("y", "send"),
+    KeyChoice("a", "attach a resource"),
+    KeyChoice("e", "change the arguments"),
+    KeyChoice("n", "do not"),
+)
+
+
+def begin(host: Host, *, hint: str = "", resume: str = "", follow: Any = None) -> None:
+    """Talk until the person leaves; see `run_chat`."""
+
+    async def run() -> None:
+        session = get_app_session()
+        task = asyncio.current_task()
+        for name in (
+            "SIGTERM",
+            "SIGHUP",
+        ):  # also whoever is ended from outside ends what was started
+            if task is not None and hasattr(signal, name) and sys.platform != "win32":
+                asyncio.get_running_loop().add_signal_handler(getattr(signal, name), task.cancel)
+        with _printed(paper := TerminalOutput(session.output)):
+            talk = ChatRepl(host, session.input, paper, history=_history(), hint=hint)
+            with (
+                session.input.raw_mode()
+            ):  # also between two prompts: nothing is echoed there, and Ctrl-C is a key
+                await talk.run(resume=resume, follow=follow)
+
+    try:
+        asyncio.run(run())
+    except asyncio.CancelledError:
+        raise click.Abort from None
+    except (OSError, LogError, InterlockError) as bad:
+        raise click.ClickException(str(bad)) from None
+    click.echo("Ended.")
+
+
+class ChatRepl:
+    """A person, a terminal and a host. `pause` is for how many seconds nothing is typed before a server is asked for suggestions."""
+
+    def __init__(
+        self,
+        host: Host,
+        input: Input,
+        paper: TerminalOutput,
+        *,
+        history: History | None = None,
+        hint: str = "",
+        pause: float = PAUSE,
+        asker: Asker | None = None,
+    ) -> None:
+        self.host, self.paper, self._hint, self._pause = host, paper, hint, pause
+        self.front, self.feed, self.media = (
+            TerminalFocus(paper, input),
+            EventPrinter(paper),
+            MediaFiles(),
+        )
+        self.front.ask = (asker or Asker(self.front, self.media)).ask
+        self.front.live = self.feed.live
+        self.session: Session
+        self._commands = Commands(self)
+        self._typed = ""
+        self._choices = LineCompleter(
+            host.complete, self.offers, COMMANDS, self._commands.arguments_of, pause
+        )
+        self._reading: PromptSession[str] = PromptSession(
+            history=history or InMemoryHistory(),
+            completer=self._choices,
+            complete_while_typing=True,
+            multiline=True,
+            key_bindings=_keys(),
+            reserve_space_for_menu=6,
+            prompt_continuation="… ",
+            enable_history_search=False,
+        )
+        self._reading.default_buffer.on_text_changed += self._choices.outdated
+
+    async def run(self, *, resume: str = "", follow: Any = None) -> None:
+        """Open the host, talk, and end it. Raises LogError and what else the host raises."""
+        self.host.prompter.person = self.front
+        silence = self.host.listen(self.feed.hear)
+        following: asyncio.Task[Any] | None = None
+        try:
+            with contextlib.suppress(LeaveChat, QuestionAbandoned):
+                await self.front.during(self.host.open())
+                if follow is not None:
+                    following = asyncio.create_task(follow())
+                self.begin(await self._first(resume))
+                await self._talk()
+        finally:
+            silence()
+            self.media.forget()
+            if following is not None:
+                following.cancel()
+            await self.host.aclose()
+            await asyncio.gather(
+                *([following] if following is not None else []), return_exceptions=True
+            )
+
+    async def _first(self, resume: str) -> Session:
+        """The conversation to begin with."""
+        if resume:
+            if any(row.id == resume for row in await self.host.log.sessions()):
+                return await self.host.resume(resume)
+            self.paper.note(
+                f"! There is no conversation {in_line(resume, 60)}; this is a new one.", "bold red"
+            )
+        return self.host.session()
+
+    def begin(self, session: Session) -> None:
+        """Take a conversation: a new one, or one that goes on."""
+        self.session = session
+        self.feed.session = session.id
+        self.feed.ended.clear()
+        model = session.model
+        if self._hint:
+            self.paper.note(self._hint, "bold")
+            self._hint = ""
+        remark = f"  {in_line(model.facts.remark)}" if model.facts.remark else ""
+        self.paper.print(
+            Text.assemble(
+                ("You talk with ", ""),
+                (in_line(model.name, 60), "bold"),
+                (remark, "yellow"),
+                overflow="fold",
+            )
+        )
+        for message in session.messages[-4:]:
+            self.paper.print(
+                Text(f"{message.role}:", style="dim"),
+                *(Padding(each, (0, 0, 0, 2)) for each in blocks(message.content, self.media)),
+            )
+        self.paper.note("/ prompts and commands, @ resources, /help. Ctrl-D leaves.")
+
+    async def _talk(self) -> None:
+        given_up = False
+        while True:
+            try:
+                line = await self.front.idle(self._line, typed=lambda: bool(self._typed))
+            except EOFError:
+                return
+            except QuestionAbandoned:
+                if given_up:
+                    return
+                given_up = True
+                self.paper.note("Ctrl-C once more leaves, Ctrl-D too.")
+                continue
+            given_up = False
+            if line.strip():
+                await self._act(line)
+
+    async def _line(self) -> str:
+        model = self.session.model
+        kind = (
+            in_line(model.facts.remark, 200).partition(",")[0].partition(":")[0].partition(".")[0]
+        )
+        mark = [
+            ("bold", in_line(model.name, 24)),
+            ("", f" ({in_line(kind, 20)})" if kind else ""),
+            ("bold", " ❯ "),
+        ]
+        text, self._typed = self._typed, ""
+        buffer = self._reading.default_buffer
+        try:
+            return await self.front.text(self._reading, mark, default=text)
+        except asyncio.CancelledError:
+            self._typed = buffer.text  # a question comes between
+            raise
+
+    async def _act(self, line: str) -> None:
+        """Do what a line says. Raises Leave."""
+        meant = read_line(line, COMMANDS, self.offers())
+        try:
+            if isinstance(meant, LineError):
+                self.paper.note(f"! {meant.words}", "bold red")
+            elif isinstance(meant, Command):
+                await self._commands.do(meant.name, meant.rest)
+            elif isinstance(meant, PromptCall):
+                await self._prompt(meant)
+            else:
+                await self._say(meant)
+        except (InterlockError, ValueError) as bad:
+            self.paper.note(f"! {bad}", "bold red")
+        except (QuestionAbandoned, EOFError):
+            self.paper.note("Given up.")
+
+    def offers(self) -> tuple[ServerOffer, ...]:
+        """What the servers offer now; prompts that are blocked are not among it."""
+        return tuple(
+            ServerOffer(
+                server=link.id,
+                prompts=[
+                    p
+                    for p in link.prompts
+                    if ("prompt", p.name) not in self.host.register.blocked.get(link.id, {})
+                ],
+                resources=link.resources,
+                templates=link.templates,
+                completes=link.capabilities.completions is not None,
+            )
+            for link in self.host.hub.links.values()
+        )
+
+    # -- saying something ------------------------------------------------------------------------------------------
+
+    async def _say(self, speech: ChatMessage) -> None:
+        attach = await self._expanded(speech.attached)
+        await self._turn(self.session.say(speech.text, attach=attach))
+
+    async def retry(self) -> None:
+        """Ask the model again where the last turn failed."""
+        await self._turn(self.session.retry())
+
+    async def _prompt(self, call: PromptCall) -> None:
+        """Ask for the arguments that are missing, show what would be said, and say it."""
+        given = await self._arguments(call)
+        attach = list(await self._expanded(call.attached))
+        while True:
+            got = await self.front.during(
+                self.host.get_prompt(call.server, call.prompt.name, given)
+            )
+            self.paper.print(Text(f"{in_line(call.server, 60)} would have you say:", style="bold"))
+            for message in got.messages:
+                who = [] if message.role == "user" else [Text(f"  {message.role}:", style="dim")]
+                self.paper.print(
+                    *who,
+                    *(Padding(each, (0, 0, 0, 2)) for each in blocks(message.content, self.media)),
+                )
+            for each in attach:
+                self.paper.note(f"  @ {each.server}: {each.uri}")
+            key = await self.front.idle(lambda: self.front.key(_PREVIEW))
+            if key == "y":
+                await self._turn(
+                    self.session.prompt(call.server, call.prompt.name, given, attach=attach)
+                )
+                return
+            if key == "n":
+                self.paper.note("Nothing was sent.")
+                return
+            if key == "a":
+                attach += [each for each in await self._chosen() if each not in attach]
+            else:
+                given = await self._arguments(call, given)
+
+    async def _arguments(
+        self, call: PromptCall, again: Mapping[str, str] | None = None
+    ) -> dict[str, str]:
+        """The arguments of a prompt: those of the line, the others asked for one by one, needed ones first."""
+        given = dict(call.arguments if again is None else again)
+        known = sorted(call.prompt.arguments or (), key=lambda argument: not argument.required)
+        if (
+            again is None
+            and call.arguments
+            and all(argument.name in given for argument in known if argument.required)
+        ):
+            return given  # whoever types arguments has said which
+        for argument in known:
+            if again is None and argument.name in given:
+                continue
+            words = argument.description or argument.title or ""
+            need = "" if argument.required else " (optional, Enter leaves it out)"
+            self.paper.print(
+                Text.assemble(
+                    (f"  {in_line(argument.name, 60)}{need}", "bold"),
+                    (f"  {in_line(words)}", "dim"),
+                    overflow="fold",
+                )
+            )
+            ref = PromptReference(name=call.prompt.name)
+            while True:
+                value = await self._value(
+                    call.server, ref, argument.name, given, given.get(argument.name, "")
+                )
+                if value or not argument.required:
+                    break
+                self.paper.note("    ! A value is needed here.", "bold red")
+            if value:
+                given[argument.name] = value
+            else:
+                given.pop(argument.name, None)
+        return given
+
+    async def _value(
+        self, server: str, ref: Any, name: str, before: Mapping[str, str], text: str = ""
+    ) -> str:
+        """One value, with the server's suggestions."""
+        values = ValueCompleter(self.host.complete, server, ref, name, before, self._pause)
+        keys = KeyBindings()
+        keys.add("enter", filter=completion_is_selected)(_take)
+        session: PromptSession[str] = PromptSession(
+            completer=values,
+            complete_while_typing=True,
+            key_bindings=keys,
+            reserve_space_for_menu=6,
+        )
+        session.default_buffer.on_text_changed += values.outdated
+        kept = [text]
+
+        async def read() -> str:
+            try:
+                return await self.front.text(session, "  ❯ ", default=kept[0])
+            except asyncio.CancelledError:
+                kept[0] = session.default_buffer.text
+                raise
+
+        return (await self.front.idle(read, typed=lambda: bool(kept[0]))).strip()
+
+    async def _chosen(self) -> Sequence[Attached]:
+        """Resources that the person names."""
+        session: PromptSession[str] = PromptSession(
+            completer=self._choices, complete_while_typing=True, reserve_space_for_menu=6
+        )
+        session.default_buffer.on_text_changed += self._choices.outdated
+        line = await self.front.idle(
+            lambda: self.front.text(session, "  resources ❯ ", default="@")
+        )
+        found = [attachment(word.removeprefix("@"), self.offers()) for word in line.split()]
+        if None in found:
+            self.paper.note("! There is no such resource.", "bold red")
+        return await self._expanded([each for each in found if each is not None])
+
+    async def _expanded(self, attached: Sequence[Attached]) -> list[Attached]:
+        """Resources, with the blanks of templates filled in."""
+        whole: list[Attached] = []
+        for each in attached:
+            if "{" in each.uri:
+                values: dict[str, str] = {}
+                for name in blanks(each.uri):
+                    self.paper.print(
+                        Text(
+                            f"  {in_line(each.uri, 200)}: {in_line(name, 60)}",
+                            style="bold",
+                            overflow="fold",
+                        )
+                    )
+                    values[name] = await self._value(
+                        each.server, ResourceTemplateReference(uri=each.uri), name, values
+                    )
+                each = Attached(
+                    server=each.server, uri=self.host.expand(each.uri, values), title=each.title
+                )
+            whole.append(each)
+        return whole
+
+    async def _turn(self, turn: Any) -> None:
+        task: asyncio.Task[TurnEnded] = asyncio.create_task(turn)
+
+        async def wait() -> TurnEnded:
+            return await task
+
+        def stop() -> None:
+            if self.session.running:
+                self.session.cancel()
+            else:
+                task.cancel()  # it is still reading what is attached
+
+        ended = await self.front.during(wait(), stop=stop)
+        if ended.reason == "done":
+            self.paper.print("")
+
+    async def read(self, words: str) -> None:
+        """Print a resource."""
+        found = attachment(words.removeprefix("@"), self.offers())
+        if found is None:
+            raise CommandError(f"No server has a resource {in_line(words, 200)}.")
+        (place,) = await self._expanded([found])
+        result = await self.front.during(self.host.read(place.server, place.uri))
+        for part in result.contents:
+            self.paper.print(*contents(part, self.media))
+
+
+def _take(event: KeyPressEvent) -> None:
+    """Take the chosen suggestion, and go on typing."""
+    event.current_buffer.complete_state = None
+
+
+def _keys() -> KeyBindings:
+    keys = KeyBindings()
+    keys.add("enter", filter=~completion_is_selected)(
+        lambda event: event.current_buffer.validate_and_handle()
+    )
+    keys.add("enter", filter=completion_is_selected)(_take)
+    keys.add("escape", "enter")(lambda event: event.current_buffer.insert_text("\n"))
+    return keys
+
+
+def _history() -> History:
+    """The lines of before, which only this person can read."""
+    try:
+        path = own_folder() / "history"
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o600))
+    except (OSError, click.UsageError):
+        return InMemoryHistory()
+    return FileHistory(str(path))
+
+
+class _ToPaper(logging.Handler):
+    """Prints warnings of the program where they do not spoil the line that is typed."""
+
+    def __init__(self, paper: TerminalOutput) -> None:
+        super().__init__(logging.WARNING)
+        self._paper = paper
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """See Handler."""
+        self._paper.note(f"! {seen(record.getMessage())}", "yellow")
+
+
+@contextlib.contextmanager
+def _printed(paper: TerminalOutput) -> Any:
+    handler = _ToPaper(paper)
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)

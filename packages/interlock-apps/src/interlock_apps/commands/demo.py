@@ -1,0 +1,102 @@
+"""`interlock demo`: the travel scenario, whole, in the browser or the terminal."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import click
+
+from interlock.cli.approvals import own_folder
+
+from ..demo import WORDS, holiday
+from ..host.app import Host
+from .web import need_web, run_pages
+
+
+@click.command("demo")
+@click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where bookings, calendar and mail are kept.  [in your data folder]",
+)
+@click.option(
+    "--fresh",
+    is_flag=True,
+    help="Begin anew: forget what was booked, written and sent in the demo before.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="The port; any that is free unless it is given.",
+)
+@click.option("--open", "opens", is_flag=True, help="Open the address in your browser.")
+@click.option("--terminal", is_flag=True, help="Here in the terminal, not in the browser.")
+def demo(folder: Path | None, fresh: bool, port: int, opens: bool, terminal: bool) -> None:
+    """Plan a holiday in Barcelona: a host with the travel, weather, calendar and mail servers.
+
+    Nothing is really booked or sent: all of it is kept in a folder of this machine. The model is a rule-based one, so that no
+    network and no key is needed; `interlock host` takes real ones.
+    """
+    place = (folder or own_folder().parent / "demo").expanduser().resolve()
+    run = _in_the_terminal() if terminal else _in_the_browser(port, opens)
+    try:
+        if fresh:
+            forget(place)
+        prepare(place)
+        host = holiday(place)
+    except OSError as bad:
+        raise click.ClickException(f"{place} cannot be used: {bad.strerror}.") from None
+    click.echo(f"Bookings, calendar and mail are kept in {place}.")
+    run(host)
+
+
+def _in_the_terminal() -> Callable[[Host], None]:
+    """What runs a host here. Raises click.UsageError where nobody could type."""
+    from .chat import need_terminal, run_chat  # late: needs prompt_toolkit and rich
+
+    need_terminal()
+    return partial(run_chat, hint=WORDS)
+
+
+def _in_the_browser(port: int, opens: bool) -> Callable[[Host], None]:
+    """What runs a host in the browser. Raises click.ClickException where that cannot be."""
+    need_web()
+    return partial(run_pages, port=port, opens=opens, title="Plan a holiday", demo=WORDS)
+
+
+def prepare(place: Path) -> None:
+    """Make the folder; one that is new, or was empty, is the demo's own from then on."""
+    place.mkdir(parents=True, exist_ok=True, mode=0o700)
+    if not any(place.iterdir()):
+        (place / MARK).write_text(
+            "`interlock demo --fresh` removes what the demo keeps in this folder.\n",
+            encoding="utf-8",
+        )
+
+
+def forget(place: Path) -> None:
+    """Remove what the demo has kept, and nothing else: the files and folders that it makes itself, in a folder of its own.
+
+    Raises click.UsageError for a folder that had something in it before: a `calendar` or `mail` there may be the person's.
+    """
+    if place.is_dir() and any(place.iterdir()) and not (place / MARK).is_file():
+        raise click.UsageError(
+            f"--fresh: {place} was not made by the demo, so nothing in it is removed. Name another --folder."
+        )
+    for name in KEPT:
+        path = place / name
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+MARK = ".interlock-demo"
+KEPT = (
+    "travel.db", "travel.db-wal", "travel.db-shm", "calendar", "mail",
+    "interlock.lock", ".interlock.lock.turn", "log.db", "log.db-wal", "log.db-shm",
+)  # fmt: skip

@@ -1,0 +1,196 @@
+"""`interlock log`: what happened in the host, found again, checked and written out, without servers or models."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from interlock.cli import exits
+from interlock.cli.approvals import own_folder
+from interlock.cli.screen import note, say
+
+from ..fleet.events import LogEntry
+from ..fleet.log import LogError, SqliteLog, Tampered, read_anchors
+from ..fleet.log.anchors import line_of, write_anchor
+
+WORDS = """\b
+Exit codes:
+  0    it went well
+  1    the log cannot be read
+  2    wrong usage, or there is no log yet
+  3    the log is not as it was written (--verify)
+"""
+_SHOWN = 160  # characters of an entry on a line
+
+
+@click.command("log", epilog=WORDS)
+@click.argument("words", nargs=-1)
+@click.option(
+    "--log",
+    "path",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Another log than yours.",
+)
+@click.option("--session", metavar="ID", help="Only of this conversation.")
+@click.option("--server", metavar="ID", help="Only what has to do with this server.")
+@click.option(
+    "--kind",
+    "kinds",
+    multiple=True,
+    metavar="KIND",
+    help="Only events of this kind, such as callEnded; may be given several times.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, 10_000),
+    default=50,
+    show_default=True,
+    help="So many at most, the newest.",
+)
+@click.option("--sessions", is_flag=True, help="List the conversations.")
+@click.option(
+    "--export",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write everything as lines of JSON; - for here.",
+)
+@click.option(
+    "--verify", is_flag=True, help="Go through the whole log and see that it is as it was written."
+)
+@click.option(
+    "--anchor",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Add the log's count and head digest to this file; - for here. With --verify: see that the log has all that the file says.",
+)
+def log(
+    path: Path | None,
+    sessions: bool,
+    export: Path | None,
+    verify: bool,
+    anchor: Path | None,
+    words: tuple[str, ...],
+    **wanted: Any,
+) -> None:
+    """Look up what happened in the host: search for WORDS, list conversations, export, verify.
+
+    \b
+    interlock log flight barcelona --kind callEnded
+    interlock log --sessions
+    interlock log --session s1a2b3c4 --export trip.jsonl
+    interlock log --anchor /media/stick/log-anchors.jsonl
+    interlock log --verify --anchor /media/stick/log-anchors.jsonl
+    """
+    place = path or own_folder() / "log.db"
+    if not place.is_file():
+        raise click.UsageError(
+            f"There is no log at {place} yet; `interlock host`, `chat` and `ask` write it."
+        )
+    kept = SqliteLog(place)
+
+    async def run() -> int:
+        await kept.open()
+        try:
+            if verify:
+                return await _verify(kept, anchor)
+            if anchor is not None:
+                return await _anchor(kept, anchor)
+            if export is not None:
+                return await _export(kept, export, wanted["session"])
+            if sessions:
+                return await _sessions(kept)
+            return await _search(kept, " ".join(words), wanted)
+        finally:
+            await kept.aclose()
+
+    try:
+        code = asyncio.run(run())
+    except LogError as bad:
+        raise click.ClickException(str(bad)) from None
+    if code:
+        click.get_current_context().exit(code)
+
+
+async def _verify(kept: SqliteLog, anchor: Path | None) -> int:
+    anchors = read_anchors(anchor) if anchor is not None else ()
+    try:
+        count = await kept.verify(anchors)
+    except Tampered as bad:
+        note(str(bad), fg="red")
+        return exits.REFUSED
+    say(f"{count} entries, all as they were written. The last one's digest is {await kept.head()}.")
+    if anchors:
+        last = max(anchors, key=lambda each: each.entries)
+        say(f"They agree with {anchor}, which knows the first {last.entries} ({last.day}).")
+    for why, number in (await kept.dropped()).items():
+        reason = "because of their age" if why == "age" else "to save space"
+        say(f"{number} large bodies were dropped {reason}; their entries and digests are there.")
+    return exits.OK
+
+
+async def _anchor(kept: SqliteLog, path: Path) -> int:
+    anchor = await kept.anchor()
+    if str(path) == "-":
+        say(line_of(anchor).decode().rstrip())
+        return exits.OK
+    try:
+        write_anchor(path, anchor)
+    except OSError as bad:
+        raise LogError(f"{path} cannot be written: {bad.strerror}.") from None
+    note(f"{anchor.entries} entries are anchored in {path}. Keep it where the log is not.")
+    return exits.OK
+
+
+async def _export(kept: SqliteLog, path: Path, session: str | None) -> int:
+    if str(path) == "-":
+        await kept.export(lambda line: click.echo(line, nl=False), session)
+        return exits.OK
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        count = await kept.export(lambda line: _write(file, line), session)
+    finally:
+        os.close(file)
+    note(f"{count} entries in {path}.")
+    return exits.OK
+
+
+def _write(file: int, line: bytes) -> None:
+    while line:
+        line = line[os.write(file, line) :]
+
+
+async def _sessions(kept: SqliteLog) -> int:
+    for row in await kept.sessions():
+        say(
+            f"{_when(row.began)}  {row.id}  {row.title or '(nothing said)'}  ({row.model}, {row.turns} turn{'s' * (row.turns != 1)})"
+        )
+    return exits.OK
+
+
+async def _search(kept: SqliteLog, words: str, wanted: dict[str, Any]) -> int:
+    found = await kept.search(words, **wanted)
+    for noted in reversed(found):
+        say(_line(noted))
+    if not found:
+        note("Nothing was found.")
+    return exits.OK
+
+
+def _line(noted: LogEntry) -> str:
+    data: dict[str, Any] = msgspec.to_builtins(noted.event)
+    kind = data.pop("type")
+    session = data.pop("session", "")
+    text = msgspec.json.encode(data).decode()
+    short = text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+    return f"{_when(noted.at)}  {kind:16} {session:10} {short}"
+
+
+def _when(at: float) -> str:
+    return dt.datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")

@@ -1,0 +1,157 @@
+"""What the commands of the host have in common: which servers, which models, which rules, and where things are kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from msgspec import Struct, field
+
+from interlock.redaction import Redactor
+
+from ..fleet.log import BodyLimits
+from ..fleet.log.anchors import EVERY
+from ..host.app import DISCOVERY
+from ..host.loop.budget import Budget
+
+_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+_NEW = click.Path(dir_okay=False, path_type=Path)
+_FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
+HOST_OPTIONS = (
+    click.option(
+        "--config",
+        "-c",
+        "configs",
+        multiple=True,
+        type=_FILE,
+        metavar="FILE",
+        help="Servers, as any client configures them; may be given several times.  [.mcp.json]",
+    ),
+    click.option(
+        "--models",
+        "models_file",
+        type=_FILE,
+        metavar="FILE",
+        help="The models there are.  [models.json in your settings folder]",
+    ),
+    click.option(
+        "--model",
+        "-m",
+        "models",
+        multiple=True,
+        metavar="NAME",
+        help="A configured model, or PROVIDER:MODEL[@URL], such as anthropic:claude-sonnet-4-5 or openai:llama3@http://localhost:11434/v1; "
+        "the first is used, the others can be chosen.",
+    ),
+    click.option(
+        "--policy",
+        "policy_file",
+        type=_FILE,
+        metavar="FILE",
+        help="Rules: what may be called unasked, and what never.",
+    ),
+    click.option(
+        "--trust", multiple=True, metavar="ID", help="Believe what this server says of its tools."
+    ),
+    click.option(
+        "--root",
+        "roots",
+        multiple=True,
+        type=_FOLDER,
+        metavar="FOLDER",
+        help="A folder that all servers may be told of.",
+    ),
+    click.option(
+        "--lock",
+        type=_NEW,
+        metavar="FILE",
+        help="What you approved.  [interlock.lock beside the first --config]",
+    ),
+    click.option(
+        "--steps",
+        type=click.IntRange(1),
+        metavar="N",
+        help=f"So often a turn may ask the model.  [{Budget().steps}]",
+    ),
+    click.option(
+        "--discovery",
+        type=click.FloatRange(0, 1),
+        metavar="SHARE",
+        help=f"The share of the model's context above which it gets a search for tools instead of the list.  [{DISCOVERY:g}]",
+    ),
+    click.option(
+        "--log",
+        "log_file",
+        type=_NEW,
+        metavar="FILE",
+        help="The log of all that happens.  [in your data folder]",
+    ),
+    click.option(
+        "--log-required", is_flag=True, help="Call no tool while the log cannot be written."
+    ),
+    click.option(
+        "--log-anchor",
+        type=_NEW,
+        metavar="FILE",
+        help=f"After each {EVERY} entries, add the log's head digest to this file, which belongs on another disk or machine.",
+    ),
+    click.option(
+        "--log-space",
+        type=click.FloatRange(0),
+        metavar="MB",
+        help=f"So much is kept of large results; the oldest are dropped, their entries stay.  [{BodyLimits().total >> 20}]",
+    ),
+    click.option(
+        "--log-days",
+        type=click.FloatRange(0),
+        metavar="DAYS",
+        help=f"So long large results are kept; their entries stay.  [{BodyLimits().days:g}]",
+    ),
+)
+
+
+class HostCommandOptions(Struct, kw_only=True):
+    """What was typed, and what was found out since.
+
+    Attributes:
+        answers: What was answered to what a configuration asks, by the id of the input.
+        secrets: What must not be seen of it.
+        places: The configuration that each server is from, by its id.
+    """
+
+    configs: tuple[Path, ...]
+    models_file: Path | None
+    models: tuple[str, ...]
+    policy_file: Path | None
+    trust: tuple[str, ...]
+    roots: tuple[Path, ...]
+    lock: Path | None
+    log_file: Path | None
+    log_required: bool = False
+    log_anchor: Path | None = None
+    log_space: float | None = None
+    log_days: float | None = None
+    steps: int | None = None
+    discovery: float | None = None
+    answers: dict[str, str] = {}
+    places: dict[str, Path] = {}
+    secrets: Redactor = field(default_factory=Redactor)
+
+
+def with_host_options(command: Any) -> Any:
+    """Give a command the options of a host."""
+    for option in reversed(HOST_OPTIONS):
+        command = option(command)
+    return command
+
+
+def given_of(options: dict[str, Any]) -> HostCommandOptions:
+    """The options of the host, taken out of all that were typed."""
+    return HostCommandOptions(
+        **{
+            name: options.pop(name)
+            for name in HostCommandOptions.__struct_fields__
+            if name in options
+        }
+    )

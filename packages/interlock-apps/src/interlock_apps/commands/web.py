@@ -1,0 +1,136 @@
+"""`interlock host`: a page on loopback, at an address that works once."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import webbrowser
+from collections.abc import Callable, Coroutine
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from interlock import types as t
+from interlock.cli import exits
+
+from ..fleet.log import LogError
+from ..host.app import Host
+from .host_factory import follow, host_of
+from .options import given_of, with_host_options
+
+if TYPE_CHECKING:
+    from ..host.pages.site import HostSite
+
+MISSING = "The browser's host needs starlette and uvicorn: pip install 'interlock[host]'"
+
+
+@click.command("host")
+@with_host_options
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    help="The port; any that is free unless it is given.",
+)
+@click.option(
+    "--open",
+    "opens",
+    is_flag=True,
+    help="Open the address in your browser. Other users of this machine may see it in the list of processes.",
+)
+def host(port: int, opens: bool, **options: Any) -> None:
+    """Put a model and yourself in front of servers, in the browser.
+
+    Prints one address, which works once and only on this machine. Ctrl-C ends the host and every server that it started.
+
+    \b
+    interlock host --config .mcp.json --model anthropic:claude-sonnet-4-5
+    interlock host -c servers.json -m openai:llama3@http://localhost:11434/v1 --open
+    """
+    need_web()
+    given = given_of(options)
+    made = host_of(given)
+    run_pages(made, port=port, opens=opens, follow=lambda: follow(made, given))
+
+
+def run_pages(
+    host: Host,
+    *,
+    port: int,
+    opens: bool,
+    title: str = "Interlock",
+    demo: str = "",
+    ready: Callable[[HostSite], object] | None = None,
+    follow: Callable[[], Any] | None = None,
+) -> None:
+    """Serve a host until Ctrl-C, and exit: with 0 after that, with words where it could not be begun."""
+    need_web()
+    from ..host.pages.serving import serve  # optional extra `host`
+
+    listening = asyncio.Event()
+
+    def on_ready(site: HostSite) -> None:
+        click.echo(f"Open {click.style(site.entry, bold=True)}")
+        click.echo("The address works once, on this machine only. Ctrl-C ends everything.")
+        if ready is not None:
+            ready(site)
+        if opens:
+            webbrowser.open(site.entry)
+        listening.set()
+
+    async def run() -> None:
+        async with contextlib.AsyncExitStack() as stack:
+            stack.push_async_callback(host.aclose)
+            await (
+                host.log.open()
+            )  # before anything is shown: without the log that was asked for nothing begins
+            serving = asyncio.create_task(
+                serve(host, port=port, title=title, demo=demo, on_ready=on_ready)
+            )
+            stack.push_async_callback(_ended, serving)
+            await _first(
+                serving, listening.wait()
+            )  # no server is begun for a page that nobody can see
+            opening = asyncio.create_task(host.open())
+            stack.push_async_callback(_ended, opening)
+            following = asyncio.create_task(follow()) if follow is not None else None
+            if following is not None:
+                stack.push_async_callback(_ended, following)
+            await asyncio.wait({serving, opening}, return_when=asyncio.FIRST_COMPLETED)
+            if opening.done():
+                opening.result()
+            await serving
+
+    try:
+        asyncio.run(run())
+    except (OSError, ImportError, LogError, t.InterlockError) as bad:
+        raise click.ClickException(str(bad)) from None
+    except KeyboardInterrupt:
+        click.get_current_context().exit(exits.OK)
+    click.echo("Ended.")
+
+
+def need_web() -> None:
+    """Say what is not installed before anything is begun. Raises click.ClickException."""
+    try:
+        for package in ("starlette", "uvicorn"):
+            import_module(package)
+    except ImportError:
+        raise click.ClickException(MISSING) from None
+
+
+async def _first(task: asyncio.Task[Any], other: Coroutine[Any, Any, Any]) -> None:
+    """Wait for the one or the other; raises what the task raises."""
+    waiting = asyncio.create_task(other)
+    try:
+        await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()
+    if task.done():
+        task.result()
+
+
+async def _ended(task: asyncio.Task[Any]) -> None:
+    task.cancel()
+    await asyncio.wait({task})

@@ -1,0 +1,46 @@
+"""The travel scenario: a host with four servers of this package and a rule-based model, which needs neither network nor key."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from interlock.configs import Entry
+
+from ..fleet.log import SqliteLog
+from ..fleet.pins import Pins
+from ..host.app import Host
+from .diary import write_diary
+from .planner import Planner
+
+SERVERS = ("travel", "weather", "calendar", "mail")
+PACE = 0.012  # seconds between two words of the model, so that one can see it speak
+WORDS = "A demonstration: nothing is really booked or sent. To start, type / and choose “Plan a vacation”."
+
+
+def holiday(folder: Path, *, pace: float = PACE) -> Host:
+    """The host of the demo; bookings, calendar, mail, log and approvals are kept in a folder, which is there."""
+    write_diary(folder / "calendar")
+    env = {
+        "INTERLOCK_TRAVEL_DB": str(folder / "travel.db"),
+        "INTERLOCK_CALENDAR_FOLDER": str(folder / "calendar"),
+        "INTERLOCK_MAIL_FOLDER": str(folder / "mail"),
+    }
+    # `-P`: a file in the working folder must not stand in for a module
+    entries = [
+        Entry(
+            id=name,
+            command=(sys.executable, "-P", "-m", "interlock", "serve", name),
+            env=env,
+            trusted=True,
+            source="the demo",
+        )
+        for name in SERVERS
+    ]
+    return Host(
+        entries,
+        models=[Planner(pace=pace)],
+        pins=Pins(folder / "interlock.lock"),
+        log=SqliteLog(folder / "log.db"),
+        ask_to_start=False,  # they are our own
+    )

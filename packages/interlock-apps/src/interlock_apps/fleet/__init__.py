@@ -1,0 +1,1 @@
+"""Managed servers: naming, policy, pins, threat scan and log."""

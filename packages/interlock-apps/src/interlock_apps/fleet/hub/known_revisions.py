@@ -1,0 +1,114 @@
+"""Which servers need a revision of the handshake era:
+
+what was found out is remembered for the next start (`ERA-14`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from interlock import REVISIONS, Implementation
+from interlock.configs import Entry
+from interlock.store import put_whole, turn
+
+log = logging.getLogger("interlock_apps.host")
+
+MOST_SECONDS = 30 * 24 * 3600.0
+"""How long a verdict counts. A server that was not upgraded costs one more probe then."""
+_MOST = 1_000  # verdicts; the oldest make room
+_PATIENCE = 10.0  # seconds that another host may take to write
+
+Why = Literal["probe", "questions"]
+
+
+class RevisionRecord(Struct, frozen=True, kw_only=True):
+    """What was found out about a server.
+
+    Attributes:
+        revision: The revision to offer in the handshake, before any probe.
+        why: "probe": `server/discover` breaks the server. "questions": it can ask only under this
+            revision.
+        server: The name and version that the server gave. Another version may be able to do more.
+        at: When it was found out, in seconds since 1970.
+    """
+
+    revision: str
+    why: Why
+    server: str
+    at: float
+
+
+class KnownRevisions:
+    """The verdicts of a person's hosts, by what is started (`Entry.digest`), in a file or in
+    memory.
+
+    The file is only a memory: one that cannot be read counts as empty, and one that cannot be
+    written is logged. A verdict decides nothing for good. The opening probes a server that refuses
+    the handshake, and the verdict is forgotten when a start with it fails, when the server says that
+    it is another version, and after `MOST_SECONDS`.
+
+    Args:
+        path: The file; None: in memory. Its folder must be there.
+        clock: The time in seconds since 1970.
+    """
+
+    def __init__(self, path: Path | None = None, *, clock: Callable[[], float] = time.time) -> None:
+        self.path, self._clock = path, clock
+        self._verdicts = self._read()
+
+    def of(self, entry: Entry) -> RevisionRecord | None:
+        """What is known about the server of an entry."""
+        verdict = self._verdicts.get(entry.digest)
+        if verdict is None or verdict.revision not in REVISIONS:
+            return None
+        age = self._clock() - verdict.at
+        return verdict if 0 <= age < MOST_SECONDS else None
+
+    async def learn(
+        self, entry: Entry, revision: str, why: Why, info: Implementation | None
+    ) -> None:
+        """Remember what was found out."""
+        verdict = RevisionRecord(revision=revision, why=why, server=said(info), at=self._clock())
+        self._verdicts[entry.digest] = verdict
+        await asyncio.to_thread(self._write, entry.digest, verdict)
+
+    async def forget(self, entry: Entry) -> None:
+        """It no longer holds, or may not."""
+        if self._verdicts.pop(entry.digest, None) is not None:
+            await asyncio.to_thread(self._write, entry.digest, None)
+
+    def _read(self) -> dict[str, RevisionRecord]:
+        if self.path is None:
+            return {}
+        with contextlib.suppress(OSError, msgspec.DecodeError):
+            return msgspec.json.decode(self.path.read_bytes(), type=dict[str, RevisionRecord])
+        return {}
+
+    def _write(self, digest: str, verdict: RevisionRecord | None) -> None:
+        """Change the file by one verdict; what other hosts have written meanwhile stays."""
+        if self.path is None:
+            return
+        try:
+            with turn(self.path.with_name(f".{self.path.name}.turn"), patience=_PATIENCE):
+                verdicts = self._read()
+                verdicts.pop(digest, None)
+                if verdict is not None:
+                    verdicts[digest] = verdict
+                newest = sorted(verdicts.items(), key=lambda item: item[1].at)[-_MOST:]
+                put_whole(self.path, msgspec.json.format(msgspec.json.encode(dict(newest))))
+        except OSError as bad:
+            log.warning("which revision a server needs could not be written down: %s", bad)
+
+
+def said(info: Implementation | None) -> str:
+    """The name and version that a server gave, for comparison."""
+    return "" if info is None else f"{info.name} {info.version}"

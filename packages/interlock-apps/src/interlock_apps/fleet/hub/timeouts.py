@@ -1,0 +1,97 @@
+"""Waiting with an end, by a clock that can be given, and ending that is not called back."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+log = logging.getLogger("interlock_apps.host")
+
+Sleep = Callable[[float], Awaitable[None]]
+"""Waits so many seconds."""
+
+
+async def within(work: asyncio.Future[Any], seconds: float | None, sleep: Sleep) -> bool:
+    """Wait for work, `seconds` at the most (None: as long as it takes); whether it is done. It is not cancelled."""
+    if seconds is None:
+        await asyncio.wait({work})
+        return True
+    timer = asyncio.ensure_future(sleep(seconds))
+    try:
+        await asyncio.wait({work, timer}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        await cancelled(timer)
+    return work.done()
+
+
+async def cancelled(*work: asyncio.Future[Any]) -> None:
+    """Cancel work and wait until it has ended; how it ends is of no interest."""
+    for one in work:
+        one.cancel()
+    if work:
+        await asyncio.wait(work)
+    for one in work:
+        if one.done() and not one.cancelled():
+            one.exception()  # seen
+
+
+class CleanupTasks:
+    """What has to be done to its end, though whoever began it goes away."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Do it in a task of its own."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._over)
+        return task
+
+    def _over(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (bad := task.exception()) is not None:
+            log.error("ending a server failed", exc_info=bad)
+
+    async def finish(self) -> None:
+        """Wait until all of it is done, also where the wait is cancelled, which is told afterwards. It does not wait for itself."""
+        called_back: asyncio.CancelledError | None = None
+        while left := self._tasks - {asyncio.current_task()}:
+            try:
+                await asyncio.wait(left)
+            except asyncio.CancelledError as bad:
+                called_back = bad
+        if called_back is not None:
+            raise called_back
+
+
+class Throttle:
+    """Does something as soon as it is wanted, but not more often than once in `seconds`, however often it is wanted; once more at the end.
+
+    `do` must not raise.
+    """
+
+    def __init__(self, do: Callable[[], Awaitable[None]], seconds: float, sleep: Sleep) -> None:
+        self._do, self._seconds, self._sleep = do, seconds, sleep
+        self._wanted = False
+        self._task: asyncio.Task[None] | None = None
+
+    def want(self) -> None:
+        """It is wanted, now or as soon as may be."""
+        self._wanted = True
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._run())
+
+    async def _run(self) -> None:
+        while self._wanted:
+            self._wanted = False
+            await self._do()
+            await self._sleep(self._seconds)
+
+    async def aclose(self) -> None:
+        """It is not wanted any more, and what is under way is given up."""
+        self._wanted = False
+        if self._task is not None:
+            await cancelled(self._task)

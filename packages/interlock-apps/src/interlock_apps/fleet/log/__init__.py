@@ -1,0 +1,25 @@
+"""The log of the host: what happened, in order, kept for good, and found again."""
+
+from __future__ import annotations
+
+from .anchors import Anchor, read_anchors
+from .export import read_export
+from .interface import Log, LogError, SessionRow, Tampered
+from .large_bodies import BodyLimits
+from .memory import MemoryLog
+from .replay import Replay
+from .sqlite import SqliteLog
+
+__all__ = [
+    "Anchor",
+    "BodyLimits",
+    "Log",
+    "LogError",
+    "MemoryLog",
+    "Replay",
+    "SessionRow",
+    "SqliteLog",
+    "Tampered",
+    "read_anchors",
+    "read_export",
+]

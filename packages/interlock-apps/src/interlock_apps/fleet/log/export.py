@@ -1,0 +1,37 @@
+"""A log as lines of JSON, each an entry, and such lines read again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from ..events import LogEntry
+from . import records
+from .interface import LogError
+
+_MOST_LINE = 256 * 1024 * 1024  # characters
+
+
+def line(data: bytes) -> bytes:
+    """The line of an entry. JSON has no line breaks of its own, so none needs to be hidden."""
+    return data + b"\n"
+
+
+def read_export(lines: Iterable[str | bytes]) -> Iterator[LogEntry]:
+    """The entries of an export, one after another. Raises LogError, with the number of the line, for what is none.
+
+    `lines` may be a file, opened for text or for bytes. Empty lines are passed over.
+    """
+    for number, text in enumerate(lines, start=1):
+        if len(text) > _MOST_LINE:
+            raise LogError(f"Line {number} is longer than {_MOST_LINE:,} characters.")
+        data = text.encode("utf-8", "replace") if isinstance(text, str) else text
+        if not data.strip():
+            continue
+        try:
+            yield records.decode(data)
+        except msgspec.DecodeError as bad:
+            raise LogError(
+                f"Line {number} is no entry of a log that this version can read: {bad}"
+            ) from None

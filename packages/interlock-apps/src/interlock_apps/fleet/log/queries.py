@@ -1,0 +1,186 @@
+"""What is asked of the log's file, each time within the writer's thread."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from . import records, tables
+from .interface import SessionRow, Tampered
+from .large_bodies import BodyStore
+from .query import LogQuery
+from .session_titles import BEGAN, SAID, SessionTitles
+
+_SCANNED = 500  # entries that are looked through at once where there is no table of words
+
+
+class EntryPage(Struct, frozen=True):
+    """Some of what was found, and the place before which to go on; None where there is no more."""
+
+    found: list[bytes]
+    next: int | None
+
+
+def place_of(db: sqlite3.Connection, seq: int) -> int:
+    """The place of the entry with this number, or of the last one with a smaller one; 0 where there is none."""
+    rows = db.execute(
+        "SELECT place FROM entries WHERE seq <= ? ORDER BY seq DESC LIMIT 1", (seq,)
+    ).fetchall()
+    return int(rows[0][0]) if rows else 0
+
+
+def page(
+    db: sqlite3.Connection, bodies: BodyStore, session: str | None, after: int, limit: int
+) -> list[tuple[int, bytes]]:
+    """Entries after a place, oldest first, with their places."""
+    where, values = ("AND session = ?", [session]) if session is not None else ("", [])
+    query = f"SELECT place, data FROM entries WHERE place > ? {where} ORDER BY place LIMIT ?"
+    rows = db.execute(query, (after, *values, limit)).fetchall()
+    return [(place, bodies.whole(db, data)) for place, data in rows]
+
+
+def find(
+    db: sqlite3.Connection,
+    bodies: BodyStore,
+    wanted: LogQuery,
+    before: int | None,
+    limit: int,
+    worded: bool,
+) -> EntryPage:
+    """Entries that a search is for, newest first, from before a place."""
+    terms, values = _filed(wanted)
+    if before is not None:
+        terms.append("entries.place < ?")
+        values.append(before)
+    if wanted.words and worded:
+        source = "words CROSS JOIN entries ON entries.place = words.rowid"
+        terms.insert(0, "words MATCH ?")
+        values.insert(0, " AND ".join(f'"{word[: tables.MOST_WORD]}"*' for word in wanted.words))
+        order = "words.rowid"
+        if before is not None:
+            terms.append("words.rowid < ?")
+            values.append(before)
+    else:
+        source, order = "entries", "entries.place"
+    most = _SCANNED if wanted.words and not worded else limit
+    where = f"WHERE {' AND '.join(terms)}" if terms else ""
+    rows = db.execute(
+        f"SELECT entries.place, entries.data FROM {source} {where} ORDER BY {order} DESC LIMIT ?",
+        (*values, most),
+    ).fetchall()
+    found = [
+        data
+        for data in (bodies.whole(db, data) for _, data in rows)
+        if not wanted.words or worded or wanted.told(records.row(data, None).text)
+    ]
+    return EntryPage(found, rows[-1][0] if len(rows) == most and rows else None)
+
+
+def _filed(wanted: LogQuery) -> tuple[list[str], list[Any]]:
+    terms: list[str] = []
+    values: list[Any] = []
+    for term, value in (
+        ("session = ?", wanted.session),
+        ("server = ?", wanted.server),
+        ("at >= ?", wanted.since),
+        ("at < ?", wanted.until),
+    ):
+        if value is not None:
+            terms.append(f"entries.{term}")
+            values.append(value)
+    if wanted.kinds:
+        terms.append(f"entries.kind IN ({', '.join('?' * len(wanted.kinds))})")
+        values.extend(wanted.kinds)
+    return terms, values
+
+
+def sessions(db: sqlite3.Connection) -> list[SessionRow]:
+    """All conversations, newest first."""
+    titles = SessionTitles()
+    for session, data in db.execute(
+        "SELECT session, data FROM entries WHERE kind = ? ORDER BY place", (BEGAN,)
+    ):
+        titles.see(BEGAN, session, data)
+    for session, data, _ in db.execute(
+        "SELECT session, data, MIN(place) FROM entries WHERE kind = ? GROUP BY session", (SAID,)
+    ):
+        titles.name(session, data)
+    titles.turns.update(
+        dict(
+            db.execute(
+                "SELECT session, COUNT(*) FROM entries WHERE kind = ? GROUP BY session", (SAID,)
+            ).fetchall()
+        )
+    )
+    return titles.rows()
+
+
+def dropped(db: sqlite3.Connection) -> dict[str, int]:
+    """How many bodies were dropped, by the reason."""
+    return dict(db.execute("SELECT why, COUNT(*) FROM dropped GROUP BY why").fetchall())
+
+
+class ChainCheck:
+    """Goes through the file, some entries at a time. `fault` is what is wrong with the first that is not as it was written."""
+
+    def __init__(self, bodies: BodyStore) -> None:
+        self._bodies = bodies
+        self.count = 0
+        self.fault: Tampered | None = None
+        self._last = tables.FIRST
+
+    def some(self, db: sqlite3.Connection, most: int) -> bool:
+        """Go on; False at the end, and at a fault."""
+        query = "SELECT place, seq, at, session, kind, server, data, digest FROM entries WHERE place > ? ORDER BY place LIMIT ?"
+        rows = db.execute(query, (self.count, most)).fetchall()
+        for place, *filed, data, digest in rows:
+            words = self._examine(db, place, tuple(filed), data, digest)
+            if words:
+                self.fault = Tampered(words, place=place, seq=filed[0])
+                return False
+            self.count, self._last = place, digest
+        return len(rows) == most
+
+    def end(self, db: sqlite3.Connection) -> None:
+        """See whether the last entries are there."""
+        ((last,),) = db.execute(
+            "SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'entries'"
+        ).fetchall()
+        if self.fault is None and last > self.count:
+            self.fault = Tampered(
+                f"Entries are missing at the end: there were {last:,}, and {self.count:,} are left.",
+                place=self.count + 1,
+            )
+        gone = tables.TRIGGERS - {
+            name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
+        }
+        if self.fault is None and gone:
+            self.fault = Tampered(
+                "The file does not refuse changes any more, though no entry was changed.",
+                place=self.count,
+            )
+
+    def _examine(
+        self, db: sqlite3.Connection, place: int, filed: tuple[Any, ...], data: Any, digest: Any
+    ) -> str:
+        name = f"Entry {place:,} (number {filed[0]})"
+        if place != self.count + 1:
+            missing = (
+                f"entry {self.count + 1:,} is"
+                if place == self.count + 2
+                else f"entries {self.count + 1:,} to {place - 1:,} are"
+            )
+            return f"Before {name[0].lower()}{name[1:]}, {missing} missing."
+        if not isinstance(data, bytes) or tables.digest(self._last, data) != digest:
+            return f"{name} is not as it was written."
+        try:
+            row = records.row(data, None)
+        except (msgspec.DecodeError, KeyError, TypeError, AttributeError):
+            return f"{name} is no entry."
+        if (row.seq, row.at, row.session, row.kind, row.server) != filed:
+            return f"{name} is not filed as it was written."
+        fault = self._bodies.fault(db, data)
+        return f"{name} {fault}." if fault else ""

@@ -1,0 +1,200 @@
+"""A conversation out of the log, once more: what was said, a model that says it again, and the results that its calls had."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from interlock import TextContent
+from interlock.models.interface import Delta, ModelAnswer, ModelFacts, ModelFailure
+from interlock.types import (
+    CreateMessageRequestParams,
+    SamplingMessage,
+    ToolResultContent,
+    ToolUseContent,
+)
+
+from ...host.loop.turn import STOPPED
+from ..events import (
+    AnyEvent,
+    CallDecided,
+    CallEnded,
+    CallProposed,
+    LogEntry,
+    ModelAsked,
+    ModelFailed,
+    ModelSaid,
+    PersonSaid,
+    ResultsGiven,
+    SessionBegan,
+    TurnEnded,
+)
+from .interface import LogError
+from .records import UnreadableEvent
+
+
+class Replay:
+    """A conversation as the log has it. `session` says which, where the entries are of several.
+
+    `events` are its events, `messages` what was said in it, `model` and `results` what a loop needs to go through it again without a
+    network. Raises LogError where there is no such conversation, where its beginning is missing, or where some of it was written by
+    another version of Interlock and cannot be read by this one.
+    """
+
+    def __init__(
+        self,
+        notes: Iterable[LogEntry],
+        session: str = "",
+        *,
+        facts: ModelFacts = ModelFacts(),  # noqa: B008 - a frozen value
+    ) -> None:
+        kept = [noted for noted in notes if noted.seq and noted.event.kept]
+        sessions = dict.fromkeys(noted.event.session for noted in kept if noted.event.session)
+        if not session and len(sessions) > 1:
+            raise LogError(
+                f"The entries are of {len(sessions)} conversations; say which is meant: {', '.join(list(sessions)[:10])}."
+            )
+        self.session = session or next(iter(sessions), "")
+        self.notes = tuple(noted for noted in kept if noted.event.session == self.session)
+        self.events: tuple[AnyEvent, ...] = tuple(noted.event for noted in self.notes)
+        for event in self.events:
+            if isinstance(event, UnreadableEvent):
+                raise LogError(
+                    f"The conversation was written by another version of Interlock. {event.words}"
+                )
+        if not self.session or not self.events:
+            raise LogError(
+                f"There is no conversation {self.session!r} here."
+                if self.session
+                else "There is no conversation here."
+            )
+        if not isinstance(began := self.events[0], SessionBegan):
+            raise LogError(f"The beginning of the conversation {self.session!r} is missing.")
+        self.title = began.title
+        self.messages = _messages(self.events)
+        self.model = RecordedModel(began.model, self.events, facts)
+        self.results = RecordedResults(self.events)
+
+
+class RecordedModel:
+    """A Model that says again what was said in a conversation, whatever it is asked, and fails where that failed.
+
+    An answer that was never finished, for the person cancelled, ends in cancellation once more.
+    """
+
+    def __init__(self, name: str, events: Iterable[AnyEvent], facts: ModelFacts) -> None:
+        self.name, self.facts = name, facts
+        self._left: deque[ModelAnswer | ModelFailure | None] = deque()
+        asked = False
+        for event in events:
+            if isinstance(event, ModelAsked | TurnEnded) and asked:
+                self._left.append(None)
+            if isinstance(event, ModelSaid):
+                self._left.append(ModelAnswer(event.result, event.usage))
+            elif isinstance(event, ModelFailed):
+                self._left.append(ModelFailure(event.words, event.kind))  # type: ignore[arg-type]  # as it was noted
+            asked = isinstance(event, ModelAsked) or (
+                asked and not isinstance(event, ModelSaid | ModelFailed | TurnEnded)
+            )
+
+    @property
+    def left(self) -> int:
+        """How often it can still be asked."""
+        return len(self._left)
+
+    async def stream(
+        self, request: CreateMessageRequestParams
+    ) -> AsyncIterator[Delta | ModelAnswer]:
+        """See Model."""
+        if not self._left:
+            raise ModelFailure(
+                "The conversation ends here: nothing more was said in it.", "unreachable"
+            )
+        next_one = self._left.popleft()
+        if next_one is None:
+            raise asyncio.CancelledError
+        if isinstance(next_one, ModelFailure):
+            raise next_one
+        yield next_one
+
+    async def aclose(self) -> None:
+        """See Model."""
+
+
+class RecordedResults:
+    """What the calls of a conversation came to: each as often as it was made, in the order in which it was."""
+
+    def __init__(self, events: Iterable[AnyEvent]) -> None:
+        self._ended: dict[tuple[str, bytes], deque[CallEnded]] = {}
+        proposed: dict[str, CallProposed] = {}
+        edited: dict[str, dict[str, Any]] = {}
+        for event in events:
+            if isinstance(event, CallProposed):
+                if event.by != "model":
+                    continue  # an app, or the person: nothing that the model waits for
+                proposed[event.call] = event
+            elif isinstance(event, CallDecided) and event.arguments is not None:
+                edited[event.call] = event.arguments
+            elif isinstance(event, CallEnded) and event.call in proposed:
+                call = proposed.pop(event.call)
+                self._ended.setdefault(
+                    _key(call.name, edited.get(event.call, call.arguments)), deque()
+                ).append(event)
+
+    def take(self, name: str, arguments: Mapping[str, Any]) -> CallEnded:
+        """What came of the next call with these arguments, those that the tool got. `name` is what models call the tool.
+
+        Raises LogError where there was no such call, or not as often.
+        """
+        ended = self._ended.get(_key(name, arguments))
+        if not ended:
+            raise LogError(f"The conversation had no such call of {name}, or not as often.")
+        return ended.popleft()
+
+    @property
+    def left(self) -> int:
+        """How many calls have not been taken."""
+        return sum(map(len, self._ended.values()))
+
+
+def _key(name: str, arguments: Mapping[str, Any]) -> tuple[str, bytes]:
+    return name, msgspec.json.encode(dict(arguments), order="sorted")
+
+
+def _messages(events: Iterable[AnyEvent]) -> list[SamplingMessage]:
+    """What was said, as the model was given it; tools that were not run to their end have a result that says so."""
+    messages: list[SamplingMessage] = []
+    wanted: tuple[ToolUseContent, ...] = ()
+    for event in events:
+        if isinstance(event, ResultsGiven):
+            messages.append(SamplingMessage(role="user", content=list(event.results)))
+            wanted = ()
+        elif isinstance(event, ModelAsked | PersonSaid | TurnEnded):
+            messages += _stopped(wanted)
+            wanted = ()
+        if isinstance(event, PersonSaid):
+            messages += event.messages
+        elif isinstance(event, ModelSaid):
+            content = (
+                event.result.content
+                if isinstance(event.result.content, list)
+                else [event.result.content]
+            )
+            if content:
+                messages.append(SamplingMessage(role="assistant", content=event.result.content))
+            wanted = tuple(block for block in content if isinstance(block, ToolUseContent))
+    return messages + _stopped(wanted)
+
+
+def _stopped(wanted: tuple[ToolUseContent, ...]) -> list[SamplingMessage]:
+    if not wanted:
+        return []
+    content: list[Any] = [
+        ToolResultContent(tool_use_id=use.id, content=[TextContent(text=STOPPED)], is_error=True)
+        for use in wanted
+    ]
+    return [SamplingMessage(role="user", content=content)]

@@ -1,0 +1,369 @@
+"""A log in a SQLite file: written in a thread of its own, only ever added to, and open to several hosts at once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from interlock.redaction import Redact
+from interlock.store import StoreError, Writer
+
+from ..events import AnyEvent, LogEntry, Notice
+from . import queries, records, tables
+from .anchors import EVERY, Anchor, write_anchor
+from .export import line
+from .interface import LogError, SessionRow, Tampered
+from .large_bodies import BodyLimits, BodyStore, remove
+from .memory import unheard
+from .query import wanted
+
+T = TypeVar("T")
+
+RUN = 1_000_000_000  # numbers that one opening of the file has for its entries
+
+_BATCH = 500  # entries in one transaction
+_BATCH_BYTES = 8 * 1024 * 1024
+_PAGE = 500  # entries that are read at once
+_MOST_WAITING = 64 * 1024 * 1024  # bytes that wait for a file that cannot be written
+_DROPS = 3600.0  # seconds between two looks at the age of large bodies
+_AGAIN = 2.0  # seconds until a file that could not be written is tried again
+
+
+class SqliteLog:
+    """Keeps entries in one file (with two beside it while it is used), which is made, for its owner's eyes only, where there is none.
+
+    Entries are only ever added: the file refuses to change or to forget one, and each has the digest of all before it, so that `verify`
+    finds what was changed by other means. `redact` takes secrets out of every text before it is written; what `note` returns has them
+    still. Large texts and JSON values are files in a folder beside the log, of which the entry has the digest; they are dropped by age and
+    by space (`bodies`). After each `anchor_every` entries an anchor is added to the file `anchor`, which belongs on another machine or
+    medium, for `verify`. Numbers grow within one opening of the file; every opening begins at another billion. `clock` gives seconds of the
+    wall clock.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        redact: Redact | None = None,
+        clock: Callable[[], float] = time.time,
+        again: float = _AGAIN,
+        bodies: BodyLimits = BodyLimits(),  # noqa: B008 - a frozen value
+        anchor: str | os.PathLike[str] | None = None,
+        anchor_every: int = EVERY,
+    ) -> None:
+        self.tell: Callable[[Notice], None] = unheard
+        self.path = Path(path).absolute()
+        self._redact = redact
+        self._clock = clock
+        self._again = again
+        self._writer = Writer(self.path, prepare=tables.prepare)
+        self._anchor = Path(anchor).absolute() if anchor is not None else None
+        self._anchor_every = anchor_every
+        self._anchored = 0  # entries at the last anchor
+        self._anchor_fails = False
+        self._bodies = BodyStore(self.path, bodies, clock)
+        self._open = False
+        self._worded = False
+        self._last = 0
+        self._waiting: deque[tuple[int, bytes]] = (
+            deque()
+        )  # entries that are not written yet, oldest first
+        self._waiting_bytes = 0
+        self._dropped = 0
+        self._dropped_bodies_at = 0.0  # when it was seen last whether bodies are too old
+        self._bad = ""  # why nothing could be written the last time
+        self._task: asyncio.Task[None] | None = None
+        self._turn = asyncio.Lock()  # who writes: the task, or a flush
+
+    async def open(self) -> None:
+        """See Log."""
+        if self._open:
+            return
+        try:
+            await self._writer.open()
+        except StoreError as bad:
+            raise LogError(f"The log cannot be kept: {bad}.") from None
+        try:
+            self._worded = await self._ask(tables.make_words)
+            while self._worded and await self._ask(
+                lambda db: tables.catch_up(db, self._bodies, _PAGE)
+            ):
+                pass
+            self._last = RUN * await self._ask(tables.next_run)
+            self._anchored = await self._ask(tables.count)
+            await self._drop_bodies()
+        except BaseException:
+            await self._writer.aclose()
+            raise
+        self._open = True
+
+    def note(self, event: AnyEvent) -> LogEntry:
+        """See Log. Before `open` and after `aclose` nothing is kept."""
+        at = self._clock()
+        if not event.kept or not self._open:
+            return LogEntry(seq=0, at=at, event=event)
+        self._last += 1
+        noted = LogEntry(seq=self._last, at=at, event=event)
+        data = records.encode(noted)
+        if self._waiting_bytes + len(data) > _MOST_WAITING and self._waiting:
+            self._dropped += 1
+            return LogEntry(seq=0, at=at, event=event)
+        self._waiting.append((self._last, data))
+        self._waiting_bytes += len(data)
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self._write(), name="interlock-log")
+        return noted
+
+    async def flush(self) -> None:
+        """See Log."""
+        self._must_be_open()
+        if not await self._write_up_to(self._last):
+            raise LogError(self._bad)
+
+    async def aclose(self) -> None:
+        """See Log. What cannot be written is lost, and said to `tell`."""
+        if not self._open:
+            return
+        try:
+            await self.flush()
+        except LogError as bad:
+            self.tell(
+                Notice(
+                    level="error", words=f"{bad} The last {len(self._waiting):,} entries are lost."
+                )
+            )
+        finally:
+            if self._anchor is not None and await self._grown():
+                await self._write_anchor(self._anchor)
+            self._open = False
+            task, self._task = self._task, None
+            if task is not None:
+                task.cancel()
+                await asyncio.wait([task])
+            await self._writer.aclose()
+
+    async def read(
+        self, session: str | None = None, after: int = 0, limit: int = 1000
+    ) -> list[LogEntry]:
+        """See Log."""
+        place = await self._ask(lambda db: queries.place_of(db, after))
+        return [records.show(data) for _, data in await self._page(session, place, limit)]
+
+    async def search(
+        self,
+        words: str = "",
+        *,
+        session: str | None = None,
+        server: str | None = None,
+        kinds: Sequence[str] = (),
+        since: float | None = None,
+        until: float | None = None,
+        before: int | None = None,
+        limit: int = 50,
+    ) -> list[LogEntry]:
+        """See Log."""
+        await self._settle()
+        for_these = wanted(words, session, server, kinds, since, until)
+        worded = self._worded
+        place: int | None = None
+        if before is not None:
+            place = await self._ask(lambda db: queries.place_of(db, before - 1) + 1)
+        found: list[bytes] = []
+        while len(found) < limit:
+            want = limit - len(found)
+            page = await self._ask(
+                partial(
+                    queries.find,
+                    bodies=self._bodies,
+                    wanted=for_these,
+                    before=place,
+                    limit=want,
+                    worded=worded,
+                )
+            )
+            found += page.found
+            if page.next is None:
+                break
+            place = page.next
+        return [records.show(data) for data in found[:limit]]
+
+    async def sessions(self) -> list[SessionRow]:
+        """See Log."""
+        await self._settle()
+        return await self._ask(queries.sessions)
+
+    async def export(self, write: Callable[[bytes], None], session: str | None = None) -> int:
+        """See Log."""
+        count = place = 0
+        while page := await self._page(session, place, _PAGE):
+            for _, data in page:
+                write(line(data))
+            count += len(page)
+            place = page[-1][0]
+        return count
+
+    async def anchor(self) -> Anchor:
+        """The count and digest of all entries so far, to be kept elsewhere for `verify`."""
+        await self._settle()
+        return await self._ask(self._made_anchor)
+
+    async def verify(self, anchors: Sequence[Anchor] = ()) -> int:
+        """Go through the whole file, and say how many entries it has. Raises Tampered at the first that is not as it was written.
+
+        Without anchors a file passes whose last entries were removed, or written anew, together with all that counts them. With anchors,
+        which were kept where the file was not, the first entries must be those that were anchored.
+        """
+        await self._settle()
+        check = queries.ChainCheck(self._bodies)
+        while await self._ask(lambda db: check.some(db, _PAGE)):
+            pass
+        await self._ask(check.end)
+        if check.fault is not None:
+            raise check.fault
+        for each in sorted(anchors, key=lambda anchor: anchor.entries):
+            digest = await self._ask(partial(tables.digest_at, place=each.entries))
+            if digest is None:
+                words = f"Entries are missing at the end: on {each.day} there were {each.entries:,}, and {check.count:,} are left."
+                raise Tampered(words, place=check.count + 1)
+            if digest.hex() != each.head:
+                words = f"The first {each.entries:,} entries are not those that were there on {each.day}."
+                raise Tampered(words, place=each.entries)
+        return check.count
+
+    async def dropped(self) -> dict[str, int]:
+        """How many large bodies were dropped, by the reason: "age" or "space"."""
+        await self._settle()
+        return await self._ask(queries.dropped)
+
+    async def head(self) -> str:
+        """The digest of all entries so far, as hexadecimal digits."""
+        await self._settle()
+        return (await self._ask(tables.head)).hex()
+
+    # -- writing ------------------------------------------------------------------------------------------------------
+
+    async def _write(self) -> None:
+        try:
+            while self._waiting:
+                if not await self._write_some():
+                    await asyncio.sleep(self._again)
+        finally:
+            self._task = None
+
+    async def _write_up_to(self, seq: int) -> bool:
+        """Write all entries up to a number; False where they cannot be written now."""
+        while self._waiting and self._waiting[0][0] <= seq:
+            if not await self._write_some():
+                return False
+        return True
+
+    async def _write_some(self) -> bool:
+        """Write a batch of what waits; False where it cannot be written now."""
+        async with self._turn:
+            batch: list[bytes] = []
+            size = 0
+            for _, data in self._waiting:
+                if len(batch) == _BATCH or (batch and size + len(data) > _BATCH_BYTES):
+                    break
+                batch.append(data)
+                size += len(data)
+            try:
+                # Cancelled here, it is written all the same; that what is there already is passed over.
+                count = await self._writer.ask(
+                    lambda db: tables.add(db, batch, self._redact, self._bodies, self._worded)
+                )
+            except StoreError as bad:
+                self._cannot(str(bad).removeprefix("the store has failed: "))
+                return False
+            for _ in batch:
+                self._waiting.popleft()
+            self._waiting_bytes -= size
+            self._can()
+        if self._bodies.grown or time.monotonic() - self._dropped_bodies_at > _DROPS:
+            await self._drop_bodies()
+        if self._anchor is not None and count - self._anchored >= self._anchor_every:
+            await self._write_anchor(self._anchor)
+        return True
+
+    async def _grown(self) -> bool:
+        """Whether there are entries after the last anchor."""
+        with suppress(StoreError):
+            return await self._writer.ask(tables.count) > self._anchored
+        return False
+
+    async def _write_anchor(self, path: Path) -> None:
+        """Add an anchor to the file for them; where that fails, it is said once."""
+        try:
+            made = await self._writer.ask(self._made_anchor)
+            self._anchored = made.entries
+            await asyncio.to_thread(write_anchor, path, made)
+            self._anchor_fails = False
+        except (OSError, StoreError) as bad:
+            why = bad.strerror if isinstance(bad, OSError) else str(bad)
+            if not self._anchor_fails:
+                words = f"The log is not anchored: {path} cannot be written: {why}."
+                self.tell(Notice(level="warning", words=words))
+            self._anchor_fails = True
+
+    def _made_anchor(self, db: sqlite3.Connection) -> Anchor:
+        return Anchor(entries=tables.count(db), head=tables.head(db).hex(), at=self._clock())
+
+    async def _drop_bodies(self) -> None:
+        """Drop the large bodies that are too old, or too many."""
+        self._dropped_bodies_at = time.monotonic()
+        with suppress(StoreError):  # they can be dropped another time
+            files = await self._writer.ask(self._bodies.drop)
+            if files:
+                await asyncio.to_thread(remove, files)
+
+    def _cannot(self, why: str) -> None:
+        words = f"The log {self.path.name} cannot be written: {why}."
+        if words != self._bad:
+            self._bad = words
+            self.tell(
+                Notice(
+                    level="error", words=f"{words} What happens is kept in memory until it can be."
+                )
+            )
+
+    def _can(self) -> None:
+        if self._bad:
+            dropped, self._dropped, self._bad = self._dropped, 0, ""
+            lost = f" {dropped:,} entries are lost." if dropped else ""
+            self.tell(
+                Notice(
+                    level="warning" if dropped else "info",
+                    words=f"The log {self.path.name} can be written again.{lost}",
+                )
+            )
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    def _must_be_open(self) -> None:
+        if not self._open:
+            raise LogError("The log is not open.")
+
+    async def _settle(self) -> None:
+        """See to it that what was noted can be read, as far as the file can be written."""
+        self._must_be_open()
+        await self._write_up_to(self._last)
+
+    async def _page(self, session: str | None, place: int, limit: int) -> list[tuple[int, bytes]]:
+        await self._settle()
+        return await self._ask(lambda db: queries.page(db, self._bodies, session, place, limit))
+
+    async def _ask(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Have something done in the writer's thread, after what was written before."""
+        try:
+            return await self._writer.ask(work)
+        except StoreError as bad:
+            why = str(bad).removeprefix("the store has failed: ")
+            raise LogError(f"The log {self.path.name} cannot be read: {why}.") from None

@@ -1,0 +1,159 @@
+"""The tables of the log's file: rows that are added and never changed, each with the digest of all before it."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Iterable
+
+from interlock.redaction import Redact
+from interlock.store import StoreError
+
+from ..text_index import words_of
+from . import records
+from .large_bodies import BodyStore
+from .records import MOST_TEXT
+
+FIRST = b"\0" * 32  # what stands before the first entry
+
+_APPLICATION = 0x494C4C47
+_VERSION = 2
+
+_TABLES = (
+    """CREATE TABLE entries (place INTEGER PRIMARY KEY AUTOINCREMENT, seq INTEGER NOT NULL UNIQUE, at REAL NOT NULL, session TEXT NOT NULL,
+           kind TEXT NOT NULL, server TEXT NOT NULL, data BLOB NOT NULL, digest BLOB NOT NULL)""",
+    "CREATE INDEX entries_session ON entries (session)",
+    "CREATE INDEX entries_kind ON entries (kind, session)",
+    "CREATE INDEX entries_server ON entries (server)",
+    "CREATE INDEX entries_at ON entries (at)",
+    "CREATE TRIGGER entries_stay BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'the log only grows'); END",
+    "CREATE TRIGGER entries_are BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'the log only grows'); END",
+    # How often the file was opened for writing: each time, numbers begin at another billion.
+    "CREATE TABLE runs (run INTEGER PRIMARY KEY AUTOINCREMENT)",
+)
+# Since version 2: the bodies (see bodies.py) that are no longer there, by their SHA-256 in hex, when they were dropped, and why.
+_DROPPED = (
+    "CREATE TABLE dropped (digest TEXT PRIMARY KEY, at REAL NOT NULL, why TEXT NOT NULL)",
+    "CREATE TRIGGER dropped_stay BEFORE DELETE ON dropped BEGIN SELECT RAISE(ABORT, 'the log only grows'); END",
+    "CREATE TRIGGER dropped_are BEFORE UPDATE ON dropped BEGIN SELECT RAISE(ABORT, 'the log only grows'); END",
+)
+TRIGGERS = frozenset({"entries_stay", "entries_are", "dropped_stay", "dropped_are"})
+
+MOST_WORD = 64  # characters of a word that it is found by
+
+_INSERT = "INSERT INTO entries (seq, at, session, kind, server, data, digest) VALUES (?, ?, ?, ?, ?, ?, ?)"
+
+
+def prepare(db: sqlite3.Connection) -> None:
+    """Make the tables where the file is new, and those that an older version had not. Raises StoreError where it is somebody else's."""
+    # An INSERT OR REPLACE deletes; without this no trigger would hear of it.
+    db.execute("PRAGMA recursive_triggers = ON")
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        version = _one(db, "PRAGMA user_version")
+        known = _one(db, "PRAGMA application_id") == _APPLICATION
+        if known and version == _VERSION:
+            return
+        if known and version > _VERSION:
+            raise StoreError("it is the log of another version of Interlock")
+        if known:
+            for table in _DROPPED:
+                db.execute(table)
+            db.execute(f"PRAGMA user_version = {_VERSION}")
+            return
+        if version or _one(db, "SELECT COUNT(*) FROM sqlite_schema"):
+            raise StoreError("it is a database of something else")
+        for table in (*_TABLES, *_DROPPED):
+            db.execute(table)
+        db.execute(f"PRAGMA application_id = {_APPLICATION}")
+        db.execute(f"PRAGMA user_version = {_VERSION}")
+    finally:
+        db.execute("COMMIT")
+
+
+def make_words(db: sqlite3.Connection) -> bool:
+    """Make the table by which entries are found by their words; False where this SQLite cannot have one."""
+    try:
+        # The words come in as they are compared, so nothing is left to do but to part them.
+        db.execute(
+            "CREATE VIRTUAL TABLE IF NOT EXISTS words USING fts5(text, content = '', detail = none, tokenize = 'ascii')"
+        )
+        db.execute("SELECT max(rowid) FROM words").fetchall()
+    except sqlite3.OperationalError:
+        return False
+    return True
+
+
+def catch_up(db: sqlite3.Connection, bodies: BodyStore, most: int) -> bool:
+    """File some of the entries that were added where SQLite had no such table; True where there may be more."""
+    ((last,),) = db.execute("SELECT coalesce(max(rowid), 0) FROM words").fetchall()
+    rows = db.execute(
+        "SELECT place, data FROM entries WHERE place > ? ORDER BY place LIMIT ?", (last, most)
+    ).fetchall()
+    for place, data in rows:
+        file_words(db, place, records.row(bodies.whole(db, data), None).text)
+    return len(rows) == most
+
+
+def file_words(db: sqlite3.Connection, place: int, text: str) -> None:
+    """Have an entry found by these words."""
+    db.execute(
+        "INSERT INTO words (rowid, text) VALUES (?, ?)",
+        (place, " ".join({word[:MOST_WORD] for word in words_of(text, MOST_TEXT)})),
+    )
+
+
+def next_run(db: sqlite3.Connection) -> int:
+    """Count an opening of the file, from 0."""
+    return (db.execute("INSERT INTO runs DEFAULT VALUES").lastrowid or 1) - 1
+
+
+def add(
+    db: sqlite3.Connection,
+    entries: Iterable[bytes],
+    redact: Redact | None,
+    bodies: BodyStore,
+    worded: bool,
+) -> int:
+    """Add entries after the last one. Return how many entries there are then."""
+    last = head(db)
+    for data in entries:
+        row = records.row(data, redact)
+        if db.execute("SELECT 1 FROM entries WHERE seq = ?", (row.seq,)).fetchall():
+            continue  # written before, by one who did not stay to hear of it
+        data = bodies.move_out(row.data)
+        last = digest(last, data)
+        values = (row.seq, row.at, row.session, row.kind, row.server, data, last)
+        place = db.execute(_INSERT, values).lastrowid or 0
+        if worded:
+            file_words(db, place, row.text)
+    return count(db)
+
+
+def count(db: sqlite3.Connection) -> int:
+    """How many entries there are."""
+    return _one(db, "SELECT coalesce(max(place), 0) FROM entries")
+
+
+def digest_at(db: sqlite3.Connection, place: int) -> bytes | None:
+    """The digest of the first so many entries; None where there are not as many."""
+    if place == 0:
+        return FIRST
+    rows = db.execute("SELECT digest FROM entries WHERE place = ?", (place,)).fetchall()
+    return bytes(rows[0][0]) if rows else None
+
+
+def head(db: sqlite3.Connection) -> bytes:
+    """The digest of all entries."""
+    rows = db.execute("SELECT digest FROM entries ORDER BY place DESC LIMIT 1").fetchall()
+    return bytes(rows[0][0]) if rows else FIRST
+
+
+def digest(before: bytes, data: bytes) -> bytes:
+    """The digest of an entry and all before it."""
+    return hashlib.sha256(before + data).digest()
+
+
+def _one(db: sqlite3.Connection, query: str) -> int:
+    ((value,),) = db.execute(query).fetchall()
+    return int(value)

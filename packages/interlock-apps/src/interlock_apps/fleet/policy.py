@@ -1,0 +1,241 @@
+"""Whether a tool may be called with its arguments: rules, what the person said before, and the verdict (`TOL-24`, `HST-01` to `HST-03`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from typing import Any, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from interlock import ToolAnnotations
+from interlock.types import Tool
+
+from .patterns import BadPattern, Pattern, check_glob, check_pattern, matches
+from .pins import digest_of
+
+Choice = Literal["allow", "ask", "deny"]  # what is to be done about a call
+HINTS = ("read_only", "destructive", "idempotent", "open_world")
+
+
+class Rule(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """What is to be done about some calls.
+
+    `server` and `tool` are globs over the server's configured id and the tool's name. `arguments` are patterns by dotted path, which all
+    have to fit (see `patterns.matches`). The hints ask what the tool says of itself, which is believed of trusted servers only: any other
+    tool counts as not read-only, destructive, not idempotent and open to the world (`TOL-04`). `session` limits the rule to one
+    conversation, `digest` to a tool that is as it was (see `pins.digest_of`). `reason` is shown, and told to the model where it denies.
+    """
+
+    decision: Choice
+    server: str = "*"
+    tool: str = "*"
+    arguments: dict[str, Pattern] = {}
+    read_only: bool | None = None
+    destructive: bool | None = None
+    idempotent: bool | None = None
+    open_world: bool | None = None
+    session: str = ""
+    digest: str = ""
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be matched. Raises BadPattern (a ValueError)."""
+        check_glob(self.server)
+        check_glob(self.tool)
+        for path, pattern in self.arguments.items():
+            check_pattern(path, pattern)
+
+
+class Verdict(Struct, frozen=True, kw_only=True, rename="camel"):
+    """What is to be done about a call, by which rule, and why in words. `rule` is None where none spoke.
+
+    `review`: the person sees the result before the model does. `may_remember`: an answer could hold for longer, which it cannot where a
+    written rule wants to ask each time.
+    """
+
+    decision: Choice
+    why: str
+    rule: Rule | None = None
+    review: bool = False
+    may_remember: bool = False
+
+
+class Policy:
+    """The rules, in no order: the strictest that fits decides.
+
+    Any rule that denies; then any written rule that asks, whatever was remembered; then any that allows, written or remembered; then
+    `trusted_read_only` for tools that only read, of trusted servers; then `default`. Where it cannot be told whether a rule that denies
+    fits (a relative path under a forbidden folder), the person is asked. `review` are rules of which only the matching counts.
+    With `log_required` nothing is called unless the decision was written to the log: no log, no call.
+    """
+
+    def __init__(
+        self,
+        rules: Iterable[Rule] = (),
+        *,
+        default: Choice = "ask",
+        trusted_read_only: Choice = "allow",
+        review: Iterable[Rule] = (),
+        log_required: bool = False,
+    ) -> None:
+        self.rules = tuple(rules)
+        self.default: Choice = default
+        self.trusted_read_only: Choice = trusted_read_only
+        self.review = tuple(review)
+        self.log_required = log_required
+        self._always: list[Rule] = []
+        self._session: list[Rule] = []
+
+    def judge(
+        self,
+        server: str,
+        tool: Tool,
+        arguments: Mapping[str, Any] | None,
+        trusted: bool,
+        session: str = "",
+    ) -> Verdict:
+        """What is to be done about this call. `trusted` says whether the server's hints are believed. Never raises."""
+        given = arguments or {}
+
+        def fits(rule: Rule) -> bool | None:
+            return _fits(rule, server, tool, given, trusted, session)
+
+        review = any(fits(rule) is not False for rule in self.review)
+        written = [(rule, fits(rule)) for rule in self.rules]
+        learned = [(rule, fits(rule)) for rule in (*self._session, *self._always)]
+        for rule, fit in (*written, *learned):
+            if rule.decision == "deny" and fit:
+                return Verdict(decision="deny", rule=rule, why=_why("denies", rule))
+        for rule, fit in written:
+            if rule.decision == "ask" and fit is not False:
+                return Verdict(decision="ask", rule=rule, why=_why("asks", rule), review=review)
+        for rule, fit in (*written, *learned):
+            if rule.decision == "deny" and fit is None:
+                why = "It cannot be told whether a rule denies this" + (
+                    f": {rule.reason}" if rule.reason else "."
+                )
+                return Verdict(decision="ask", rule=rule, why=why, review=review)
+        for rule, fit in (*written, *learned):
+            if rule.decision == "allow" and fit:
+                return Verdict(decision="allow", rule=rule, why=_why("allows", rule), review=review)
+        if trusted and hints(tool.annotations)["read_only"] and self.trusted_read_only != "ask":
+            return Verdict(
+                decision=self.trusted_read_only,
+                why="The tool is read-only, according to a server that you trust.",
+                review=review,
+            )
+        asks = self.default == "ask"
+        why = {
+            "ask": "No rule decides this.",
+            "allow": "No rule speaks against this.",
+            "deny": "No rule allows this.",
+        }[self.default]
+        return Verdict(decision=self.default, why=why, review=review, may_remember=asks)
+
+    def remember(self, rule: Rule, how: Literal["session", "always"]) -> None:
+        """Have a rule from now on. "session": for its `session`, or while the policy lives where it names none; "always": to be saved.
+
+        A rule that says "always" belongs to no conversation. See `rule_for`.
+        """
+        rule = replace(rule, session="") if how == "always" else rule
+        self.forget(rule)
+        (self._session if how == "session" else self._always).append(rule)
+
+    @property
+    def learned(self) -> tuple[Rule, ...]:
+        """The remembered rules: those to be saved first, then those of sessions."""
+        return (*self._always, *self._session)
+
+    @property
+    def saved(self) -> tuple[Rule, ...]:
+        """The remembered rules that hold always, which belong into a file of their own."""
+        return tuple(self._always)
+
+    def forget(self, rule: Rule) -> bool:
+        """Let go of a remembered rule; whether there was one."""
+        for kept in (self._always, self._session):
+            if rule in kept:
+                kept.remove(rule)
+                return True
+        return False
+
+    def end(self, session: str) -> None:
+        """A conversation is over, and what was remembered for it."""
+        self._session = [rule for rule in self._session if not session or rule.session != session]
+
+
+def rule_for(
+    server: str, tool: Tool, *, decision: Choice = "allow", session: str = "", reason: str = ""
+) -> Rule:
+    """The rule that a remembered answer becomes: for exactly this tool of this server, as long as it is what it is now."""
+    return Rule(
+        decision=decision,
+        server=exactly(server),
+        tool=exactly(tool.name),
+        session=session,
+        digest=digest_of(tool),
+        reason=reason,
+    )
+
+
+def exactly(name: str) -> str:
+    """The glob that fits this name alone."""
+    return re.sub(r"[*?\[]", r"[\g<0>]", name)
+
+
+def hints(annotations: ToolAnnotations | None) -> dict[str, bool]:
+    """What a tool says of itself, with the protocol's defaults where it says nothing (2026-07-28, "ToolAnnotations"; `TOL-04`)."""
+    says = annotations or ToolAnnotations()
+    reads = says.read_only_hint is True
+    return {
+        "read_only": reads,
+        "destructive": not reads and says.destructive_hint is not False,
+        "idempotent": reads or says.idempotent_hint is True,
+        "open_world": says.open_world_hint is not False,
+    }
+
+
+def _fits(
+    rule: Rule, server: str, tool: Tool, arguments: Mapping[str, Any], trusted: bool, session: str
+) -> bool | None:
+    if rule.session and rule.session != session:
+        return False
+    if not _named(server, rule.server) or not _named(tool.name, rule.tool):
+        return False
+    says = hints(tool.annotations if trusted else None)
+    if any(getattr(rule, hint) not in (None, says[hint]) for hint in HINTS):
+        return False
+    if rule.digest and rule.digest != digest_of(tool):
+        return False
+    verdicts = [
+        matches(path, pattern, arguments, every=rule.decision == "allow")
+        for path, pattern in rule.arguments.items()
+    ]
+    return False if False in verdicts else None if None in verdicts else True
+
+
+def _named(name: str, glob: str) -> bool:
+    return (name == glob and not re.search(r"[*?\[]", glob)) or fnmatchcase(name, glob)
+
+
+def _why(does: str, rule: Rule) -> str:
+    if rule.reason:
+        return f"A rule {does} this: {rule.reason}"
+    parts = [
+        f"{key} {value}"
+        for key, value in (("server", rule.server), ("tool", rule.tool))
+        if value != "*"
+    ]
+    parts += [
+        f"{hint.replace('_', ' ')} {str(getattr(rule, hint)).lower()}"
+        for hint in HINTS
+        if getattr(rule, hint) is not None
+    ]
+    parts += sorted(rule.arguments)
+    return f"A rule {does} this ({', '.join(parts)})." if parts else f"A rule {does} everything."
+
+
+__all__ = ["BadPattern", "Choice", "Policy", "Rule", "Verdict", "exactly", "hints", "rule_for"]

@@ -1,0 +1,126 @@
+"""Commands that a person should look at twice before a server is started by them (`SEC-17`, `SEC-18`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from interlock.untrusted.invisible import hidden
+
+from ..questions import Warned
+
+_ROOT = frozenset({"sudo", "doas", "su", "pkexec", "runas", "gsudo"})
+_SHELLS = frozenset(
+    {"sh", "bash", "zsh", "dash", "ksh", "fish", "ash", "cmd", "powershell", "pwsh"}
+)
+_DANGERS: tuple[tuple[str, str, str], ...] = (
+    (
+        "erases",
+        "It can erase files for good.",
+        r"\brm\s+(?:-\w+\s+)*-\w*[rRf]|\brmdir\s+/s|\bdel\s+/[sfq]|Remove-Item\b.*-Recurse|\bmkfs(?:\.\w+)?\b|\bdd\s+[^"
+        r"|;]*\bof=|\bshred\b|\bwipefs\b|\bfind\b[^|;]*-delete\b|shutil\.rmtree|\bformat\s+[a-zA-Z]:",
+    ),
+    (
+        "downloads",
+        "It runs what it downloads, whatever that is then.",
+        r"\b(?:curl|wget|fetch|iwr|irm|Invoke-WebRequest|Invoke-RestMethod)\b[^;&]*\|\s*(?:sudo\s+)?(?:\S*/)?(?:ba|z|da|k"
+        r"|fi)?(?:sh|python[\d.]*|node|perl|ruby|iex)\b|(?:\$\(|`|<\()\s*(?:curl|wget)\b|\biex\b|Invoke-Expression"
+        r"|DownloadString|urlopen\([^)]*\)\.read",
+    ),
+    (
+        "secrets",
+        "It reaches for your keys or secret files.",
+        r"(?:^|[\s/\\=:'\"])\.(?:ssh|aws|gnupg|kube|netrc|docker|npmrc|pypirc)(?:[/\\\s'\":]|$)|id_(?:rsa|ed25519|ecdsa)\b"
+        r"|/etc/(?:shadow|sudoers)|Login Data|\bKeychains?\b|\.config/gcloud|wallet\.dat|\bsecurity\s+find-\w+-password",
+    ),
+    (
+        "encoded",
+        "It hides what it runs in an encoding.",
+        r"\bbase64\s+(?:-\w+\s+)*(?:-d|-D|--decode)\b|-(?:enc|encodedcommand|e)\s+[A-Za-z0-9+/=]{16,}|\beval\s*[\"'($`]"
+        r"|\bexec\s*\(|b64decode|\bxxd\s+-r",
+    ),
+    (
+        "opens",
+        "It opens this machine to others.",
+        r"\bnc(?:at)?\b[^|;]*\s-\w*[elc]|/dev/(?:tcp|udp)/|\bsocat\b|\bssh\b[^|;]*\s-\w*R\b|\bchmod\s+(?:-\w+\s+)*(?:[0-7]?777"
+        r"|\S*[ao]\+\S*w|\S*u\+s)",
+    ),
+    (
+        "stays",
+        "It changes what runs when the machine starts, or when somebody logs in.",
+        r"\bcrontab\b|\bsystemctl\s+enable\b|\blaunchctl\b|\.(?:bash|zsh)rc\b|\.(?:bash_)?profile\b|\bschtasks\b|\breg\s+add\b"
+        r"|authorized_keys",
+    ),
+    (
+        "container",
+        "It gives a container the whole machine.",
+        r"--privileged\b|/var/run/docker\.sock|(?:-v|--volume)[\s=]+/(?::|\s)|--(?:pid|net|network|ipc)[\s=]host\b"
+        r"|type=bind,(?:source|src)=/,",
+    ),
+    (
+        "unchecked",
+        "It gets something without checking who it comes from.",
+        r"\s(?:-k|--insecure|--no-check-certificate|--trusted-host|--allow-unauthenticated)\b|NODE_TLS_REJECT_UNAUTHORIZED=0"
+        r"|http://(?!localhost\b|127\.|\[::1\])[^\s]+\.(?:sh|py|ps1|exe|tgz|tar\.gz|whl)\b|(?:--index-url|--registry"
+        r"|--extra-index-url)[\s=]http:",
+    ),
+)
+_READY = [
+    (kind, words, re.compile(pattern, re.IGNORECASE if kind != "opens" else 0))
+    for kind, words, pattern in _DANGERS
+]
+MOST_LINE = 4_000  # characters that are looked through; no server needs as many
+_JOINED = re.compile(r"[;&|`]|\$\(|>\s*/|\n")
+
+
+def of_command(command: Sequence[str]) -> tuple[Warned, ...]:
+    """What is dangerous about the command that starts a server: its words, the program first. What looks harmless may not be."""
+    if not command:
+        return ()
+    whole = " ".join(command)
+    line = whole[:MOST_LINE]
+    found: list[Warned] = []
+    if len(whole) > MOST_LINE:
+        words = f"It has {len(whole):,} characters, of which only the first {MOST_LINE:,} were looked through."
+        found.append(Warned(kind="long", words=words))
+    names = [_name(word) for word in command]
+    inner = re.split(r"[\s;&|()`'\"]+", " ".join(command[1:])) if names[0] in _SHELLS else []
+    if (
+        names[0] in _ROOT
+        or any(_name(word) in _ROOT - {"su"} for word in inner)
+        or "sudo" in names[:3]
+    ):
+        found.append(
+            Warned(kind="root", words="It asks for the rights of the administrator.", where=line)
+        )
+    for kind, words, pattern in _READY:
+        if seen := pattern.search(line):
+            found.append(Warned(kind=kind, words=words, where=seen[0].strip()))
+    if names[0] in _SHELLS and any(_JOINED.search(word) for word in command[1:]):
+        found.append(
+            Warned(
+                kind="shell",
+                words="It runs several commands in a shell, not one program.",
+                where=line,
+            )
+        )
+    if hidden(whole):
+        found.append(
+            Warned(kind="hidden", words="It has characters that cannot be seen.", where=line)
+        )
+    if re.match(
+        r"(?:/tmp/|/var/tmp/|/dev/shm/|[A-Za-z]:\\Windows\\Temp\\)", command[0], re.IGNORECASE
+    ):
+        found.append(
+            Warned(
+                kind="temporary",
+                words="The program lies in a folder that anybody may write in.",
+                where=command[0],
+            )
+        )
+    return tuple(found)
+
+
+def _name(word: str) -> str:
+    return PurePosixPath(word.replace("\\", "/")).name.lower().removesuffix(".exe")

@@ -1,0 +1,62 @@
+"""Prompt injection in results: the texts of a result in pieces, and the orders to the model that a piece holds (pure)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from msgspec import UNSET
+
+from interlock import CallToolResult
+
+MOST_SCANNED = 64_000  # characters of one result that are looked at: three quarters its beginning, the rest its end
+PIECE = 4_000  # characters that are looked at without a pause
+OVERLAP = 400  # characters of a piece that the next one has as well: no phrase is longer
+_DEPTH = 32
+# Ordinary in results, such as a page with soft hyphens: what the model gets is cleaned of it anyway.
+UNREMARKABLE = frozenset({"hidden"})
+
+
+def pieces(result: CallToolResult, texts: Iterator[str]) -> Iterator[str]:
+    """What is looked at of a result: its texts, one after another, then those of its structured content.
+
+    Args:
+        result: The result of a tool.
+        texts: The texts of its content.
+    """
+    whole = "\n".join(texts)
+    if result.structured_content is not UNSET:
+        inside = (each for each in _strings(result.structured_content, 0) if each not in whole)
+        whole = "\n".join((whole, *_first(inside, MOST_SCANNED)))
+    if len(whole) > MOST_SCANNED:
+        head = MOST_SCANNED * 3 // 4
+        yield from _cut(whole[:head])
+        yield from _cut(whole[head - MOST_SCANNED :])
+    else:
+        yield from _cut(whole)
+
+
+def _cut(text: str) -> Iterator[str]:
+    for start in range(0, len(text), PIECE):
+        yield text[max(0, start - OVERLAP) : start + PIECE]
+
+
+def _strings(value: Any, depth: int) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif depth < _DEPTH and isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield str(key)
+            yield from _strings(inner, depth + 1)
+    elif depth < _DEPTH and isinstance(value, list | tuple):
+        for inner in value:
+            yield from _strings(inner, depth + 1)
+
+
+def _first(texts: Iterator[str], most: int) -> Iterator[str]:
+    """Texts until there are so many characters of them."""
+    for text in texts:
+        yield text
+        most -= len(text)
+        if most < 0:
+            return

@@ -1,0 +1,140 @@
+"""The host: a model and a person in front of many servers.
+
+`Host` starts the servers of a configuration (`interlock.configs`), merges what they offer and
+runs conversations with a model (`Host.session`). A `UserInterface` answers what has to be asked.
+`Policy`, `Pins` and a log stand around every call. The packages below: `hub` (one client kept for
+each server), `models` (providers), `log`, `loop` (the turn, pure), `web` (the pages).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from interlock.lazy_names import lazily
+
+if TYPE_CHECKING:
+    from interlock.models.anthropic import Anthropic
+    from interlock.models.configured import read_models
+    from interlock.models.gemini import Gemini
+    from interlock.models.interface import (
+        Delta,
+        Model,
+        ModelAnswer,
+        ModelFacts,
+        ModelFailure,
+        Usage,
+    )
+    from interlock.models.openai import OpenAI
+    from interlock.models.scripted import Scripted, call
+
+    from ..fleet.events import Attached, LogEntry, TurnEnded
+    from ..fleet.log import MemoryLog, Replay, SqliteLog
+    from ..fleet.pins import Pins
+    from ..fleet.policy import Policy, Rule
+    from ..fleet.questions import (
+        CallQuestion,
+        Decision,
+        FeatureChange,
+        Filled,
+        FormQuestion,
+        NotAnswered,
+        PinQuestion,
+        ResultQuestion,
+        SampledQuestion,
+        SampleQuestion,
+        StartQuestion,
+        UrlQuestion,
+        UserInterface,
+    )
+    from ..fleet.rulebook import load_policy, read_policy
+    from .app import Host
+    from .loop.budget import Budget
+    from .server_requests import RequestLimits
+    from .session import Busy, Session
+
+# Loaded at first use: who runs a conversation loads no web framework, and who reads a configuration no model.
+_ROOMS = {
+    ".server_requests": ("RequestLimits",),
+    ".app": ("Host",),
+    "..fleet.events": ("Attached", "LogEntry", "TurnEnded"),
+    "..fleet.log": ("MemoryLog", "Replay", "SqliteLog"),
+    ".loop.budget": ("Budget",),
+    "interlock.models.anthropic": ("Anthropic",),
+    "interlock.models.configured": ("read_models",),
+    "interlock.models.gemini": ("Gemini",),
+    "interlock.models.openai": ("OpenAI",),
+    "interlock.models.scripted": ("Scripted", "call"),
+    "interlock.models.interface": (
+        "Delta",
+        "ModelFacts",
+        "Model",
+        "ModelFailure",
+        "ModelAnswer",
+        "Usage",
+    ),
+    "..fleet.pins": ("Pins",),
+    "..fleet.policy": ("Policy", "Rule"),
+    "..fleet.questions": (
+        "CallQuestion",
+        "Decision",
+        "FeatureChange",
+        "Filled",
+        "FormQuestion",
+        "NotAnswered",
+        "UserInterface",
+        "PinQuestion",
+        "ResultQuestion",
+        "SampledQuestion",
+        "SampleQuestion",
+        "StartQuestion",
+        "UrlQuestion",
+    ),
+    "..fleet.rulebook": ("load_policy", "read_policy"),
+    ".session": ("Busy", "Session"),
+}
+
+__all__ = [
+    "Anthropic",
+    "RequestLimits",
+    "Attached",
+    "Budget",
+    "Busy",
+    "CallQuestion",
+    "Decision",
+    "Delta",
+    "ModelFacts",
+    "FeatureChange",
+    "Filled",
+    "FormQuestion",
+    "Gemini",
+    "Host",
+    "MemoryLog",
+    "Model",
+    "ModelFailure",
+    "NotAnswered",
+    "LogEntry",
+    "OpenAI",
+    "UserInterface",
+    "PinQuestion",
+    "Pins",
+    "Policy",
+    "Replay",
+    "ResultQuestion",
+    "Rule",
+    "ModelAnswer",
+    "SampleQuestion",
+    "SampledQuestion",
+    "Scripted",
+    "Session",
+    "SqliteLog",
+    "StartQuestion",
+    "TurnEnded",
+    "UrlQuestion",
+    "Usage",
+    "call",
+    "load_policy",
+    "read_models",
+    "read_policy",
+]
+
+__getattr__, __dir__ = lazily(__name__, _ROOMS)

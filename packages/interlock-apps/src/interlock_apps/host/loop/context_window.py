@@ -1,0 +1,191 @@
+"""What of a long conversation a model still gets to see: four rules, each of which says what it did.
+
+Once something is left out it stays so: the beginning of what the model sees changes seldom, and providers can keep it (`HST-06`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+from msgspec import UNSET, Struct
+
+from interlock import AudioContent, ImageContent, TextContent
+from interlock.types import SamplingMessage, ToolResultContent
+
+from . import tokens
+
+SLACK = 0.7  # trimmed to so much of the room, so that the next steps find some
+RECENT = 4  # messages at the end that are never touched
+SHORT = 400  # characters of an old result that stay
+GONE = "(Earlier parts of this conversation were left out, as it has grown long.)"
+
+
+class Omission(Struct, frozen=True):
+    """What a rule did, in words, and about how many tokens that saves."""
+
+    rule: str
+    words: str
+    tokens: int
+
+
+class ContextWindow:
+    """The marks of one conversation: what lies before them is shown shortened, or not at all. `keep` turns at the end stay whole."""
+
+    def __init__(self, keep: int = 2) -> None:
+        self._keep = keep
+        self._media = self._results = self._gone = 0  # indexes of messages
+        self._steps: tuple[int, int] = (0, 0)  # messages of the present turn that are left out
+
+    def shown(
+        self, messages: Sequence[SamplingMessage], room: int
+    ) -> tuple[list[SamplingMessage], list[Omission]]:
+        """The messages for the model, in at most `room` tokens as far as the rules reach, and what was done anew for that."""
+        trims: list[Omission] = []
+        view = self._view(messages)
+        size = tokens.of_messages(view)
+        if size <= room:
+            return view, trims
+        target = int(room * SLACK)
+        recent = max(0, len(messages) - RECENT)
+        starts = turns(messages)
+        whole = starts[-self._keep] if len(starts) > self._keep else 0
+        rules: tuple[tuple[str, str, Sequence[int], Callable[[int], None]], ...] = (
+            (
+                "old-media",
+                "images and sounds of earlier steps",
+                range(self._media + 1, recent + 1),
+                self._fade_media,
+            ),
+            (
+                "old-results",
+                "long results of earlier steps, but for their beginning",
+                range(self._results + 1, recent + 1),
+                self._fade,
+            ),
+            (
+                "old-turns",
+                "the oldest turns of the conversation",
+                [s for s in starts if self._gone < s <= whole],
+                self._drop,
+            ),
+            (
+                "old-steps",
+                "earlier steps of this turn",
+                _steps(messages, starts, recent),
+                self._skip(starts),
+            ),
+        )
+        for rule, words, marks, move in rules:
+            before = size
+            for mark in marks:
+                if size <= target:
+                    break
+                move(mark)
+                size = tokens.of_messages(self._view(messages))
+            if size < before:
+                trims.append(
+                    Omission(
+                        rule,
+                        f"Left out, as the conversation is longer than the model takes: {words}.",
+                        before - size,
+                    )
+                )
+        return self._view(messages), trims
+
+    def _fade_media(self, mark: int) -> None:
+        self._media = mark
+
+    def _fade(self, mark: int) -> None:
+        self._results = mark
+
+    def _drop(self, mark: int) -> None:
+        self._gone = mark
+
+    def _skip(self, starts: Sequence[int]) -> Callable[[int], None]:
+        def skip(mark: int) -> None:
+            self._steps = (starts[-1] + 1 if starts else 0, mark)
+
+        return skip
+
+    def _view(self, messages: Sequence[SamplingMessage]) -> list[SamplingMessage]:
+        first, after = self._steps
+        skipped = first < after and first > self._gone
+        view = []
+        for index in range(self._gone, len(messages)):
+            if skipped and first <= index < after:
+                continue
+            view.append(
+                _faded(messages[index], media=index < self._media, results=index < self._results)
+            )
+        if (self._gone or skipped) and view:
+            view[0] = _with_note(view[0])
+        return view
+
+
+def turns(messages: Sequence[SamplingMessage]) -> list[int]:
+    """Where the person speaks: the indexes at which turns begin."""
+    return [
+        index
+        for index, message in enumerate(messages)
+        if message.role == "user"
+        and not any(isinstance(block, ToolResultContent) for block in blocks(message))
+        and (index == 0 or messages[index - 1].role == "assistant")
+    ]
+
+
+def blocks(message: SamplingMessage) -> list[object]:
+    """The blocks of a message, also where it has only one."""
+    return list(message.content) if isinstance(message.content, list) else [message.content]
+
+
+def _steps(messages: Sequence[SamplingMessage], starts: Sequence[int], recent: int) -> list[int]:
+    """Where steps of the present turn end, so that uses of tools and their results go together."""
+    begin = starts[-1] + 1 if starts else 0
+    return [
+        index
+        for index in range(begin + 1, recent + 1)
+        if index < len(messages) and messages[index].role == "assistant"
+    ]
+
+
+def _faded(message: SamplingMessage, *, media: bool, results: bool) -> SamplingMessage:
+    if not media and not results:
+        return message
+    content: list[object] = []
+    for block in blocks(message):
+        if media and isinstance(block, ImageContent | AudioContent):
+            content.append(TextContent(text=_instead(block)))
+        elif isinstance(block, ToolResultContent):
+            content.append(_faded_result(block, media, results))
+        else:
+            content.append(block)
+    return msgspec.structs.replace(message, content=content)
+
+
+def _faded_result(result: ToolResultContent, media: bool, results: bool) -> ToolResultContent:
+    content: list[object] = []
+    for block in result.content:
+        if media and isinstance(block, ImageContent | AudioContent):
+            content.append(TextContent(text=_instead(block)))
+        elif results and isinstance(block, TextContent) and len(block.text) > SHORT:
+            content.append(
+                TextContent(
+                    text=f"{block.text[:SHORT]}\n(... {len(block.text) - SHORT} more characters were left out.)"
+                )
+            )
+        else:
+            content.append(block)
+    return msgspec.structs.replace(
+        result, content=content, structured_content=UNSET if results else result.structured_content
+    )
+
+
+def _instead(block: ImageContent | AudioContent) -> str:
+    return f"({'an image' if isinstance(block, ImageContent) else 'a sound'} of type {block.mime_type} was here)"
+
+
+def _with_note(message: SamplingMessage) -> SamplingMessage:
+    if any(isinstance(block, ToolResultContent) for block in blocks(message)):
+        return message  # such a message holds nothing else (`SAM-14`)
+    return msgspec.structs.replace(message, content=[TextContent(text=GONE), *blocks(message)])

@@ -1,0 +1,147 @@
+"""What a model gets of a tool's result: text within a fence and in pages, images and sounds of bearable size, words for all else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from interlock import (
+    AudioContent,
+    CallToolResult,
+    EmbeddedResource,
+    ImageContent,
+    ResourceContents,
+    ResourceLink,
+    TextContent,
+)
+from interlock.types import ToolResultContent
+
+from .budget import Budget
+from .result_store import ResultStore
+from .untrusted_text import UntrustedTextMarker
+
+MOST_BLOCKS = 100
+Clean = Callable[[str], str]
+Media = ImageContent | AudioContent
+
+
+class ResultRenderer:
+    """Turns results of servers into what may stand in a conversation; `clean` takes out what no person could see."""
+
+    def __init__(
+        self, budget: Budget, fence: UntrustedTextMarker, shelf: ResultStore, clean: Clean = str
+    ) -> None:
+        self.budget, self.fence, self.shelf, self._clean = budget, fence, shelf, clean
+
+    def result(self, use: str, result: CallToolResult, origin: str) -> ToolResultContent:
+        """The answer to the tool use `use`; `origin` says which tool of which server gave it."""
+        text, media = self.parts(result.content[:MOST_BLOCKS])
+        if len(result.content) > MOST_BLOCKS:
+            text += f"\n({len(result.content) - MOST_BLOCKS} more blocks were left out.)"
+        if result.structured_content is not UNSET and not says(text, result.structured_content):
+            text = f"{text}\n{msgspec.json.encode(result.structured_content).decode()}".strip()
+        content: list[Any] = [TextContent(text=self.paged(text or "(no text)", origin)), *media]
+        structured = (
+            {}
+            if result.structured_content is UNSET
+            else {"structured_content": self._cleaned(result.structured_content)}
+        )
+        return ToolResultContent(
+            tool_use_id=use, content=content, is_error=result.is_error, **structured
+        )
+
+    def refusal(self, use: str, words: str, said: str = "", origin: str = "") -> ToolResultContent:
+        """The answer to a tool use that led to no call, in words of the host; `said` is what the server says of it, from `origin`."""
+        text = f"{words}\n{self.paged(said, origin)}" if said else words
+        return ToolResultContent(tool_use_id=use, content=[TextContent(text=text)], is_error=True)
+
+    def paged(self, text: str, origin: str) -> str:
+        """The first page of a text, in its fence, and how to get at the others."""
+        text, origin = self._clean(text), self._clean(origin)
+        if len(text) <= self.budget.page:
+            return self.fence.around(text, origin)
+        name = self.shelf.put(text)
+        pages = self.shelf.pages(name)
+        more = f'(Page 1 of {pages}. The others: interlock__read_result with {{"result": "{name}", "page": 2}} and so on.)'
+        return f"{self.fence.around(self.shelf.read(name, 1) or '', origin)}\n{more}"
+
+    def parts(self, blocks: list[Any]) -> tuple[str, list[Media]]:
+        """The text of blocks, and those that are images or sounds; what is neither is said in words."""
+        lines: list[str] = []
+        media: list[Media] = []
+        for block in blocks:
+            if isinstance(block, TextContent):
+                lines.append(block.text)
+            elif isinstance(block, ImageContent | AudioContent):
+                self._medium(block, lines, media)
+            elif isinstance(block, ResourceLink):
+                lines.append(_link(block))
+            elif isinstance(block, EmbeddedResource):
+                self._resource(block.resource, lines, media)
+            else:
+                lines.append(f"(a block of type {type(block).__name__})")
+        return "\n".join(lines), media
+
+    def contents(self, contents: ResourceContents) -> tuple[str, list[Media]]:
+        """The text of a resource, and the image or sound that it is."""
+        lines: list[str] = []
+        media: list[Media] = []
+        self._resource(contents, lines, media)
+        return "\n".join(lines), media
+
+    def _cleaned(self, data: Any) -> Any:
+        if isinstance(data, str):
+            return self._clean(data)
+        if isinstance(data, list):
+            return [self._cleaned(each) for each in data]
+        return (
+            {self._clean(key): self._cleaned(each) for key, each in data.items()}
+            if isinstance(data, dict)
+            else data
+        )
+
+    def _medium(self, block: Media, lines: list[str], media: list[Media]) -> None:
+        what = "an image" if isinstance(block, ImageContent) else "a sound"
+        size, before = len(block.data) * 3 // 4, sum(len(each.data) for each in media) * 3 // 4
+        if size > self.budget.picture or before + size > self.budget.pictures:
+            lines.append(f"({what} of type {block.mime_type}, too large to be shown to you)")
+        else:
+            media.append(block)
+
+    def _resource(self, contents: ResourceContents, lines: list[str], media: list[Media]) -> None:
+        kind = contents.mime_type or ""
+        blob = contents.blob
+        if contents.text is not None:
+            lines.append(f"Resource {contents.uri} ({kind or 'text'}):\n{contents.text}")
+        elif blob is not None and kind.startswith("image/"):
+            lines.append(f"Resource {contents.uri} ({kind}), an image:")
+            self._medium(ImageContent(data=blob, mime_type=kind), lines, media)
+        elif blob is not None and kind.startswith("audio/"):
+            lines.append(f"Resource {contents.uri} ({kind}), a sound:")
+            self._medium(AudioContent(data=blob, mime_type=kind), lines, media)
+        else:
+            lines.append(
+                f"Resource {contents.uri} ({kind or 'of unknown type'}, {len(blob or '') * 3 // 4} bytes) is no text."
+            )
+
+
+def says(text: str, data: Any) -> bool:
+    """Whether a text is the JSON of `data` already, or of its only value, so that it need not be said twice."""
+    inner = data["result"] if isinstance(data, dict) and data.keys() == {"result"} else data
+    try:
+        return text == inner or msgspec.json.decode(text) in (data, inner)
+    except (msgspec.DecodeError, UnicodeEncodeError):
+        return False
+
+
+def _link(link: ResourceLink) -> str:
+    about = ", ".join(
+        part
+        for part in (link.mime_type, f"{link.size} bytes" if link.size is not None else "")
+        if part
+    )
+    words = f": {link.description}" if link.description else ""
+    return f"Link to the resource {link.uri} ({link.title or link.name}{', ' + about if about else ''}){words}"

@@ -1,0 +1,62 @@
+"""About how many tokens something has: an estimate on the safe side, as each provider counts in its own way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from interlock import AudioContent, ImageContent, TextContent
+from interlock.types import SamplingMessage, Tool, ToolResultContent, ToolUseContent
+
+LETTERS = 3.5  # of plain text in a token
+OTHERS = 1.2  # signs beyond Latin in a token
+PICTURE, SOUND, ENVELOPE = 1_600, 2_000, 8
+
+
+def of_text(text: str) -> int:
+    """The tokens of a text."""
+    if text.isascii():
+        return int(len(text) / LETTERS) + 1
+    wide = sum(1 for sign in text if sign > "\u024f")
+    return int((len(text) - wide) / LETTERS + wide / OTHERS) + 1
+
+
+def of_block(block: Any) -> int:
+    """The tokens of one block of content."""
+    if isinstance(block, TextContent):
+        return of_text(block.text)
+    if isinstance(block, ImageContent):
+        return PICTURE
+    if isinstance(block, AudioContent):
+        return SOUND
+    if isinstance(block, ToolUseContent):
+        return ENVELOPE + of_text(block.name) + of_data(block.input)
+    if isinstance(block, ToolResultContent):
+        return ENVELOPE + sum(of_block(inner) for inner in block.content)
+    return ENVELOPE + of_data(block)
+
+
+def of_data(data: Any) -> int:
+    """The tokens of a value as JSON."""
+    return of_text(msgspec.json.encode(data).decode())
+
+
+def of_message(message: SamplingMessage) -> int:
+    """The tokens of one message."""
+    blocks = message.content if isinstance(message.content, list) else [message.content]
+    return ENVELOPE + sum(of_block(block) for block in blocks)
+
+
+def of_messages(messages: Iterable[SamplingMessage]) -> int:
+    """The tokens of a conversation."""
+    return sum(of_message(message) for message in messages)
+
+
+def of_tools(tools: Iterable[Tool]) -> int:
+    """The tokens of a list of tools."""
+    return sum(
+        ENVELOPE + of_text(tool.name) + of_text(tool.description or "") + of_data(tool.input_schema)
+        for tool in tools
+    )

@@ -1,0 +1,265 @@
+"""A turn: what the person said goes to the model, the tools that it wants are called, and so on until it has answered.
+
+A generator that yields what it wants done and is sent what came of it, so that every way a turn can go is a row of a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from interlock import TextContent
+from interlock.models.interface import ModelAnswer, ModelFacts, ModelFailure, Usage
+from interlock.types import (
+    CreateMessageRequestParams,
+    CreateMessageResult,
+    SamplingMessage,
+    Tool,
+    ToolChoice,
+    ToolResultContent,
+    ToolUseContent,
+)
+
+from ...fleet.events import ModelAsked, ModelFailed, ModelSaid, ResultsGiven, Trimmed, TurnEnded
+from . import tokens
+from .budget import Budget
+from .context_window import ContextWindow, blocks
+
+UNREADABLE = "io.interlock/unreadable"  # in the `_meta` of a tool use whose arguments were no JSON: what the model wrote in their place
+STOPPED = "Not run, or not to its end: the turn was ended."
+HARDER = 0.5  # of the room, once the provider has said that a conversation is too long
+
+
+class ModelContext(Struct, frozen=True):
+    """What the model gets beside the conversation, at this moment."""
+
+    system: str
+    tools: tuple[Tool, ...]
+
+
+class AskModel(Struct, frozen=True):
+    """Wanted: the model's answer. Sent back: Said, or the ModelFailure."""
+
+    step: int
+    request: CreateMessageRequestParams
+
+
+class ToolUse(Struct, frozen=True):
+    """A tool that the model wants called. `unreadable` is what it wrote where its arguments are no JSON object."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any]
+    unreadable: str = ""
+
+
+class CallTools(Struct, frozen=True):
+    """Wanted: what these tools give. Sent back: a ToolResultContent for each, in the same order."""
+
+    uses: tuple[ToolUse, ...]
+
+
+class PublishEvent(Struct, frozen=True):
+    """To be told to whoever listens. Nothing is sent back."""
+
+    event: Any
+
+
+Step = AskModel | CallTools | PublishEvent
+
+
+class TurnStopped(Exception):
+    """Thrown into the generator: the person has cancelled the turn, its time is over (`seconds`), or the host has a fault (`failed`).
+
+    `results` are those that were there already.
+    """
+
+    def __init__(
+        self, reason: str = "cancelled", results: Sequence[ToolResultContent] = ()
+    ) -> None:
+        super().__init__(reason)
+        self.reason, self.results = reason, results
+
+
+class TurnState(Struct):
+    """One conversation as the turn sees it: its messages, to which it adds, and all that it needs to know."""
+
+    session: str
+    model: str
+    facts: ModelFacts
+    budget: Budget
+    messages: list[SamplingMessage]
+    trimming: ContextWindow
+    offer: Callable[[], ModelContext]
+
+
+def turn(talk: TurnState) -> Generator[Step, Any, TurnEnded]:
+    """Take the conversation on from what the person said last; returns how it ended. The messages are whole then, however that was."""
+    used = Usage()
+    step = 0
+    try:
+        while True:
+            if (over := _over(talk.budget, step, used)) is not None:
+                return TurnEnded(session=talk.session, reason=over[0], words=over[1], usage=used)
+            step += 1
+            said = yield from _asked(talk, step)
+            if isinstance(said, TurnEnded):
+                return TurnEnded(
+                    session=talk.session, reason=said.reason, words=said.words, usage=used
+                )
+            used = used + said.usage
+            uses = _heard(talk, said.result)
+            yield PublishEvent(
+                ModelSaid(
+                    session=talk.session,
+                    model=talk.model,
+                    step=step,
+                    result=said.result,
+                    usage=said.usage,
+                )
+            )
+            if not uses:
+                return _answered(talk, said.result, used)
+            results = yield CallTools(uses[: talk.budget.calls])
+            late = [
+                _not_run(use.id, f"Not called: at most {talk.budget.calls} calls in one step.")
+                for use in uses[talk.budget.calls :]
+            ]
+            talk.messages.append(SamplingMessage(role="user", content=[*results, *late]))
+            yield PublishEvent(ResultsGiven(session=talk.session, results=(*results, *late)))
+    except TurnStopped as stop:
+        if given := _complete(talk.messages, stop.results):
+            yield PublishEvent(ResultsGiven(session=talk.session, results=given))
+        words = {
+            "cancelled": "Cancelled by the person.",
+            "seconds": f"The turn took longer than {talk.budget.seconds:g} seconds.",
+            "failed": "Something in the host itself has failed.",
+        }
+        reason: Any = stop.reason
+        return TurnEnded(
+            session=talk.session, reason=reason, words=words.get(stop.reason, ""), usage=used
+        )
+
+
+def _over(budget: Budget, step: int, used: Usage) -> tuple[Any, str] | None:
+    if step >= budget.steps:
+        return (
+            "steps",
+            f"The model has taken {step} steps, and no more are allowed in one turn. Say “go on” to let it continue.",
+        )
+    if used.input + used.output >= budget.tokens:
+        return (
+            "tokens",
+            f"The turn has taken {used.input + used.output} tokens, and no more than {budget.tokens} are allowed.",
+        )
+    return None
+
+
+def _asked(talk: TurnState, step: int) -> Generator[Step, Any, ModelAnswer | TurnEnded]:
+    """One answer of the model; where the conversation is too long for it, a second try with less of it."""
+    share = 1.0
+    while True:
+        offer = talk.offer()
+        most = min(talk.facts.output, talk.budget.answer or talk.facts.output)
+        outside = tokens.of_text(offer.system) + tokens.of_tools(offer.tools) + most
+        messages, trims = talk.trimming.shown(
+            talk.messages, int(max(1_000, talk.facts.context - outside) * share)
+        )
+        for trim in trims:
+            yield PublishEvent(
+                Trimmed(session=talk.session, rule=trim.rule, words=trim.words, tokens=trim.tokens)
+            )
+        tools = list(offer.tools) if talk.facts.tools else []
+        request = CreateMessageRequestParams(
+            messages=messages,
+            max_tokens=most,
+            system_prompt=offer.system,
+            tools=tools or None,
+            tool_choice=ToolChoice(mode="auto") if tools else None,
+        )
+        size = outside - most + tokens.of_messages(messages)
+        yield PublishEvent(
+            ModelAsked(
+                session=talk.session,
+                model=talk.model,
+                step=step,
+                messages=len(messages),
+                tools=len(tools),
+                tokens=size,
+            )
+        )
+        came = yield AskModel(step, request)
+        if isinstance(came, ModelAnswer):
+            return came
+        failure: ModelFailure = came
+        yield PublishEvent(
+            ModelFailed(
+                session=talk.session,
+                model=talk.model,
+                step=step,
+                kind=failure.kind,
+                words=str(failure),
+            )
+        )
+        if failure.kind != "too_long" or share < 1.0:
+            return TurnEnded(
+                session=talk.session,
+                reason="refused" if failure.kind == "refused" else "failed",
+                words=str(failure),
+            )
+        share = HARDER
+
+
+def _heard(talk: TurnState, result: CreateMessageResult) -> tuple[ToolUse, ...]:
+    """Add what the model said to the conversation; what it wants called."""
+    said = SamplingMessage(role="assistant", content=result.content)
+    if blocks(said):
+        talk.messages.append(said)
+    return tuple(_use(block) for block in blocks(said) if isinstance(block, ToolUseContent))
+
+
+def _use(block: ToolUseContent) -> ToolUse:
+    return ToolUse(
+        block.id, block.name, dict(block.input), str((block.meta or {}).get(UNREADABLE, ""))
+    )
+
+
+def _answered(talk: TurnState, result: CreateMessageResult, used: Usage) -> TurnEnded:
+    if result.stop_reason == "refusal":
+        return TurnEnded(
+            session=talk.session,
+            reason="refused",
+            words="The model refuses to answer this.",
+            usage=used,
+        )
+    words = (
+        "The answer was cut, as it had grown longer than allowed."
+        if result.stop_reason == "maxTokens"
+        else ""
+    )
+    if not words and not any(
+        isinstance(b, TextContent) and b.text.strip()
+        for b in blocks(SamplingMessage(role="assistant", content=result.content))
+    ):
+        words = "The model said nothing."
+    return TurnEnded(session=talk.session, reason="done", words=words, usage=used)
+
+
+def _complete(
+    messages: list[SamplingMessage], results: Sequence[ToolResultContent]
+) -> tuple[ToolResultContent, ...]:
+    """Give uses of tools that have no result one which says that they were not run: no provider takes a conversation without (`SAM-15`)."""
+    if not messages or messages[-1].role != "assistant":
+        return ()
+    there = {result.tool_use_id: result for result in results}
+    uses = [block for block in blocks(messages[-1]) if isinstance(block, ToolUseContent)]
+    given = tuple(there.get(use.id) or _not_run(use.id, STOPPED) for use in uses)
+    if given:
+        messages.append(SamplingMessage(role="user", content=list(given)))
+    return given
+
+
+def _not_run(use: str, words: str) -> ToolResultContent:
+    return ToolResultContent(tool_use_id=use, content=[TextContent(text=words)], is_error=True)

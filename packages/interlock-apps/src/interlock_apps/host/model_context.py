@@ -1,0 +1,146 @@
+"""What a model is offered beside the conversation: all tools where they are few, a way to find them where they are many."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from interlock.models.interface import ModelFacts
+from interlock.types import Tool
+
+from ..fleet import threat_scan
+from ..fleet.toolbox import ServerTool, Toolbox
+from .feature_approvals import FeatureApprovals
+from .loop import builtin_tools, tokens
+from .loop.turn import ModelContext
+from .loop.untrusted_text import UntrustedTextMarker
+from .skills.acting import LoadedSkills
+
+MOST_SKILLS = 100  # of one server that a model is told of
+MOST_ABOUT_A_SKILL = 300  # characters of one
+MOST_INSTRUCTIONS = 4_000  # characters of one server's
+_WORDS, _VALUES = (
+    ("title", "description", "$comment"),
+    ("const", "enum", "default"),
+)  # keywords of a schema
+_BY_NAME = (
+    "properties",
+    "patternProperties",
+    "$defs",
+    "definitions",
+    "dependentSchemas",
+)  # below these the keys are names
+
+
+class ModelContextBuilder:
+    """Makes the offer for one conversation. Once tools have to be searched for it stays so, that the list is the same in each step."""
+
+    def __init__(
+        self,
+        toolbox: Toolbox,
+        register: FeatureApprovals,
+        skills: LoadedSkills,
+        fence: UntrustedTextMarker,
+        discovery: float,
+    ) -> None:
+        self._toolbox = toolbox
+        self._register = register
+        self._skills = skills
+        self._fence = fence
+        self._discovery = discovery
+        self._version = -1
+        self._tools: tuple[Tool, ...] = ()
+        self._size = 0
+        self._searching = False
+
+    def now(self, facts: ModelFacts) -> ModelContext:
+        """The system prompt and the tools, as they are at this moment."""
+        if self._version != self._toolbox.version:
+            self._version = self._toolbox.version
+            self._tools = tuple(
+                _for_model(item)
+                for item in self._toolbox.items
+                if item.for_model and not item.blocked
+            )
+            self._size = tokens.of_tools(self._tools)
+        self._searching = self._searching or self._size > self._discovery * facts.context
+        own: tuple[Tool, ...] = (builtin_tools.RESULT_TOOL, builtin_tools.RESOURCE_TOOL)
+        if self._skills.offered:
+            own = (*own, builtin_tools.LOAD_SKILL_TOOL, builtin_tools.READ_SKILL_TOOL)
+        if self._searching:
+            return ModelContext(
+                self._system(), (builtin_tools.FIND_TOOL, builtin_tools.USE_TOOL, *own)
+            )
+        return ModelContext(self._system(), (*self._tools, *own))
+
+    def search(self, words: str, limit: int) -> list[Tool]:
+        """The tools that fit, as the model may see them."""
+        return [
+            _for_model(item)
+            for item in self._toolbox.search(words, limit)
+            if item.for_model and not item.blocked
+        ]
+
+    def _system(self) -> str:
+        parts = [self._fence.system]
+        for server, text in self._register.instructions.items():
+            if text:
+                parts.append(
+                    self._fence.around(
+                        threat_scan.clean(text)[:MOST_INSTRUCTIONS], f"instructions of {server}"
+                    )
+                )
+        parts += self._listed_skills()
+        return "\n\n".join(parts)
+
+    def _listed_skills(self) -> list[str]:
+        """What skills there are, from their entries alone, each server's in a fence of its own."""
+        lines: dict[str, list[str]] = {}
+        for server, entry in self._skills.listed():
+            words = threat_scan.clean(f"{entry.name}: {entry.description}")[:MOST_ABOUT_A_SKILL]
+            lines.setdefault(server, []).append(f"{threat_scan.clean(entry.uri)} - {words}")
+        listed = []
+        for server, each in lines.items():
+            more = len(each) - MOST_SKILLS
+            shown = each[:MOST_SKILLS] + ([f"... and {more} more"] if more > 0 else [])
+            listed.append(
+                self._fence.around(
+                    "\n".join(shown),
+                    f"skills of {server}, to be loaded with {builtin_tools.LOAD_SKILL}",
+                )
+            )
+        return listed
+
+
+def _for_model(item: ServerTool) -> Tool:
+    """A tool as a model sees it: under its own name here, without what no person could see."""
+    tool = item.tool
+    return replace(
+        tool,
+        name=item.name,
+        title=threat_scan.clean(tool.title) if tool.title else None,
+        description=threat_scan.clean(item.offered.description or tool.label),
+        input_schema=_readable(tool.input_schema),
+        output_schema=None,
+        annotations=None,
+        icons=None,
+        meta=None,
+    )
+
+
+def _readable(schema: Any) -> Any:
+    """A schema without invisible characters in what is there to be read; names and values have to stay as they are."""
+    if isinstance(schema, list):
+        return [_readable(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    readable: dict[str, Any] = {}
+    for key, each in schema.items():
+        if key in _WORDS and isinstance(each, str):
+            readable[key] = threat_scan.clean(each)
+        elif key in _BY_NAME and isinstance(each, dict):
+            readable[key] = {name: _readable(inner) for name, inner in each.items()}
+        else:
+            readable[key] = each if key in _VALUES else _readable(each)
+    return readable

@@ -1,0 +1,245 @@
+"""Runs the acts of a page: one function for each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from interlock import InterlockError
+
+from ...fleet.events import LogEntry, ModelAsked, PersonSaid
+from ...web.app_sandbox import AppSandbox
+from . import acts as a
+from .excerpts import structured_page
+from .open_apps import OpenApps
+from .state import plain
+from .user import PageUser
+
+if TYPE_CHECKING:
+    from ..app import Host
+
+MOST_NOTES = 5_000
+BEGUN = (PersonSaid, ModelAsked)  # the events that begin a turn
+
+
+class ActError(Exception):
+    """An act failed; the words are for the person."""
+
+
+class ActRunner:
+    """Runs acts on a host, for the person at its page."""
+
+    def __init__(self, host: Host, user: PageUser, sandbox: AppSandbox) -> None:
+        self._host = host
+        self._user = user
+        self._apps = OpenApps(host, sandbox)
+        self._turns: set[asyncio.Task[Any]] = set()
+        self._table: dict[type[a.Act], Callable[[Any], Awaitable[Any]]] = {
+            a.SayAct: self._say,
+            a.SayPromptAct: self._say_prompt,
+            a.RetryAct: self._retry,
+            a.CancelAct: self._cancel,
+            a.NewSessionAct: self._new,
+            a.OpenSessionAct: self._open,
+            a.ResumeAct: self._resume,
+            a.GiveAnswerAct: self._answer,
+            a.PreviewPromptAct: self._preview,
+            a.CompleteAct: self._complete,
+            a.ReadAct: self._read,
+            a.ExpandAct: self._expand,
+            a.GrantAct: self._grant,
+            a.RevokeAct: self._revoke,
+            a.ServerAct: self._server,
+            a.ServerLogAct: self._server_log,
+            a.ForgetAct: self._forget,
+            a.SearchLogAct: self._search,
+            a.ReadStructuredAct: self._read_structured,
+            a.WatchAct: self._watch,
+            a.UnwatchAct: self._unwatch,
+            a.CallToolAct: self._call_tool,
+            a.AppResourceAct: self._open_app,
+            a.AppReadAct: self._app_read,
+            a.AppLinkAct: self._app_link,
+            a.AppContextAct: self._app_context,
+            a.CloseAppAct: self._close_app,
+        }
+
+    async def run(self, act: a.Act) -> Any:
+        """Run an act; return its outcome, fit for JSON.
+
+        Raises:
+            ActError: It failed; the words are for the person.
+        """
+        function = self._table.get(type(act))
+        if function is None:
+            raise ActError("This act is not available here.")
+        try:
+            return await function(act)
+        except (InterlockError, ValueError, OSError) as bad:
+            raise ActError(str(bad)) from None
+
+    def close(self) -> None:
+        """End what apps have under way."""
+        self._apps.end()
+
+    # -- conversations -----------------------------------------------------------------------------------------------
+
+    async def _say(self, act: a.SayAct) -> None:
+        if not act.text.strip():
+            raise ActError("The message is empty.")
+        turn = self._session(act.session).say(act.text, attach=act.attach)
+        await self._begin(turn, act.session)
+
+    async def _say_prompt(self, act: a.SayPromptAct) -> None:
+        turn = self._session(act.session).prompt(
+            act.server, act.name, act.arguments, attach=act.attach
+        )
+        await self._begin(turn, act.session)
+
+    async def _retry(self, act: a.RetryAct) -> None:
+        await self._begin(self._session(act.session).retry(), act.session)
+
+    async def _begin(self, turn: Any, session: str) -> None:
+        """Let a turn run by itself: an error before it has begun goes to the caller, what comes later is told as events."""
+        begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def hear(noted: LogEntry) -> None:
+            ours = isinstance(noted.event, BEGUN) and noted.event.session == session
+            if ours and not begun.done():
+                begun.set_result(None)
+
+        end = self._host.listen(hear)
+        task = asyncio.get_running_loop().create_task(turn)
+        self._turns.add(task)
+        task.add_done_callback(self._turns.discard)
+        try:
+            await asyncio.wait({task, begun}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            end()
+        if task.done() and not begun.done():
+            task.result()
+
+    async def _cancel(self, act: a.CancelAct) -> None:
+        self._session(act.session).cancel()
+
+    async def _new(self, act: a.NewSessionAct) -> Any:
+        return {"session": self._host.session(model=act.model, title=act.title).id}
+
+    async def _open(self, act: a.OpenSessionAct) -> Any:
+        await self._host.log.flush()
+        notes = await self._host.log.read(act.session, after=act.after, limit=MOST_NOTES)
+        return {
+            "notes": [plain(noted) for noted in notes],
+            "live": act.session in self._host.sessions,
+        }
+
+    async def _resume(self, act: a.ResumeAct) -> Any:
+        return {"session": (await self._host.resume(act.session)).id}
+
+    async def _answer(self, act: a.GiveAnswerAct) -> None:
+        if not self._user.settle(act.question, act.answer):
+            raise ActError("This question is no longer open.")
+
+    def _session(self, session: str) -> Any:
+        found = self._host.sessions.get(session)
+        if found is None:
+            raise ActError("This conversation is not open here. Start a new one.")
+        return found
+
+    # -- what servers offer ---------------------------------------------------------------------------------------------
+
+    async def _preview(self, act: a.PreviewPromptAct) -> Any:
+        got = await self._host.get_prompt(act.server, act.name, act.arguments)
+        return {"description": plain(got.description), "messages": plain(got.messages)}
+
+    async def _complete(self, act: a.CompleteAct) -> Any:
+        found = await self._host.complete(
+            act.server, act.ref, act.argument, act.value, act.arguments
+        )
+        return {"values": found.values, "total": found.total, "hasMore": bool(found.has_more)}
+
+    async def _read(self, act: a.ReadAct) -> Any:
+        read = await self._host.read(act.server, act.uri)
+        return {
+            "contents": plain(read.contents),
+            "size": sum(len(part.text or part.blob or "") for part in read.contents),
+        }
+
+    async def _expand(self, act: a.ExpandAct) -> Any:
+        return {"uri": self._host.expand(act.template, act.values)}
+
+    async def _watch(self, act: a.WatchAct) -> None:
+        await self._host.link(act.server).watch_uri(act.uri)
+
+    async def _unwatch(self, act: a.UnwatchAct) -> None:
+        await self._host.link(act.server).unwatch_uri(act.uri)
+
+    # -- servers, folders, rules, the log -----------------------------------------------------------------------------------
+
+    async def _grant(self, act: a.GrantAct) -> None:
+        self._host.grant(act.folder, act.server)
+
+    async def _revoke(self, act: a.RevokeAct) -> None:
+        self._host.revoke(act.folder, act.server)
+
+    async def _server(self, act: a.ServerAct) -> None:
+        self._host.link(act.server)
+        do = {
+            "start": self._host.hub.start,
+            "stop": self._host.hub.stop,
+            "restart": self._host.hub.restart,
+        }[act.what]
+        await do(act.server)
+
+    async def _server_log(self, act: a.ServerLogAct) -> Any:
+        return {"lines": [plain(line) for line in self._host.link(act.server).log]}
+
+    async def _forget(self, act: a.ForgetAct) -> None:
+        rules = self._host.policy.learned
+        if not 0 <= act.rule < len(rules) or not self._host.forget(rules[act.rule]):
+            raise ActError("There is no such rule.")
+
+    async def _search(self, act: a.SearchLogAct) -> Any:
+        await self._host.log.flush()
+        notes = await self._host.log.search(
+            act.words,
+            session=act.session,
+            server=act.server,
+            kinds=act.kinds,
+            before=act.before,
+            limit=min(max(act.limit, 1), 500),
+        )
+        return {"notes": [plain(noted) for noted in notes]}
+
+    async def _read_structured(self, act: a.ReadStructuredAct) -> Any:
+        page = await structured_page(self._host.log, act.session, act.call, act.page)
+        if page is None:
+            raise ActError("This result is not in the log.")
+        return page
+
+    # -- apps of servers ------------------------------------------------------------------------------------------------------
+
+    async def _open_app(self, act: a.AppResourceAct) -> Any:
+        return await self._apps.open(act.server, act.uri, act.session)
+
+    async def _call_tool(self, act: a.CallToolAct) -> Any:
+        if act.app:
+            return {"call": self._apps.call(act.app, act.server, act.tool, act.arguments)}
+        return {
+            "call": self._apps.call_for_person(act.session, act.server, act.tool, act.arguments)
+        }
+
+    async def _app_read(self, act: a.AppReadAct) -> Any:
+        return msgspec.to_builtins(await self._apps.read(act.app, act.uri))
+
+    async def _app_link(self, act: a.AppLinkAct) -> Any:
+        return {"question": self._apps.link(act.app, act.url, act.call)}
+
+    async def _app_context(self, act: a.AppContextAct) -> None:
+        self._apps.context(act.app, act.content, act.structured_content)
+
+    async def _close_app(self, act: a.CloseAppAct) -> None:
+        self._apps.close(act.app)

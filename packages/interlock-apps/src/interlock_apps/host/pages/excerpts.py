@@ -1,0 +1,100 @@
+"""Excerpts of structured content that fit a page, and all of it in parts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from interlock.types import JSONObject
+
+from ...fleet.events import CallEnded
+
+if TYPE_CHECKING:
+    from ...fleet.log import Log
+
+MOST_STRUCTURED = 200_000  # characters of JSON of one result that a page gets unasked
+PAGE = 500_000  # characters of JSON that it gets when it asks for more
+SEARCHED = 100  # entries of the log that are looked at at once
+
+
+def size_of(value: Any) -> int:
+    """How long a value is as JSON, in bytes."""
+    return len(msgspec.json.encode(value))
+
+
+def cut_value(value: Any, most: int = MOST_STRUCTURED) -> Any:
+    """The beginning of a value: of the same shape, with texts, lists and objects that end where the room does."""
+    return _Cutting(most).cut(value)
+
+
+class _Cutting:
+    """One value on its way to the page; `left` is the room, in characters of JSON."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+    def cut(self, value: Any) -> Any:
+        if isinstance(value, str):
+            kept = value[: max(0, self.left)]
+            self.left -= len(kept) + 2
+            return kept if len(kept) == len(value) else f"{kept}…"
+        if isinstance(value, list | tuple):
+            return self._cut_list(value)
+        if isinstance(value, dict):
+            return self._cut_object(value)
+        self.left -= 5
+        return value
+
+    def _cut_list(self, values: list[Any] | tuple[Any, ...]) -> list[Any]:
+        kept: list[Any] = []
+        for value in values:
+            if self.left <= 0:
+                break
+            kept.append(self.cut(value))
+            self.left -= 1
+        return kept
+
+    def _cut_object(self, values: dict[str, Any]) -> dict[str, Any]:
+        kept: dict[str, Any] = {}
+        for key, value in values.items():
+            if self.left <= 0:
+                break
+            self.left -= len(key) + 3
+            kept[key] = self.cut(value)
+        return kept
+
+
+async def structured_page(log: Log, session: str, call: str, number: int) -> JSONObject | None:
+    """A page of a call's structured content as JSON text.
+
+    Args:
+        log: Where the result is kept.
+        session: The conversation of the call.
+        call: The name of the call.
+        number: Which page, from 0.
+
+    Returns:
+        The text of the page and how many pages there are; None where there is no such result.
+    """
+    ended = await _ended(log, session, call)
+    if ended is None or ended.result is None or not ended.result.structured_content:
+        return None
+    text = msgspec.json.encode(ended.result.structured_content).decode()
+    start = max(0, number) * PAGE
+    return {"text": text[start : start + PAGE], "pages": -(-len(text) // PAGE)}
+
+
+async def _ended(log: Log, session: str, call: str) -> CallEnded | None:
+    await log.flush()
+    before: int | None = None
+    while True:
+        notes = await log.search(
+            session=session, kinds=("callEnded",), before=before, limit=SEARCHED
+        )
+        for noted in notes:
+            if isinstance(noted.event, CallEnded) and noted.event.call == call:
+                return noted.event
+        if len(notes) < SEARCHED:
+            return None
+        before = notes[-1].seq

@@ -1,0 +1,249 @@
+"""Open MCP Apps: what each may ask of the host, always about its own server."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from interlock import CallToolResult
+from interlock.caches import BoundedCache
+from interlock.types import JSONObject, ReadResourceResult
+
+from ...fleet import threat_scan
+from ...fleet.events import (
+    CallDecided,
+    CallEnded,
+    Event,
+    FeaturesChanged,
+    LogEntry,
+    Notice,
+    ResourceUpdated,
+    ServerState,
+)
+from ...fleet.questions import UrlQuestion
+from ...fleet.toolbox import ServerTool
+from ...web.app_policy import AppPage, read_page, ui_of
+from ...web.app_sandbox import AppSandbox
+from ..calls import CallRequest
+
+if TYPE_CHECKING:
+    from ..app import Host
+
+MOST_OPEN = 200
+MOST_CALLS = 8  # of one app, under way at once
+MOST_NOES = 3  # of the person to an app's calls, after which they are no longer asked
+MOST_PAGES = 50  # that are kept
+MOST_URL = 8_192
+MOST_CONTEXT = 64 * 1024  # bytes, as JSON
+
+
+class Denied(ValueError):
+    """An app may not do this; the words say why."""
+
+
+class OpenApp(Struct, eq=False):
+    """An app on the page: whose it is, which conversation shows it, and what it has under way."""
+
+    name: str
+    server: str
+    uri: str
+    session: str
+    calls: set[asyncio.Task[Any]]
+    noes: int = 0
+    link: asyncio.Task[Any] | None = None
+
+
+class OpenApps:
+    """Opens apps, and does what they ask (MCP Apps, 2026-01-26). `sandbox` gives the places where they are shown."""
+
+    def __init__(self, host: Host, sandbox: AppSandbox) -> None:
+        self._host = host
+        self._sandbox = sandbox
+        self._open: BoundedCache[str, OpenApp] = BoundedCache(
+            MOST_OPEN, on_evict=lambda _, opened: _give_up(opened)
+        )
+        self._pages: BoundedCache[tuple[str, str], AppPage] = BoundedCache(MOST_PAGES)
+        self._told: set[tuple[str, str, str]] = set()
+        self._person: set[asyncio.Task[Any]] = set()
+        self._callers: dict[str, OpenApp] = {}  # of calls that are not decided yet
+        self._unheard = host.listen(self._hear)
+
+    async def open(self, server: str, uri: str, session: str) -> JSONObject:
+        """Open an app that one of the server's tools names. Raises Denied, BadApp, McpError, Unreachable (`APP-03`, `APP-04`, `APP-07`)."""
+        linked = [
+            item
+            for item in self._host.toolbox.items
+            if item.server == server and ui_of(item.tool) == uri
+        ]
+        if not self._sandbox.origin:
+            raise Denied("Apps cannot be shown here: there is no place for them.")
+        if not uri or not linked:
+            raise Denied(f"No tool of {server} has the app {uri}.")
+        if all(item.blocked for item in linked):
+            raise Denied(f"The tool of this app is blocked: {linked[0].blocked}")
+        page = self._pages.get((server, uri))
+        if page is None:
+            page = read_page(
+                uri, (await self._host.read(server, uri, session=session, by="app")).contents
+            )
+            self._pages.put((server, uri), page)
+        place = self._sandbox.place(page.csp)
+        self._tell(server, uri, session, page)
+        opened = OpenApp(f"a{secrets.token_hex(8)}", server, uri, session, set())
+        self._open.put(opened.name, opened)
+        csp = msgspec.to_builtins(page.csp)
+        return {
+            "app": opened.name, "html": page.html, "url": place, "csp": csp, "domains": list(page.csp.domains),
+            "refused": [threat_scan.visible(each) for each in page.refused], "permissions": list(page.permissions), "border": page.border,
+        }  # fmt: skip
+
+    def call(self, app: str, server: str, tool: str, arguments: JSONObject) -> str:
+        """Call a tool of the app's own server that is for apps; the name of the call. Raises Denied (`APP-08`, `APP-09`)."""
+        opened = self._opened(app)
+        if server != opened.server:
+            raise Denied(f"An app of {opened.server} may not call tools of {server}.")
+        item = self._item(server, tool)
+        if not item.for_app:
+            raise Denied(f"{tool} is not for apps to call.")
+        if len(opened.calls) >= MOST_CALLS:
+            raise Denied(f"The app has {MOST_CALLS} calls under way already.")
+        if opened.noes >= MOST_NOES:
+            raise Denied("You have said no too often to be asked again.")
+        call = self._begin(item, arguments, opened.session, "app", opened.calls)
+        self._callers[call] = opened
+        return call
+
+    def call_for_person(self, session: str, server: str, tool: str, arguments: JSONObject) -> str:
+        """Call any tool, as the person wants it; the name of the call. Raises Denied."""
+        if session and session not in self._host.sessions:
+            raise Denied("This conversation is not open here. Start a new one.")
+        return self._begin(self._item(server, tool), arguments, session, "person", self._person)
+
+    async def read(self, app: str, uri: str) -> ReadResourceResult:
+        """Read a resource of the app's own server. Raises Denied, McpError, Unreachable."""
+        opened = self._opened(app)
+        return await self._host.read(opened.server, uri, session=opened.session, by="app")
+
+    def link(self, app: str, url: str, call: str) -> str:
+        """Ask the person about a page that the app wants to open, one at a time; the question's name. Raises Denied (`APP-29`)."""
+        opened = self._opened(app)
+        if len(url) > MOST_URL or not url.startswith(("https://", "http://")):
+            raise Denied("Only addresses of the web can be opened.")
+        if opened.link is not None and not opened.link.done():
+            raise Denied("Another page is being asked about.")
+        entry = self._host.link(opened.server).entry
+        host, site, warnings = threat_scan.of_url(url, server=entry.url)
+        question = UrlQuestion(
+            id=self._host.prompter.name(), server=opened.server, session=opened.session, call=call, warnings=warnings,
+            message="Its app wants to open this page.", url=threat_scan.visible(url), host=host, site=site,
+        )  # fmt: skip
+        opened.link = asyncio.get_running_loop().create_task(self._host.prompter.ask(question))
+        return question.id
+
+    def context(self, app: str, content: Sequence[Any], structured: JSONObject | None) -> None:
+        """Put what the app shows beside what the person says next; the last word counts. Raises Denied (`APP-29`)."""
+        opened = self._opened(app)
+        session = self._host.sessions.get(opened.session)
+        if session is None:
+            raise Denied("The conversation is over.")
+        if len(msgspec.json.encode((content, structured))) > MOST_CONTEXT:
+            raise Denied(f"That is more than {MOST_CONTEXT // 1024} KB.")
+        shown = CallToolResult(
+            content=list(content),
+            structured_content=msgspec.UNSET if structured is None else structured,
+        )
+        session.beside(opened.server, opened.uri, shown)
+
+    def close(self, app: str) -> None:
+        """An app is no longer shown: what it was waiting for is given up."""
+        opened = self._open.pop(app)
+        if opened is not None:
+            _give_up(opened)
+
+    def end(self) -> None:
+        """Close all apps, and end the calls that the person began here."""
+        self._unheard()
+        for app in list(self._open):
+            self.close(app)
+        for task in self._person:
+            task.cancel()
+
+    def _opened(self, app: str) -> OpenApp:
+        opened = self._open.get(app)
+        if opened is None:
+            raise Denied("This app is no longer open.")
+        return opened
+
+    def _item(self, server: str, tool: str) -> ServerTool:
+        found = next(
+            (
+                item
+                for item in self._host.toolbox.items
+                if item.server == server and item.tool.name == tool
+            ),
+            None,
+        )
+        if found is None:
+            link = self._host.hub.links.get(server)
+            if link is not None and link.state in ("off", "refused"):
+                raise Denied(f"The server {server} is stopped. Start it first.")
+            raise Denied(f"{server} has no tool {tool}.")
+        return found
+
+    def _begin(
+        self,
+        item: ServerTool,
+        arguments: JSONObject,
+        session: str,
+        by: Literal["app", "person"],
+        tasks: set[asyncio.Task[Any]],
+    ) -> str:
+        call = f"{session or 'host'}.{by}-{secrets.token_hex(4)}"
+        work: Coroutine[Any, Any, Any] = self._host.calls.call(
+            CallRequest(call=call, session=session, item=item, arguments=arguments, by=by)
+        )
+        task = asyncio.get_running_loop().create_task(work)
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+        return call
+
+    def _tell(self, server: str, uri: str, session: str, page: AppPage) -> None:
+        """Note what an app may reach, once in each conversation, and what of its wishes was refused (`APP-18`)."""
+        if (not page.csp.domains and not page.refused) or (session, server, uri) in self._told:
+            return
+        self._told.add((session, server, uri))
+        words = f"The app {uri} may reach {', '.join(page.csp.domains) or 'nothing outside'}."
+        if page.refused:
+            words += f" It wanted more, which it does not get: {'; '.join(page.refused)}."
+        self._host.tell(
+            Notice(
+                session=session, level="warning", server=server, words=threat_scan.visible(words)
+            )
+        )
+
+    def _hear(self, noted: LogEntry) -> None:
+        """Forget pages of servers that are not as they were, and remember to whom the person has said no."""
+        event: Event = noted.event
+        if (
+            isinstance(event, CallDecided | CallEnded)
+            and (opened := self._callers.pop(event.call, None)) is not None
+        ):
+            opened.noes += (
+                isinstance(event, CallDecided) and not event.allow and event.by == "person"
+            )
+            return
+        if isinstance(event, FeaturesChanged | ServerState):
+            self._pages.remove_if(lambda key: key[0] == event.server)
+        elif isinstance(event, ResourceUpdated):
+            self._pages.pop((event.server, event.uri))
+
+
+def _give_up(opened: OpenApp) -> None:
+    """Cancel what an app was waiting for."""
+    for task in [*opened.calls, *([opened.link] if opened.link is not None else [])]:
+        task.cancel()

@@ -1,0 +1,40 @@
+"""Serves the page of a host on loopback."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ...web.loopback import serve_site
+from .site import HostSite
+
+if TYPE_CHECKING:
+    from ..app import Host
+
+
+async def serve(
+    host: Host,
+    *,
+    port: int = 0,
+    title: str = "Interlock",
+    demo: str = "",
+    on_ready: Callable[[HostSite], object] | None = None,
+) -> None:
+    """Serve the page of a host until the task is cancelled, or the process gets a signal to end.
+
+    Args:
+        host: The host that is shown.
+        port: The port of the page; 0 for any that is free.
+        title: What stands at the top of the page.
+        demo: What the page says about a demonstration; "" if it is none.
+        on_ready: Called with the page when it listens.
+
+    Raises:
+        OSError: The port is taken.
+        ImportError: The extra `host` is not installed.
+    """
+
+    def make(origin: str, frames: str) -> HostSite:
+        return HostSite(host, origin=origin, apps_origin=frames, title=title, demo=demo)
+
+    await serve_site(make, port=port, on_ready=on_ready)

@@ -1,0 +1,200 @@
+"""The state of a host as a page shows it, with texts of servers made safe to display."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from ...fleet import threat_scan
+from ...fleet.log import SessionRow
+from ...fleet.questions import Warned
+from ...fleet.toolbox import ServerTool
+from ...web.app_policy import ui_of
+from ...web.integers import digits
+from .excerpts import MOST_STRUCTURED, cut_value, size_of
+
+if TYPE_CHECKING:
+    from ..app import Host
+
+# Where texts stand that a person reads; names, URIs and values are left as they are, for they are sent back.
+SHOWN = frozenset(
+    {
+        "text",
+        "message",
+        "title",
+        "description",
+        "words",
+        "why",
+        "remark",
+        "instructions",
+        "error",
+        "given",
+        "was",
+        "now",
+        "reason",
+    }
+)
+
+
+MOST_SHOWN = 1_000_000  # characters of all texts of one record: more than that no page can show, nor a person read
+MOST_TITLE = 200  # characters
+MOST_DESCRIPTION = (
+    10_000  # characters of what a server says of itself and its tools; a model gets less
+)
+
+
+def plain(value: Any) -> Any:
+    """A record as JSON has it, with what is invisible in texts made visible, and texts that no page could show cut."""
+    return _Showing().shown(msgspec.to_builtins(value, str_keys=True, builtin_types=()), "")
+
+
+class _Showing:
+    """One record on its way to the page."""
+
+    def __init__(self) -> None:
+        self._left = MOST_SHOWN
+
+    def shown(self, value: Any, key: str, ours: bool = False) -> Any:
+        """A part of it; `ours` where it may be edited and sent back whole."""
+        if isinstance(value, str):
+            return (
+                value
+                if key not in SHOWN
+                else threat_scan.visible(value if ours else self._cut(value))
+            )
+        if isinstance(value, dict):
+            shown = {
+                name: self.shown(inner, name, ours or name == "arguments")
+                for name, inner in value.items()
+            }
+            return shown if ours else _with_cut_content(shown)
+        if isinstance(value, list | tuple):
+            return [self.shown(inner, key, ours) for inner in value]
+        if isinstance(value, bytes):
+            return base64.b64encode(value).decode()
+        return digits(value) if ours else value
+
+    def _cut(self, text: str) -> str:
+        kept = text[: self._left]
+        self._left -= len(kept)
+        return cut(text, len(kept))
+
+
+def _with_cut_content(record: dict[str, Any]) -> dict[str, Any]:
+    """A result whose structured content is too long for the page has the beginning of it, and says how long all of it is."""
+    structured = record.get("structuredContent")
+    if not isinstance(structured, dict | list):
+        return record
+    size = size_of(structured)
+    if size <= MOST_STRUCTURED:
+        return record
+    return {**record, "structuredContent": cut_value(structured), "structuredSize": size}
+
+
+def cut(text: str, most: int) -> str:
+    """The beginning of a text, and how much more of it there is."""
+    return text if len(text) <= most else f"{text[:most]} (… {len(text) - most:,} more characters)"
+
+
+def state(
+    host: Host, *, title: str, demo: str, apps_origin: str, past: Sequence[SessionRow] = ()
+) -> dict[str, Any]:
+    """The state of the host, whole; see the page's modules for who reads what. `past` are the conversations of the log."""
+    began = {row.id: row.began for row in past}
+    by_server: dict[str, list[ServerTool]] = {}
+    for item in host.toolbox.items:
+        by_server.setdefault(item.server, []).append(item)
+    return {
+        "title": title,
+        "demo": demo,
+        "appsOrigin": apps_origin,
+        "models": [
+            {"name": m.name, "remark": m.facts.remark, "context": m.facts.context}
+            for m in host.models.values()
+        ],
+        "sessions": [
+            *(
+                {
+                    "id": s.id,
+                    "title": s.title,
+                    "model": s.model.name,
+                    "remark": s.model.facts.remark,
+                    "running": s.running,
+                    "began": began.get(s.id),
+                    "past": False,
+                }
+                for s in host.sessions.values()
+            ),
+            *(
+                {
+                    "id": row.id,
+                    "title": row.title,
+                    "model": row.model,
+                    "remark": "",
+                    "running": False,
+                    "began": row.began,
+                    "past": True,
+                }
+                for row in past
+                if row.id not in host.sessions
+            ),
+        ],
+        "servers": [_server(host, server, by_server.get(server, [])) for server in host.hub.links],
+        "questions": [plain(question) for question in host.questions.values()],
+        "roots": {server: list(folders) for server, folders in host.granted.items()},
+        "rules": [plain(rule) for rule in host.policy.learned],
+    }
+
+
+def _server(host: Host, server: str, items: list[ServerTool]) -> dict[str, Any]:
+    link = host.hub.links[server]
+    blocked = host.register.blocked.get(server, {})
+    warnings = host.register.warnings.get(server, {})
+    prompts = [
+        {
+            **plain(prompt),
+            "blocked": blocked.get(("prompt", prompt.name), ""),
+            "warnings": _warnings(warnings.get(("prompt", prompt.name), ())),
+        }
+        for prompt in link.prompts
+    ]
+    capabilities = link.capabilities
+    return {
+        "id": server,
+        "state": link.state,
+        "words": threat_scan.visible(link.words),
+        "title": threat_scan.visible(
+            cut((link.info and (link.info.title or link.info.name)) or server, MOST_TITLE)
+        ),
+        "revision": link.revision,
+        "trusted": link.entry.trusted,
+        "command": link.entry.shown,
+        "instructions": threat_scan.visible(cut(link.instructions or "", MOST_DESCRIPTION)),
+        "completions": capabilities.completions is not None,
+        "tools": [_tool(item, warnings.get(("tool", item.tool.name), ())) for item in items],
+        "prompts": prompts,
+        "resources": [plain(resource) for resource in link.resources],
+        "templates": [plain(template) for template in link.templates],
+    }
+
+
+def _warnings(warnings: Sequence[Warned]) -> list[Any]:
+    return [plain(warned) for warned in warnings]
+
+
+def _tool(item: ServerTool, warnings: Sequence[Warned]) -> dict[str, Any]:
+    tool = item.tool
+    return {
+        "name": item.name,
+        "tool": tool.name,
+        "title": threat_scan.visible(cut(tool.label, MOST_TITLE)),
+        "description": threat_scan.visible(cut(tool.description or "", MOST_DESCRIPTION)),
+        "annotations": plain(tool.annotations) if tool.annotations else {},
+        "inputSchema": plain(tool.input_schema),
+        "blocked": item.blocked,
+        "warnings": _warnings(warnings),
+        "app": ui_of(tool),
+    }

@@ -1,0 +1,456 @@
+"""A conversation: what the person says goes in, the turn is carried out step by step, and everything is told as it happens."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from interlock import CallToolResult, InterlockError, ProtocolError, TextContent
+from interlock.models.interface import Delta, Model, ModelAnswer, ModelFailure
+from interlock.types import SamplingMessage, ToolResultContent
+
+from ..fleet import threat_scan
+from ..fleet.events import Attached, ModelSays, PersonSaid, TurnEnded
+from ..fleet.log.session_titles import title_of
+from ..fleet.toolbox import ServerTool, UnknownTool
+from .calls import CallRequest
+from .loop import builtin_tools, parallelism
+from .loop.context_window import ContextWindow
+from .loop.result_renderer import ResultRenderer
+from .loop.result_store import ResultStore
+from .loop.turn import AskModel, PublishEvent, Step, ToolUse, TurnState, TurnStopped, turn
+from .loop.untrusted_text import UntrustedTextMarker
+from .model_answers import whole
+from .model_context import ModelContextBuilder
+
+if TYPE_CHECKING:
+    from .app import Host
+
+log = logging.getLogger("interlock_apps.host")
+
+LEAST_WAIT = 0.05
+
+
+class Busy(InterlockError):
+    """A conversation has a turn under way; it takes one at a time."""
+
+
+class Session:
+    """One conversation with a model, made by `Host.session`. `messages` is all that was said in it."""
+
+    def __init__(
+        self,
+        host: Host,
+        id: str,
+        model: Model,
+        title: str,
+        messages: Sequence[SamplingMessage] = (),
+        *,
+        calls: int = 0,
+    ) -> None:
+        self.id, self.title, self.model = id, title, model
+        self.messages: list[SamplingMessage] = list(messages)
+        self._host = host
+        budget = host.budget
+        self._fence, self._shelf = (
+            UntrustedTextMarker(_mark(id)),
+            ResultStore(budget.page, budget.shelf),
+        )
+        self._rendering = ResultRenderer(budget, self._fence, self._shelf, threat_scan.clean)
+        self._trimming = ContextWindow(budget.keep)
+        self._offering = ModelContextBuilder(
+            host.toolbox, host.register, host.skills, self._fence, host.discovery
+        )
+        host.skills.resumed(id, self.messages)
+        self._calls = calls  # so far, also in an earlier run: each has an id of its own
+        self._results: list[ToolResultContent | None] = []
+        self._shown_by_apps: dict[tuple[str, str], CallToolResult] = {}
+        self._work: asyncio.Task[TurnEnded] | None = None
+        self._stop = "cancelled"
+        self._begun = self._stopping = False
+        self._ended: TurnEnded | None = None
+
+    @property
+    def running(self) -> bool:
+        """Whether a turn is under way."""
+        return self._work is not None
+
+    async def say(self, text: str, *, attach: Sequence[Attached] = ()) -> TurnEnded:
+        """Say something, with resources beside it, and wait for the turn to end.
+
+        What the model has not answered yet is not said twice: the same words again ask it once more.
+
+        Raises Busy while another turn runs, and McpError or Unreachable where a resource cannot be read; nothing was said then.
+        """
+        self._refuse_if_busy()
+        said = SamplingMessage(
+            role="user", content=[*await self._attachments(attach), TextContent(text=text)]
+        )
+        if self.messages and self.messages[-1] == said:
+            return await self._run_turn()
+        return await self._take_turn(
+            PersonSaid(session=self.id, messages=(said,), attached=tuple(attach))
+        )
+
+    async def prompt(
+        self,
+        server: str,
+        name: str,
+        arguments: Mapping[str, str],
+        *,
+        attach: Sequence[Attached] = (),
+    ) -> TurnEnded:
+        """Say what a server's prompt says with these arguments. Raises as `say` does."""
+        self._refuse_if_busy()
+        got = await self._host.get_prompt(server, name, arguments)
+        origin = f"prompt {name} of {server}"
+        messages = [
+            SamplingMessage(role=m.role, content=content)
+            for m in got.messages
+            if (content := self._shown(m.content, origin))
+        ]
+        if not messages:
+            raise ProtocolError(f"The prompt {name} says nothing.")
+        attached = await self._attachments(attach)
+        if attached:
+            messages.insert(0, SamplingMessage(role="user", content=list(attached)))
+        event = PersonSaid(
+            session=self.id,
+            messages=tuple(messages),
+            attached=tuple(attach),
+            server=server,
+            prompt=name,
+            arguments=dict(arguments),
+        )
+        return await self._take_turn(event)
+
+    async def retry(self) -> TurnEnded:
+        """Ask the model again where it has not answered, without saying anything new, and wait for the turn to end.
+
+        Raises:
+            Busy: Another turn runs.
+            ProtocolError: The model has answered all that was said.
+        """
+        self._refuse_if_busy()
+        if not self.messages or self.messages[-1].role != "user":
+            raise ProtocolError("There is nothing to try again: the model has answered.")
+        return await self._run_turn()
+
+    def beside(self, server: str, uri: str, shown: CallToolResult) -> None:
+        """Put what an app of a server shows beside what is said next, in place of what it gave before (MCP Apps, 2026-01-26; `APP-29`)."""
+        self._shown_by_apps.pop((server, uri), None)
+        if shown.content or shown.structured_content is not msgspec.UNSET:
+            self._shown_by_apps[server, uri] = shown
+
+    def cancel(self, reason: str = "cancelled") -> None:
+        """End the turn under way, if there is one: calls are cancelled at their servers, questions are withdrawn."""
+        if self._work is not None:
+            self._stop, self._stopping = reason, True
+            if self._begun:  # a task that is cancelled before it runs would never say how it ended
+                self._work.cancel()
+
+    async def aclose(self) -> None:
+        """End the turn under way, and wait for its end."""
+        self.cancel()
+        if (work := self._work) is not None:
+            await asyncio.wait({work})
+
+    # -- what goes in ---------------------------------------------------------------------------------------------
+
+    async def _attachments(self, attach: Sequence[Attached]) -> list[Any]:
+        blocks: list[Any] = []
+        for each in attach:
+            read = await self._host.read(each.server, each.uri, session=self.id)
+            for contents in read.contents:
+                blocks += self._contents(contents, f"resource {each.uri} of {each.server}")
+        for (server, uri), shown in self._shown_by_apps.items():
+            blocks += self._rendering.result(
+                "", shown, f"what the app {uri} of {server} shows"
+            ).content
+        return blocks
+
+    def _shown(self, content: Any, origin: str) -> list[Any]:
+        """A block of a prompt's message: the person chose it, and could read it, so it is no data of a stranger; a longer one is."""
+        text, media = self._rendering.parts([content])
+        long = len(text) > self._host.budget.page
+        text = self._rendering.paged(text, origin) if long else threat_scan.clean(text)
+        return [*([TextContent(text=text)] if text else []), *media]
+
+    def _contents(self, contents: Any, origin: str) -> list[Any]:
+        text, media = self._rendering.contents(contents)
+        return [TextContent(text=self._rendering.paged(text, origin)), *media]
+
+    # -- the turn ---------------------------------------------------------------------------------------------------
+
+    async def _take_turn(self, said: PersonSaid) -> TurnEnded:
+        self._refuse_if_busy()
+        apps = (
+            Attached(server=server, uri=uri, title="What its app shows")
+            for server, uri in self._shown_by_apps
+        )
+        said = msgspec.structs.replace(said, attached=(*said.attached, *apps))
+        self._shown_by_apps.clear()
+        self.title = self.title or title_of(said)
+        self._host.tell(said)
+        self.messages += said.messages
+        return await self._run_turn()
+
+    async def _run_turn(self) -> TurnEnded:
+        """Let the model go on from the last message; cancelling this cancels the turn."""
+        self._refuse_if_busy()
+        work = self._begin()
+        try:
+            await self._within(work)
+            return self._ended or work.result()
+        except asyncio.CancelledError:
+            self.cancel()
+            await asyncio.wait({work})
+            raise
+        finally:
+            if self._work is work:
+                self._work = None
+
+    def _begin(self) -> asyncio.Task[TurnEnded]:
+        self._ended, self._begun, self._stopping = None, False, False
+        self._work = asyncio.get_running_loop().create_task(self._work_off())
+        return self._work
+
+    def _refuse_if_busy(self) -> None:
+        if self._work is not None:
+            raise Busy("The conversation is busy; wait for its answer, or cancel it.")
+
+    async def _within(self, work: asyncio.Task[TurnEnded]) -> None:
+        """Wait for the turn, as long as it may take; time in which the person is asked does not count."""
+        loop = asyncio.get_running_loop()
+        began = loop.time() - self._host.prompter.asked_seconds(self.id)
+        while not work.done():
+            left = self._host.budget.seconds - (
+                loop.time() - began - self._host.prompter.asked_seconds(self.id)
+            )
+            if left <= 0 and not self._host.prompter.is_asking(self.id):
+                self.cancel("seconds")
+                left = self._host.budget.seconds
+            await asyncio.wait({work}, timeout=max(left, LEAST_WAIT))
+
+    async def _work_off(self) -> TurnEnded:
+        self._begun = True
+        ended = self._ended = await self._drive()
+        self._work = None
+        self._host.tell(ended)
+        return ended
+
+    async def _drive(self) -> TurnEnded:
+        talk = TurnState(
+            session=self.id,
+            model=self.model.name,
+            facts=self.model.facts,
+            budget=self._host.budget,
+            messages=self.messages,
+            trimming=self._trimming,
+            offer=lambda: self._offering.now(self.model.facts),
+        )
+        steps = turn(talk)
+        came: Any = None
+        try:
+            while True:
+                step = steps.send(came)
+                came = None
+                if self._stopping:
+                    self._end(steps, self._stop)
+                try:
+                    if isinstance(step, PublishEvent):
+                        self._host.tell(step.event)
+                    elif isinstance(step, AskModel):
+                        came = await self._ask(step)
+                    else:
+                        came = await self._call(step.uses)
+                except asyncio.CancelledError:
+                    self._end(steps, self._stop)
+                except Exception:  # a fault of ours, which must not take the conversation with it
+                    log.exception("the turn of %s failed", self.id)
+                    self._end(steps, "failed")
+        except StopIteration as end:
+            ended: TurnEnded = end.value
+            return ended
+
+    def _end(self, steps: Generator[Step, Any, TurnEnded], reason: str) -> None:
+        """End the turn before it is done; raises StopIteration with how it ended."""
+        step: Step = steps.throw(
+            TurnStopped(reason, [result for result in self._results if result is not None])
+        )
+        while True:
+            if isinstance(step, PublishEvent):
+                self._host.tell(step.event)
+            step = next(steps)
+
+    async def _ask(self, step: AskModel) -> ModelAnswer | ModelFailure:
+        self._results = []
+
+        def hear(piece: Delta) -> None:
+            self._host.tell(
+                ModelSays(session=self.id, kind=piece.kind, text=piece.text, call=piece.call)
+            )
+
+        try:
+            return await whole(self.model, step.request, hear)
+        except ModelFailure as bad:
+            return bad
+
+    # -- tools --------------------------------------------------------------------------------------------------------
+
+    async def _call(self, uses: Sequence[ToolUse]) -> list[ToolResultContent]:
+        """Call the tools, side by side where they may be; their results in the order of the uses."""
+        plan = [self._planned(use) for use in uses]
+        rows = parallelism.parallel_groups(
+            [
+                parallelism.PlannedCall(each.item.server, _reads(each.item))
+                if isinstance(each, CallRequest)
+                else _HERE
+                for each in plan
+            ]
+        )
+        results = self._results = [None] * len(uses)
+
+        async def lane(waves: list[list[int]]) -> None:
+            for wave in waves:
+                async with asyncio.TaskGroup() as group:
+                    for index in wave:
+                        group.create_task(one(index))
+
+        async def one(index: int) -> None:
+            each = plan[index]
+            results[index] = (
+                each
+                if isinstance(each, ToolResultContent)
+                else await self._called(uses[index], each)
+            )
+
+        async with asyncio.TaskGroup() as group:
+            for waves in rows:
+                group.create_task(lane(waves))
+        return [result for result in results if result is not None]
+
+    def _planned(self, use: ToolUse) -> CallRequest | ToolResultContent:
+        """The call that a use means; what needs no call, or can be none, has its result already."""
+        name, arguments = use.name, use.arguments
+        if use.unreadable:
+            return self._rendering.refusal(
+                use.id, f"The arguments were no JSON object: {use.unreadable[:500]}"
+            )
+        if name == builtin_tools.FIND:
+            return self._found(use)
+        if name == builtin_tools.READ_RESULT:
+            return self._read_on(use)
+        if name == builtin_tools.USE:
+            name, arguments = str(arguments.get("name", "")), arguments.get("arguments") or {}
+            if not isinstance(arguments, dict):
+                return self._rendering.refusal(use.id, "`arguments` must be an object.")
+        self._calls += 1
+        call = f"{self.id}.{self._calls}"
+        if name in builtin_tools.OF_SERVERS:
+            item = ServerTool(name=name, server=str(arguments.get("server", "")), tool=_OWN[name])
+            return CallRequest(call=call, session=self.id, item=item, arguments=arguments)
+        try:
+            item = self._host.toolbox.find(name)
+        except UnknownTool as bad:
+            if server := self._host.stopped(name):
+                return self._stopped_server(use, call, name, arguments, server)
+            return self._unknown(use, call, arguments, str(bad))
+        if not item.for_model:
+            return self._unknown(use, call, arguments, f"{name} is not for models to call.")
+        return CallRequest(call=call, session=self.id, item=item, arguments=arguments)
+
+    async def _called(self, use: ToolUse, wanted: CallRequest) -> ToolResultContent:
+        item = wanted.item
+        if item.name == builtin_tools.READ_RESOURCE:
+            uri = str(wanted.arguments.get("uri", ""))
+            origin = f"resource {uri} of {item.server}"
+            outcome = await self._host.calls.read(wanted)
+        elif item.name == builtin_tools.LOAD_SKILL:
+            origin = f"skill {wanted.arguments.get('uri', '')} of the server {item.server}"
+            outcome = await self._host.calls.load_skill(wanted)
+        elif item.name == builtin_tools.READ_SKILL:
+            path, uri = wanted.arguments.get("path", ""), wanted.arguments.get("uri", "")
+            origin = f"{path} of the skill {uri} of the server {item.server}"
+            outcome = await self._host.calls.read_skill(wanted)
+        else:
+            origin = f"result of {item.tool.name} of {item.server}"
+            outcome = await self._host.calls.call(wanted)
+        if outcome.result is None:
+            return self._rendering.refusal(
+                use.id, threat_scan.clean(outcome.words), outcome.said, origin
+            )
+        return self._rendering.result(use.id, outcome.result, origin)
+
+    def _found(self, use: ToolUse) -> ToolResultContent:
+        words, limit = str(use.arguments.get("words", "")), use.arguments.get("limit", 8)
+        found = self._offering.search(
+            words, limit if isinstance(limit, int) and 1 <= limit <= 50 else 8
+        )
+        if not found:
+            return self._rendering.refusal(use.id, f"No tool fits “{words}”. Try other words.")
+        data = [
+            {
+                "name": t.name,
+                "title": t.title,
+                "description": t.description,
+                "inputSchema": t.input_schema,
+            }
+            for t in found
+        ]
+        text = msgspec.json.encode(data).decode()
+        return self._rendering.result(
+            use.id, CallToolResult(content=[TextContent(text=text)]), "tools that were found"
+        )
+
+    def _read_on(self, use: ToolUse) -> ToolResultContent:
+        name, page = str(use.arguments.get("result", "")), use.arguments.get("page")
+        text = self._shelf.read(name, page) if isinstance(page, int) else None
+        if text is None:
+            pages = self._shelf.pages(name)
+            return self._rendering.refusal(
+                use.id,
+                f"{name} has {pages} pages."
+                if pages
+                else f"There is no result {name!r}, or no longer.",
+            )
+        return ToolResultContent(
+            tool_use_id=use.id,
+            content=[TextContent(text=self._fence.around(text, f"page {page} of {name}"))],
+        )
+
+    def _stopped_server(
+        self, use: ToolUse, call: str, name: str, arguments: dict[str, Any], server: str
+    ) -> ToolResultContent:
+        self._host.tell_stopped(self.id, call, name, arguments, server)
+        words = f"The server {server} is stopped, so {name} cannot be called. The person can start it; ask them."
+        return self._rendering.refusal(use.id, threat_scan.clean(words))
+
+    def _unknown(
+        self, use: ToolUse, call: str, arguments: dict[str, Any], words: str
+    ) -> ToolResultContent:
+        self._host.tell_unknown(self.id, call, use.name, arguments, words)
+        return self._rendering.refusal(use.id, words)
+
+
+_HERE = parallelism.PlannedCall("interlock", True)
+_OWN = {
+    builtin_tools.READ_RESOURCE: builtin_tools.RESOURCE_TOOL,
+    builtin_tools.LOAD_SKILL: builtin_tools.LOAD_SKILL_TOOL,
+    builtin_tools.READ_SKILL: builtin_tools.READ_SKILL_TOOL,
+}
+
+
+def _reads(item: ServerTool) -> bool:
+    hints = item.tool.annotations
+    return bool(hints is not None and hints.read_only_hint)
+
+
+def _mark(session: str) -> str:
+    """The mark of a conversation's fence: as random as its id, which no server gets to see, and the same when it goes on later."""
+    return f"data-{hashlib.sha256(f'fence of {session}'.encode()).hexdigest()[:8]}"

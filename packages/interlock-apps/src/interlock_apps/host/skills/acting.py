@@ -1,0 +1,253 @@
+"""Loads skills for conversations, keeps the entries they were loaded from, and reads their files at their own servers."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from interlock import (
+    CallToolResult,
+    EmbeddedResource,
+    InterlockError,
+    ResourceContents,
+    SkillError,
+    TextContent,
+)
+from interlock.skills import SKILL_MD, SkillEntry, fingerprint, resolve
+from interlock.types import SamplingMessage, ToolUseContent
+
+from ...fleet.events import Event, Pinned, ResourceRead
+from ...fleet.hub import Hub, ManagedServer
+from ...fleet.pins import BadPins, Pins
+from ...fleet.questions import Decision
+from ..loop.builtin_tools import LOAD_SKILL
+from ..prompter import Prompter
+from .asking import form_of, skill_question
+
+if TYPE_CHECKING:
+    from ..calls import CallRequest
+
+MOST_LISTED = 100
+"""The most files of a skill that are named to a model when it is loaded."""
+
+Key = tuple[
+    str, str
+]  # the host's label of the server, and the URI: one without the other names nothing
+
+
+class LoadedSkill(Struct):
+    """A skill that a conversation acts on: the entry it was loaded from, and what was read and verified."""
+
+    entry: SkillEntry
+    read: dict[str, bytes]
+
+
+class LoadedSkills:
+    """The skills of all servers, and those that each conversation acts on.
+
+    A skill is acted on from when it is loaded to the end of its conversation.
+    """
+
+    def __init__(self, hub: Hub, pins: Pins, desk: Prompter, tell: Callable[[Event], None]) -> None:
+        self._hub = hub
+        self._pins = pins
+        self._desk = desk
+        self._tell = tell
+        self._acting: dict[str, dict[Key, LoadedSkill | None]] = {}
+        self._admitted: dict[str, SkillEntry] = {}  # by call, between its question and its reading
+
+    # -- the known skills -----------------------------------------------------------------------------
+
+    def listed(self) -> Iterator[tuple[str, SkillEntry]]:
+        """Every skill that a server lists, with the host's label of the server."""
+        for link in self._hub.links.values():
+            for skill in link.skills:
+                yield link.id, skill.entry
+
+    @property
+    def offered(self) -> bool:
+        """Whether any server that is up offers skills, listed or not."""
+        return any(link.offers_skills for link in self._hub.links.values())
+
+    def acting(self, session: str) -> list[Key]:
+        """The skills that a conversation acts on."""
+        return list(self._acting.get(session, ()))
+
+    def resumed(self, session: str, messages: Iterable[SamplingMessage]) -> None:
+        """Know again which skills a conversation had loaded: their text is still in it.
+
+        Their entries are not: to read their files, the model has to load them again.
+        """
+        for message in messages:
+            blocks = message.content if isinstance(message.content, list) else [message.content]
+            for block in blocks:
+                if isinstance(block, ToolUseContent) and block.name == LOAD_SKILL:
+                    server = str(block.input.get("server", ""))
+                    uri = str(block.input.get("uri", ""))
+                    self._acting.setdefault(session, {}).setdefault((server, uri), None)
+
+    def gone(self, server: str) -> None:
+        """Drop what is kept of a server that the person removed: entries, and content that was read.
+
+        The text of its skills stays in the conversations, so calls are still asked about there.
+        """
+        for held in self._acting.values():
+            for key in held:
+                if key[0] == server:
+                    held[key] = None
+
+    # -- loading -------------------------------------------------------------------------------------
+
+    async def admit(self, wanted: CallRequest) -> tuple[str, str]:
+        """Ask for the entry of a skill, and the person where it is not approved as it is.
+
+        Returns:
+            Why it is not loaded ("" where it may be), and who decided.
+        """
+        server = wanted.item.server
+        uri = str(wanted.arguments.get("uri", ""))
+        link = self._hub.links.get(server)
+        if link is None or link.state != "up":
+            return f"There is no server {server} that is up.", "host"
+        try:
+            entry = (await link.skill(uri)).entry
+            approved = self._pins.approved_skill(server, uri)
+        except InterlockError as bad:
+            return f"The skill cannot be loaded: {bad}", "host"
+        except BadPins as bad:
+            return str(bad), "pin"
+        form = form_of(entry)
+        if not entry.is_dynamic and approved == form:
+            self._admitted[wanted.call] = entry
+            return "", "pin"
+        question = skill_question(
+            self._desk.name(), server, wanted.session, wanted.call, entry, approved, self.listed()
+        )
+        decision = await self._desk.ask(question)
+        if not isinstance(decision, Decision) or not decision.allow or decision.only == ():
+            reason = getattr(decision, "reason", "") or getattr(decision, "words", "")
+            self._tell(Pinned(server=server, kind="skill", name=uri, how="refused"))
+            return f"The person does not allow this skill. {reason}".strip(), "person"
+        digest = fingerprint(entry) or ""
+        if not entry.is_dynamic:
+            try:
+                self._pins.approve_skill(server, uri, form)
+            except BadPins as bad:
+                return str(bad), "pin"
+        self._tell(Pinned(server=server, kind="skill", name=uri, how="approved", digest=digest))
+        self._admitted[wanted.call] = entry
+        return "", "person"
+
+    async def load(self, wanted: CallRequest) -> CallToolResult:
+        """Read the `SKILL.md` of a skill that was admitted, and act on it from now on.
+
+        Raises:
+            InterlockError: It cannot be read, or is not what the entry says.
+        """
+        server = wanted.item.server
+        entry = self._admitted.pop(wanted.call)
+        key = (server, entry.uri)
+        data = await self._fetched(wanted, entry, SKILL_MD)
+        self._acting.setdefault(wanted.session, {})[key] = LoadedSkill(entry, {SKILL_MD: data})
+        return CallToolResult(content=[TextContent(text=data.decode()), _manifest(entry)])
+
+    # -- reading -------------------------------------------------------------------------------------
+
+    async def read(self, wanted: CallRequest) -> CallToolResult:
+        """Read a file of a skill that the conversation acts on, or what a folder of it has.
+
+        Raises:
+            InterlockError: The skill is not loaded, the file is not one of it, or is not what its
+                entry says.
+        """
+        server = wanted.item.server
+        uri = str(wanted.arguments.get("uri", ""))
+        path = str(wanted.arguments.get("path", ""))
+        held = self._acting.get(wanted.session, {}).get((server, uri))
+        if held is None:
+            raise SkillError(f"The skill {uri} of {server} is not loaded here. Load it first.")
+        if not path or path.endswith("/"):
+            names = await self._link(server).list_skill(held.entry, path)
+            return CallToolResult(content=[TextContent(text="\n".join(names))])
+        inside = resolve(path)
+        data = held.read.get(inside)
+        if data is None:
+            data = await self._fetched(wanted, held.entry, inside)
+            if not held.entry.is_dynamic:
+                held.read[inside] = data
+        try:
+            return CallToolResult(content=[TextContent(text=data.decode())])
+        except UnicodeDecodeError:
+            blob = base64.b64encode(data).decode()
+            content = ResourceContents(uri=f"{held.entry.root}/{inside}", blob=blob)
+            return CallToolResult(content=[EmbeddedResource(resource=content)])
+
+    async def _fetched(self, wanted: CallRequest, entry: SkillEntry, path: str) -> bytes:
+        server = wanted.item.server
+        try:
+            data = await self._link(server).read_skill(entry, path)
+        except InterlockError as bad:
+            self._told(wanted, entry, path, error=str(bad))
+            if isinstance(bad, SkillError) and bad.changed:
+                raise SkillError(
+                    f"{bad} The skill has changed, or is not what {server} announced: load it "
+                    "again, so that the person is asked about it as it is now.",
+                    uri=entry.uri,
+                    changed=True,
+                ) from None
+            raise
+        self._told(wanted, entry, path, size=len(data))
+        return data
+
+    def _told(
+        self, wanted: CallRequest, entry: SkillEntry, path: str, *, size: int = 0, error: str = ""
+    ) -> None:
+        self._tell(
+            ResourceRead(
+                session=wanted.session,
+                server=wanted.item.server,
+                uri=f"{entry.root}/{path}",
+                by="model",
+                size=size,
+                error=error,
+            )
+        )
+
+    def _link(self, server: str) -> ManagedServer:
+        link = self._hub.links.get(server)
+        if link is None:
+            raise SkillError(f"There is no server {server} any more.")
+        return link
+
+    # -- what is asked while a skill is acted on -------------------------------------------------------
+
+    def why_asked(self, wanted: CallRequest, reads_only: bool) -> str:
+        """Why a call is asked about that a rule would allow, because a skill may have led to it; "" for no reason.
+
+        Args:
+            wanted: The call.
+            reads_only: Whether it only reads at its server, as far as its server is believed.
+        """
+        if wanted.by != "model":
+            return ""
+        acting = self._acting.get(wanted.session, {})
+        server = wanted.item.server
+        for owner, uri in acting:
+            if not reads_only:
+                return f"the skill {uri} of {owner} is loaded, and may have led to this call"
+            if owner != server:
+                return f"the skill {uri} of {owner} is loaded, and this reads at {server}"
+        return ""
+
+
+def _manifest(entry: SkillEntry) -> TextContent:
+    """The files of a skill, which its text refers to."""
+    if entry.is_dynamic:
+        return TextContent(text="The files of this skill are made when they are read.")
+    names = [name for name in entry.files if name != SKILL_MD]
+    more = f"\n... and {len(names) - MOST_LISTED} more" if len(names) > MOST_LISTED else ""
+    listed = "\n".join(names[:MOST_LISTED]) or "none"
+    return TextContent(text=f"Further files of the skill {entry.uri}:\n{listed}{more}")

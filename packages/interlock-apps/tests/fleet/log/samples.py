@@ -1,0 +1,203 @@
+"""One event of every kind, with something in every field, and a conversation."""
+
+from __future__ import annotations
+
+from interlock.models.interface import Usage
+from interlock.types import (
+    CallToolResult,
+    CreateMessageRequestParams,
+    CreateMessageResult,
+    ImageContent,
+    ResourceLink,
+    SamplingMessage,
+    TextContent,
+    ToolAnnotations,
+    ToolResultContent,
+    ToolUseContent,
+)
+from interlock_apps.fleet import questions
+from interlock_apps.fleet.events import (
+    AnyEvent,
+    Attached,
+    CallDecided,
+    CallEnded,
+    CallProgress,
+    CallProposed,
+    FeaturesChanged,
+    ModelAsked,
+    ModelFailed,
+    ModelSaid,
+    ModelSays,
+    Notice,
+    PersonSaid,
+    Pinned,
+    PromptFetched,
+    QuestionAnswered,
+    QuestionAsked,
+    ResourceRead,
+    ResourceUpdated,
+    ResultsGiven,
+    RootsChanged,
+    RuleRemembered,
+    SampleEnded,
+    ServerLogLine,
+    ServerState,
+    SessionBegan,
+    SessionResumed,
+    Trimmed,
+    TurnEnded,
+)
+
+USE = ToolUseContent(
+    id="u1",
+    name="weather__get_forecast",
+    input={"city": "北京", "days": [1, 2.5, None, True]},
+    meta={"sig": "x"},
+)
+RESULT = CallToolResult(
+    content=[
+        TextContent(text="sunny"),
+        ImageContent(data="AAAA", mime_type="image/png"),
+        ResourceLink(uri="x://y", name="y"),
+    ],
+    structured_content={"deep": [{"er": {"still": "ünï"}}]},
+    is_error=False,
+)
+ANSWERED = ToolResultContent(tool_use_id="u1", content=RESULT.content)
+REQUEST = CreateMessageRequestParams(
+    messages=[SamplingMessage(role="user", content=TextContent(text="well?"))], max_tokens=5
+)
+SAID = CreateMessageResult(
+    role="assistant", content=[TextContent(text="I look"), USE], model="m", stop_reason="toolUse"
+)
+DONE = CreateMessageResult(
+    role="assistant", content=TextContent(text="It is sunny."), model="m", stop_reason="endTurn"
+)
+WARNED = (questions.Warned(kind="odd", words="It is odd.", where="name"),)
+
+QUESTIONS: list[questions.AnyQuestion] = [
+    questions.StartQuestion(
+        id="q1",
+        server="a",
+        command="npx -y a",
+        source="mcp.json",
+        variables=("HOME",),
+        warnings=WARNED,
+    ),
+    questions.PinQuestion(
+        id="q2",
+        server="a",
+        changes=(questions.FeatureChange(kind="tool", name="x", was="{}", now='{"a": 1}'),),
+    ),
+    questions.CallQuestion(
+        id="q3",
+        server="a",
+        tool="x",
+        title="X",
+        arguments={"a": 1},
+        annotations=ToolAnnotations(read_only_hint=True),
+    ),
+    questions.ResultQuestion(id="q4", tool="x", title="X", result=RESULT),
+    questions.SampleQuestion(id="q5", request=REQUEST, model="m", models={"m": "good"}, left=3),
+    questions.SampledQuestion(id="q6", model="m", result=DONE),
+    questions.FormQuestion(
+        id="q7", message="Who?", fields=({"name": "who"},), requested_schema={"type": "object"}
+    ),
+    questions.UrlQuestion(
+        id="q8", message="Log in", url="https://example.com/x", host="example.com"
+    ),
+]
+ANSWERS: list[questions.Answer] = [
+    questions.Decision(
+        allow=True,
+        remember="always",
+        reason="fine",
+        arguments={"a": 2},
+        result=RESULT,
+        request=REQUEST,
+        sampled=DONE,
+    ),
+    questions.Filled(action="accept", content={"who": "me", "when": [1]}),
+    questions.NotAnswered(words="Nobody is there."),
+]
+
+EVENTS: list[AnyEvent] = [
+    SessionBegan(session="s", title="Weather", model="m", remark="cheap"),
+    SessionResumed(session="s", model="n", remark="dear"),
+    PersonSaid(
+        session="s",
+        messages=(SamplingMessage(role="user", content=[TextContent(text="How is it?")]),),
+        attached=(Attached(server="a", uri="x://y", title="Y"),),
+        server="a",
+        prompt="ask",
+        arguments={"k": "v"},
+    ),
+    ModelAsked(session="s", model="m", step=1, messages=1, tools=2, tokens=30),
+    ModelSays(session="s", kind="text", text="I l", call="c"),
+    ModelSaid(session="s", model="m", step=1, result=SAID, usage=Usage(input=3, output=4, kept=1)),
+    ModelFailed(session="s", model="m", step=1, kind="overloaded", words="Later."),
+    Trimmed(session="s", rule="old-results", words="Cut.", tokens=9),
+    CallProposed(
+        session="s",
+        call="s.1",
+        name=USE.name,
+        server="weather",
+        tool="get_forecast",
+        title="Forecast",
+        arguments=USE.input,
+    ),
+    CallDecided(
+        session="s", call="s.1", allow=True, by="person", why="said so", arguments={"city": "Paris"}
+    ),
+    CallProgress(session="s", call="s.1", progress=1.5, total=3.0, message="half"),
+    CallEnded(
+        session="s",
+        call="s.1",
+        server="weather",
+        tool="get_forecast",
+        result=RESULT,
+        error="",
+        seconds=0.25,
+    ),
+    ResultsGiven(session="s", results=(ANSWERED,)),
+    TurnEnded(session="s", reason="done", words="", usage=Usage(input=1)),
+    *(QuestionAsked(session="s", question=question) for question in QUESTIONS),
+    *(QuestionAnswered(session="s", question="q", answer=answer, by="rule") for answer in ANSWERS),
+    SampleEnded(server="a", question="q5", model="m", usage=Usage(output=2), error="bad"),
+    ResourceRead(server="a", uri="x://y", by="app", size=10, error="gone"),
+    PromptFetched(server="a", prompt="p", arguments={"k": "v"}, error="bad"),
+    ServerState(
+        server="a", state="up", words="well", revision="2026-07-28", tools=1, resources=2, prompts=3
+    ),
+    ServerLogLine(server="a", level="info", text="hello", logger="root"),
+    FeaturesChanged(server="a"),
+    ResourceUpdated(server="a", uri="x://y"),
+    Pinned(server="a", kind="tool", name="x", how="blocked", digest="0f"),
+    RootsChanged(folders={"": ("/x",), "a": ("/y", "/z")}),
+    RuleRemembered(rule={"decision": "allow", "tool": "x*"}, remember="always"),
+    Notice(level="warning", words="Careful.", server="a"),
+]
+
+TALK: list[AnyEvent] = [
+    SessionBegan(session="s", title="Weather", model="m"),
+    PersonSaid(
+        session="s",
+        messages=(SamplingMessage(role="user", content=[TextContent(text="How is it?")]),),
+    ),
+    ModelAsked(session="s", model="m", step=1, messages=1, tools=2, tokens=30),
+    ModelSaid(session="s", model="m", step=1, result=SAID, usage=Usage(input=3)),
+    CallProposed(
+        session="s",
+        call="s.1",
+        name=USE.name,
+        server="weather",
+        tool="get_forecast",
+        arguments=USE.input,
+    ),
+    CallDecided(session="s", call="s.1", allow=True, by="rule"),
+    CallEnded(session="s", call="s.1", server="weather", tool="get_forecast", result=RESULT),
+    ResultsGiven(session="s", results=(ANSWERED,)),
+    ModelAsked(session="s", model="m", step=2, messages=3, tools=2, tokens=60),
+    ModelSaid(session="s", model="m", step=2, result=DONE, usage=Usage(input=5)),
+    TurnEnded(session="s", reason="done"),
+]

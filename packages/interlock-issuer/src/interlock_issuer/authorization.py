@@ -1,0 +1,161 @@
+"""The authorization endpoint: a request is judged before anybody is asked, and nothing is sent anywhere before that is safe."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from msgspec import Struct
+from starlette.requests import Request
+
+from interlock.store import Vault
+
+from . import redirect_uris
+from .clients import Clients
+from .error_responses import OAuthError
+from .interfaces import Client, PendingRequest
+from .parameters import BadParameters, address_of, form_parameters, query_parameters
+from .rate_limit import RequestLimiter
+from .repository import Repository
+from .settings import CODE, Settings
+
+MOST_PENDING = 10_000
+_LONGEST = 4096  # characters of a parameter
+_CHALLENGE = re.compile(r"[A-Za-z0-9_\-]{43}")
+_THUMBPRINT = _CHALLENGE
+
+
+class UnredirectableError(Exception):
+    """A request that cannot be answered where it says: the person sees it on a page (RFC 6749, 4.1.2.1)."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__(words)
+        self.words = words
+
+
+class RedirectableError(Exception):
+    """A request that is refused at the client's redirect URI, which is known to be the client's."""
+
+    def __init__(
+        self, client: Client, redirect_uri: str, state: str | None, why: OAuthError
+    ) -> None:
+        super().__init__(why.words)
+        self.client, self.redirect_uri, self.state, self.why = client, redirect_uri, state, why
+
+
+def is_trusted(client: Client, redirect_uri: str) -> bool:
+    """Whether a person may be sent to a place unasked: not where a stranger chose it (AUT-19; RFC 9700, 4.11.2)."""
+    return client.source == "configured" or redirect_uris.is_loopback(redirect_uri)
+
+
+class RedirectTarget(Struct, frozen=True):
+    """Where an answer goes."""
+
+    redirect_uri: str
+    state: str | None
+
+    def answer(self, issuer: str, parameters: Mapping[str, str]) -> str:
+        """The address with the parameters of an answer, always with who gives it (RFC 9207; AUF-12, AUF-13)."""
+        state = {} if self.state is None else {"state": self.state}
+        return redirect_uris.with_answer(self.redirect_uri, {**parameters, **state, "iss": issuer})
+
+
+class Authorization:
+    """Judges requests, and keeps those that wait for a person."""
+
+    def __init__(self, settings: Settings, vault: Vault, clients: Clients) -> None:
+        self._settings, self._clients = settings, clients
+        self._shelf = Repository(vault, "pending", PendingRequest, settings.clock, MOST_PENDING)
+        self._limiter = RequestLimiter("authorize", settings.clock)
+
+    async def judge(self, request: Request) -> PendingRequest:
+        """The request, valid, and kept. Raises Astray and Unfit."""
+        try:
+            told = (
+                query_parameters(request)
+                if request.method == "GET"
+                else await form_parameters(request)
+            )
+        except BadParameters as bad:
+            raise UnredirectableError(f"The request cannot be read: {bad}.") from None
+        if long := next((name for name, value in told.items() if len(value) > _LONGEST), None):
+            raise UnredirectableError(f"The request cannot be read: {long[:40]} is too long.")
+        try:
+            client = await self._clients.find(told.get("client_id"), address_of(request))
+        except OAuthError as bad:
+            raise UnredirectableError(
+                f"The program that sent you here is not known: {bad.words}."
+            ) from None
+        uri = _redirect_uri(client, told.get("redirect_uri"))
+        try:
+            pending = self._read(client, uri, told)
+            if await self._limiter.is_over(address_of(request)) or await self._shelf.is_full():
+                raise OAuthError("temporarily_unavailable", "too many requests wait")
+        except OAuthError as why:
+            raise RedirectableError(client, uri, told.get("state"), why) from None
+        await self._shelf.put(pending.id, pending, pending.until)
+        return pending
+
+    async def get(self, id: str) -> PendingRequest | None:
+        """A request that waits."""
+        return await self._shelf.get(id)
+
+    async def pop(self, id: str) -> PendingRequest | None:
+        """A request that waits, and does so no longer: it is decided once."""
+        return await self._shelf.pop(id)
+
+    def _read(self, client: Client, uri: str, told: Mapping[str, str]) -> PendingRequest:
+        for name, error in (
+            ("request", "request_not_supported"),
+            ("request_uri", "request_uri_not_supported"),
+        ):
+            if name in told:
+                raise OAuthError(error, f"the parameter {name} is not taken here")
+        if told.get("response_type") != "code":
+            raise OAuthError(
+                "unsupported_response_type" if "response_type" in told else "invalid_request",
+                "response_type must be code",
+            )
+        if CODE not in client.grants:
+            raise OAuthError("unauthorized_client", "this client may not ask for a code")
+        if told.get("response_mode", "query") != "query":
+            raise OAuthError("invalid_request", "the only response_mode is query")
+        if (
+            not _CHALLENGE.fullmatch(told.get("code_challenge", ""))
+            or told.get("code_challenge_method") != "S256"
+        ):
+            raise OAuthError(
+                "invalid_request",
+                "PKCE is required: a code_challenge, and code_challenge_method=S256",
+            )
+        thumbprint = told.get("dpop_jkt")
+        if thumbprint is not None and not _THUMBPRINT.fullmatch(thumbprint):
+            raise OAuthError("invalid_request", "dpop_jkt is no thumbprint")
+        return PendingRequest(
+            id=self._settings.random(18),
+            client=client,
+            until=self._settings.now() + self._settings.pending_seconds,
+            scopes=self._settings.wanted_scopes(told.get("scope"), client.scopes),
+            resource=self._settings.wanted_resource(told.get("resource")),
+            redirect_uri=uri,
+            state=told.get("state"),
+            challenge=told["code_challenge"],
+            thumbprint=thumbprint if self._settings.dpop != "off" else None,
+            prompt=told.get("prompt", "")[:100],
+            login_hint=told.get("login_hint", "")[:200],
+        )
+
+
+def _redirect_uri(client: Client, asked: str | None) -> str:
+    """The redirect URI of a request. Raises Astray for one that is not the client's (AUF-14)."""
+    if asked is None:
+        if len(client.redirect_uris) != 1:
+            raise UnredirectableError(
+                "The program that sent you here did not say where to send you back to."
+            )
+        return client.redirect_uris[0]
+    if not redirect_uris.matches(client.redirect_uris, asked):
+        raise UnredirectableError(
+            "The program that sent you here wants you back at an address (redirect_uri) that it has not registered."
+        )
+    return asked

@@ -1,0 +1,1 @@
+"""The commands `interlock auth serve` and `interlock auth account`."""

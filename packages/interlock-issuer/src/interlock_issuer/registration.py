@@ -1,0 +1,86 @@
+"""Dynamic registration: a client describes itself and is given an id (RFC 7591)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+from starlette.requests import Request
+from starlette.responses import Response
+
+from interlock.auth.oauth import ClientMetadata
+
+from .clients import METHODS, Clients, described
+from .error_responses import OAuthError, too_many_requests
+from .parameters import address_of
+from .rate_limit import RequestLimiter
+from .repository import digest
+from .responses import json_response
+from .settings import CODE, Settings
+
+
+class Registration:
+    """The endpoint `/register`."""
+
+    def __init__(self, settings: Settings, clients: Clients) -> None:
+        self._settings, self._clients = settings, clients
+        self._limiter = RequestLimiter("register", settings.clock)
+
+    async def answer(self, request: Request) -> Response:
+        """Register a client. Raises Refusal (RFC 7591, 3.2)."""
+        if not self._settings.registration:
+            raise OAuthError("access_denied", "clients cannot register themselves here", status=403)
+        if (
+            request.headers.get("content-type", "").partition(";")[0].strip().lower()
+            != "application/json"
+        ):
+            raise OAuthError("invalid_client_metadata", "the body must be application/json")
+        if await self._limiter.is_over(address_of(request)):
+            raise too_many_requests("too many registrations from one address")
+        try:
+            metadata = msgspec.json.decode(await request.body(), type=ClientMetadata)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as bad:
+            words = str(bad) if isinstance(bad, msgspec.ValidationError) else "that is no JSON"
+            raise OAuthError(
+                "invalid_client_metadata", f"the body is not client metadata: {words}"
+            ) from None
+        method = metadata.token_endpoint_auth_method or "client_secret_basic"  # RFC 7591, 2
+        if method not in METHODS:
+            raise OAuthError(
+                "invalid_client_metadata",
+                f"there is no such token_endpoint_auth_method here; there are: {', '.join(METHODS)}",
+            )
+        client = described(
+            metadata,
+            self._settings,
+            id=self._settings.random(18),
+            method=method,
+            source="registered",
+        )
+        secret = self._settings.random(32) if method.startswith("client_secret") else None
+        issued = int(self._settings.now())
+        until = issued + int(self._settings.registration_seconds)
+        client = replace(
+            client, secret=None if secret is None else digest(secret), issued=issued, until=until
+        )
+        if await self._clients.shelf.is_full() or not await self._clients.shelf.add(
+            client.id, client, until
+        ):
+            raise too_many_requests("too many clients have registered", 3600)
+        told: dict[str, Any] = msgspec.to_builtins(replace(metadata, client_id=client.id))
+        told |= {
+            "client_name": client.name,
+            "client_uri": client.uri,
+            "logo_uri": client.logo,
+            "grant_types": list(client.grants),
+            "response_types": ["code"] if CODE in client.grants else [],
+            "redirect_uris": list(client.redirect_uris),
+            "token_endpoint_auth_method": method,
+            "client_id_issued_at": issued,
+        }
+        if secret is not None:
+            told |= {"client_secret": secret, "client_secret_expires_at": until}
+        return json_response(
+            {name: value for name, value in told.items() if value is not None}, 201
+        )

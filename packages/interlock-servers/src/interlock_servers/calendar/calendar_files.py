@@ -1,0 +1,229 @@
+"""A folder of iCalendar files, one for each calendar: read as they are, and changed whole or not at all."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from interlock import ToolError
+from interlock.store import StoreError, own_path, put_whole, turn
+
+from .ical_text import MOST_BYTES, IcalDocument, InvalidCalendar, empty
+
+if TYPE_CHECKING:
+    from .events import CalendarEntry
+
+FOLDER_VARIABLE = "INTERLOCK_CALENDAR_FOLDER"
+DEFAULT = "my-calendar"
+MOST_CALENDARS = 100
+PATIENCE = 10.0  # seconds to wait for another process that changes the same calendar
+_ATTEMPTS = 5
+_PLAIN = re.compile(r"[^\x00-\x1f\x7f/\\:.][^\x00-\x1f\x7f/\\:]{0,99}")
+
+Signature = tuple[int, int, int]
+
+
+class CalendarFile(IcalDocument):
+    """A calendar's file as it was read, with the events in it; `unread` events say no time that can be read."""
+
+    def __init__(self, data: bytes, signature: Signature | None) -> None:
+        super().__init__(data)
+        self.signature = signature
+        self.entries: list[CalendarEntry] = []
+        self.unread = 0
+        self.years: tuple[int, set[int]] | None = (
+            None  # those up to a year in which anything occurs, once somebody has asked
+        )
+
+
+class Calendars:
+    """The calendars of a folder. Reading changes nothing; what is read is kept as long as the files stay as they are.
+
+    Every method may be called from any thread, and raises ToolError in words for the model.
+    """
+
+    def __init__(
+        self, folder: str | os.PathLike[str] | None = None, today: Callable[[], date] = date.today
+    ) -> None:
+        self._folder = Path(folder) if folder is not None else None
+        self.today = today
+        self._pages: dict[str, CalendarFile] = {}
+        self.listed: set[int] = set()  # the years that are resources now
+
+    @property
+    def folder(self) -> Path:
+        """Where the files lie: the folder given, that of the environment, or one among the user's data."""
+        if self._folder is None:
+            try:
+                self._folder = own_path(FOLDER_VARIABLE, "calendars")
+            except StoreError as bad:
+                raise ToolError(str(bad)) from None
+        return self._folder
+
+    def names(self) -> list[str]:
+        """The calendars there are: the names of the files without `.ics`."""
+        try:
+            found = sorted(
+                path.stem
+                for path in self.folder.iterdir()
+                if path.suffix == ".ics" and _PLAIN.fullmatch(path.stem)
+            )
+        except FileNotFoundError:
+            return []
+        except OSError as bad:
+            raise ToolError(
+                f"The folder of the calendars cannot be read: {bad.strerror}."
+            ) from None
+        if len(found) > MOST_CALENDARS:
+            raise ToolError(
+                f"There are more than {MOST_CALENDARS} calendars in the folder, and that many are not read."
+            )
+        return found
+
+    def entries(self, calendar: str | None = None) -> list[CalendarEntry]:
+        """The events of one calendar, or of all."""
+        return [entry for page in self.pages(calendar).values() for entry in page.entries]
+
+    def pages(self, calendar: str | None = None) -> dict[str, CalendarFile]:
+        """One calendar, or all, by name; the default one may be missing."""
+        there = self.names()
+        if calendar is not None and calendar not in there:
+            if calendar == DEFAULT:
+                return {}
+            raise ToolError(_unknown(calendar, there))
+        pages = {name: self._load(name) for name in (there if calendar is None else [calendar])}
+        return {name: page for name, page in pages.items() if page is not None}
+
+    def years(self, last: int) -> set[int]:
+        """The years in which anything occurs; repetitions are followed up to the year `last`."""
+        found: set[int] = set()
+        for page in self.pages().values():
+            if page.years is None or page.years[0] != last:
+                page.years = last, load_days().years_of(page.entries, last)
+            found |= page.years[1]
+        return found
+
+    def change(self, calendar: str, work: Callable[[CalendarFile], bytes]) -> None:
+        """Write a calendar anew: `work` gets the file and returns its new bytes. The default calendar is made where it is missing.
+
+        Changes of several processes take turns; where a program that does not has changed the file meanwhile, `work` is done again.
+        """
+        there = self.names()
+        if calendar not in there and calendar != DEFAULT:
+            raise ToolError(_unknown(calendar, there))
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            self._load(calendar)  # so that a large file is read before others have to wait
+            with turn(self.folder / f".{calendar}.lock", patience=PATIENCE):
+                for _ in range(_ATTEMPTS):
+                    page = self._load(calendar) or CalendarFile(empty(), None)
+                    new = work(page)
+                    if len(new) > MOST_BYTES:
+                        raise ToolError(
+                            f"The calendar {calendar} would have more than {MOST_BYTES} bytes, and is left as it is."
+                        )
+                    IcalDocument(
+                        new
+                    )  # never in the place of a good file what we could not read again
+                    if self._written(calendar, page, new):
+                        return
+        except InvalidCalendar as bad:
+            raise ToolError(
+                f"The calendar {calendar} is left as it is: the change would break it ({bad})."
+            ) from None
+        except TimeoutError:
+            raise ToolError(
+                f"Another program does not let go of the calendar {calendar}. Try again later."
+            ) from None
+        except OSError as bad:
+            raise ToolError(
+                f"The calendar {calendar} cannot be written, and is as it was: {bad.strerror}."
+            ) from None
+        raise ToolError(
+            f"Another program keeps changing the calendar {calendar}; it is left to it. Try again."
+        )
+
+    # -- one file -------------------------------------------------------------------------------------------------------
+
+    def _path(self, calendar: str) -> Path:
+        return Path(
+            os.path.realpath(self.folder / f"{calendar}.ics")
+        )  # a link stays one when what it leads to is replaced
+
+    def _load(self, calendar: str) -> CalendarFile | None:
+        """The file and its events; None where there is no such file."""
+        days = load_days()
+        path, known = self._path(calendar), self._pages.get(calendar)
+        try:
+            with path.open("rb") as file:
+                signature = _signature(os.fstat(file.fileno()))
+                if known is not None and known.signature == signature:
+                    return known
+                data = file.read(MOST_BYTES + 1)
+        except FileNotFoundError:
+            self._pages.pop(calendar, None)
+            return None
+        except OSError as bad:
+            raise ToolError(f"The calendar {calendar} cannot be read: {bad.strerror}.") from None
+        if len(data) > MOST_BYTES:
+            raise ToolError(
+                f"The calendar {calendar} has more than {MOST_BYTES} bytes, and that much is not read."
+            )
+        try:
+            page = CalendarFile(data, signature)
+            before: dict[bytes, CalendarEntry | None] = (
+                {entry.block.raw: entry for entry in known.entries} if known is not None else {}
+            )
+            page.entries, page.unread = days.entries_of(page, calendar, before)
+        except InvalidCalendar as bad:
+            raise ToolError(
+                f"The file of the calendar {calendar} is broken, and nothing of it is used or overwritten: {bad}."
+            ) from None
+        self._pages[calendar] = page
+        return page
+
+    def _written(self, calendar: str, page: CalendarFile, data: bytes) -> bool:
+        """Put new bytes in the place of a file, unless it is no longer as it was when it was read."""
+        path = self._path(calendar)
+
+        def still() -> bool:
+            now = _stat(path)
+            return (_signature(now) if now is not None else None) == page.signature
+
+        return put_whole(path, data, still=still)
+
+
+def _stat(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
+
+
+def _signature(found: os.stat_result) -> Signature:
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _unknown(calendar: str, there: list[str]) -> str:
+    near = difflib.get_close_matches(calendar, there, n=1)
+    hint = f"Did you mean {near[0]}?" if near else f"There is {', '.join(there) or 'none yet'}."
+    return f"There is no calendar called {calendar!r}. {hint}"
+
+
+def load_days() -> ModuleType:
+    """The module that knows of days and repetitions. Raises ToolError where icalendar is not installed."""
+    try:
+        from . import (
+            events as days,  # optional extra `servers`; late, for it takes longer to load than all the rest
+        )
+    except ImportError:
+        raise ToolError(
+            "The calendar server needs icalendar. Install it with: pip install 'interlock[servers]'"
+        ) from None
+    return days

@@ -1,0 +1,213 @@
+"""What the calendar's tools and resources give: events as data, and the same in words."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from textwrap import shorten
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+
+from interlock import ToolError
+
+from .calendar_files import Calendars, load_days
+
+if TYPE_CHECKING:
+    from .events import CalendarEntry, Occurrence
+
+MOST_EVENTS = 500
+MOST_OF_TITLE = 120
+MOST_OF_NOTES = 200  # characters, in words; the data has all of them
+MOST_DAYS = 1830  # that are looked at together: five years
+
+
+class CalendarEvent(Struct, rename="camel", omit_defaults=True):
+    """An event. `start` and `end` are ISO 8601: of an event for whole days its first and its last day, else times."""
+
+    id: str
+    title: str
+    start: str
+    end: str
+    all_day: bool
+    calendar: str
+    location: str | None = None
+    notes: str | None = None
+    repeats: str | None = None
+    cancelled: bool = False
+
+    @property
+    def headline(self) -> str:
+        """The title in one line, and not too long: it may be somebody else's, and is shown to a person who is asked."""
+        return shorten(self.title, MOST_OF_TITLE, placeholder=" ...")
+
+    @property
+    def when(self) -> str:
+        """The time in words."""
+        return self.start if self.start == self.end else f"{self.start} to {self.end}"
+
+
+class EventList(Struct, rename={"first": "from", "last": "to"}):
+    """The events from one day to another; `complete` is false where there are more, or where `problems` says what is not among them."""
+
+    first: str
+    last: str
+    events: list[CalendarEvent]
+    complete: bool = True
+    problems: list[str] = field(default_factory=list)
+
+    def words(self) -> str:
+        """One line for each event."""
+        lines = [line_of(event) for event in self.events] or [
+            f"There is nothing from {self.first} to {self.last}."
+        ]
+        return "\n".join(
+            [
+                *lines,
+                *self.problems,
+                *(
+                    []
+                    if self.complete or self.problems
+                    else [f"There are more than {MOST_EVENTS}."]
+                ),
+            ]
+        )
+
+
+class FreePeriod(Struct):
+    """Days in a row on which there is nothing; both belong to them."""
+
+    first: str
+    last: str
+    days: int
+
+
+class FreeDays(Struct):
+    """Where there are enough free days; of events that repeat too often to be followed `problems` speaks."""
+
+    free: list[FreePeriod]
+    problems: list[str] = field(default_factory=list)
+
+    def words(self) -> str:
+        """One line for each stretch."""
+        lines = [
+            f"{one.first} to {one.last}: {one.days} days" if one.days > 1 else f"{one.first}: 1 day"
+            for one in self.free
+        ]
+        return "\n".join(
+            [*(lines or ["There are not that many free days in a row."]), *self.problems]
+        )
+
+
+def line_of(event: CalendarEvent) -> str:
+    """An event in one line."""
+    where = (
+        f", {shorten(event.location, MOST_OF_TITLE, placeholder=' ...')}" if event.location else ""
+    )
+    marks = [f"repeats: {event.repeats}"] * bool(event.repeats) + ["cancelled"] * event.cancelled
+    notes = " - " + shorten(event.notes, MOST_OF_NOTES, placeholder=" ...") if event.notes else ""
+    return f"{event.when}: {event.headline}{where} [{'; '.join([event.calendar, f'id {event.id}', *marks])}]{notes}"
+
+
+def event_of(entry: CalendarEntry, occurrence: Occurrence | None = None) -> CalendarEvent:
+    """An event as data: at one of its times, else at its first."""
+    if occurrence is None:
+        occurrence = load_days().only_occurrence(entry)
+    day = entry.all_day
+    return CalendarEvent(
+        id=entry.id,
+        title=entry.title,
+        start=occurrence.start.isoformat(),
+        end=occurrence.last_day.isoformat() if day else occurrence.end.isoformat(),
+        all_day=day,
+        calendar=entry.calendar,
+        location=entry.location,
+        notes=entry.notes,
+        repeats=entry.repeats,
+        cancelled=entry.cancelled,
+    )
+
+
+def events_in(
+    calendars: Calendars, first: str, last: str, calendar: str | None = None
+) -> EventList:
+    """The events on the days from `first` to `last`. Raises ToolError."""
+    begin, end = span_of(first, last)
+    return events_between(calendars, begin, end, calendar)
+
+
+def events_between(
+    calendars: Calendars, begin: date, end: date, calendar: str | None = None
+) -> EventList:
+    """The same with days. Raises ToolError."""
+    pages = calendars.pages(calendar)
+    entries = [entry for page in pages.values() for entry in page.entries]
+    found, lost = load_days().between(entries, begin, end, MOST_EVENTS + 1)
+    problems = _problems(lost)
+    for name, page in pages.items():
+        if page.unread:
+            problems.append(
+                f"{page.unread} events of the calendar {name} say no time that can be read."
+            )
+    listed = [event_of(one.entry, one) for one in found[:MOST_EVENTS]]
+    return EventList(
+        begin.isoformat(),
+        end.isoformat(),
+        listed,
+        len(found) <= MOST_EVENTS and not problems,
+        problems,
+    )
+
+
+def free_days(
+    calendars: Calendars, first: str, last: str, length: int, calendar: str | None = None
+) -> FreeDays:
+    """Where there are `length` days in a row without anything that takes one's time. Raises ToolError."""
+    begin, end = span_of(first, last)
+    entries = [entry for entry in calendars.entries(calendar) if entry.busy and not entry.cancelled]
+    found, lost = load_days().between(entries, begin, end, MOST_DAYS + 1)
+    taken = {place for one in found for place in _places(one, begin, end)}
+    stretches: list[FreePeriod] = []
+    start = 0
+    for place in [
+        *sorted(taken),
+        (end - begin).days + 1,
+    ]:  # the day after the last is taken as it were
+        if place - start >= length:
+            free = begin + timedelta(start), begin + timedelta(place - 1)
+            stretches.append(FreePeriod(free[0].isoformat(), free[1].isoformat(), place - start))
+        start = place + 1
+    return FreeDays(stretches, _problems(lost))
+
+
+def _places(one: Occurrence, begin: date, end: date) -> range:
+    """The days of an occurrence, counted from `begin`, as far as they are looked at."""
+    return range(
+        max((one.first_day - begin).days, 0),
+        min((one.last_day - begin).days, (end - begin).days) + 1,
+    )
+
+
+def _problems(lost: list[CalendarEntry]) -> list[str]:
+    return [
+        f"“{entry.title}” (id {entry.id}) repeats too often to be followed, and is left out."
+        for entry in lost
+    ]
+
+
+def span_of(first: str, last: str) -> tuple[date, date]:
+    """Two days. Raises ToolError for what is none, and for a time too long to look at."""
+    begin, end = _day(first, "from"), _day(last, "to")
+    if end < begin:
+        raise ToolError(f"The time ends ({last}) before it begins ({first}).")
+    if (end - begin).days >= MOST_DAYS:
+        raise ToolError(
+            f"More than {MOST_DAYS} days are not looked at together. Ask for a shorter time."
+        )
+    return begin, end
+
+
+def _day(text: str, argument: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise ToolError(f"{argument}: {text!r} is no day. Write it like 2024-06-15.") from None

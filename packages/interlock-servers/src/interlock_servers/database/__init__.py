@@ -1,0 +1,44 @@
+"""Databases, to ask and to look into: SQLite files and PostgreSQL, read-only unless allowed, which the engines themselves enforce.
+
+`interlock serve database FILE_OR_URL...` runs it; without arguments INTERLOCK_DATABASE_URLS names the databases, divided by spaces. Each
+may have a name before it (`shop=orders.db`). INTERLOCK_DATABASE_WRITE names those that may be changed.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from interlock.lazy_names import lazily
+
+if TYPE_CHECKING:
+    from interlock import Server
+
+    from .databases import Databases
+    from .engine import Engine
+    from .limits import DatabaseLimits
+    from .serving import database_server, server_of
+
+__all__ = ["Databases", "Engine", "DatabaseLimits", "database_server", "server", "server_of"]
+
+# Loaded at first use: the processes that read SQLite files need a part of this package only.
+_load, __dir__ = lazily(
+    __name__,
+    {
+        ".databases": ("Databases",),
+        ".engine": ("Engine",),
+        ".limits": ("DatabaseLimits",),
+        ".serving": ("database_server", "server_of"),
+    },
+)
+server: Server  # over the databases of the environment; made when it is asked for
+
+
+def __getattr__(name: str) -> object:
+    if name == "server":
+        return _load("server_of")()
+    return _load(name)
+
+
+if __name__ == "__main__":
+    _load("server_of")(*sys.argv[1:]).run()

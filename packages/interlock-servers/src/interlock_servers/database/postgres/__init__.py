@@ -1,0 +1,15 @@
+"""PostgreSQL for the database server, by the driver asyncpg of the extra `postgres`."""
+
+from __future__ import annotations
+
+from ..limits import DatabaseLimits
+from .driver import driver
+from .engine import PostgresEngine
+from .urls import PostgresUrl
+
+__all__ = ["engine_of"]
+
+
+def engine_of(target: str, name: str, limits: DatabaseLimits, *, write: bool) -> PostgresEngine:
+    """The engine for a URL, `postgresql://user@host:port/database`. Raises ValueError for one that can be none, or without the driver."""
+    return PostgresEngine(PostgresUrl(target), name, limits, driver(), write=write)

@@ -1,0 +1,123 @@
+"""What goes wrong with PostgreSQL, in words: the server's own, where in the SQL, and what to do."""
+
+from __future__ import annotations
+
+from interlock import ToolError
+
+from ..sql_text import line, visible
+from .driver import Driver
+from .urls import PostgresUrl
+
+_MOST = 2_000
+_ADVICE = {
+    "25006": "Nothing was changed: this is a connection that reads only.",
+    "25001": "Nothing was changed.",
+    "25P02": "The transaction had failed already.",
+    "40001": "Others changed the same rows meanwhile. Try it again.",
+    "40P01": "Others changed the same rows meanwhile. Try it again.",
+    "42P01": "list_tables says which tables there are.",
+    "42703": "describe_tables says which columns there are.",
+    "55P03": "Somebody else has locked what it needs. Try it again later.",
+    "57P01": "The server has ended the connection. Try it again.",
+    "57P02": "The server has ended the connection. Try it again.",
+    "57P03": "The server is starting or stopping. Try it again later.",
+    "53300": "The server has no connection left. Try it again later.",
+    "28P01": "The password is wrong or missing: it may be in PGPASSWORD or in the password file.",
+    "28000": "The server does not let this role in.",
+    "3D000": "There is no such database on that server.",
+}
+ONLY_READING = "Only SELECT, VALUES, TABLE or WITH ... SELECT can be run here, and one at a time."
+
+
+class ResponseTooLarge(ToolError):
+    """More bytes came at once than are let in."""
+
+
+def late(seconds: float) -> ToolError:
+    """The statement ran for too long."""
+    return ToolError(
+        f"It took longer than {seconds:g} seconds and was stopped. Ask for less, or let explain say what is slow."
+    )
+
+
+def unreachable(error: BaseException, target: PostgresUrl, driver: Driver) -> ToolError:
+    """Why there is no connection. The address is in it, and never the password."""
+    if isinstance(error, TimeoutError):
+        return ToolError(
+            f"PostgreSQL at {target.place} did not answer in time. Is it running, and the address right?"
+        )
+    if isinstance(error, driver.refusal):
+        return ToolError(
+            f"PostgreSQL at {target.place} refused the connection: {target.clean(_told(error))}"
+        )
+    if isinstance(error, OSError) and not isinstance(error, ConnectionError | FileNotFoundError):
+        return ToolError(
+            f"PostgreSQL at {target.place} cannot be reached: {target.clean(line(str(error)))}"
+        )
+    if isinstance(error, OSError):
+        return ToolError(
+            f"PostgreSQL at {target.place} cannot be reached: {target.clean(line(str(error)))}. Is it running, and the address right?"
+        )
+    return ToolError(
+        f"PostgreSQL at {target.place} cannot be connected to: {target.clean(line(str(error)))}"
+    )
+
+
+def refused(
+    error: BaseException, driver: Driver, *, sql: str = "", before: int = 0, reading: bool = True
+) -> ToolError:
+    """Why a statement did not run. `before` characters stood before it in what the server saw; `reading` says that it could only read."""
+    if isinstance(error, ToolError):
+        return error
+    if isinstance(error, UnicodeError):
+        return ToolError(
+            "The database holds text, or was sent text, that is not Unicode. Cast such a column to bytea."
+        )
+    if isinstance(error, driver.lost) or (
+        isinstance(error, OSError) and not isinstance(error, TimeoutError)
+    ):
+        return ToolError("The connection to the server broke off. Try it again.")
+    if isinstance(error, driver.refusal):
+        code = getattr(error, "sqlstate", None)
+        if code == "42601" and "multiple commands" in str(error):
+            return ToolError("One call runs one statement. Send the statements one by one.")
+        words = [f"PostgreSQL: {_told(error)}", _where(error, sql, before)]
+        if reading and (code == "42601" or (code == "0A000" and "DECLARE" in str(error))):
+            words.append(ONLY_READING)
+        return ToolError(" ".join(filter(None, words)))
+    if "cannot decode" in str(error) or "cannot encode" in str(error):
+        return ToolError(
+            "A column has values that the driver cannot read as they are: write to_json(column), or column::text."
+        )
+    return ToolError(
+        f"The driver cannot do this: {line(' '.join(str(error).split()) or type(error).__name__, _MOST)}"
+    )
+
+
+def _told(error: Exception) -> str:
+    """The server's words, with its detail and its hint."""
+    parts = [
+        getattr(error, "message", None) or str(error),
+        getattr(error, "detail", None),
+        getattr(error, "hint", None),
+    ]
+    code = getattr(error, "sqlstate", None) or ""
+    said = ". ".join(str(part).strip().rstrip(".") for part in parts if part)
+    return " ".join(
+        filter(
+            None,
+            [
+                f"{visible(said)[:_MOST]} ({code})." if code else f"{visible(said)[:_MOST]}.",
+                _ADVICE.get(code, ""),
+            ],
+        )
+    )
+
+
+def _where(error: Exception, sql: str, before: int) -> str:
+    """The line and column of the SQL that the server points to."""
+    position = getattr(error, "position", None)
+    if not sql or not position or not 0 < int(position) - before <= len(sql) + 1:
+        return ""
+    upto = sql[: int(position) - before - 1]
+    return f"In line {upto.count(chr(10)) + 1}, column {len(upto) - upto.rfind(chr(10))}."

@@ -1,0 +1,69 @@
+"""PostgreSQL's plans as steps, from the JSON that EXPLAIN gives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..engine import Plan, PlanStep
+from ..sql_text import line
+
+_MORE = (
+    "Subplan Name", "Index Cond", "Recheck Cond", "Hash Cond", "Merge Cond", "TID Cond", "Join Filter", "Filter", "Rows Removed by Filter",
+    "Sort Key", "Group Key", "Function Call", "CTE Name", "Workers Planned", "Sort Method",
+)  # fmt: skip
+_AGGREGATES = {
+    "Hashed": "HashAggregate",
+    "Sorted": "GroupAggregate",
+    "Mixed": "MixedAggregate",
+    "Plain": "Aggregate",
+}
+
+
+def plan_of(explained: Any) -> Plan:
+    """The plan in what EXPLAIN (FORMAT JSON) said: a list with one entry for each statement that a rule made of it."""
+    steps: list[PlanStep] = []
+    seconds: list[float] = []
+    for one in explained:
+        if isinstance(one, Mapping) and "Plan" in one:
+            steps.extend(_steps(one["Plan"], 0))
+            if "Execution Time" in one:
+                seconds.append(one["Execution Time"] / 1000)
+        else:
+            steps.append(PlanStep(0, "Utility statement, which has no plan"))
+    return Plan(steps, round(sum(seconds), 6) if seconds else None)
+
+
+def _steps(node: Mapping[str, Any], depth: int) -> Iterator[PlanStep]:
+    yield PlanStep(
+        depth, _what(node), rows=node.get("Plan Rows"), cost=node.get("Total Cost"), actual_rows=node.get("Actual Rows"),
+        actual_ms=node.get("Actual Total Time"), loops=node.get("Actual Loops"),
+    )  # fmt: skip
+    for below in node.get("Plans", ()):
+        yield from _steps(below, depth + 1)
+
+
+def _what(node: Mapping[str, Any]) -> str:
+    """A step as people who read plans know it: "Index Scan using orders_pkey on orders; Index Cond: (id = 5)"."""
+    name = str(node.get("Node Type", "Step"))
+    if name == "Aggregate":
+        name = _AGGREGATES.get(node.get("Strategy", ""), name)
+    if name == "ModifyTable":
+        name = str(node.get("Operation", name))
+    if node.get("Join Type", "Inner") != "Inner":
+        name = f"{name.removesuffix(' Join')} {node['Join Type']} Join"
+    if node.get("Parallel Aware"):
+        name = f"Parallel {name}"
+    if "Index Name" in node:
+        name += f" using {node['Index Name']}"
+    if "Relation Name" in node:
+        table, alias = node["Relation Name"], node.get("Alias")
+        name += f" on {table}" + (f" {alias}" if alias not in (None, table) else "")
+    parts = [name]
+    for key in _MORE:
+        if key in node:
+            value = node[key]
+            parts.append(
+                f"{key}: {', '.join(map(str, value)) if isinstance(value, list) else value}"
+            )
+    return line("; ".join(parts), 500)

@@ -1,0 +1,317 @@
+"""The connections to a PostgreSQL server: a few, lent for one transaction each, clean when they come back, stopped for certain."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+from interlock import ToolError
+
+from ..idle_workers import IdlePool
+from ..limits import DatabaseLimits
+from .driver import ByteMeter, Connection, Driver
+from .errors import ResponseTooLarge, late, refused, unreachable
+from .urls import PostgresUrl
+from .values import teach
+
+ANY_ROLE = "INTERLOCK_DATABASE_ANY_ROLE"
+READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+# For our own questions to the catalogue: nothing of the role's search_path stands in the place of PostgreSQL's own, and names of types are
+# written as that path has it all the same.
+LOOKING = f"""{READING}; SELECT pg_catalog.set_config('search_path',
+  pg_catalog.rtrim(pg_catalog.concat('pg_catalog, ', pg_catalog.current_setting('search_path')), ', '), true)"""
+WRITING = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+# A table with a conflict that is found at the end of a transaction: while it stands, nobody commits what is not whole or not to be kept.
+GUARD = "interlock_guard"
+_GUARDED = f"""
+SAVEPOINT {GUARD}; CREATE TEMPORARY TABLE {GUARD} (open int UNIQUE DEFERRABLE INITIALLY DEFERRED) ON COMMIT DROP;
+INSERT INTO pg_temp.{GUARD} VALUES (1), (1); RELEASE {GUARD}"""
+_PATIENCE = (
+    5.0  # seconds until a connection that does not end what it was told to end is ended itself
+)
+_CANCELLED = "57014"
+_INTERVAL = "client_connection_check_interval"
+_WATCHING = (
+    14,
+    0,
+)  # the version from which a server notices while it computes that its client has gone
+# What a transaction cannot keep a role from: it reaches beyond the database, or beyond the transaction.
+_POWERS = """
+SELECT CASE WHEN r.rolsuper AND r.rolname = session_user THEN 'is a superuser'
+            WHEN r.rolsuper THEN pg_catalog.concat('may become the superuser ', r.rolname)
+            WHEN r.rolreplication THEN 'may replicate' ELSE pg_catalog.concat('has the powers of ', r.rolname) END AS power
+FROM pg_catalog.pg_roles r
+WHERE pg_catalog.pg_has_role(session_user, r.oid, 'MEMBER') AND (r.rolsuper OR r.rolreplication OR r.rolname IN
+       ('pg_execute_server_program', 'pg_read_server_files', 'pg_write_server_files', 'pg_signal_backend'))
+UNION
+SELECT pg_catalog.concat('may call ', p.proname)
+FROM pg_catalog.pg_proc p
+LEFT JOIN pg_catalog.pg_depend d ON d.classid = 'pg_proc'::regclass::oid AND d.objid = p.oid AND d.deptype = 'e'
+WHERE p.proname IN ('dblink', 'dblink_connect', 'dblink_connect_u', 'dblink_exec', 'dblink_send_query', 'lo_import', 'lo_export',
+       'pg_read_file', 'pg_read_binary_file', 'pg_file_write', 'pg_file_unlink', 'pg_file_rename', 'pg_rotate_logfile', 'pg_reload_conf',
+       'heap_force_kill', 'heap_force_freeze', 'pg_switch_wal', 'pg_promote')
+  AND (p.pronamespace = 'pg_catalog'::regnamespace::oid OR d.objid IS NOT NULL)
+  AND pg_catalog.has_function_privilege(session_user, p.oid, 'EXECUTE')
+ORDER BY power
+"""
+_END = "SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.unnest($1::pg_catalog.int4[]) AS pid"
+_ALONE = "BEGIN READ ONLY; SET LOCAL search_path = pg_catalog"
+_SUPERUSER = "is a superuser"
+
+
+class PooledConnection:
+    """A connection while it is lent."""
+
+    def __init__(self, connection: Connection, *, watched: bool) -> None:
+        """`watched` says that the server can notice while it computes that this program has gone."""
+        self.connection, self.watched = connection, watched
+        self.meter = ByteMeter(connection)
+        self.pid = connection.get_server_pid()
+
+
+class ConnectionPool:
+    """At most `Limits.connections` to one database; they are made when they are needed."""
+
+    def __init__(
+        self,
+        target: PostgresUrl,
+        limits: DatabaseLimits,
+        driver: Driver,
+        patience: float = _PATIENCE,
+    ) -> None:
+        """`patience` is how many seconds a connection has to end what it was told to end."""
+        self._target, self._limits, self._driver, self._patience = target, limits, driver, patience
+        self._places = asyncio.Semaphore(limits.connections)
+        self._idle: IdlePool[PooledConnection] = IdlePool(limits.idle, self._ended)
+        self._lent: set[PooledConnection] = set()
+        self._returning: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    @asynccontextmanager
+    async def transaction(self, begin: str) -> AsyncIterator[PooledConnection]:
+        """A connection in a transaction, which is rolled back in the end unless it was ended before.
+
+        Raises ToolError where there is none to be had. What the body raises goes on as it is.
+        """
+        try:
+            async with asyncio.timeout(self._limits.waiting):
+                await self._places.acquire()
+        except TimeoutError:
+            raise ToolError(
+                f"All {self._limits.connections} connections to {self._target.place} are busy. Try it again later."
+            ) from None
+        link: PooledConnection | None = None
+        try:
+            link = await self._begun(begin)
+            self._lent.add(link)
+            yield link
+        finally:
+            task = asyncio.create_task(self._give_back(link))
+            self._returning.add(task)
+            task.add_done_callback(self._returning.discard)
+            await asyncio.shield(task)  # whoever is cancelled once more need not wait for it
+
+    async def guard(self, link: PooledConnection) -> bool:
+        """Keep a caller's COMMIT from a transaction that writes; False where the role may make no temporary table."""
+        try:
+            await link.connection.execute(_GUARDED)
+        except self._driver.refusal:
+            await link.connection.execute(f"ROLLBACK TO {GUARD}")
+            return False
+        return True
+
+    async def close(self) -> None:
+        """End all of them, and what they run."""
+        self._closed = True
+        await self._kill([link.pid for link in self._lent])
+        for link in self._lent:
+            link.connection.terminate()
+        if self._returning:
+            await asyncio.wait(self._returning)
+        await self._idle.close()
+
+    async def _ended(self, link: PooledConnection) -> None:
+        with suppress(Exception):
+            await link.connection.close(timeout=self._patience)
+        link.connection.terminate()
+
+    async def _begun(self, begin: str) -> PooledConnection:
+        """A connection in a transaction that has its snapshot: whether it may write cannot be changed from there on."""
+        try:
+            async with asyncio.timeout(self._limits.waiting):
+                while not self._closed:
+                    link = self._idle.acquire()
+                    if link is None:
+                        link, used = await self._connected(), False
+                    else:
+                        used = True
+                    try:
+                        await link.connection.execute(f"{begin}; {self._settings(link)}")
+                    except (
+                        self._driver.refusal,
+                        self._driver.misuse,
+                        self._driver.unready,
+                        OSError,
+                    ):
+                        link.connection.terminate()
+                        if not used:
+                            raise
+                    except BaseException:
+                        link.connection.terminate()
+                        raise
+                    else:
+                        return link
+        except ToolError:
+            raise
+        except Exception as error:
+            raise unreachable(error, self._target, self._driver) from error
+        raise ToolError("The server is not running.")
+
+    def _settings(self, link: PooledConnection) -> str:
+        """What holds for one transaction. To read its result takes the snapshot."""
+        wanted = {
+            "statement_timeout": self._limits.seconds,
+            "lock_timeout": min(self._limits.waiting, self._limits.seconds),
+        }
+        if link.watched:
+            wanted[_INTERVAL] = self._patience
+        calls = (
+            f"pg_catalog.set_config('{name}', '{_thousandths(value)}', true)"
+            for name, value in wanted.items()
+        )
+        return f"SELECT {', '.join(calls)}"
+
+    async def _connected(self) -> PooledConnection:
+        settings = {
+            "application_name": "interlock", "default_transaction_read_only": "on", "datestyle": "ISO", "intervalstyle": "iso_8601",
+            "idle_in_transaction_session_timeout": str(_thousandths(self._limits.seconds + self._patience + 10)),
+        }  # fmt: skip
+        connection: Connection = await self._driver.connect(
+            self._target.url,
+            timeout=self._limits.waiting,
+            statement_cache_size=0,
+            server_settings=settings,
+        )
+        try:
+            if os.environ.get(ANY_ROLE) != "1":
+                await self._judge(connection)
+            await teach(connection)
+            return PooledConnection(connection, watched=await self._watches(connection))
+        except BaseException:
+            connection.terminate()
+            raise
+
+    async def _watches(self, connection: Connection) -> bool:
+        """Whether the server takes the setting: it depends on its version, and on the system that it runs on."""
+        if connection.get_server_version() < _WATCHING:
+            return False
+        try:
+            await connection.execute(
+                f"BEGIN; SET LOCAL {_INTERVAL} = {int(self._patience * 1000)}; ROLLBACK"
+            )
+        except self._driver.refusal:
+            await connection.execute("ROLLBACK")
+            return False
+        return True
+
+    async def _judge(self, connection: Connection) -> None:
+        """Raises ToolError for a role whom a transaction that reads only does not hold."""
+        await connection.execute(
+            _ALONE
+        )  # who may be a superuser calls nothing that somebody else has put in the way of PostgreSQL's own
+        powers = [row["power"] for row in await connection.fetch(_POWERS)]
+        await connection.execute("ROLLBACK")
+        if powers:
+            powers = [_SUPERUSER] if _SUPERUSER in powers else powers
+            raise ToolError(
+                f"The role of {self._target.place} {', '.join(powers)}: no transaction would keep it from the server's files, programs or "
+                "connections. Connect as another role, made by: CREATE ROLE reader LOGIN PASSWORD '...'; GRANT pg_read_all_data TO reader "
+                f"(and REVOKE EXECUTE ON FUNCTION ... FROM PUBLIC where it may call one). {ANY_ROLE}=1 lets any role in."
+            )
+
+    async def _give_back(self, link: PooledConnection | None) -> None:
+        """Make a connection clean and keep it; end it where that does not come about."""
+        try:
+            if link is not None:
+                self._lent.discard(link)
+                await self._cleaned(link)
+        finally:
+            self._places.release()
+
+    async def _cleaned(self, link: PooledConnection) -> None:
+        link.meter.start(0)
+        connection = link.connection
+        try:
+            async with asyncio.timeout(self._patience):
+                if connection.is_closed() or self._closed:
+                    raise ConnectionError
+                try:
+                    await _reset(connection)
+                except self._driver.refusal as error:
+                    if getattr(error, "sqlstate", None) != _CANCELLED:
+                        raise
+                    await _reset(
+                        connection
+                    )  # what was cancelled had ended before, and this was cancelled in its place
+            self._idle.release(link)
+        except Exception:
+            await self._kill(
+                [link.pid]
+            )  # it may have caught the cancellation, or be computing for nobody
+            connection.terminate()
+
+    async def _kill(self, pids: list[int]) -> None:
+        """Have the server end connections of ours."""
+        if not pids:
+            return
+        with suppress(Exception):
+            async with asyncio.timeout(self._patience):
+                other: Connection = await self._driver.connect(
+                    self._target.url, statement_cache_size=0
+                )
+                try:
+                    await other.fetch(_END, pids)
+                finally:
+                    other.terminate()
+
+    @asynccontextmanager
+    async def running(
+        self, link: PooledConnection, sql: str = "", before: int = 0, *, reading: bool = True
+    ) -> AsyncIterator[Connection]:
+        """For one statement of a caller: its time, and what goes wrong with it as ToolError."""
+        try:
+            async with asyncio.timeout(self._limits.seconds):
+                yield link.connection
+        except TimeoutError:
+            raise late(self._limits.seconds) from None
+        except Exception as error:
+            if getattr(error, "sqlstate", None) == _CANCELLED and "timeout" in str(error):
+                raise late(self._limits.seconds) from None
+            if link.meter.over:
+                most = self._limits.value
+                raise ResponseTooLarge(
+                    f"A row, or what one statement gives, has more than {most} bytes. Ask for less: left(column, 1000), LIMIT."
+                ) from None
+            if link.meter.copying:
+                raise ToolError(
+                    "COPY FROM STDIN has nothing to read here: write INSERT, with the values as parameters."
+                ) from None
+            if getattr(error, "table_name", None) == GUARD:
+                raise ToolError(
+                    "It would end the transaction, or check its constraints early: leave out what is about the transaction."
+                ) from None
+            raise refused(error, self._driver, sql=sql, before=before, reading=reading) from error
+
+
+def _thousandths(seconds: float) -> int:
+    """Seconds as PostgreSQL takes them in its settings: 0 would be without an end, and more than this it does not take."""
+    return max(1, min(int(seconds * 1000), 2**31 - 1))
+
+
+async def _reset(connection: Connection) -> None:
+    """Leave nothing of a transaction, nor of the session around it: locks, cursors, prepared statements, settings, roles."""
+    if connection.is_in_transaction():
+        await connection.execute("ROLLBACK")  # waits until what was cancelled has ended
+    await connection.execute("DISCARD ALL")

@@ -1,0 +1,64 @@
+"""A URL of PostgreSQL: whether it can be one, and what may be said of it."""
+
+from __future__ import annotations
+
+import os
+from urllib.parse import parse_qs, unquote, urlsplit
+
+from ..sql_text import line
+
+_ADVICE = (
+    "postgresql://user@host:5432/database, or postgresql:///database?host=/folder/of/the/socket"
+)
+
+
+class PostgresUrl:
+    """Where a database is. `place` names host, port and database; `clean` takes the password out of what others say of it."""
+
+    def __init__(self, url: str) -> None:
+        """Raises ValueError, without the URL, for one that can be none."""
+        self.url = url
+        try:
+            parts = urlsplit(url)
+            query = parse_qs(parts.query)
+        except ValueError:
+            raise ValueError(f"This is no URL of PostgreSQL: {_ADVICE}.") from None
+        who, _, hosts = parts.netloc.rpartition("@")
+        ports = [
+            port for host in hosts.split(",") if (port := host.rpartition("]")[2].partition(":")[2])
+        ]
+        if (
+            parts.scheme not in ("postgres", "postgresql")
+            or parts.fragment
+            or not all(port.isascii() and port.isdigit() for port in ports)
+        ):
+            raise ValueError(
+                f"This is no URL of PostgreSQL: {_ADVICE}. Signs such as / # @ in a password are written as %2F %23 %40."
+            )
+        host = (
+            unquote(hosts)
+            or query.get("host", [""])[-1]
+            or os.environ.get("PGHOST", "")
+            or "this machine"
+        )
+        port = (
+            "" if ports else query.get("port", [""])[-1] or os.environ.get("PGPORT", "") or "5432"
+        )
+        database = (
+            unquote(parts.path.strip("/"))
+            or query.get("dbname", query.get("database", [""]))[-1]
+            or os.environ.get("PGDATABASE", "")
+        )
+        self.place = line(f"{host}{f':{port}' if port else ''}{f'/{database}' if database else ''}")
+        secrets = (
+            unquote(who.partition(":")[2]),
+            who.partition(":")[2],
+            query.get("password", [""])[-1],
+        )
+        self._secrets = [secret for secret in secrets if secret]
+
+    def clean(self, text: str) -> str:
+        """A text without the password, should it be there."""
+        for secret in self._secrets:
+            text = text.replace(secret, "...")
+        return text

@@ -1,0 +1,89 @@
+"""Makes the server of some databases: its tools, resources and prompt, and what runs while it does."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
+
+from interlock import Server, ServerInfo, ToolAnnotations
+
+from .databases import Databases, given_of
+from .limits import DatabaseLimits
+from .read_tools import describe_tables, explain, list_databases, list_tables, query
+from .resources import add_library
+from .watch import SchemaWatcher
+from .write_tools import execute
+
+INSTRUCTIONS = """list_databases says which databases there are, list_tables and describe_tables what is in them.
+query runs one statement that reads. Pass values as parameters. Long results come in pages: call again with `cursor`."""
+_SLACK = 60.0  # seconds for a call beside those of its statement
+_READS = (
+    (list_databases, "Databases"),
+    (list_tables, "Tables"),
+    (describe_tables, "Describe tables"),
+    (query, "Query"),
+    (explain, "Explain a query"),
+)
+
+
+def database_server(
+    targets: Sequence[str | os.PathLike[str]],
+    *,
+    write: bool | Collection[str] = False,
+    limits: DatabaseLimits | None = None,
+) -> Server:
+    """A server over databases: files, `sqlite:///` or `postgresql://` URLs, each with a name and `=` before it where it should have one.
+
+    `write` names those that callers may change, or says that they may change all; there is a tool for that only then. `limits` are
+    those of the environment where none are given. Nothing is opened before the first client comes. Raises ValueError for a target
+    that can be none.
+    """
+    databases = Databases(targets, write, limits)
+
+    @asynccontextmanager
+    async def lifespan(made: Server) -> AsyncIterator[Databases]:
+        await databases.open()
+        watcher = SchemaWatcher(made, databases)
+        databases.announce_changes = watcher.look_now
+        try:
+            async with watcher.running():
+                yield databases
+        finally:
+            await databases.close()
+
+    made = Server(
+        "database",
+        "1.0.0",
+        info=ServerInfo(title="Databases", description="Ask databases, and look into them."),
+        instructions=INSTRUCTIONS,
+        lifespan=lifespan,
+    )
+    seconds = databases.limits.seconds + _SLACK
+    for tool, title in _READS:
+        # The functions of SQL can tell the time and roll dice, and no more: the world outside is not open to them.
+        made.add_tool(
+            tool,
+            title=title,
+            annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False),
+            timeout=seconds,
+        )
+    if databases.writable:
+        hints = ToolAnnotations(
+            read_only_hint=False,
+            destructive_hint=True,
+            idempotent_hint=False,
+            open_world_hint=False,
+        )
+        made.add_tool(execute, title="Change a database", annotations=hints, timeout=seconds)
+    add_library(made, databases)
+    return made
+
+
+def server_of(*words: str) -> Server:
+    """The server for what was typed, else for the databases of the environment. `--write=NAME` lets one be changed.
+
+    Raises ValueError for what can be no database.
+    """
+    targets, write = given_of(words)
+    return database_server(targets, write=write)

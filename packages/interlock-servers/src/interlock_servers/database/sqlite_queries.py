@@ -1,0 +1,278 @@
+"""What is done with a connection to SQLite: rows, plans and transactions, and what is said where they fail."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from typing import Any, TypeVar
+
+import msgspec
+
+from interlock import ToolError
+
+from .engine import Json, Parameters, Plan, PlanStep, ResultColumn, RowRange, Rows, Statement
+from .limits import DatabaseLimits
+from .sql_text import line
+from .sqlite_authorizer import Authorizer
+from .sqlite_schema import described, tables_of
+from .values import RowCollector, bytes_of
+
+T = TypeVar("T")
+_CLASSES = {int: "integer", float: "real", str: "text", bytes: "blob"}
+_MISSING = re.compile(r"no such (table|column): (?:.*\.)?(.+)")
+_PAUSE = 0.02  # seconds between two tries to get a lock
+_MOST_LOOKED_AT = 50  # tables, for a hint
+
+
+class RunningCall:
+    """One call, while it is done: when it has to end, and whether somebody has stopped it."""
+
+    def __init__(self, number: int, seconds: float) -> None:
+        self.number, self.seconds = number, seconds
+        self._ends = time.monotonic() + seconds
+        self.stopped = threading.Event()
+
+    def over(self) -> bool:
+        """Whether it has to end now."""
+        return self.stopped.is_set() or time.monotonic() > self._ends
+
+
+class SqliteSession:
+    """A connection with its fence, and the call that it is used for."""
+
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        authorizer: Authorizer,
+        limits: DatabaseLimits,
+        job: RunningCall,
+    ) -> None:
+        self.connection, self.authorizer, self.limits, self.job = (
+            connection,
+            authorizer,
+            limits,
+            job,
+        )
+
+    def rows(self, statement: Statement, page: RowRange) -> Rows:
+        """The rows of a page. Raises sqlite3.Error and ToolError."""
+        return self._patiently(
+            lambda: self._rows(statement.sql, bound_of(statement.parameters), page)
+        )
+
+    def _rows(self, sql: str, bound: Any, page: RowRange) -> Rows:
+        began = time.monotonic()
+        cursor = self.connection.execute(sql, bound)
+        try:
+            for _ in islice(cursor, page.skip):
+                pass
+            names = [column[0] for column in cursor.description or ()]
+            collected = RowCollector(page, len(names))
+            seen: list[set[str]] = [set() for _ in names]
+            for row in cursor:
+                if not collected.add(row):
+                    break
+                for classes, value in zip(seen, row, strict=True):
+                    if value is not None:
+                        classes.add(_CLASSES[type(value)])
+            columns = [
+                ResultColumn(line(name), min(one) if len(one) == 1 else "")
+                for name, one in zip(names, seen, strict=True)
+            ]
+            return Rows(columns, collected.rows, collected.ended, time.monotonic() - began)
+        finally:
+            cursor.close()
+
+    def plan(self, statement: Statement) -> Plan:
+        """SQLite's query plan; what changes something may be explained as well, for it is not run. Raises sqlite3.Error."""
+        self.authorizer.enter("explain")
+        depths: dict[int, int] = {}
+        steps = []
+        explained = self.connection.execute(
+            f"EXPLAIN QUERY PLAN {statement.sql}", bound_of(statement.parameters)
+        )
+        for number, above, _, what in explained:
+            depths[number] = depths.get(above, -1) + 1
+            steps.append(PlanStep(depths[number], line(str(what), 1_000)))
+        return Plan(steps)
+
+    def transaction(
+        self, statements: Sequence[Statement], page: RowRange, *, keep: bool
+    ) -> list[Rows]:
+        """All of these statements or none of them. Raises ToolError, and sqlite3.Error before the first one."""
+        self.authorizer.enter("own")
+        self._patiently(lambda: self.connection.execute("BEGIN IMMEDIATE"))
+        results: list[Rows] = []
+        try:
+            for statement in statements:
+                self.authorizer.enter("write")
+                results.append(self._changed(statement, page))
+            self.authorizer.enter("own")
+            if keep:
+                self._patiently(lambda: self.connection.execute("COMMIT"))
+            return results
+        except (*FAILURES, ToolError) as bad:
+            told = bad if isinstance(bad, ToolError) else self.failure(bad)
+            number = (
+                f"Statement {len(results) + 1} of {len(statements)}: "
+                if 1 < len(statements) > len(results)
+                else ""
+            )
+            raise ToolError(f"{number}{told} Nothing was changed.") from None
+        finally:
+            if self.connection.in_transaction:
+                self.authorizer.enter("own")
+                self.connection.set_progress_handler(
+                    None, 0
+                )  # a call that is over still has this to do
+                self.connection.execute("ROLLBACK")
+
+    def _changed(self, statement: Statement, page: RowRange) -> Rows:
+        """Run a statement to its end, and keep what there is room for of what it returns."""
+        began = time.monotonic()
+        cursor = self.connection.execute(statement.sql, bound_of(statement.parameters))
+        try:
+            names = [column[0] for column in cursor.description or ()]
+            collected = RowCollector(page, len(names))
+            room = True
+            for row in cursor:
+                room = room and collected.add(row)
+            changed = cursor.rowcount if cursor.rowcount >= 0 else None
+            columns = [ResultColumn(line(name)) for name in names]
+            return Rows(columns, collected.rows, collected.ended, time.monotonic() - began, changed)
+        finally:
+            cursor.close()
+
+    def _patiently(self, do: Callable[[], T]) -> T:
+        """Do what may find the database locked, again and again until others have been waited for long enough."""
+        give_up = time.monotonic() + self.limits.waiting
+        while True:
+            try:
+                return do()
+            except sqlite3.OperationalError as bad:
+                if (
+                    bad.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY
+                    or time.monotonic() > give_up
+                    or self.job.over()
+                ):
+                    raise
+            self.job.stopped.wait(_PAUSE)
+
+    def failure(self, bad: BaseException) -> ToolError:
+        """What went wrong, in words for the model."""
+        code = code_of(bad)
+        if code == sqlite3.SQLITE_INTERRUPT or (code and self.job.over()):
+            return too_long(self.job.seconds)
+        if self.authorizer.refused is not None and code in (
+            sqlite3.SQLITE_AUTH,
+            sqlite3.SQLITE_ERROR,
+        ):
+            why = (
+                "it is not allowed here"
+                if self.authorizer.mode == "write"
+                else "only what reads is allowed here"
+            )
+            return ToolError(f"SQLite refuses {line(self.authorizer.refused)}: {why}.")
+        found = _MISSING.search(str(bad))
+        return told(bad, self.limits, self._near(*found.groups()) if found else "")
+
+    def _near(self, what: str, name: str) -> str:
+        """A hint for a table or column that there is not."""
+        self.authorizer.enter("read")
+        try:
+            tables = tables_of(self.connection)
+            known = [one.name for one in tables]
+            if what == "column":
+                known = sorted(
+                    {
+                        column.name
+                        for table in described(self.connection, tables[:_MOST_LOOKED_AT])
+                        for column in table.columns
+                    }
+                )
+        except sqlite3.Error:
+            return ""
+        by_letters = {one.lower(): one for one in known}
+        near = [by_letters[one] for one in difflib.get_close_matches(name.lower(), by_letters, n=3)]
+        return (
+            f" Did you mean {' or '.join(map(line, near))}?"
+            if near
+            else " list_tables and describe_tables say what there is."
+        )
+
+
+# What the sqlite3 module raises for a statement; those that are no errors of its own are for parameters and for more than one statement.
+FAILURES = (sqlite3.Error, sqlite3.Warning, MemoryError, OverflowError, ValueError)
+
+
+def code_of(bad: BaseException) -> int:
+    """SQLite's primary error code; 0 where it gave none."""
+    code: int = getattr(bad, "sqlite_errorcode", 0)
+    return code & 0xFF
+
+
+def has_journal(bad: BaseException) -> bool:
+    """Whether a reader cannot go on because a program that died left changes that a writer has to roll back."""
+    return getattr(bad, "sqlite_errorcode", 0) in (
+        sqlite3.SQLITE_READONLY_ROLLBACK,
+        sqlite3.SQLITE_READONLY_RECOVERY,
+        sqlite3.SQLITE_CANTOPEN,
+    )
+
+
+def told(bad: BaseException, limits: DatabaseLimits, more: str = "") -> ToolError:
+    """A failure of SQLite in words, with a hint."""
+    code = code_of(bad)
+    if isinstance(bad, MemoryError):
+        said = f"This needs more memory than the {limits.memory:,} bytes of SQLite here. Ask for less, or sort by an index."
+    elif isinstance(bad, UnicodeError):
+        said = "The file holds a name that is no Unicode: it is damaged, or was made by something else than SQLite."
+    elif code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        said = f"Another program has locked the database for more than {limits.waiting:g} seconds. Try again later."
+    elif has_journal(bad):
+        said = (
+            "SQLite cannot open the file. It may lack the right to read it, or, where other programs write to it (WAL), to make files "
+            "beside it; or a program that died left a journal behind, which the next program that writes rolls back."
+        )
+    elif code == sqlite3.SQLITE_READONLY:
+        said = "SQLite refuses to write: only what reads is allowed here."
+    elif code == sqlite3.SQLITE_TOOBIG:
+        said = f"A value has more than {limits.value:,} bytes. Leave its column out, or ask for its length() only."
+    elif code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+        said = f"The file is no SQLite database, or is damaged, or encrypted: {line(str(bad))}."
+    else:
+        said = f"SQLite: {line(str(bad), 500).rstrip('.')}.{more}"
+    return ToolError(said)
+
+
+def too_long(seconds: float) -> ToolError:
+    """What is said of a statement that ran for too long."""
+    return ToolError(
+        f"The statement ran for more than {seconds:g} seconds and was stopped. Ask for less: a WHERE that an index serves, a LIMIT, "
+        "fewer joins. The tool explain shows what it would do."
+    )
+
+
+def bound_of(parameters: Parameters) -> tuple[Any, ...] | dict[str, Any]:
+    """Parameters as SQLite takes them; names may have the sign before them that they have in SQL. Raises ToolError."""
+    if isinstance(parameters, Mapping):
+        return {name.lstrip(":@$"): _bound(value) for name, value in parameters.items()}
+    return tuple(map(_bound, parameters))
+
+
+def _bound(value: Json) -> Any:
+    data = bytes_of(value)
+    if data is not None:
+        return data
+    if isinstance(value, Mapping | list):
+        return msgspec.json.encode(value).decode()
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ToolError(
+            f"The parameter {value} is larger than SQLite's integers. Send it as a text."
+        )
+    return value

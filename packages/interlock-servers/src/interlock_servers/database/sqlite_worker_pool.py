@@ -1,0 +1,187 @@
+"""Processes with a connection to a SQLite file each: given a call at a time, stopped, and ended where they do not stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from interlock import ToolError
+
+from ..processes import StreamProcess
+from .idle_workers import IdlePool
+from .limits import DatabaseLimits
+from .sqlite_queries import too_long
+from .sqlite_worker import GRACE, HEAD, MOST, OpenDatabase, StopCall, WorkerCall, WorkerReply
+
+_START = 20.0  # seconds that a process has to come up in, beside the time for the call
+_HEAD = 64 * 1024  # bytes around an answer
+_SLACK = 0.2  # seconds by which the process is late where it stops a statement itself
+_KEPT = (
+    "PATH",
+    "LD_LIBRARY_PATH",
+    "DYLD_LIBRARY_PATH",
+    "SYSTEMROOT",
+    "TEMP",
+    "TMP",
+    "TMPDIR",
+)  # of the environment: no passwords
+# It finds what this process has found, and nothing of the current folder.
+_PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from interlock_servers.database.sqlite_worker import main; main()"
+_HERE = str(Path(__file__).resolve().parents[3])
+
+
+class WorkerProcess:
+    """A process that does one call at a time."""
+
+    def __init__(self, process: StreamProcess) -> None:
+        self._process = process
+        self._number = 0
+        self.ended = False  # whether it can do no more calls
+
+    @classmethod
+    async def start(cls, path: Path, limits: DatabaseLimits, *, write: bool) -> WorkerProcess:
+        """A new process, which opens the file when it is first asked something. Raises OSError where none can be started."""
+        found = [entry for entry in sys.path if entry and os.path.isabs(entry)]
+        kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
+        command = [sys.executable, "-I", "-S", "-c", _PROGRAM, *found, _HERE]
+        lane = cls(await StreamProcess.start(command, env=kept))
+        lane._send(OpenDatabase(os.fsencode(path), limits, write))
+        return lane
+
+    async def ask(self, call: WorkerCall) -> WorkerReply:
+        """Have a call done. Raises ToolError where it takes too long, or the process ends over it.
+
+        Whoever cancels this stops the statement and waits for its end, which is that of the process where the statement goes on.
+        """
+        self._number += 1
+        call.number = self._number
+        answering = asyncio.ensure_future(self._answer(call))
+        try:
+            await asyncio.wait(
+                [answering], timeout=call.seconds + (_START if self._number == 1 else _SLACK)
+            )
+            if not answering.done():
+                await self._stop(answering)
+                raise too_long(call.seconds)
+        except asyncio.CancelledError:
+            await self._stop(answering)
+            raise
+        finally:
+            answering.add_done_callback(
+                lambda late: late.cancelled() or late.exception()
+            )  # whatever it was, it is looked at
+        return answering.result()
+
+    async def _answer(self, call: WorkerCall) -> WorkerReply:
+        self._send(call)
+        try:
+            (length,) = HEAD.unpack(await self._process.stdout.readexactly(HEAD.size))
+            if length > MOST + _HEAD:  # somebody else has taken it over
+                raise ConnectionError
+            return msgspec.json.decode(
+                await self._process.stdout.readexactly(length), type=WorkerReply
+            )
+        except (asyncio.IncompleteReadError, ConnectionError, msgspec.DecodeError):
+            self.ended = True
+            self._process.kill()
+            await self._process.wait()
+            raise ToolError(
+                "The process that reads the database has ended over this: it took too much memory, or the file is damaged."
+            ) from None
+
+    async def _stop(self, answering: asyncio.Future[WorkerReply]) -> None:
+        self._send(StopCall(self._number))
+        try:
+            await asyncio.wait([answering], timeout=GRACE)
+        finally:
+            if not answering.done():
+                self.ended = True
+                self._process.kill()
+
+    def _send(self, what: Any) -> None:
+        assert self._process.stdin is not None
+        frame = msgspec.json.encode(what)
+        with contextlib.suppress(
+            ConnectionError, RuntimeError
+        ):  # it has ended, and the answer will say so
+            self._process.stdin.write(HEAD.pack(len(frame)) + frame)
+
+    async def close(self, grace: float) -> None:
+        """Let the process end, and end it where it does not within so many seconds."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            async with asyncio.timeout(grace):
+                await self._process.wait()
+        except TimeoutError:
+            pass
+        finally:
+            self._process.kill()
+        await self._process.wait()
+
+
+class WorkerPool:
+    """The processes of one kind for a file: started when they are needed, as many as may be, and kept for the next calls."""
+
+    def __init__(self, path: Path, limits: DatabaseLimits, count: int, *, write: bool) -> None:
+        self._path, self._limits, self._write, self._count = path, limits, write, count
+        self._free = asyncio.Semaphore(count)
+        self._idle = IdlePool(limits.idle, self._end)
+        self._all: set[WorkerProcess] = set()
+        self._closed = False
+
+    async def ask(self, call: WorkerCall) -> WorkerReply:
+        """Have a call done once there is a process for it. Raises ToolError."""
+        try:
+            async with asyncio.timeout(self._limits.waiting):
+                await self._free.acquire()
+        except TimeoutError:
+            raise ToolError(
+                f"All {self._count} connections to the database are busy. Try again later, or ask for less at once."
+            ) from None
+        try:
+            if self._closed:
+                raise ToolError("The server is ending.")
+            lane = self._idle.acquire() or await self._started()
+            try:
+                return await lane.ask(call)
+            finally:
+                if lane.ended:
+                    self._all.discard(lane)
+                    await lane.close(0)
+                elif not self._closed:
+                    self._idle.release(lane)
+        finally:
+            self._free.release()
+
+    async def _started(self) -> WorkerProcess:
+        try:
+            lane = await WorkerProcess.start(self._path, self._limits, write=self._write)
+        except OSError as bad:
+            raise ToolError(
+                f"No process can be started to read the database: {bad.strerror or bad}."
+            ) from None
+        self._all.add(lane)
+        if self._closed:  # meanwhile
+            await lane.close(0)
+            raise ToolError("The server is ending.")
+        return lane
+
+    async def _end(self, lane: WorkerProcess) -> None:
+        """Nobody has needed it for a while."""
+        await lane.close(GRACE)
+        self._all.discard(lane)
+
+    async def close(self) -> None:
+        """End all of them, also those that still do something or have not quite begun; calls that they do are told."""
+        self._closed = True
+        await asyncio.gather(*(lane.close(GRACE) for lane in self._all))
+        await self._idle.close()
+        for _ in range(self._count):
+            await self._free.acquire()

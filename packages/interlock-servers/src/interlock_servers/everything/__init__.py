@@ -1,0 +1,96 @@
+"""Every feature of every revision, to look at and to test clients with; nothing that it does has an effect outside of it.
+
+`interlock serve everything` runs it. INTERLOCK_EVERYTHING_SECONDS, _EXTRAS, _ROUNDS, _VISITS and
+_PAGE_SIZE set how much it does at most. The table in docs/servers/everything.md says which tool,
+resource or prompt shows what.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from interlock import Server, ServerInfo, settings_of
+
+from . import dice
+from .content import ICONS, add_giving
+from .dynamic_features import add_growing
+from .elicitation import add_asking
+from .errors import add_failing
+from .extension import ECHO, echo_extension
+from .input_schemas import add_taking
+from .output_schemas import add_outputs
+from .progress import add_telling
+from .prompts import add_prompting
+from .resources import add_storing
+from .sampling import add_sampling
+from .sampling_with_tools import add_answering
+from .state import CLOCK, COUNTER, PREFIX, EverythingLimits, ServerState, clear
+from .url_elicitation import add_visiting
+
+__all__ = [
+    "CLOCK",
+    "COUNTER",
+    "ECHO",
+    "ServerState",
+    "EverythingLimits",
+    "everything_server",
+    "server",
+    "server_of",
+]
+
+
+def everything_server(limits: EverythingLimits | None = None) -> Server:
+    """A server of one's own; its limits are those of the environment unless some are given."""
+
+    @asynccontextmanager
+    async def lifespan(server: Server) -> AsyncIterator[ServerState]:
+        board = ServerState(limits or settings_of(EverythingLimits, PREFIX))
+        server.page_size = board.limits.page_size
+        try:
+            yield board
+        finally:
+            if board.ticking is not None:
+                board.ticking.cancel()
+                await asyncio.gather(board.ticking, return_exceptions=True)
+            clear(server, board)
+
+    made = Server(
+        "everything",
+        "1.0.0",
+        info=ServerInfo(
+            title="Everything",
+            description="Shows each feature of the protocol once.",
+            website_url="https://example.com/everything",
+            icons=ICONS,
+        ),
+        instructions="A server to try clients with. Nothing that it does has any effect outside of it.",
+        lifespan=lifespan,
+        extensions=[echo_extension()],
+    )
+    add_giving(made)
+    add_outputs(made)
+    add_taking(made)
+    add_failing(made)
+    dice.offer(made)  # a tool with an app
+    add_telling(made)
+    add_asking(made)
+    add_answering(made)
+    add_visiting(made)
+    add_sampling(made)
+    add_storing(made)
+    add_growing(made)
+    add_prompting(made)
+    return made
+
+
+def server_of(*arguments: str) -> Server:
+    """The server for the command line. Raises ValueError for arguments, of which it takes none, and for limits that are none."""
+    if arguments:
+        raise ValueError("everything takes no arguments.")
+    return everything_server(settings_of(EverythingLimits, PREFIX))
+
+
+server = everything_server()
+"""With the limits of the environment."""

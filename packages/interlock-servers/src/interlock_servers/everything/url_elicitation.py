@@ -1,0 +1,96 @@
+"""How a tool sends the person to a page: once they agree, until they are done there, and as an error that asks for it first.
+
+No page is really visited: the address leads nowhere, and what would happen there is played by a tool.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+from interlock import McpError, Server, ToolError, types
+
+from .state import ASKS, CHANGES, PAGE, Ctx
+
+WORDS = "Please sign in on this page."
+WITH_IDS = "2025-11-25"
+"""The one revision in which the question has an id, and its end a notification (`ELI-18`, `ELI-19`)."""
+
+
+async def sign_in(ctx: Ctx) -> str:
+    """Send the person to a page, as for signing in."""
+    await ctx.elicit_url(WORDS, PAGE)
+    return "The person went to the page."
+
+
+async def visit_page(ctx: Ctx) -> str:
+    """Send the person to a page, wait until they are done there, and tell the client so: in 2025-11-25 by a notification."""
+    id = await ctx.once("id", new_id)
+    await ctx.elicit_url("Please have a look at this page.", f"{PAGE}?visit", elicitation_id=id)
+    ctx.elicitation_complete(id)  # where there is a page, it is the page that knows when
+    return "The person has been at the page."
+
+
+async def open_account(ctx: Ctx) -> str:
+    """Do what can be done only after a visit to a page. In 2025-11-25 the call fails with an error that names the page; once
+    `finish_visit` was called it works. In 2026-07-28 the question is asked in a round of the call, as any other.
+    """
+    if not ctx.caller.supports("elicitation_ids"):
+        await ctx.elicit_url(WORDS, PAGE)
+        return "The account is open."
+    asked = ctx.caller.capabilities.elicitation
+    if asked is None or asked.url is None:
+        raise ToolError(
+            "This needs a client that can send a person to a page, and this one cannot."
+        )
+    for id, visit in ctx.lifespan_state.visits.items():
+        if visit == (who(ctx), True):
+            del ctx.lifespan_state.visits[id]
+            return "The account is open."
+    id = begin(ctx)
+    question = {"mode": "url", "message": WORDS, "url": PAGE, "elicitationId": id}
+    raise McpError(
+        types.URL_ELICITATION_REQUIRED,
+        "Somebody has to sign in first.",
+        {"elicitations": [question]},
+    )
+
+
+async def finish_visit(
+    id: Annotated[str, "The elicitationId of the error that open_account gave."], ctx: Ctx
+) -> str:
+    """Play the page that open_account sends to: the person is done there, and the client is told."""
+    if ctx.lifespan_state.visits.get(id, ("", False))[0] != who(ctx):
+        raise ToolError("You were not sent to a page under this id. Call open_account first.")
+    ctx.lifespan_state.visits[id] = (who(ctx), True)
+    ctx.elicitation_complete(id)
+    return "The page has seen the person."
+
+
+def new_id() -> str:
+    """A name that nobody can guess: who knows it was asked."""
+    return os.urandom(12).hex()
+
+
+def who(ctx: Ctx) -> str:
+    """Who is asked: a visit is of use to nobody else (`ELI-29`, `ELI-30`)."""
+    principal = ctx.principal
+    return f"{principal.key if principal is not None else ''} {ctx.caller.session or ''}"
+
+
+def begin(ctx: Ctx) -> str:
+    """Remember one more visit, and forget the oldest where they are too many."""
+    board = ctx.lifespan_state
+    while len(board.visits) >= board.limits.visits:
+        del board.visits[next(iter(board.visits))]
+    id = new_id()
+    board.visits[id] = (who(ctx), False)
+    return id
+
+
+def add_visiting(server: Server) -> None:
+    """Give a server the tools of this file."""
+    server.tool(title="Sign in", annotations=ASKS)(sign_in)
+    server.tool(title="Visit a page", annotations=ASKS)(visit_page)
+    server.tool(title="Open an account", annotations=CHANGES)(open_account)
+    server.tool(title="End a visit", annotations=CHANGES)(finish_visit)

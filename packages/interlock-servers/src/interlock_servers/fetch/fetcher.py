@@ -1,0 +1,366 @@
+"""Gets what stands at an address: robots.txt first where nobody watches, redirects hop by hop, from the cache where HTTP allows it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+from urllib.parse import urldefrag, urlsplit
+from weakref import WeakValueDictionary
+
+from interlock import (
+    BlockedAddress,
+    InterlockError,
+    ProtocolError,
+    Request,
+    Response,
+    SafeFetch,
+    TimedOut,
+    ToolError,
+    Unreachable,
+)
+from interlock.caches import BoundedCache
+
+from . import errors, http_cache
+from .http_cache import CachedResponse
+from .results import Redirect, Robots
+from .robots import MOST, RobotsRules
+from .settings import FetchSettings
+
+Tell = Callable[[int, int], None]
+"""Hears how many bytes of how many have come."""
+Check = Callable[[str, Mapping[str, str]], None]
+"""Looks at the URL and headers of an answer before its body is read. Raises ToolError where nobody wants that."""
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_ACCEPT = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, application/pdf;q=0.8, text/*;q=0.7, */*;q=0.5"
+_CONTROLS = re.compile("[\x00-\x1f\x7f]")
+_DAY, _MINUTE = 86_400.0, 60.0
+_ROBOTS_REDIRECTS = 5  # RFC 9309, 2.3.1.2
+_MOST_SITES = 64  # whose robots.txt is kept
+
+
+class FetchedResponse(NamedTuple):
+    """An answer, and how it was come by. `url` is the last one, after all redirects; `age` is in seconds."""
+
+    url: str
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    hops: list[Redirect]
+    robots: Robots
+    cached: bool
+    stale: bool
+    age: float
+
+
+class _Call(NamedTuple):
+    """What goes with one call all the way: on whose behalf it is, and how it wants to be served."""
+
+    whose: str | None
+    fresh: bool
+    check: Check | None
+    tell: Tell | None
+
+    def place(self, url: str) -> str:
+        """Where an answer to this caller is kept; no URL has a space."""
+        return f"{self.whose or ''} {url}"
+
+
+class _RobotsAnswer(NamedTuple):
+    """What a site's robots.txt says: rules, or None and why it could not be read; `until` is when to look again."""
+
+    rules: RobotsRules | None
+    why: str
+    until: float
+
+
+class WebFetcher:
+    """The web as this server sees it. `fetch` goes out; it must return redirects, so that each of them is looked at here."""
+
+    def __init__(
+        self, settings: FetchSettings, fetch: SafeFetch, now: Callable[[], float] = time.time
+    ) -> None:
+        self.settings, self.now = settings, now
+        self._fetch = fetch
+        self._kept: BoundedCache[str, CachedResponse] = BoundedCache(
+            settings.kept, most_size=settings.kept_bytes
+        )
+        self._manners: BoundedCache[str, _RobotsAnswer] = BoundedCache(_MOST_SITES)
+        self._rooms: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._asking: WeakValueDictionary[str, asyncio.Lock] = (
+            WeakValueDictionary()
+        )  # for a site's robots.txt
+        self._headers = {
+            "user-agent": settings.user_agent,
+            "accept": _ACCEPT,
+            "accept-encoding": "gzip, deflate",
+        }
+
+    async def get(
+        self, url: str, *, watched: bool, whose: str | None = None, fresh: bool = False,
+        check: Check | None = None, tell: Tell | None = None,
+    ) -> FetchedResponse:  # fmt: skip
+        """What stands at a URL. `watched` says that a person wants it, so that robots.txt is not asked; `fresh` passes the cache by.
+
+        `whose` is on whose behalf: each has a cache of their own, so that nobody can tell from it what others read. Nobody's is shared.
+        Raises ToolError, in words that say what to do, for whatever is no page.
+        """
+        call = _Call(whose, fresh, check, tell)
+        robots: Robots = (
+            "not asked" if watched else "allowed" if self.settings.robots == "ask" else "ignored"
+        )
+        hops: list[Redirect] = []
+        limit = asyncio.timeout(self.settings.seconds)
+        try:
+            async with limit:
+                return await self._followed(address(url), hops, robots, call)
+        except InterlockError as bad:
+            raise (
+                bad if isinstance(bad, ToolError) else errors.refusal(bad, hops, self.settings)
+            ) from None
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            late = TimedOut(
+                f"There was no whole answer within {self.settings.seconds:g} seconds. Try again, or something smaller."
+            )
+            raise errors.refusal(late, hops, self.settings) from None
+
+    async def _followed(
+        self, url: str, hops: list[Redirect], robots: Robots, call: _Call
+    ) -> FetchedResponse:
+        self._fetch.examine(url)
+        while True:
+            if robots == "allowed":
+                await self._ask_robots(url)
+            kept, how = await self._answer(url, call)
+            location = kept.headers.get("location")
+            if kept.status not in REDIRECTS or location is None:
+                if not 200 <= kept.status < 300:
+                    raise errors.no_page(url, kept.status, kept.headers, hops)
+                cached, stale = how != "new", how == "stale"
+                age = http_cache.age(kept, self.now()) if cached else 0.0
+                return FetchedResponse(
+                    url, kept.status, kept.headers, kept.body, hops, robots, cached, stale, age
+                )
+            onward = tidy(self._fetch.onward(Request("GET", url), kept.status, location).url)
+            hops.append(Redirect(url, kept.status, onward, _site(url) != _site(onward)))
+            if len(hops) > self.settings.redirects:
+                raise errors.too_many(hops, self.settings)
+            url = onward
+
+    async def _answer(self, url: str, call: _Call) -> tuple[CachedResponse, str]:
+        """One answer, and whether it is new, kept, or kept though it is stale."""
+        kept = self._kept.get(call.place(url))
+        if kept is not None and not http_cache.is_for(kept, self._headers):
+            kept = None
+        if kept is not None and not call.fresh and http_cache.is_fresh(kept, self.now()):
+            self._look(kept.url, kept.status, kept.headers, call.check)
+            return kept, "kept"
+        more = (
+            {"cache-control": "no-cache"}
+            if call.fresh
+            else http_cache.conditions(kept)
+            if kept is not None
+            else {}
+        )
+        try:
+            new = await self._asked(url, more, call)
+        except BlockedAddress:
+            raise
+        except Unreachable:
+            if kept is None or not http_cache.holds_in_need(kept, self.now()):
+                raise
+            return kept, "stale"
+        if new.status == 304 and kept is not None:
+            kept = http_cache.renewed(kept, new.headers, new.asked, new.came)
+            self._keep(kept, call)
+            return kept, "kept"
+        if new.status >= 500 and kept is not None and http_cache.holds_in_need(kept, self.now()):
+            return kept, "stale"
+        self._keep(new, call)
+        return new, "new"
+
+    def _keep(self, kept: CachedResponse, call: _Call) -> None:
+        place = call.place(kept.url)
+        may = http_cache.may_keep(kept.status, kept.headers, shared=call.whose is None)
+        if may and (http_cache.lifetime(kept) or http_cache.conditions(kept)):
+            size = (
+                len(kept.body)
+                + sum(len(name) + len(value) for name, value in kept.headers.items())
+                + 500
+            )
+            self._kept.put(place, kept, size)
+        else:
+            self._kept.pop(place)
+
+    async def _asked(self, url: str, more: Mapping[str, str], call: _Call) -> CachedResponse:
+        """Ask the server itself."""
+        async with self._room(url):
+            asked = self.now()
+            answer = await self._fetch(
+                Request("GET", url, tuple({**self._headers, **more}.items()))
+            )
+            try:
+                headers, status = dict(answer.headers), answer.status
+                body = b""
+                if status < 300:
+                    self._look(url, status, headers, call.check)
+                    body = await _body(answer, self.settings.bytes, call.tell)
+            finally:
+                await answer.aclose()
+        return CachedResponse(
+            url, status, headers, body, {**self._headers, **more}, asked, self.now()
+        )
+
+    def _room(self, url: str) -> asyncio.Semaphore:
+        """Where those stand who ask one site at once; the others wait."""
+        return self._rooms.setdefault(_site(url), asyncio.Semaphore(self.settings.at_once))
+
+    @staticmethod
+    def _look(url: str, status: int, headers: Mapping[str, str], check: Check | None) -> None:
+        if check is not None and 200 <= status < 300:
+            check(url, headers)
+
+    # robots.txt
+
+    async def _ask_robots(self, url: str) -> None:
+        """Raises ToolError where the site does not let programs have the page, or cannot say."""
+        site = _site(url)
+        async with self._asking.setdefault(
+            site, asyncio.Lock()
+        ):  # of many who come at once, one reads it for all
+            said = self._manners.get(site)
+            if said is None or said.until <= self.now():
+                said = await self._manners_of(site)
+                self._manners.put(site, said)
+        if said.rules is None:
+            raise errors.robots_silent(url, site, said.why)
+        line = await asyncio.to_thread(said.rules.forbids, url)
+        if line is not None:
+            raise errors.not_for_robots(url, site, line, self.settings.token)
+
+    async def _manners_of(self, site: str) -> _RobotsAnswer:
+        """Read a site's robots.txt (RFC 9309, 2.3.1). Raises Unreachable where the site itself is out of reach."""
+        url = f"{site}/robots.txt"
+        for hop in range(_ROBOTS_REDIRECTS + 1):
+            try:
+                async with self._room(url):
+                    status, headers, text = await self._robots_at(url)
+                if status in REDIRECTS and "location" in headers:
+                    url = tidy(
+                        self._fetch.onward(Request("GET", url), status, headers["location"]).url
+                    )
+                    continue
+            except BlockedAddress as bad:
+                if not hop and bad.status is None:  # the site itself is what may not be asked
+                    raise
+                return _RobotsAnswer(
+                    None,
+                    f"it redirects to where nothing is asked: {bad.words}",
+                    self._later(_MINUTE),
+                )
+            except ProtocolError as bad:
+                return _RobotsAnswer(None, str(bad), self._later(_MINUTE))
+            except Unreachable as bad:
+                if not hop:
+                    raise
+                return _RobotsAnswer(
+                    None, f"it redirects to {errors.shown(url)}. {bad}", self._later(_MINUTE)
+                )
+            if status == 429 or status >= 500:
+                return _RobotsAnswer(None, f"status {status}", self._later(_MINUTE))
+            rules = await asyncio.to_thread(RobotsRules, text, self.settings.token)
+            kept = CachedResponse(url, status, headers, b"", {}, self.now(), self.now())
+            return _RobotsAnswer(
+                rules, "", self._later(min(max(http_cache.lifetime(kept), 10 * _MINUTE), _DAY))
+            )
+        return _RobotsAnswer(
+            await asyncio.to_thread(RobotsRules, "", self.settings.token), "", self._later(_DAY)
+        )
+
+    async def _robots_at(self, url: str) -> tuple[int, dict[str, str], str]:
+        """What one address says: status, headers, and as much of the text as is read."""
+        answer = await self._fetch(Request("GET", url, tuple(self._headers.items())))
+        try:
+            return (
+                answer.status,
+                dict(answer.headers),
+                await _beginning(answer) if 200 <= answer.status < 300 else "",
+            )
+        finally:
+            await answer.aclose()
+
+    def _later(self, seconds: float) -> float:
+        return self.now() + seconds
+
+
+async def _body(answer: Response, most: int, tell: Tell | None) -> bytes:
+    """A body to its end; who is told of it hears how far it has come, where its size is known. Raises ProtocolError over `most` bytes."""
+    length = answer.headers.get("content-length", "")
+    total = (
+        int(length)
+        if tell is not None
+        and length.isdigit()
+        and len(length) < 16
+        and "content-encoding" not in answer.headers
+        else 0
+    )
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in answer.chunks():
+        pieces.append(piece)
+        size += len(piece)
+        if size > most:
+            raise ProtocolError(f"the answer has more than {most} bytes")
+        if total and tell is not None:
+            tell(size, total)
+    return b"".join(pieces)
+
+
+async def _beginning(answer: Response) -> str:
+    """As much of a robots.txt as is read; a line that is cut off at the end says nothing."""
+    data = bytearray()
+    async for piece in answer.chunks():
+        data += piece
+        if len(data) > MOST:
+            del data[MOST:]
+            del data[data.rfind(b"\n") + 1 :]
+            break
+    return data.decode("utf-8", "replace")
+
+
+def _site(url: str) -> str:
+    """Scheme, host and port of a URL: what one robots.txt is for."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.lower()}"
+
+
+def address(text: str) -> str:
+    """The URL that a caller means: without a fragment, which is for readers, and with https:// where no scheme is said."""
+    url = text.strip().replace(" ", "%20")
+    if _CONTROLS.search(url):  # which Python would leave out, and the fetcher refuses
+        return url
+    return tidy(f"https://{url}" if re.match(r"[\w-]+(\.[\w-]+)+(:\d+)?([/?#]|$)", url) else url)
+
+
+def tidy(url: str) -> str:
+    """A URL without its fragment, and without steps to and fro in its path: what robots.txt is asked about is what is asked for."""
+    url = urldefrag(url).url
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url  # the fetcher says what is wrong with it
+    steps: list[str] = []
+    for step in (path := parts.path.split("/")):
+        plain = step.lower().replace("%2e", ".")
+        if plain == "..":
+            steps = steps[:-1] if len(steps) > 1 else steps
+        elif plain != ".":
+            steps.append(step)
+    if path[-1].lower().replace("%2e", ".") in (".", ".."):
+        steps.append("")
+    return parts._replace(path="/".join(steps)).geturl()

@@ -1,0 +1,180 @@
+"""Writes files: each as a whole, in one step, so that nobody ever sees half of one, and kept apart from others who write there.
+
+What is new is written beside the file, into a file of a fixed name, and renamed over it. Who writes holds a lock on the folder,
+which the system takes away from a process that dies; so the one name is enough, and what a killed process left is overwritten.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+import time
+from collections.abc import Callable, Iterator
+
+from interlock import ToolError
+from interlock.store import lock
+
+from .limits import FilesystemLimits
+from .openat import again, rename_new, step
+from .resolve import PART, ResolvedPath, in_words, plain
+from .results import version_of
+
+_CHUNK = 1024 * 1024
+_NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.EBADF, errno.EINVAL}  # a file system that has none
+Fill = Callable[[int], None]  # writes into a descriptor
+
+
+@contextlib.contextmanager
+def locked(folder: int, limits: FilesystemLimits) -> Iterator[None]:
+    """Hold a folder for writing, among all processes that use this server. Raises ToolError where others hold it too long."""
+    own = again(folder)  # a lock belongs to an opening, so that it counts among threads too
+    try:
+        end, pause = time.monotonic() + limits.waiting, 0.0005
+        while not _has(own):
+            if time.monotonic() > end:
+                raise ToolError(
+                    "Somebody else writes into this folder all the time. Try again later."
+                )
+            time.sleep(pause)
+            pause = min(pause * 2, 0.01)
+        yield
+    finally:
+        os.close(own)
+
+
+def _has(folder: int) -> bool:
+    try:
+        return lock(folder)
+    except OSError as bad:
+        if bad.errno in _NO_LOCKS:
+            return True
+        raise ToolError(f"The folder cannot be locked: {in_words(bad)}.") from None
+
+
+def put(
+    place: ResolvedPath,
+    fill: Fill,
+    limits: FilesystemLimits,
+    *,
+    new: bool = False,
+    like: os.stat_result | None = None,
+) -> os.stat_result:
+    """Write a file as a whole, in a folder that is locked. Mode, owner and extended attributes stay what they were.
+
+    `new`: there must be none yet; `like`: the mode of a new file. Raises ToolError, and then nothing is changed.
+    """
+    assert place.name is not None
+    before = None if new else place.stat()
+    part, fd = _part(place, before or like)
+    try:
+        try:
+            fill(fd)
+            if before is not None:
+                _keep(place, fd, before)
+            elif like is not None:
+                os.fchmod(fd, stat.S_IMODE(like.st_mode) & 0o777)
+            if limits.sync:
+                os.fsync(fd)
+            written = os.fstat(fd)
+        finally:
+            os.close(fd)
+        if before is None:
+            rename_new(part, place.parent, place.name, place.parent)
+        else:
+            os.rename(part, place.name, src_dir_fd=place.parent, dst_dir_fd=place.parent)
+    except BaseException as bad:
+        with contextlib.suppress(OSError):
+            os.unlink(part, dir_fd=place.parent)
+        if isinstance(bad, FileExistsError):
+            raise ToolError(
+                f"{plain(place.shown)} exists already. Use write_file to replace it."
+            ) from None
+        if isinstance(bad, OSError):
+            raise ToolError(
+                f"{plain(place.shown[:200])} cannot be written: {in_words(bad)}."
+            ) from None
+        raise
+    if limits.sync:
+        with contextlib.suppress(OSError):  # some file systems have no such thing for folders
+            os.fsync(place.parent)
+    return written
+
+
+def _part(place: ResolvedPath, like: os.stat_result | None) -> tuple[str, int]:
+    """The file that is written into, in the same folder, and its name."""
+    mode = 0o666 if like is None else 0o600
+    for name in (PART, f"{PART}-{secrets.token_hex(8)}"):
+        try:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(name, dir_fd=place.parent)  # of somebody who was killed
+            return name, step(
+                name,
+                os.O_RDWR | os.O_CREAT | os.O_EXCL,
+                place.parent,
+                mode=mode,
+                mounts=place.limits.mounts,
+            )
+        except OSError as bad:
+            if name != PART or bad.errno in (errno.EACCES, errno.EROFS, errno.ENOSPC, errno.ENOENT):
+                raise ToolError(
+                    f"{plain(place.shown[:200])} cannot be written: {in_words(bad)}."
+                ) from None
+    raise AssertionError
+
+
+def _keep(place: ResolvedPath, fd: int, before: os.stat_result) -> None:
+    """Give a file the owner, the extended attributes and the mode of the one that it replaces. Raises ToolError where it cannot be."""
+    now = os.fstat(fd)
+    if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
+        try:
+            os.fchown(fd, before.st_uid, before.st_gid)
+        except OSError:
+            raise ToolError(
+                f"{plain(place.shown)} belongs to another user or group, and replacing it would change that. It was left alone."
+            ) from None
+    if hasattr(os, "listxattr"):
+        with contextlib.suppress(OSError):
+            old = step(place.name or "", os.O_RDONLY, place.parent, mounts=place.limits.mounts)
+            try:
+                if os.fstat(old).st_ino == before.st_ino:
+                    for name in set(os.listxattr(old)) - {"security.capability"}:
+                        with contextlib.suppress(
+                            OSError
+                        ):  # those of the system are not ours to set
+                            os.setxattr(fd, name, os.getxattr(old, name))
+            finally:
+                os.close(old)
+    os.fchmod(
+        fd, stat.S_IMODE(before.st_mode) & ~(stat.S_ISUID | stat.S_ISGID)
+    )  # other content runs as nobody else
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write bytes, however many the system takes at once."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view[:_CHUNK]) :]
+
+
+def filled(data: bytes) -> Fill:
+    """What writes these bytes."""
+    return lambda fd: write_all(fd, data)
+
+
+def check_version(place: ResolvedPath, found: os.stat_result | None, version: str | None) -> None:
+    """Raise ToolError where the file is not the one that was read."""
+    if version is not None and (found is None or version_of(found) != version):
+        raise ToolError(
+            f"{plain(place.shown)} has changed since it was read. Read it again before you change it."
+        )
+
+
+def check_size(place: ResolvedPath, size: int, limits: FilesystemLimits) -> None:
+    """Raise ToolError for more than may be written."""
+    if size > limits.written:
+        raise ToolError(
+            f"{plain(place.shown)} would have {size:,} bytes; at most {limits.written:,} are written."
+        )

@@ -1,0 +1,85 @@
+"""Every file as a resource: file:// URIs, with completion of paths."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from interlock import Context, McpError, ResourceContents, Server, ToolError, types
+
+from .reading import contents_of
+from .resolve import OutsideRoots, PathNotFound, RootFolder, told
+from .results import FolderEntries
+from .roots import AllowedRoots, CallProgress, CallRoots
+from .walk import listed, names_of
+
+FILE = "file:///{+path}"
+_MOST_COMPLETED = 5_000
+
+
+def add_resources(made: Server) -> None:
+    """Add the template of all files, and what completes it."""
+
+    @made.resource(FILE, name="file", title="A file or folder", cache_scope="private")
+    def file(path: str, ctx: Context[AllowedRoots]) -> ResourceContents | FolderEntries | None:
+        """A file, by its whole path: text as text, all else as bytes. A folder is what is in it, as data."""
+        return _read(f"/{path}", ctx)
+
+    @made.completion(FILE, "path")
+    def complete_path(value: str, ctx: Context[AllowedRoots]) -> list[str]:
+        try:
+            with ctx.lifespan_state.reach(ctx) as reach:
+                return _completed(value, reach)
+        except ToolError:
+            return []  # among them Unanswerable: the client has roots, and in the newest revision cannot be asked for them here
+
+
+def add_folder(made: Server, folder: RootFolder) -> None:
+    """Add an allowed folder to the list of resources."""
+    path = folder.path
+
+    def read(ctx: Context[AllowedRoots]) -> ResourceContents | FolderEntries | None:
+        """What is in the folder, as data. Watch it to hear of all that changes below it."""
+        return _read(path, ctx)
+
+    name = os.fsencode(folder.parts[-1] if folder.parts else "/").decode(errors="replace")
+    made.add_resource(
+        folder.uri(()),
+        read,
+        name=name,
+        title=f"The folder {name}",
+        mime_type="application/json",
+        replace=True,
+    )
+
+
+def _read(path: str, ctx: Context[AllowedRoots]) -> ResourceContents | FolderEntries | None:
+    try:
+        with ctx.lifespan_state.reach(ctx) as reach, reach.find(path) as place:
+            found = place.stat()
+            if found is None:
+                return None
+            if place.name is None or stat.S_ISDIR(found.st_mode):
+                return listed(reach, place, CallProgress(ctx, reach.limits))
+            return contents_of(place, reach.limits)
+    except (PathNotFound, OutsideRoots):
+        return None
+    except ToolError as bad:
+        raise McpError(types.INVALID_PARAMS, str(bad)) from None
+
+
+def _completed(value: str, reach: CallRoots) -> list[str]:
+    """The paths that begin as what was typed: allowed folders, and what is in the folder that was typed last."""
+    wanted = f"/{value}"
+    found = [
+        f"{told(folder.path)[1:]}/" for folder in reach.folders if folder.path.startswith(wanted)
+    ]
+    above, _, begun = wanted.rpartition("/")
+    try:
+        with reach.find(above or "/") as place:
+            for name, is_folder in names_of(place, _MOST_COMPLETED):
+                if name.startswith(begun):
+                    found.append(f"{above}/{name}"[1:] + ("/" if is_folder else ""))
+    except (ToolError, OSError):
+        pass  # what was typed is no folder that one may look into
+    return found

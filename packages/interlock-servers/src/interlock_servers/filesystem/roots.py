@@ -1,0 +1,248 @@
+"""The allowed folders: those that the owner of the server named, and what a client's roots leave of them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import stat
+import time
+from collections.abc import Iterator, Sequence
+from urllib.parse import unquote_to_bytes, urlsplit
+
+from interlock import Context, ToolError, settings_of
+
+from .limits import PREFIX, FilesystemLimits
+from .openat import again, check_platform
+from .resolve import (
+    OutsideRoots,
+    ResolvedPath,
+    RootFolder,
+    checked_path,
+    descend,
+    in_words,
+    parts_within,
+    plain,
+)
+
+FOLDERS_VARIABLE = "INTERLOCK_FILESYSTEM_FOLDERS"
+"""Names the allowed folders where no arguments do, with what stands between the paths of PATH between them."""
+_NONE = (
+    "No folder is allowed here. Name some: `interlock serve filesystem FOLDER...`, "
+    f"or {FOLDERS_VARIABLE} with {os.pathsep!r} between them."
+)
+
+
+class CallRoots:
+    """What one call may reach: folders that are open for as long as it lasts."""
+
+    def __init__(self, folders: Sequence[RootFolder], limits: FilesystemLimits) -> None:
+        self.folders, self.limits = folders, limits
+
+    @contextlib.contextmanager
+    def find(self, path: str, *, follow: bool = True) -> Iterator[ResolvedPath]:
+        """Where a path leads. Raises ToolError for one that leads outside, or through what does not exist."""
+        folder, parts = self.split(path)
+        with descend(folder, parts, path or ".", self.limits, follow=follow) as place:
+            yield place
+
+    def split(self, path: str) -> tuple[RootFolder, Sequence[str]]:
+        """The allowed folder of a path, and the steps from there; they are not yet looked at. Raises ToolError."""
+        checked_path(path)
+        if path.startswith("/"):
+            for folder in sorted(self.folders, key=lambda folder: -len(folder.parts)):
+                parts = parts_within(folder, path)
+                if parts is not None:
+                    return folder, parts
+            raise OutsideRoots(
+                f"{plain(path[:300])} is outside of what is allowed: {self.names()}."
+            )
+        if len(self.folders) == 1:
+            return self.folders[0], path.split("/")
+        raise ToolError(
+            f"Several folders are allowed, so that a path has to begin with one of them: {self.names()}."
+        )
+
+    def names(self) -> str:
+        """The allowed folders in words."""
+        return ", ".join(plain(folder.path) for folder in self.folders) or "nothing"
+
+    def shown(self, folder: RootFolder, parts: Sequence[str]) -> str:
+        """A path as answers have it, which can be sent again: relative where there is one allowed folder, else absolute."""
+        relative = "/".join(parts)
+        return (
+            relative or "."
+            if len(self.folders) == 1
+            else "/".join((folder.path.rstrip("/"), *parts))
+        )
+
+
+class AllowedRoots:
+    """The folders that the owner of the server allowed. `folders` are paths; the environment's where none are given."""
+
+    def __init__(
+        self,
+        folders: Sequence[str | os.PathLike[str]] | None = None,
+        limits: FilesystemLimits | None = None,
+    ) -> None:
+        self._named = [os.fspath(folder) for folder in folders] if folders is not None else None
+        self._limits = limits
+        self.folders: list[RootFolder] = []
+        self.limits = limits or FilesystemLimits()
+        self.problems: list[str] = []  # why some folders are not there
+        self.watcher: object = None  # while the server runs
+
+    def open(self) -> None:
+        """Open the folders. What is wrong with one of them is kept, for whoever asks; the others are served."""
+        self.problems = []
+        found: dict[str, RootFolder] = {}
+        try:
+            check_platform()
+            self.limits = self._limits or settings_of(FilesystemLimits, PREFIX)
+        except (OSError, ValueError) as bad:
+            self.problems.append(str(bad))
+            return
+        named = self._named
+        if named is None:
+            named = [
+                part for part in os.environ.get(FOLDERS_VARIABLE, "").split(os.pathsep) if part
+            ]
+        for name in named:
+            try:
+                folder = RootFolder.at(name)
+            except ToolError as bad:
+                self.problems.append(str(bad))
+                continue
+            if folder.path in found:
+                found[folder.path].spellings |= folder.spellings
+                folder.close()
+            else:
+                found[folder.path] = folder
+        self.folders = list(found.values())
+
+    def close(self) -> None:
+        """Let go of the folders."""
+        for folder in self.folders:
+            folder.close()
+        self.folders = []
+
+    @contextlib.contextmanager
+    def reach(self, ctx: Context[AllowedRoots] | None) -> Iterator[CallRoots]:
+        """What a call may reach. A client that has roots is asked for them, each time: it may have changed them, and what it named
+        before would be more than it allows now. They narrow what the owner allowed, and never widen it. For plain functions.
+
+        Raises ToolError where nothing is allowed.
+        """
+        if not self.folders:
+            raise ToolError(" ".join(self.problems) or _NONE)
+        folders = [self._alive(folder) for folder in self.folders]
+        opened: list[RootFolder] = []
+        try:
+            if ctx is not None and ctx.caller.capabilities.roots is not None:
+                roots = ctx.wait(ctx.roots())
+                opened = folders = _narrowed(folders, [root.uri for root in roots], self.limits)
+                if not folders:
+                    raise ToolError(
+                        "The client's roots name nothing within the allowed folders, so that nothing may be touched."
+                    )
+            yield CallRoots(folders, self.limits)
+        except OSError as bad:  # what nobody below had better words for
+            raise ToolError(f"The system refused this: {in_words(bad)}.") from None
+        finally:
+            for folder in opened:
+                folder.close()
+
+    def _alive(self, folder: RootFolder) -> RootFolder:
+        """The folder; the one that took its place where it was removed. Raises ToolError where there is none."""
+        if os.fstat(folder.fd).st_nlink:
+            return folder
+        anew = RootFolder.at(folder.path)
+        if anew.path != folder.path:
+            anew.close()
+            raise ToolError(
+                f"The allowed folder {plain(folder.path)} was removed, and a link took its place."
+            )
+        folder.device = anew.device
+        os.dup2(anew.fd, folder.fd, inheritable=False)
+        anew.close()
+        return folder
+
+
+def _narrowed(
+    folders: Sequence[RootFolder], uris: Sequence[str], limits: FilesystemLimits
+) -> list[RootFolder]:
+    """What roots leave of the folders, opened anew: a whole folder, or a part of it, for each root that has to do with it."""
+    found: dict[str, RootFolder] = {}
+    for path in filter(None, map(_path_of, uris)):
+        for folder in folders:
+            above = tuple(part for part in path.split("/") if part and part != ".")
+            if any(own[: len(above)] == above for own in folder.spellings):
+                found.setdefault(
+                    folder.path, RootFolder(again(folder.fd), folder.path, _spelled(folder))
+                )
+                continue
+            parts = parts_within(folder, path)
+            if parts is not None:
+                with (
+                    contextlib.suppress(ToolError, OSError),
+                    descend(folder, parts, path, limits) as place,
+                ):
+                    now = place.stat()
+                    if now is not None and stat.S_ISDIR(now.st_mode):
+                        real = "/".join((folder.path.rstrip("/"), *place.parts))
+                        if real not in found:
+                            found[real] = RootFolder(place.open_folder(), real, path)
+    return list(found.values())
+
+
+def _spelled(folder: RootFolder) -> str | None:
+    """The other way in which its path was written, if there is one."""
+    return next(
+        ("/" + "/".join(parts) for parts in folder.spellings if parts != folder.parts), None
+    )
+
+
+def _path_of(uri: str) -> str | None:
+    """The path of a file:// URI of this machine."""
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return None
+    if parts.scheme != "file" or parts.netloc not in ("", "localhost"):
+        return None
+    path = os.fsdecode(unquote_to_bytes(parts.path))
+    return path if path.startswith("/") and "\0" not in path else None
+
+
+class CallProgress:
+    """How a long call goes: it ends when nobody waits for it any more, it stops when its time is over, and it tells how far it is."""
+
+    def __init__(
+        self, ctx: Context[AllowedRoots] | None, limits: FilesystemLimits, unit: str = "entries"
+    ) -> None:
+        self._ctx, self._unit = ctx, unit
+        self._end = time.monotonic() + limits.seconds
+        self._most = limits.walked
+        self.count, self.late = 0, False
+
+    def step(self, message: str = "") -> bool:
+        """One more. False once there were too many, or it took too long. Raises CancelledError where nobody waits any more."""
+        self.count += 1
+        if self.count % 64 == 0:
+            if self._ctx is not None and self._ctx.cancelled:
+                raise asyncio.CancelledError
+            if time.monotonic() > self._end:
+                self.late = True
+            if self.count % 1024 == 0 and self._ctx is not None:
+                self._ctx.progress(self.count, None, message or f"{self.count} {self._unit}")
+        if self.count > self._most:
+            self.late = True
+        return not self.late
+
+    def report(self, done: int, total: int | None, message: str) -> None:
+        """Say how far it is, and end it where nobody waits any more."""
+        if self._ctx is not None:
+            if self._ctx.cancelled:
+                raise asyncio.CancelledError
+            self._ctx.progress(done, total, message)
+        self.late = self.late or time.monotonic() > self._end

@@ -1,0 +1,247 @@
+"""What is thrown away goes into `.trash` of its allowed folder, and can be brought back until that is emptied."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import secrets
+import stat
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from interlock import ToolError
+from interlock.store import lock
+
+from .atomic_write import locked, write_all
+from .limits import FilesystemLimits
+from .moving import make_folder, remove_all
+from .openat import FOLDER, again, rename_new, step
+from .reading import whole
+from .resolve import (
+    TRASH,
+    PathNotFound,
+    ResolvedPath,
+    RootFolder,
+    checked_path,
+    descend,
+    in_words,
+    kind_of,
+    plain,
+    told,
+)
+from .results import TrashContents, TrashedItem, when
+from .roots import CallProgress, CallRoots
+
+_INFO, _ITEM, _IGNORED = "info.json", "item", ".gitignore"
+_ID = re.compile(r"[0-9a-f]{16}-[0-9a-f]{8}")
+_MOST_INFO = 64 * 1024
+
+
+def throw_away(place: ResolvedPath, limits: FilesystemLimits) -> tuple[str, str]:
+    """Put something into the trash; its id there, and what it is. A link goes as a link. Raises ToolError."""
+    if place.name is None:
+        raise ToolError("An allowed folder itself is not thrown away.")
+    found = place.stat()
+    if found is None:
+        raise place.missing("file or folder")
+    id_, kind = f"{time.time_ns():016x}-{secrets.token_hex(4)}", kind_of(found.st_mode)
+    try:
+        _made(place.folder)
+        with _opened(TRASH, place.folder.fd) as trash:
+            os.mkdir(id_, 0o700, dir_fd=trash)
+            with _opened(id_, trash) as box, locked(box, limits):
+                info = {"path": list(place.parts), "kind": kind, "trashed": time.time()}
+                fd = step(_INFO, os.O_WRONLY | os.O_CREAT | os.O_EXCL, box, mode=0o600)
+                try:
+                    write_all(fd, json.dumps(info).encode())
+                    if limits.sync:
+                        os.fsync(fd)
+                finally:
+                    os.close(fd)
+                try:
+                    with locked(place.parent, limits):
+                        rename_new(place.name, place.parent, _ITEM, box)
+                except BaseException:
+                    os.unlink(_INFO, dir_fd=box)
+                    os.rmdir(id_, dir_fd=trash)
+                    raise
+    except OSError as bad:
+        raise ToolError(
+            f"{plain(place.shown[:200])} cannot be put into the trash: {in_words(bad)}."
+        ) from None
+    return id_, kind
+
+
+def _made(folder: RootFolder) -> None:
+    """Make the trash of an allowed folder, where there is none; git is told to leave it alone."""
+    try:
+        os.mkdir(TRASH, 0o700, dir_fd=folder.fd)
+    except FileExistsError:
+        return
+    with _opened(TRASH, folder.fd) as trash:
+        fd = step(_IGNORED, os.O_WRONLY | os.O_CREAT, trash, mode=0o600)
+        try:
+            write_all(fd, b"*\n")
+        finally:
+            os.close(fd)
+
+
+@contextlib.contextmanager
+def _opened(name: str, fd: int) -> Iterator[int]:
+    own = step(name, FOLDER, fd)
+    try:
+        yield own
+    finally:
+        os.close(own)
+
+
+def list_trash(reach: CallRoots) -> TrashContents:
+    """What is in the trash of all allowed folders, the latest first."""
+    found: list[TrashedItem] = []
+    problems: list[str] = []
+    for folder in reach.folders:
+        for id_ in _ids(folder):
+            try:
+                info = _info(folder, id_)
+            except PathNotFound:
+                continue  # somebody is at it, or was killed at it
+            except (ToolError, OSError, ValueError, KeyError, TypeError):
+                problems.append(f"{id_} in {told(folder.path)} cannot be read.")
+                continue
+            found.append(
+                TrashedItem(
+                    id_,
+                    told(reach.shown(folder, info["path"])),
+                    info["kind"],
+                    when(info["trashed"]),
+                )
+            )
+    found.sort(key=lambda one: one.id, reverse=True)
+    return TrashContents(found[: reach.limits.entries], problems[:100])
+
+
+def _ids(folder: RootFolder) -> list[str]:
+    """The ids in the trash of a folder."""
+    try:
+        with _opened(TRASH, folder.fd) as trash:
+            own = again(trash)
+            try:
+                with os.scandir(own) as entries:
+                    return [entry.name for entry in entries if _ID.fullmatch(entry.name)]
+            finally:
+                os.close(own)
+    except OSError:
+        return []
+
+
+def _info(folder: RootFolder, id_: str) -> dict[str, Any]:
+    """What is written down of something in the trash. Raises what says that it is not so."""
+    with _opened(TRASH, folder.fd) as trash, _opened(id_, trash) as box:
+        if not _is_full(box):
+            raise PathNotFound(f"There is nothing in {id_} of the trash.")
+        fd = step(_INFO, os.O_RDONLY, box)
+        try:
+            if not stat.S_ISREG(os.fstat(fd).st_mode):
+                raise ValueError
+            info = json.loads(whole(fd, _MOST_INFO, _INFO))
+        finally:
+            os.close(fd)
+    path = info["path"]
+    if (
+        not isinstance(path, list)
+        or not path
+        or not all(
+            isinstance(part, str) and part not in ("", ".", "..") and "/" not in part
+            for part in path
+        )
+    ):
+        raise ValueError
+    checked_path("/".join(path))
+    return {"path": tuple(path), "kind": str(info["kind"]), "trashed": float(info["trashed"])}
+
+
+def _holder(reach: CallRoots, id_: str) -> RootFolder:
+    """The allowed folder in whose trash there is this. Raises ToolError."""
+    if _ID.fullmatch(id_):
+        for folder in reach.folders:
+            with (
+                contextlib.suppress(OSError),
+                _opened(TRASH, folder.fd) as trash,
+                _opened(id_, trash),
+            ):
+                return folder
+    raise PathNotFound(f"There is no {plain(id_[:100])} in the trash. list_trash has the ids.")
+
+
+def restore(reach: CallRoots, id_: str, target: str | None) -> str:
+    """Bring something back to where it was, or to another place; the path where it is now. Raises ToolError."""
+    folder = _holder(reach, id_)
+    try:
+        info = _info(folder, id_)
+    except (OSError, ValueError, KeyError, TypeError):
+        raise ToolError(
+            f"What is written down of {id_} cannot be read, so that it cannot be brought back."
+        ) from None
+    shown = target or reach.shown(folder, info["path"])
+    to, parts = reach.split(target) if target else (folder, info["path"])
+    if target is None:
+        make_folder(folder, parts[:-1], shown, reach.limits)
+    with descend(to, parts, shown, reach.limits, follow=False) as place:
+        if place.name is None:
+            raise ToolError(f"{plain(shown)} is an allowed folder.")
+        try:
+            with _opened(TRASH, folder.fd) as trash, _opened(id_, trash) as box:
+                rename_new(_ITEM, box, place.name, place.parent)
+                with contextlib.suppress(OSError):
+                    os.unlink(_INFO, dir_fd=box)
+                    os.rmdir(id_, dir_fd=trash)
+        except FileExistsError:
+            raise ToolError(f"{plain(shown)} exists by now. Name another target.") from None
+        except OSError as bad:
+            raise ToolError(
+                f"{plain(shown[:200])} cannot be brought back: {in_words(bad)}."
+            ) from None
+        return reach.shown(place.folder, place.parts)
+
+
+def sweep(reach: CallRoots) -> None:
+    """Take away what is left of those who were killed while they threw something away or brought it back: boxes with nothing in them."""
+    for folder in reach.folders:
+        with contextlib.suppress(OSError), _opened(TRASH, folder.fd) as trash:
+            for id_ in _ids(folder):
+                with contextlib.suppress(OSError), _opened(id_, trash) as box:
+                    if lock(box) and not _is_full(box):  # else somebody is at it
+                        with contextlib.suppress(FileNotFoundError):
+                            os.unlink(_INFO, dir_fd=box)
+                        os.rmdir(id_, dir_fd=trash)
+
+
+def _is_full(box: int) -> bool:
+    try:
+        os.stat(_ITEM, dir_fd=box, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def empty(reach: CallRoots, ids: list[str], progress: CallProgress) -> list[str]:
+    """Remove these for good; those that are gone by now are left out. Raises ToolError."""
+    removed: list[str] = []
+    for id_ in ids:
+        try:
+            folder = _holder(reach, id_)
+        except PathNotFound:
+            continue
+        try:
+            with _opened(TRASH, folder.fd) as trash:
+                remove_all(trash, id_, folder.device, progress)
+        except OSError as bad:
+            raise ToolError(
+                f"{id_} could not be removed whole: {in_words(bad)}. Removed before it: {len(removed)}."
+            ) from None
+        removed.append(id_)
+        progress.report(len(removed), len(ids), id_)
+    return removed

@@ -1,0 +1,331 @@
+"""Goes through a folder and what is below it, on opened folders only, never into a link, another mount or the trash."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+from collections.abc import Iterator, Sequence
+from fnmatch import translate
+from typing import NamedTuple
+
+from interlock import ToolError
+
+from .limits import FilesystemLimits
+from .openat import FOLDER, again, step
+from .resolve import OutsideRoots, ResolvedPath, RootFolder, checked_folder, hidden_away, told
+from .results import FolderEntries, FolderEntry, entry_of
+from .roots import CallProgress, CallRoots
+
+
+class WalkedEntry(NamedTuple):
+    """Something on the way: the folder that holds it, opened for as long as one looks at it, its name there, and the way to it."""
+
+    parent: int
+    name: str
+    steps: tuple[str, ...]
+    stat: os.stat_result
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether it is a folder, and no link to one."""
+        return stat.S_ISDIR(self.stat.st_mode)
+
+
+class Walk:
+    """A walk through a folder, in the order of names, a folder before what is in it. `cut` says whether something was left out."""
+
+    def __init__(
+        self,
+        folder: RootFolder,
+        limits: FilesystemLimits,
+        progress: CallProgress,
+        *,
+        depth: int | None = None,
+        hidden: bool = True,
+        without: ExcludePatterns | None = None,
+    ) -> None:
+        self._folder, self._limits, self._progress, self._hidden, self._without = (
+            folder,
+            limits,
+            progress,
+            hidden,
+            without,
+        )
+        self._depth = min(depth if depth is not None else limits.depth, limits.depth)
+        self.cut = False
+
+    def below(self, fd: int, steps: tuple[str, ...] = ()) -> Iterator[WalkedEntry]:
+        """What is in an opened folder and below it."""
+        stack = [(again(fd), iter(self._names(fd)), steps)]
+        try:
+            while stack:
+                here, names, way = stack[-1]
+                name = next(names, None)
+                if name is None:
+                    os.close(stack.pop()[0])
+                    continue
+                if not self._progress.step("/".join(way)):
+                    self.cut = True
+                    return
+                try:
+                    found = WalkedEntry(
+                        here, name, (*way, name), os.stat(name, dir_fd=here, follow_symlinks=False)
+                    )
+                except OSError:
+                    continue  # gone since it was listed
+                if self._without is not None and self._without.fits(found.steps[len(steps) :]):
+                    continue
+                yield found
+                if found.is_folder:
+                    self._enter(stack, found, len(found.steps) - len(steps))
+        finally:
+            for here, _, _ in stack:
+                os.close(here)
+
+    def here(self, fd: int) -> Iterator[tuple[str, os.stat_result]]:
+        """What is in an opened folder itself."""
+        for name in self._names(fd):
+            if not self._progress.step():
+                self.cut = True
+                return
+            try:
+                found = os.stat(name, dir_fd=fd, follow_symlinks=False)
+            except OSError:
+                continue  # gone since it was listed
+            yield name, found
+
+    def _enter(
+        self,
+        stack: list[tuple[int, Iterator[str], tuple[str, ...]]],
+        found: WalkedEntry,
+        depth: int,
+    ) -> None:
+        if depth >= self._depth:
+            self.cut = True
+            return
+        with contextlib.suppress(
+            OSError, OutsideRoots
+        ):  # a link by now, not ours to read, or another mount
+            fd = checked_folder(
+                step(found.name, FOLDER, found.parent, mounts=self._limits.mounts),
+                self._folder,
+                found.name,
+                self._limits,
+            )
+            stack.append((fd, iter(self._names(fd)), found.steps))
+
+    def _names(self, fd: int) -> list[str]:
+        own = again(fd)
+        names: list[str] = []
+        try:
+            with os.scandir(own) as entries:
+                for entry in entries:
+                    if not hidden_away(entry.name) and (
+                        self._hidden or not entry.name.startswith(".")
+                    ):
+                        names.append(entry.name)
+                    if len(names) > self._limits.walked:
+                        self.cut = True
+                        break
+        except OSError:
+            return []
+        finally:
+            os.close(own)
+        return sorted(names)
+
+
+def listed(
+    reach: CallRoots,
+    place: ResolvedPath,
+    progress: CallProgress,
+    *,
+    hidden: bool = True,
+    sort: str = "name",
+    skip: int = 0,
+) -> FolderEntries:
+    """What is in a folder itself. Raises ToolError."""
+    limits, fd = reach.limits, place.open_folder()
+    try:
+        walk = Walk(place.folder, limits, progress, hidden=hidden)
+        every = [(name, found, _target(name, fd, found)) for name, found in walk.here(fd)]
+    finally:
+        os.close(fd)
+    if sort == "size":
+        every.sort(key=lambda one: -one[1].st_size if stat.S_ISREG(one[1].st_mode) else 1)
+    elif sort == "modified":
+        every.sort(key=lambda one: -one[1].st_mtime)
+    chosen = every[skip : skip + limits.entries]
+    own = told(reach.shown(place.folder, place.parts))
+    above = "" if own == "." else f"{own}/"
+    entries = [entry_of(above + told(name), found, target) for name, found, target in chosen]
+    more = len(every) - skip - len(chosen)
+    why = (
+        "the folder is too large to be read to its end"
+        if walk.cut
+        else f"{more} more: skip {skip + len(chosen)}"
+        if more > 0
+        else None
+    )
+    return FolderEntries(own, entries, why is None, why)
+
+
+def _target(name: str, parent: int, found: os.stat_result) -> str | None:
+    if not stat.S_ISLNK(found.st_mode):
+        return None
+    with contextlib.suppress(OSError):
+        return told(os.readlink(name, dir_fd=parent))
+    return None
+
+
+class TreeNode(FolderEntry, rename="camel", omit_defaults=True):
+    """Something in a tree, and what is in it; `more` says that a folder has more than is shown."""
+
+    entries: list[TreeNode] | None = None
+    more: bool = False
+
+
+def tree_of(
+    reach: CallRoots,
+    place: ResolvedPath,
+    progress: CallProgress,
+    depth: int,
+    *,
+    hidden: bool,
+    without: ExcludePatterns | None = None,
+) -> tuple[TreeNode, bool]:
+    """A folder and what is below it down to a depth, and whether nothing above that depth is missing. Raises ToolError."""
+    fd = place.open_folder()
+    top = TreeNode(told(reach.shown(place.folder, place.parts)), "folder", entries=[])
+    branches, count = {place.parts: top}, 0
+    try:
+        walk = Walk(
+            place.folder, reach.limits, progress, depth=depth, hidden=hidden, without=without
+        )
+        for found in walk.below(fd, place.parts):
+            if count >= reach.limits.entries:
+                top.more = True
+                return top, False
+            count += 1
+            size = found.stat.st_size if stat.S_ISREG(found.stat.st_mode) else None
+            entry = entry_of(
+                told(found.name), found.stat, _target(found.name, found.parent, found.stat)
+            )
+            branch = TreeNode(entry.path, entry.kind, size, target=entry.target)
+            above = branches[found.steps[:-1]]
+            if above.entries is not None:
+                above.entries.append(branch)
+            if found.is_folder:
+                branches[found.steps] = branch
+                branch.entries = []
+                if len(found.steps) - len(place.parts) >= depth:
+                    branch.entries, branch.more = None, True
+        return top, not progress.late
+    finally:
+        os.close(fd)
+
+
+class GlobPattern:
+    """A glob: `*` and `?` and `[...]` within a name, `**` for any folders, `{a,b}` for one of several. Without `/` it is of the name.
+
+    Names are compared as they are: neither case nor the form of Unicode is made alike.
+    """
+
+    def __init__(self, text: str) -> None:
+        if len(text) > 500 or "\0" in text:
+            raise ToolError("A pattern has at most 500 characters, and no NUL among them.")
+        self._ways = [self._compiled(one) for one in _spread(text)]
+
+    @staticmethod
+    def _compiled(text: str) -> list[re.Pattern[str] | None]:
+        names = [part for part in text.split("/") if part not in ("", ".")]
+        if "/" not in text:
+            names = ["**", *names]
+        return [None if part == "**" else re.compile(translate(part)) for part in names]
+
+    def fits(self, steps: Sequence[str]) -> bool:
+        """Whether a way, from where one looks, fits."""
+        return any(_fits(way, steps) for way in self._ways)
+
+
+class ExcludePatterns:
+    """What is left out, with all that is in it: whatever fits one of some patterns. Raises ToolError for what is no pattern."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self.patterns = patterns
+        self._all = [GlobPattern(one) for one in patterns]
+
+    def fits(self, steps: Sequence[str]) -> bool:
+        """Whether something is left out, by the way to it from where one looks; what is above it is not looked at."""
+        return any(one.fits(steps) for one in self._all)
+
+    def holds(self, steps: Sequence[str]) -> bool:
+        """Whether something, or a folder on the way to it, is left out."""
+        return any(self.fits(steps[:n]) for n in range(1, len(steps) + 1))
+
+
+def without(patterns: Sequence[str] | None) -> ExcludePatterns | None:
+    """What some patterns leave out; None where there are none. Raises ToolError."""
+    return ExcludePatterns(patterns) if patterns else None
+
+
+def _fits(way: Sequence[re.Pattern[str] | None], steps: Sequence[str]) -> bool:
+    """Which places of the pattern can be reached is worked out step by step, so that no pattern takes long."""
+    at = _skipping({0}, way)
+    for name in steps:
+        after: set[int] = set()
+        for n in at:
+            if n < len(way):
+                part = way[n]
+                if part is None:
+                    after.add(n)
+                elif part.match(name):
+                    after.add(n + 1)
+        at = _skipping(after, way)
+        if not at:
+            return False
+    return len(way) in at
+
+
+def _skipping(at: set[int], way: Sequence[re.Pattern[str] | None]) -> set[int]:
+    whole = set(at)
+    for n in sorted(at):
+        while n < len(way) and way[n] is None:
+            n += 1
+            whole.add(n)
+    return whole
+
+
+def _spread(text: str) -> list[str]:
+    """The patterns that a pattern with braces stands for; at most 64."""
+    done: list[str] = []
+    todo = [text]
+    while todo:
+        one = todo.pop(0)
+        inner = re.search(r"\{([^{}]*,[^{}]*)\}", one)
+        if inner is None:
+            done.append(one)
+        else:
+            todo += [
+                one[: inner.start()] + choice + one[inner.end() :] for choice in inner[1].split(",")
+            ]
+        if len(done) + len(todo) > 64:
+            raise ToolError("The braces of this pattern stand for more than 64 patterns.")
+    return done
+
+
+def names_of(place: ResolvedPath, most: int) -> list[tuple[str, bool]]:
+    """The names in a folder that are text, in order, and whether each is a folder. Raises ToolError."""
+    fd = place.open_folder()
+    found: list[tuple[str, bool]] = []
+    try:
+        with os.scandir(fd) as entries:
+            for entry in entries:
+                if not hidden_away(entry.name) and told(entry.name) == entry.name:
+                    found.append((entry.name, entry.is_dir(follow_symlinks=False)))
+                if len(found) >= most:
+                    break
+    finally:
+        os.close(fd)
+    return sorted(found)

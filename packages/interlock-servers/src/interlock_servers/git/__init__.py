@@ -1,0 +1,141 @@
+"""Git repositories, to look into and to work in: only those that were given, and nothing that they bring along is run.
+
+`interlock serve git REPOSITORY...` runs it. Without arguments INTERLOCK_GIT_REPOSITORIES names the repositories, and else it is the one
+of the current folder. INTERLOCK_GIT_WORKTREES is the folder for new worktrees, INTERLOCK_GIT_AUTHOR who commits.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from interlock import QuestionSettings, Server, ServerInfo, ToolAnnotations, settings_of
+
+from .branches import git_branches, git_create_branch, git_delete_branch, git_switch
+from .history import git_blame, git_log, git_read_file, git_search, git_search_history
+from .limits import PREFIX, GitLimits
+from .repositories import VARIABLE, Repositories
+from .resources import add_library
+from .runner import Git
+from .staging import git_add, git_commit, git_restore, git_unstage
+from .stashes import git_apply_stash, git_drop_stash, git_show_stash, git_stash, git_stashes
+from .status import git_diff, git_show, git_status
+from .worktrees import git_add_worktree, git_remove_worktree, git_worktrees
+
+WORKTREES, AUTHOR = "INTERLOCK_GIT_WORKTREES", "INTERLOCK_GIT_AUTHOR"
+INSTRUCTIONS = """Begin with git_status. Paths are those below the top of a repository; revisions are branches, tags, ids or HEAD~2.
+Long answers come in pages: call again with `cursor`. What deletes or throws away asks the person first. Hooks are never run."""
+_READS: tuple[tuple[Callable[..., Any], str], ...] = (
+    (git_status, "Status"),
+    (git_diff, "Differences"),
+    (git_log, "Log"),
+    (git_show, "Show a commit"),
+    (git_read_file, "Read a file at a revision"),
+    (git_blame, "Who wrote a line"),
+    (git_search, "Search files"),
+    (git_search_history, "Search the history of a text"),
+    (git_branches, "Branches"),
+    (git_worktrees, "Worktrees"),
+    (git_stashes, "Stashes"),
+    (git_show_stash, "Show a stash"),
+)
+_ADDS: tuple[
+    tuple[Callable[..., Any], str, bool], ...
+] = (  # and whether a second call with the same arguments changes nothing more
+    (git_add, "Stage files", True),
+    (git_commit, "Commit", False),
+    (git_create_branch, "Create a branch", False),
+    (git_switch, "Switch to a branch", True),
+    (git_add_worktree, "Add a worktree", False),
+    (git_stash, "Put changes aside", False),
+    (git_apply_stash, "Apply a stash", False),
+)
+_LOSES: tuple[tuple[Callable[..., Any], str, bool], ...] = (
+    (git_unstage, "Unstage files", True),
+    (git_restore, "Put files back", True),
+    (git_delete_branch, "Delete a branch", False),
+    (git_remove_worktree, "Remove a worktree", False),
+    (git_drop_stash, "Drop a stash", False),
+)
+
+
+def git_server(
+    *repositories: str | os.PathLike[str],
+    worktrees: str | os.PathLike[str] | None = None,
+    author: str | None = None,
+    limits: GitLimits | None = None,
+    suspend: bool = True,
+) -> Server:
+    """A server over the repositories at these paths; of a path inside of one its whole.
+
+    `worktrees` is the folder in which new worktrees are made, beside the repository where none is named; `author` ("Name <address>") is
+    who commits; `limits` are those of the environment unless they are given; `suspend` is as for Server. Raises ValueError or OSError for a
+    path that is none of a repository, and ValueError for a limit of the environment that is none.
+    """
+    limits = limits or settings_of(GitLimits, PREFIX)
+    paths = [os.fspath(one) for one in repositories]
+    given = Repositories(paths, Path(worktrees) if worktrees else None, Git(limits=limits), author)
+
+    @asynccontextmanager
+    async def lifespan(made: Server) -> AsyncIterator[Repositories]:
+        yield given
+
+    made = Server(
+        "git",
+        "1.0.0",
+        info=ServerInfo(title="Git", description="Look into git repositories and work in them."),
+        instructions=INSTRUCTIONS,
+        lifespan=lifespan,
+        questions=QuestionSettings(suspend=suspend),
+    )
+    for tool, title in _READS:
+        made.add_tool(
+            tool,
+            title=title,
+            annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False),
+            timeout=limits.call,
+        )
+    for tools, loses in ((_ADDS, False), (_LOSES, True)):
+        for tool, title, again in tools:
+            hints = ToolAnnotations(
+                read_only_hint=False,
+                destructive_hint=loses,
+                idempotent_hint=again,
+                open_world_hint=False,
+            )
+            made.add_tool(tool, title=title, annotations=hints, timeout=limits.call)
+    add_library(made, given)
+    return made
+
+
+def server_of(*repositories: str) -> Server:
+    """The server for what was typed, else for the repositories of the environment, else for the one of the current folder.
+
+    Raises ValueError or OSError for a path that is none of a repository.
+    """
+    named: Iterable[str] = repositories or filter(
+        None, os.environ.get(VARIABLE, "").split(os.pathsep)
+    )
+    return git_server(
+        *(list(named) or ["."]),
+        worktrees=os.environ.get(WORKTREES) or None,
+        author=os.environ.get(AUTHOR) or None,
+    )
+
+
+server: Server  # made when it is asked for, so that importing this module looks at no folder
+
+
+def __getattr__(name: str) -> Server:
+    """The `server` over the repositories of the environment, or the one of the current folder."""
+    if name == "server":
+        return server_of()
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+if __name__ == "__main__":
+    server_of(*sys.argv[1:]).run()

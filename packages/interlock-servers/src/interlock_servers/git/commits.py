@@ -1,0 +1,68 @@
+"""Commits as git lists them, read into data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from interlock import ToolError
+
+from .arguments import line, read
+from .repositories import Repository
+from .results import Commit
+
+# NUL ends each field and each commit: nothing in a commit can hold one where git prints it.
+FORMAT = "--format=%H%x00%P%x00%an%x00%ae%x00%aI%x00%D%x00%s"
+FIELDS = 7
+_MOST_SUBJECT = 500
+_MOST_NAME = 200
+OUTPUT = (
+    "-z",
+    "--no-color",
+    "--no-notes",
+    "--no-show-signature",
+    "--no-patch",
+    "--decorate=short",
+    FORMAT,
+)
+
+
+def commits_in(output: bytes) -> list[Commit]:
+    """The commits of an output in that format; what is cut off at its end is left out."""
+    fields = read(output).split("\0")
+    return [commit_in(fields[n : n + FIELDS]) for n in range(0, len(fields) - FIELDS, FIELDS)]
+
+
+def commit_in(fields: Sequence[str]) -> Commit:
+    """The commit of these fields."""
+    id_, parents, author, email, when, refs, subject = fields
+    names = refs.split(", ") if refs else []
+    return Commit(
+        id_,
+        parents.split(),
+        author[:_MOST_NAME],
+        email[:_MOST_NAME],
+        when,
+        subject[:_MOST_SUBJECT],
+        names,
+    )
+
+
+async def commits_of(repository: Repository, ids: Sequence[str]) -> list[Commit]:
+    """These commits, in this order. Raises ToolError."""
+    ended = await repository.ask(
+        "log",
+        "--no-walk=unsorted",
+        "--stdin",
+        *OUTPUT,
+        feed="".join(f"{one}\n" for one in ids).encode(),
+    )
+    found = commits_in(ended.output)
+    if not found and ids:
+        raise ToolError("The commit is too large to be shown.")
+    return found
+
+
+def line_of(commit: Commit) -> str:
+    """A commit in one line."""
+    refs = f" ({line(', '.join(commit.refs))})" if commit.refs else ""
+    return f"{commit.id[:12]} {commit.date[:10]} {line(commit.author, 60)}: {line(commit.subject)}{refs}"

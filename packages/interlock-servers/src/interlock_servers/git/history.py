@@ -1,0 +1,429 @@
+"""Looking into the past: the log, who wrote a line, and where a text is or was."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import UTC, datetime
+from typing import Annotated
+
+from msgspec import Meta
+
+from interlock import Context, ToolError, ToolResult
+
+from . import commits
+from .arguments import (
+    AnyPaths,
+    Cursor,
+    PageCursor,
+    Path,
+    Revision,
+    Text,
+    cursor_of,
+    inside,
+    line,
+    phrase,
+    place_of,
+    read,
+    visible,
+)
+from .commits import commits_in, commits_of, line_of
+from .dates import When, moment
+from .repositories import Repositories, Repository
+from .results import Blame, BlamedLines, FileText, GrepMatch, GrepMatches, Log
+from .runner import GitResult
+
+MOST_HITS = 100
+MOST_BLAMED = 1_000  # lines
+MOST_FILE = 48 * 1024  # characters of a file in one answer
+MOST_TEXT = 500  # characters of a line that was found
+CHUNK = 2_000  # commits that are looked through at once
+LISTED = 100_000  # commits that are listed at once
+_MOST_GREP = 8 * 1024 * 1024
+Page = Annotated[int, Meta(ge=1, le=200)]
+Number = Annotated[int, Meta(ge=1, le=100_000_000)]
+
+
+async def git_log(
+    ctx: Context[Repositories],
+    repository: str | None = None,
+    revision: Revision = "HEAD",
+    author: Text | None = None,
+    grep: Text | None = None,
+    paths: AnyPaths | None = None,
+    since: When | None = None,
+    until: When | None = None,
+    limit: Page = 30,
+    cursor: Cursor | None = None,
+) -> ToolResult[Log]:
+    """The commits that lead to a revision, the newest first.
+
+    Args:
+        author: only those whose author's name or address holds this text, whatever its case.
+        grep: only those whose message holds this text, whatever its case.
+        paths: only those that change one of these files or folders.
+        since: only those made on this day or later, or from this time on: 2026-01-31, 2026-01-31T10:00:00+02:00, yesterday, 2 weeks ago.
+        until: only those made up to this day or time.
+        cursor: the `next` of the page before, with the same arguments otherwise.
+    """
+    opened = await ctx.lifespan_state.open(repository)
+    place = place_of(cursor) if cursor is not None else PageCursor([], 0)
+    if cursor is not None and len(place.revisions) != 1:
+        raise ToolError("This cursor is of something else.")
+    filters = [f"--author={phrase(author, 'author')}"] if author else []
+    filters += [f"--grep={phrase(grep, 'text')}"] if grep else []
+    filters += [f"--max-age={moment(since)}"] if since else []
+    filters += [f"--min-age={moment(until, end=True)}"] if until else []
+    where = [*map(inside, paths or ())]
+    if not place.revisions and (
+        filters or where
+    ):  # which commit it begins at is not among what is listed then
+        place.revisions = [await opened.object_of(revision)]
+
+    async def listed(tip: str) -> GitResult:
+        skipped = [
+            "--fixed-strings",
+            "--regexp-ignore-case",
+            f"--skip={place.skip}",
+            f"--max-count={limit + 1}",
+        ]
+        return await opened.ask(
+            "log", *skipped, *filters, *commits.OUTPUT, "--end-of-options", tip, "--", *where
+        )
+
+    ended = await (
+        listed(place.revisions[0]) if place.revisions else opened.run_at(revision, listed)
+    )
+    found = commits_in(ended.output)
+    if ended.cut and not found:
+        raise ToolError("The commit is too large to be shown.")
+    log = Log(found[:limit])
+    if ended.cut or len(found) > limit:
+        log.next = cursor_of(
+            PageCursor(place.revisions or [found[0].id], place.skip + len(log.commits))
+        )
+    return ToolResult(log, _words(log, "There is no such commit."))
+
+
+async def git_search_history(
+    text: Text,
+    ctx: Context[Repositories],
+    repository: str | None = None,
+    revision: Revision = "HEAD",
+    paths: AnyPaths | None = None,
+    limit: Page = 20,
+    commits_to_look_at: Annotated[int, Meta(ge=1, le=1_000_000)] = 20_000,
+    cursor: Cursor | None = None,
+) -> ToolResult[Log]:
+    """The commits that added or removed a text, the newest first: those after which it occurs more or less often in a file.
+
+    Args:
+        text: as it stands, with its case.
+        paths: look only at these files or folders.
+        commits_to_look_at: end after so many; `next` then leads on, also where nothing was found yet.
+        cursor: the `next` of the page before.
+    """
+    wanted, where = phrase(text, "text"), [*map(inside, paths or ())]
+    opened = await ctx.lifespan_state.open(repository)
+    place = await _place(opened, revision, cursor)
+    tip = place.revisions[0]
+    total = int(read((await opened.ask("rev-list", "--count", tip, "--", *where)).output))
+    end = min(total, place.skip + commits_to_look_at)
+    found: list[str] = []
+    at = place.skip
+    async for ids in _chunks(opened, tip, where, at, end):
+        ctx.progress(at - place.skip, end - place.skip, f"{at} of {total} commits")
+        hits = await _changing(opened, ids, wanted, where)
+        if len(found) + len(hits) > limit:  # go on right after the last that there is room for
+            hits = hits[: limit - len(found)]
+            at, found = at + ids.index((found + hits)[-1]) + 1 if hits else at, found + hits
+            break
+        at, found = at + len(ids), found + hits
+    log = Log(
+        await commits_of(opened, found) if found else [],
+        cursor_of(PageCursor([tip], at)) if at < total else None,
+        at,
+    )
+    return ToolResult(
+        log,
+        _words(
+            log, f"None of the {at - place.skip} commits that were looked at added or removed it."
+        ),
+    )
+
+
+async def _chunks(
+    repository: Repository, tip: str, where: Sequence[str], begin: int, end: int
+) -> AsyncIterator[list[str]]:
+    """The commits that lead to one, from a place in their list to another, some at a time; many are listed at once, for each time git
+    lists those before the place anew."""
+    at = begin
+    while at < end:
+        ended = await repository.ask(
+            "rev-list", f"--skip={at}", f"--max-count={min(LISTED, end - at)}", tip, "--", *where
+        )
+        ids = read(ended.output).split()
+        for n in range(0, len(ids), CHUNK):
+            yield ids[n : n + CHUNK]
+        at += len(ids) or end
+
+
+async def _changing(
+    repository: Repository, ids: Sequence[str], text: str, where: Sequence[str]
+) -> list[str]:
+    """Those of some commits that change how often a text occurs."""
+    ended = await repository.ask(
+        "diff-tree", "--stdin", "-r", "--root", "--name-only", "-z", "--no-ext-diff", "--no-textconv",
+        "--ignore-submodules=all", f"-S{text}", "--", *where, feed="".join(f"{one}\n" for one in ids).encode(),
+    )  # fmt: skip
+    known = set(ids)
+    return [one for one in dict.fromkeys(read(ended.output).split("\0")) if one in known]
+
+
+async def git_read_file(
+    path: Path,
+    ctx: Context[Repositories],
+    repository: str | None = None,
+    revision: Revision = "HEAD",
+    first: Number = 1,
+    last: Number | None = None,
+) -> ToolResult[FileText]:
+    """A text file as it is at a revision; of a link where it leads to. A long one is cut, and `next` says where it goes on.
+
+    Args:
+        first: the first line to read.
+        last: the last one.
+    """
+    opened = await ctx.lifespan_state.open(repository)
+    commit, wanted = await opened.object_of(revision), inside(path)
+    blob, size = await blob_at(opened, commit, wanted)
+    if size > opened.limits.file:
+        raise ToolError(
+            f"{line(path)} has {size} bytes there, and no more than {opened.limits.file} are read."
+        )
+    data = (await opened.ask("cat-file", "blob", blob)).output
+    if b"\0" in data:
+        raise ToolError(
+            f"{line(path)} is no text there. The resources of this server have its bytes."
+        )
+    lines = read(data).split("\n")
+    if not lines[-1]:
+        lines.pop()
+    if first > max(1, len(lines)) or (last is not None and last < first):
+        raise ToolError(
+            f"{line(path)} has {len(lines)} lines there. Ask for some of these, from the first to the last."
+        )
+    kept, room = list[str](), MOST_FILE
+    for text in lines[first - 1 : last]:
+        room -= len(text) + 1
+        if room < 0 and kept:
+            break
+        kept.append(text[:MOST_FILE])
+    end = first - 1 + len(kept)
+    found = FileText(
+        wanted,
+        commit,
+        size,
+        len(lines),
+        first,
+        end,
+        end + 1 if end < min(len(lines), last or len(lines)) else None,
+    )
+    return ToolResult(found, visible("\n".join(one.removesuffix("\r") for one in kept)))
+
+
+async def git_blame(
+    path: Path,
+    ctx: Context[Repositories],
+    repository: str | None = None,
+    revision: Revision = "HEAD",
+    first: Number = 1,
+    last: Number | None = None,
+) -> ToolResult[Blame]:
+    """Who wrote which lines of a file last, as it is at a revision.
+
+    Args:
+        first: the first line to look at.
+        last: the last one; 200 lines without it, and 1,000 at the most.
+    """
+    opened = await ctx.lifespan_state.open(repository)
+    commit = await opened.object_of(revision)
+    _, size = await blob_at(opened, commit, inside(path))
+    if size > opened.limits.blamed:
+        raise ToolError(
+            f"{line(path)} has more than {opened.limits.blamed} bytes, and is not looked into."
+        )
+    last = last if last is not None else first + 199
+    if not first <= last < first + MOST_BLAMED:
+        raise ToolError(f"Ask for {MOST_BLAMED} lines at the most, from the first to the last.")
+    # Always at a commit: of a file in the work tree git would follow a folder that has become a link.
+    ended = await opened.ask(
+        "blame",
+        "--porcelain",
+        "--no-textconv",
+        "--root",
+        f"-L{first},{last}",
+        commit,
+        "--",
+        inside(path),
+        fine=(0, 128),
+    )
+    if ended.code:
+        raise ToolError(
+            f"{line(path)} has fewer lines, or cannot be read so: {line(ended.errors.removeprefix('fatal: '))}"
+        )
+    parts = _blamed(ended.output)
+    count = sum(len(part.lines) for part in parts)
+    more = count == last - first + 1 and last < read(
+        (await opened.ask("cat-file", "blob", f"{commit}:{inside(path)}")).output
+    ).count("\n")
+    blame = Blame(inside(path), commit, parts, last + 1 if more else None)
+    lines = [
+        f"{number:>5} {part.commit[:12]} {part.date} {line(part.author, 20)}: {visible(text)}"
+        for part in parts for number, text in enumerate(part.lines, part.first)
+    ]  # fmt: skip
+    return ToolResult(blame, "\n".join(lines))
+
+
+def _blamed(output: bytes) -> list[BlamedLines]:
+    """Read `git blame --porcelain`: a commit is described where it first occurs."""
+    known: dict[str, tuple[str, str, str]] = {}
+    parts: list[BlamedLines] = []
+    commit, number, said_of = "", 0, dict[str, str]()
+    for text in read(output).split("\n"):
+        if text.startswith("\t"):
+            if said_of.get("author") is not None:
+                known[commit] = (
+                    said_of["author"],
+                    _day(said_of.get("author-time", "0")),
+                    said_of.get("summary", ""),
+                )
+            if (
+                not parts
+                or parts[-1].commit != commit
+                or parts[-1].first + len(parts[-1].lines) != number
+            ):
+                parts.append(BlamedLines(commit, *known[commit], number, []))
+            parts[-1].lines.append(text[1:].removesuffix("\r")[:MOST_TEXT])
+            commit = ""
+        elif not commit:
+            commit, said_of = text.partition(" ")[0], {}
+            number = int(text.split(" ")[2]) if commit else 0
+        else:
+            key, _, value = text.partition(" ")
+            said_of[key] = value[:MOST_TEXT]
+    return parts
+
+
+def _day(seconds: str) -> str:
+    try:
+        return datetime.fromtimestamp(int(seconds), UTC).date().isoformat()
+    except (ValueError, OverflowError, OSError):
+        return ""
+
+
+async def git_search(
+    text: Text,
+    ctx: Context[Repositories],
+    repository: str | None = None,
+    revision: Revision = "HEAD",
+    staged: bool = False,
+    regex: bool = False,
+    ignore_case: bool = False,
+    paths: AnyPaths | None = None,
+    limit: Annotated[int, Meta(ge=1, le=500)] = MOST_HITS,
+    cursor: Cursor | None = None,
+) -> ToolResult[GrepMatches]:
+    """The lines that hold a text, in the files of a revision or of the index; files that are no text are left out.
+
+    Args:
+        staged: search what is in the index, in place of a revision.
+        regex: the text is a POSIX extended regular expression.
+        paths: only these files or folders.
+        cursor: the `next` of the page before, with the same arguments otherwise.
+    """
+    wanted = phrase(text, "text")
+    opened = await ctx.lifespan_state.open(repository)
+    place = (
+        place_of(cursor)
+        if cursor is not None
+        else PageCursor([] if staged else [await opened.object_of(revision)], 0)
+    )
+    if len(place.revisions) != (not staged):
+        raise ToolError("This cursor is of another search.")
+    # Never in the work tree: git would read through a folder that has become a link, and it may lead anywhere.
+    how = [
+        "--extended-regexp" if regex else "--fixed-strings",
+        *["--ignore-case"] * ignore_case,
+        *["--cached"] * staged,
+    ]
+    ended = await opened.ask(
+        "grep", "-n", "-I", "-z", "--full-name", "--no-color", "--no-textconv", "--no-recurse-submodules", "--no-column", *how,
+        "-e", wanted, *place.revisions, "--", *map(inside, paths or ()), most=_MOST_GREP, fine=(0, 1),
+    )  # fmt: skip
+    prefix = "" if staged else f"{place.revisions[0]}:"
+    found = _hits(ended.output, prefix, place.skip + limit + 1)[place.skip :]
+    hits = GrepMatches("index" if staged else place.revisions[0], found[:limit])
+    if len(found) > limit:
+        hits.next = cursor_of(PageCursor(place.revisions, place.skip + limit))
+    elif ended.cut:
+        raise ToolError("Too many lines hold this. Search for more of it, or in fewer paths.")
+    lines = [f"{line(hit.path)}:{hit.line}: {visible(hit.text)}" for hit in hits.hits] or [
+        "It is nowhere."
+    ]
+    return ToolResult(
+        hits,
+        "\n".join(
+            [*lines, *([f"... and more: go on with cursor {hits.next}"] if hits.next else [])]
+        ),
+    )
+
+
+def _hits(output: bytes, prefix: str, most: int) -> list[GrepMatch]:
+    """The lines of `git grep -n -z`: a path and NUL, a number and NUL, and the text to the end of the line."""
+    found: list[GrepMatch] = []
+    at = 0
+    while len(found) < most:
+        path_end = output.find(b"\0", at)
+        number_end = output.find(b"\0", path_end + 1)
+        end = output.find(b"\n", number_end + 1)
+        if min(path_end, number_end, end) < 0:
+            break
+        path = read(output[at:path_end]).removeprefix(prefix)
+        found.append(
+            GrepMatch(
+                path,
+                int(output[path_end + 1 : number_end]),
+                read(output[number_end + 1 : end]).removesuffix("\r")[:MOST_TEXT],
+            )
+        )
+        at = end + 1
+    return found
+
+
+async def blob_at(repository: Repository, commit: str, path: str) -> tuple[str, int]:
+    """The blob of a file at a commit and its size in bytes. Raises ToolError where there is no file."""
+    ended = await repository.ask("ls-tree", "-z", "--full-tree", "--long", commit, "--", path)
+    for entry in read(ended.output).split("\0"):
+        about, _, name = entry.partition("\t")
+        if name == path and about.split()[1:2] == ["blob"]:
+            _, _, id_, size = about.split()
+            if size.isdecimal():
+                return id_, int(size)
+            raise ToolError(f"The contents of {line(path)} at {commit[:12]} are not here.")
+    raise ToolError(f"There is no file {line(path)} at {commit[:12]}.")
+
+
+async def _place(repository: Repository, revision: str, cursor: str | None) -> PageCursor:
+    place = (
+        place_of(cursor)
+        if cursor is not None
+        else PageCursor([await repository.object_of(revision)], 0)
+    )
+    if len(place.revisions) != 1:
+        raise ToolError("This cursor is of something else.")
+    return place
+
+
+def _words(log: Log, nothing: str) -> str:
+    more = [f"... and more: go on with cursor {log.next}"] if log.next else []
+    return "\n".join([*(map(line_of, log.commits) if log.commits else [nothing]), *more])

@@ -1,0 +1,170 @@
+"""The boxes of a Maildir: where drafts lie, and what was sent; other mail programs can open them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import secrets
+import sys
+import time
+from collections.abc import Iterator
+from email.message import EmailMessage
+from email.policy import default as plain
+from pathlib import Path
+from typing import Literal
+from urllib.parse import quote
+
+from interlock import ToolError
+from interlock.store import StoreError, lock, own_path, write_new
+
+from .messages import HOW, MailMessage, letter_of
+
+FOLDER_VARIABLE = "INTERLOCK_MAIL_FOLDER"
+MOST_BYTES = 4 * 1024 * 1024  # of one letter that is read
+MOST_SEARCHED = 2000
+Box = Literal["drafts", "sent"]
+
+_NAMES: dict[Box, str] = {"drafts": ".Drafts", "sent": ".Sent"}
+_FLAGS: dict[Box, str] = {"drafts": "DS", "sent": "S"}
+_COLON = "!" if sys.platform == "win32" else ":"  # between a letter's name and its flags
+
+
+class Maildir:
+    """The boxes of one Maildir, which are made when first something is put into them. Raises ToolError in words for the model."""
+
+    def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
+        self._folder = Path(folder) if folder is not None else None
+
+    @property
+    def folder(self) -> Path:
+        """The Maildir: the folder given, that of the environment, or one among the user's data."""
+        if self._folder is None:
+            try:
+                self._folder = own_path(FOLDER_VARIABLE, "mail")
+            except StoreError as bad:
+                raise ToolError(str(bad)) from None
+        return self._folder
+
+    def put(self, box: Box, message: EmailMessage, how: str = "") -> MailMessage:
+        """Keep a letter; `how` it was sent is written into it. It is there whole, or not at all."""
+        data = message.as_bytes(policy=plain)
+        if how:
+            data = f"{HOW}: {how}\n".encode() + data
+        seconds, nanoseconds = divmod(time.time_ns(), 1_000_000_000)
+        # Sorted by when it was made, and never given twice, whoever else writes.
+        id_ = f"{seconds}.M{nanoseconds // 1000:06}P{os.getpid()}R{secrets.token_hex(6)}.interlock"
+        try:
+            place = self._made(box)
+            new = place / "tmp" / id_
+            try:
+                write_new(new, data)
+                os.replace(new, place / "cur" / f"{id_}{_COLON}2,{_FLAGS[box]}")
+            except OSError:
+                with contextlib.suppress(OSError):
+                    new.unlink()
+                raise
+        except OSError as bad:
+            raise ToolError(
+                f"The folder of the mail cannot be written to ({bad.strerror})."
+            ) from None
+        return self._letter(box, id_, data, whole=True)
+
+    def get(self, box: Box, id_: str) -> MailMessage | None:
+        """A letter with its body; None where there is none of that id."""
+        path = self._paths(box).get(id_)
+        data = _read(path) if path is not None else None
+        return self._letter(box, id_, data, whole=True) if data is not None else None
+
+    def ids(self, box: Box) -> list[str]:
+        """The ids of the letters, the latest first."""
+        return sorted(self._paths(box), key=_age, reverse=True)
+
+    def letters(self, box: Box, *, whole: bool = False) -> Iterator[MailMessage]:
+        """The letters, the latest first."""
+        paths = self._paths(box)
+        for id_ in sorted(paths, key=_age, reverse=True):
+            data = _read(paths[id_])
+            if data is not None:  # it may have been taken away since
+                yield self._letter(box, id_, data, whole=whole)
+
+    def remove(self, box: Box, id_: str) -> None:
+        """Take a letter out. Raises KeyError where there is none of that id."""
+        path = self._paths(box)[id_]
+        try:
+            path.unlink()
+        except FileNotFoundError:
+            raise KeyError(id_) from None
+        except OSError as bad:
+            raise ToolError(f"The letter cannot be taken away ({bad.strerror}).") from None
+
+    @contextlib.contextmanager
+    def claimed(self, id_: str) -> Iterator[bytes | None]:
+        """A draft's bytes, for one alone among all threads and processes: who sends it; None where it is gone.
+
+        Raises ToolError where somebody else has claimed it.
+        """
+        path = self._paths("drafts").get(id_)
+        try:
+            file = path.open("rb") if path is not None else None
+        except FileNotFoundError:
+            file = None
+        if file is None:
+            yield None
+            return
+        with file:
+            if not lock(file.fileno()):
+                raise ToolError("This draft is being sent already.")
+            # Whoever had it before may have taken it away while we opened it.
+            yield file.read() if os.fstat(file.fileno()).st_nlink else None
+
+    # -- the folders ------------------------------------------------------------------------------------------------------
+
+    def _made(self, box: Box) -> Path:
+        """The folder of a box, whose parts are made where they are missing."""
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        place = self.folder / _NAMES[box]
+        for whole in (self.folder, place):
+            for part in ("tmp", "new", "cur"):
+                (whole / part).mkdir(parents=True, exist_ok=True, mode=0o700)
+        (place / "maildirfolder").touch(0o600)
+        return place
+
+    def _paths(self, box: Box) -> dict[str, Path]:
+        """The files of the letters by their ids; nothing is made."""
+        found: dict[str, Path] = {}
+        for part in ("new", "cur"):
+            try:
+                names = os.listdir(self.folder / _NAMES[box] / part)
+            except FileNotFoundError:
+                continue
+            except OSError as bad:
+                raise ToolError(
+                    f"The folder of the mail cannot be read ({bad.strerror})."
+                ) from None
+            found |= {
+                name.partition(_COLON)[0]: self.folder / _NAMES[box] / part / name
+                for name in names
+                if not name.startswith(".")
+            }
+        return found
+
+    def _letter(self, box: Box, id_: str, data: bytes, *, whole: bool) -> MailMessage:
+        return letter_of(data, id_, f"mail://{box}/{quote(id_, safe='')}", whole=whole)
+
+
+def _read(path: Path) -> bytes | None:
+    """A letter's bytes, as many as are read; None where it is gone."""
+    try:
+        with path.open("rb") as file:
+            return file.read(MOST_BYTES)
+    except FileNotFoundError:
+        return None
+    except OSError as bad:
+        raise ToolError(f"The folder of the mail cannot be read ({bad.strerror}).") from None
+
+
+def _age(key: str) -> tuple[int, int, str]:
+    """When a letter was put in, by its name: seconds, and microseconds where it says them."""
+    found = re.match(r"(\d{1,15})(?:\.M(\d{1,6}))?", key)
+    return (int(found[1]), int(found[2] or 0), key) if found is not None else (0, 0, key)

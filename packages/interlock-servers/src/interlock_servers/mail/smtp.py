@@ -1,0 +1,226 @@
+"""The post: letters go out through an SMTP server where one is configured."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import ipaddress
+import os
+import smtplib
+import ssl
+from collections.abc import Mapping
+from email.headerregistry import Address
+from email.message import EmailMessage
+from typing import Any, Literal, cast
+
+from msgspec import Struct
+
+from interlock import ToolError
+
+from .messages import addresses
+
+HOST, PORT, USER, PASSWORD, TLS, FROM, SECONDS = (
+    "INTERLOCK_SMTP_HOST",
+    "INTERLOCK_SMTP_PORT",
+    "INTERLOCK_SMTP_USER",
+    "INTERLOCK_SMTP_PASSWORD",
+    "INTERLOCK_SMTP_TLS",
+    "INTERLOCK_MAIL_FROM",
+    "INTERLOCK_SMTP_SECONDS",
+)
+_PORTS = {"starttls": 587, "tls": 465, "none": 25}
+_LONGEST_REPLY = 300
+_OURSELVES = "[127.0.0.1]"  # what we call ourselves: the name of this machine is nobody's business
+
+
+class SmtpSender(Struct, frozen=True):
+    """How letters go out: through the server at `host`, or, where there is none, not at all.
+
+    `senders` are the addresses that a letter may come from, the first one unless it says otherwise; any where there are none.
+    """
+
+    host: str = ""
+    port: int = 0
+    user: str = ""
+    password: str = ""
+    tls: Literal["starttls", "tls", "none"] = "starttls"
+    seconds: float = 20.0
+    senders: tuple[Address, ...] = ()
+
+    def __repr__(self) -> str:  # without the password
+        return f"Post({self.host}:{self.port}, {self.tls})"
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> SmtpSender:
+        """As the variables say. Raises ToolError for those that make no sense."""
+        given = environment.get
+        tls = (given(TLS) or "starttls").lower()
+        if tls not in _PORTS:
+            raise ToolError(f"{TLS} is {tls!r}; there are starttls, tls and none.")
+        host, user, password = given(HOST, "").strip(), given(USER, ""), given(PASSWORD, "")
+        post = cls(
+            host=host,
+            port=int(_number(given(PORT), PORT, _PORTS[tls], 65_535)),
+            user=user,
+            password=password,
+            tls=cast(Literal["starttls", "tls", "none"], tls),
+            seconds=_number(given(SECONDS), SECONDS, 20.0, 600),
+            senders=tuple(addresses(given(FROM, ""), FROM)),
+        )
+        if host and bool(user) != bool(password):
+            raise ToolError(f"Of {USER} and {PASSWORD} only one is set. Set both, or neither.")
+        if host and user and tls == "none" and not _is_here(host):
+            raise ToolError(
+                f"{TLS} is none, so the password would be readable on its way to {host}. Set it to starttls or tls."
+            )
+        return post
+
+    def sender(self, wanted: str | None) -> Address:
+        """Whom a letter comes from. Raises ToolError for an address that is not one of ours."""
+        if wanted is not None:
+            found = addresses(wanted, "from")
+            if len(found) != 1:
+                raise ToolError("from: give one address.")
+            own = [
+                one
+                for one in self.senders
+                if one.addr_spec.casefold() == found[0].addr_spec.casefold()
+            ]
+            if self.senders and not own:
+                raise ToolError(
+                    f"from: letters come from {', '.join(one.addr_spec for one in self.senders)}, not from {wanted}."
+                )
+            return found[0] if found[0].display_name or not own else own[0]
+        if self.senders:
+            return self.senders[0]
+        if "@" in self.user:
+            return addresses(self.user, USER)[0]
+        if self.host:
+            raise ToolError(f"Nothing says whom letters come from. Set {FROM}, or give from.")
+        return Address("", "me", "localhost")
+
+    def send(self, message: EmailMessage) -> dict[str, str]:
+        """Hand a letter to the server. Returns whom the server refused, and why; the others get it.
+
+        Raises ToolError, in words without the password, where nobody gets it, or where that cannot be known.
+        """
+        place = f"{self.host}:{self.port}"
+        line: _SmtpConnection | None = None
+        try:
+            line = self._opened()
+            refused = self._handed(line, message)
+        except smtplib.SMTPRecipientsRefused as bad:
+            whom = "; ".join(
+                f"{one} ({self._clean(words)})" for one, (_, words) in bad.recipients.items()
+            )
+            raise ToolError(
+                f"The mail server at {place} took none of the addresses, and nothing was sent: {whom}"
+            ) from None
+        except smtplib.SMTPAuthenticationError as bad:
+            raise ToolError(
+                f"The mail server at {place} did not accept the user and password: {self._clean(bad.smtp_error)}"
+            ) from None
+        except smtplib.SMTPResponseException as bad:
+            raise ToolError(
+                f"The mail server at {place} refused the letter: {bad.smtp_code} {self._clean(bad.smtp_error)}"
+            ) from None
+        except (smtplib.SMTPException, OSError, ValueError) as bad:
+            raise ToolError(self._failure(place, bad, line)) from None
+        finally:
+            if line is not None:
+                with contextlib.suppress(smtplib.SMTPException, OSError):
+                    line.quit()  # whatever the server says to that, the letter is sent or not by now
+                line.close()
+        return {one: self._clean(words) for one, (_, words) in refused.items()}
+
+    def _opened(self) -> _SmtpConnection:
+        if self.tls == "tls":
+            return _TlsConnection(
+                self.host,
+                self.port,
+                local_hostname=_OURSELVES,
+                timeout=self.seconds,
+                context=ssl.create_default_context(),
+            )
+        return _SmtpConnection(
+            self.host, self.port, local_hostname=_OURSELVES, timeout=self.seconds
+        )
+
+    def _handed(self, line: _SmtpConnection, message: EmailMessage) -> dict[str, tuple[int, bytes]]:
+        if self.tls == "starttls":
+            line.starttls(context=ssl.create_default_context())
+        if self.user:
+            line.login(self.user, self.password)
+        return line.send_message(message)
+
+    def _failure(self, place: str, bad: Exception, line: _SmtpConnection | None) -> str:
+        late = isinstance(bad, TimeoutError) or isinstance(bad.__context__, TimeoutError)
+        if line is not None and line.handed_over:
+            what = (
+                f"did not answer within {self.seconds:g} seconds"
+                if late
+                else "closed the connection"
+            )
+            return (
+                f"The mail server at {place} {what} once it had been given the letter, so that nobody knows whether it went out. "
+                "Ask before sending it again."
+            )
+        if late:
+            return f"The mail server at {place} did not answer within {self.seconds:g} seconds, and nothing was sent. Try again later."
+        if isinstance(bad, ssl.SSLError):
+            why = getattr(bad, "verify_message", "") or bad.reason or "no words"
+            return f"There is no safe connection to the mail server at {place} ({self._clean(why)}), and nothing was sent."
+        if isinstance(bad, smtplib.SMTPServerDisconnected):
+            return f"The mail server at {place} closed the connection, and nothing was sent."
+        if isinstance(bad, OSError) and not isinstance(bad, smtplib.SMTPException):
+            return f"The mail server at {place} cannot be reached ({self._clean(bad.strerror or str(bad))}), and nothing was sent."
+        return f"The letter could not be given to the mail server at {place}, and nothing was sent: {self._clean(str(bad))}"
+
+    def _clean(self, words: str | bytes) -> str:
+        """What a server said, in one line; should it say our password again, in whatever clothes, that is cut out."""
+        text = words.decode("utf-8", "replace") if isinstance(words, bytes) else words
+        if self.password:
+            plain = self.password.encode()
+            whole = f"\0{self.user}\0{self.password}".encode()
+            for secret in (
+                self.password,
+                base64.b64encode(whole).decode(),
+                base64.b64encode(plain).decode(),
+            ):
+                text = text.replace(secret, "***")
+        text = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+        return text if len(text) <= _LONGEST_REPLY else text[:_LONGEST_REPLY] + "..."
+
+
+class _SmtpConnection(smtplib.SMTP):
+    """A connection that remembers whether the server was given a letter: from then on it may have sent it."""
+
+    handed_over = False
+
+    def data(self, msg: Any) -> tuple[int, bytes]:
+        self.handed_over = True
+        return super().data(msg)
+
+
+class _TlsConnection(smtplib.SMTP_SSL, _SmtpConnection):
+    """The same, safe from its first byte."""
+
+
+def _number(text: str | None, name: str, otherwise: float, most: float) -> float:
+    try:
+        number = float(text) if text else otherwise
+    except ValueError:
+        number = -1
+    if not 0 < number <= most:
+        raise ToolError(f"{name} is {text!r}, and has to be a number up to {most:g}.")
+    return number
+
+
+def _is_here(host: str) -> bool:
+    """Whether a server runs on this machine."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,88 @@
+"""What was learnt, kept as a knowledge graph: entities, observations and relations, to search, to change, and to take changes back.
+
+`interlock serve memory [FILE]` runs it. INTERLOCK_MEMORY_DB names the file where no argument does, and else it lies in the user's own
+folder for data. Several processes may use one file at once. `python -m interlock_servers.memory import FILE` takes over the file of
+another memory server, and `export` writes one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from interlock import QuestionSettings, Server, ServerInfo, settings_of
+
+from .graph import VARIABLE, Graph
+from .limits import PREFIX, MemoryLimits
+from .read_tools import add_looking
+from .resources import add_resources
+from .watch import HistoryWatcher
+from .write_tools import add_changing, uris_of
+
+__all__ = ["IMPORTS", "VARIABLE", "Graph", "MemoryLimits", "memory_server", "server", "server_of"]
+
+IMPORTS = "INTERLOCK_MEMORY_IMPORTS"
+"""Names the folder whose files a model may import by name. Unset, there is none."""
+INSTRUCTIONS = """This is what is remembered from earlier conversations. Look with search_nodes before you answer what it may know, and
+before you create an entity, which may be there under another name. Keep one fact in each observation, and relations as verbs:
+Ada works_at Acme. Nothing is lost: each change has a number, and undo takes it back."""
+
+
+def memory_server(
+    path: str | os.PathLike[str] | None = None,
+    limits: MemoryLimits | None = None,
+    *,
+    imports: str | os.PathLike[str] | None = None,
+    suspend: bool = True,
+) -> Server:
+    """A server over the graph in the file at `path`; the environment's, or the user's own, where none is given.
+
+    `imports` is the folder whose files import_graph may read, the environment's where none is given; `suspend` is as for Server. Nothing is
+    opened before the first call.
+    """
+
+    @asynccontextmanager
+    async def lifespan(made: Server) -> AsyncIterator[Graph]:
+        graph = Graph(Path(path) if path is not None else None, limits)
+        graph.imports = (
+            Path(imports or os.environ[IMPORTS]) if imports or os.environ.get(IMPORTS) else None
+        )
+        watcher = HistoryWatcher(made, graph, uris_of)
+        graph.watcher = watcher
+        try:
+            async with watcher.running():
+                yield graph
+        finally:
+            await asyncio.to_thread(graph.close)
+
+    made = Server(
+        "memory",
+        "1.0.0",
+        info=ServerInfo(title="Memory", description="A knowledge graph of what was learnt."),
+        instructions=INSTRUCTIONS,
+        lifespan=lifespan,
+        questions=QuestionSettings(suspend=suspend),
+    )
+    add_looking(made)
+    add_changing(made)
+    add_resources(made)
+    return made
+
+
+def server_of(*arguments: str) -> Server:
+    """The server for the file that was typed, else for the environment's or the user's own. Raises ValueError or OSError in words."""
+    if len(arguments) > 1:
+        raise ValueError("One file is one graph: name one file, or none.")
+    settings_of(MemoryLimits, PREFIX)
+    if arguments and os.path.isdir(arguments[0]):
+        raise IsADirectoryError(
+            f"{arguments[0]} is a folder. Name a file; it is made where there is none."
+        )
+    return memory_server(arguments[0] if arguments else None)
+
+
+server = memory_server()
+"""Over the file of the environment, or the user's own."""

@@ -1,0 +1,288 @@
+"""The file of a graph: made when it is first needed, and safe to use by several processes at once."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Protocol
+
+from interlock import Context, ToolError, settings_of
+from interlock.store import StoreError, own_path, to_wal
+
+from . import schema
+from .limits import PREFIX, MemoryLimits
+from .transaction import Transaction
+
+VARIABLE = "INTERLOCK_MEMORY_DB"
+"""Names the file, where no argument does."""
+_LOOKS = (
+    20_000  # instructions of SQLite's machine between two looks at whether somebody still waits
+)
+_IDLE = 8  # connections that are kept open
+
+
+class ChangeObserver(Protocol):
+    """What wants to know which changes are of this process."""
+
+    def knows(self, change: int) -> None:
+        """A change of this process."""
+        ...
+
+
+class CallProgress:
+    """How a call goes: it ends when nobody waits for it any more or its time is over, and tells how far it is.
+
+    `ctx` is the call's, None where there is none; `seconds` is how long it may take.
+    """
+
+    def __init__(self, ctx: Context[Graph] | None, seconds: float) -> None:
+        self._ctx, self._seconds = ctx, seconds
+        self._end = time.monotonic() + seconds
+        self._done = 0
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether nobody waits any more."""
+        return self._ctx is not None and self._ctx.cancelled
+
+    @property
+    def over(self) -> bool:
+        """Whether it is to end, for one reason or the other."""
+        return self.cancelled or time.monotonic() > self._end
+
+    def check(self) -> None:
+        """Raise CancelledError where nobody waits any more, and ToolError where it took too long."""
+        if self.cancelled:
+            raise asyncio.CancelledError
+        if time.monotonic() > self._end:
+            raise ToolError(
+                f"This took longer than {self._seconds:g} seconds, and was given up. Nothing was changed."
+            )
+
+    def report(self, done: int, total: int | None, message: str) -> None:
+        """Say how far it is; raises as `check` does."""
+        self.check()
+        self._done = done
+        if self._ctx is not None:
+            self._ctx.progress(done, total, message)
+
+    def further(self, done: int, total: int) -> None:
+        """Say how much of what comes at the end is done; raises as `check` does."""
+        self.check()
+        if self._ctx is not None and done:
+            self._ctx.progress(
+                self._done + done,
+                self._done + total,
+                f"{done:,} of {total:,} entities are in the index",
+            )
+
+
+class Graph:
+    """The graph in the file at `path`; the environment's, or the user's own, where none is given.
+
+    Each piece of work has a connection to itself, so that any thread may do it. Every misfortune is a ToolError that names the file.
+    """
+
+    def __init__(self, path: Path | None = None, limits: MemoryLimits | None = None) -> None:
+        self._path, self._limits = path, limits
+        self._lock = threading.Lock()
+        self._idle: list[sqlite3.Connection] = []
+        self._file: tuple[int, int] | None = None  # the one that the idle connections have open
+        self.indexed = True
+        self.imports: Path | None = None  # the folder whose files may be imported by name
+        self.watcher: ChangeObserver | None = None  # while the server runs
+
+    @property
+    def path(self) -> Path:
+        """Where the file is. Raises ToolError where the user has no folder for data."""
+        if self._path is None:
+            self._path = named_path()
+        self._path = self._path.absolute()
+        return self._path
+
+    @property
+    def limits(self) -> MemoryLimits:
+        """What may be kept and done. Raises ToolError where the environment sets one that is none."""
+        if self._limits is None:
+            try:
+                self._limits = settings_of(MemoryLimits, PREFIX)
+            except ValueError as bad:
+                raise ToolError(f"A limit of this server is set to what is none: {bad}.") from None
+        return self._limits
+
+    def progress(self, ctx: Context[Graph] | None, times: int = 1) -> CallProgress:
+        """How a call goes that may take so many times as long as others."""
+        return CallProgress(ctx, self.limits.seconds * times)
+
+    @contextmanager
+    def reading(self, progress: CallProgress) -> Iterator[sqlite3.Connection]:
+        """A connection that can change nothing. All that is read in the block is of one moment, whoever writes meanwhile."""
+        with self._trouble("read", progress), self._connected(progress) as db:
+            if self.indexed and schema.index_waits(db):
+                with _transaction(db):
+                    schema.catch_up(db)
+            db.execute("PRAGMA query_only = ON")
+            try:
+                db.execute("BEGIN")
+                yield db
+            finally:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+                db.execute("PRAGMA query_only = OFF")
+
+    @contextmanager
+    def changing(
+        self, progress: CallProgress, tool: str, client: str = "", *, undoes: int | None = None
+    ) -> Iterator[Transaction]:
+        """A change, which is kept whole where the block ends well, and else not at all; no other process changes anything meanwhile.
+
+        `tool` and `client` say in the history who made it by what; `undoes` is the change that it undoes.
+        """
+        with self._trouble("written", progress), self._connected(progress) as db, _transaction(db):
+            if self.indexed and schema.index_waits(db):
+                schema.catch_up(db)
+            change = Transaction(db, tool, client, self.limits, indexed=self.indexed, undoes=undoes)
+            yield change
+            change.finish(progress.further)
+            if change.id is not None and self.watcher is not None:
+                self.watcher.knows(change.id)  # before anybody can see it
+
+    @contextmanager
+    def raw(self) -> Iterator[sqlite3.Connection]:
+        """A connection without a transaction, for what cannot be in one."""
+        progress = CallProgress(None, self.limits.seconds)
+        with self._trouble("used", progress), self._connected(progress) as db:
+            yield db
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+            self._file = None  # what is still in use is not kept when it comes back
+        for db in idle:
+            db.close()
+
+    # -- connections --------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _connected(self, progress: CallProgress) -> Iterator[sqlite3.Connection]:
+        db = self._take()
+        try:
+            db.set_progress_handler(lambda: 1 if progress.over else 0, _LOOKS)
+            yield db
+        finally:
+            db.set_progress_handler(None, 0)
+            if db.in_transaction:
+                db.close()
+            else:
+                self._give_back(db)
+
+    def _take(self) -> sqlite3.Connection:
+        """A connection to the file that is there now; it is made where there is none."""
+        with self._lock:
+            file = self._seen()
+            if file is None or file != self._file:  # it was removed, or another one took its place
+                for db in self._idle:
+                    db.close()
+                self._idle.clear()
+                self._prepare()
+                self._file = self._seen()
+            if self._idle:
+                return self._idle.pop()
+        return self._connect()
+
+    def _give_back(self, db: sqlite3.Connection) -> None:
+        with self._lock:
+            if len(self._idle) < _IDLE and self._seen() == self._file:
+                self._idle.append(db)
+                return
+        db.close()
+
+    def _seen(self) -> tuple[int, int] | None:
+        try:
+            found = os.stat(self.path)
+        except FileNotFoundError:
+            return None
+        return found.st_dev, found.st_ino
+
+    def _prepare(self) -> None:
+        """Make the file and its tables, where they are not there. What people are remembered by is nobody else's business."""
+        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # Made by us and not by SQLite, so that nobody else may read it; the files beside it take over its mode.
+        with suppress(FileExistsError):
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        self.indexed = schema.can_index()
+        with closing(self._connect()) as db:
+            if not schema.is_ours(db, self.path, VARIABLE):
+                with _transaction(db):
+                    if not schema.is_ours(
+                        db, self.path, VARIABLE
+                    ):  # another process may have been quicker
+                        schema.make_tables(db)
+            to_wal(db, self.limits.waiting)
+
+    def _connect(self) -> sqlite3.Connection:
+        uri = f"{self.path.as_uri()}?mode=rw"
+        db = sqlite3.connect(
+            uri,
+            uri=True,
+            timeout=self.limits.waiting,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        try:
+            db.execute(f"PRAGMA synchronous = {'FULL' if self.limits.sync else 'NORMAL'}")
+            db.execute("PRAGMA secure_delete = ON")  # what is forgotten is gone
+            db.execute("PRAGMA trusted_schema = OFF")
+        except sqlite3.Error:
+            db.close()
+            raise
+        return db
+
+    @contextmanager
+    def _trouble(self, what: str, progress: CallProgress) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.OperationalError as bad:
+            if "interrupted" in str(bad):
+                progress.check()
+            if "locked" in str(bad):
+                waited = f"{self.limits.waiting:g} seconds"
+                raise ToolError(
+                    f"Another process has been writing to the memory for {waited}. Nothing was changed; try again."
+                ) from None
+            raise ToolError(f"The memory {self.path} cannot be {what}: {bad}.") from None
+        except sqlite3.Error as bad:
+            raise ToolError(f"The memory {self.path} cannot be {what}: {bad}.") from None
+        except OSError as bad:
+            raise ToolError(
+                f"The memory {self.path} cannot be {what}: {bad.strerror or bad}."
+            ) from None
+
+
+@contextmanager
+def _transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """A transaction that writes, from its beginning; it is kept where the block ends well."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.set_progress_handler(None, 0)
+            db.execute("ROLLBACK")
+        raise
+
+
+def named_path() -> Path:
+    """The file that the environment names, or the user's own. Raises ToolError where the user has no folder for data."""
+    try:
+        return own_path(VARIABLE, "memory", "graph.db")
+    except StoreError as bad:
+        raise ToolError(str(bad)) from None

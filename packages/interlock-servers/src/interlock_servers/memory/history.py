@@ -1,0 +1,334 @@
+"""What was changed, when and by whom; and taking it back."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from interlock import ToolError
+
+from .graph import CallProgress, Graph
+from .results import ChangeList, ChangeResult, ChangeSteps, ChangeView, StepView, listed
+from .schema import sweep_index
+from .texts import shown
+from .transaction import EntityRow, ObservationRow, RelationRow, Transaction
+
+_LOOKS = 1024  # steps between two looks at whether somebody still waits
+_MOST_NAMED = 5
+TRACES = (
+    "Yet traces of it are left: another program reads the memory now, or has made an index that this one's SQLite cannot reach. "
+    "Forget again later, or by that program, for these to go too."
+)
+"""Said where something was forgotten and not every byte of it is gone."""
+_COLUMNS = "id, at, client, tool, words, size, undoes, undone_by"
+# The tables that an import fills, with what tells their rows apart.
+_FILLED = {
+    "entities": "id, name, kind",
+    "observations": "id, entity, text",
+    "relations": "id, source, target, kind",
+}
+
+
+def changes(db: sqlite3.Connection, name: str | None, before: int | None, limit: int) -> ChangeList:
+    """The latest changes, of an entity where one is named, before the one with the number `before`."""
+    where, values = ["id < ?"], [before if before is not None else 1 << 62]
+    if name is not None:
+        where.append(
+            "id IN (SELECT change FROM steps WHERE name = ? UNION SELECT change FROM steps WHERE other = ?)"
+        )
+        values += [name, name]  # type: ignore[list-item]  # numbers and texts
+    query = f"SELECT {_COLUMNS} FROM changes WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT ?"
+    found = [ChangeView(*row) for row in db.execute(query, (*values, limit + 1)).fetchall()]
+    return ChangeList(found[:limit], str(found[limit - 1].id) if len(found) > limit else None)
+
+
+def change_of(db: sqlite3.Connection, id: int) -> ChangeView:
+    """A change. Raises ToolError where it is not in the history."""
+    found = db.execute(f"SELECT {_COLUMNS} FROM changes WHERE id = ?", (id,)).fetchone()
+    if found is None:
+        raise ToolError(f"There is no change {id} in the history; list_changes has the numbers.")
+    return ChangeView(*found)
+
+
+def steps(db: sqlite3.Connection, id: int, after: int, limit: int) -> ChangeSteps:
+    """A change, and its parts from one on. Raises ToolError where it is not in the history."""
+    change = change_of(db, id)
+    query = "SELECT place, kind, name, data FROM steps WHERE change = ? AND place >= ? ORDER BY place LIMIT ?"
+    rows = db.execute(query, (id, after, limit + 1)).fetchall()
+    return ChangeSteps(
+        change,
+        [_step(kind, name, data) for _, kind, name, data in rows[:limit]],
+        str(rows[limit][0]) if len(rows) > limit else None,
+    )
+
+
+def _step(kind: str, name: str, data: str) -> StepView:
+    what, how = kind[:-1], kind[-1]
+    about: dict[str, Any] = msgspec.json.decode(data)
+    if kind == "import":
+        return StepView(
+            "import",
+            None,
+            {table: max(0, about[table][1] - about[table][0] + 1) for table in _FILLED},
+        )
+    if how == "~":
+        return StepView(what, about["before"], about["after"])
+    if what == "entity":
+        told = {"name": about["name"], "type": about["type"]}
+    elif what == "observation":
+        told = {"entityName": name, "text": about["text"]}
+    else:
+        told = {key: about[key] for key in ("from", "to", "relationType")}
+    return StepView(what, told if how == "-" else None, told if how == "+" else None)
+
+
+# -- taking back --------------------------------------------------------------------------------------------------------
+
+
+class UndoConflict(Exception):
+    """The graph is not as a change left it; what it is about, and why."""
+
+    def __init__(self, why: str, *names: str) -> None:
+        super().__init__(why)
+        self.why, self.names = why, names
+
+
+def undo(
+    graph: Graph, id: int, client: str, progress: CallProgress
+) -> tuple[ChangeResult, Transaction | None]:
+    """Take a change back, by another one. Raises ToolError where later changes stand in its way; then nothing is changed."""
+    with graph.changing(progress, "undo", client, undoes=id) as change:
+        view = change_of(change.db, id)
+        if view.undone_by is not None:
+            return ChangeResult(
+                True,
+                f"Change {id} was undone by change {view.undone_by} already. Nothing had to be changed.",
+            ), None
+        of = (
+            view.words if view.undoes is None else f"which undid change {view.undoes}"
+        )  # and not all that went to and fro before
+        change.words = f"change {id} undone ({of})"
+        rows = change.db.execute(
+            "SELECT kind, name, data FROM steps WHERE change = ? ORDER BY place DESC", (id,)
+        )
+        try:
+            for done, (kind, name, data) in enumerate(rows):
+                if done % _LOOKS == 0:
+                    progress.report(
+                        done, view.steps, f"{done:,} of {view.steps:,} steps are undone"
+                    )
+                _INVERSES[kind](change, name, msgspec.json.decode(data), progress)
+        except UndoConflict as bad:
+            raise ToolError(_refusal(change.db, id, bad)) from None
+    return ChangeResult(True, f"Change {id} is undone: {view.words}.", change=change.id), change
+
+
+def _refusal(db: sqlite3.Connection, id: int, bad: UndoConflict) -> str:
+    later: set[int] = set()
+    query = """SELECT DISTINCT s.change FROM steps s JOIN changes c ON c.id = s.change WHERE s.change > ? AND c.undone_by IS NULL
+        AND (c.undoes IS NULL OR c.undoes < ?) AND {} = ? ORDER BY 1 DESC LIMIT 100"""
+    for name in bad.names:
+        for column in ("s.name", "s.other"):
+            later.update(change for (change,) in db.execute(query.format(column), (id, id, name)))
+    words = f"Change {id} cannot be undone: {bad.why}. Nothing was changed."
+    if later:
+        words += f" Undo what came later first: {listed(map(str, sorted(later, reverse=True)), _MOST_NAMED)}."
+    return words
+
+
+def _entity_came(
+    change: Transaction, name: str, data: dict[str, Any], progress: CallProgress
+) -> None:
+    row = change.entity(name)
+    if row is None or row.id != data["id"] or row.kind != data["type"]:
+        raise UndoConflict(f"{shown(name)} is not as it was created", name)
+    if change.observations(row.id):
+        raise UndoConflict(f"more is known of {shown(name)} now", name)
+    if any(one.id not in data["relations"] for one in change.relations(name)):
+        raise UndoConflict(f"{shown(name)} has other relations now", name)
+    change.remove_entity(row)
+
+
+def _entity_went(
+    change: Transaction, name: str, data: dict[str, Any], progress: CallProgress
+) -> None:
+    if change.entity(name) is not None:
+        raise UndoConflict(f"there is another {shown(name)} now", name)
+    change.add_entity(name, data["type"], id=data["id"], at=data["at"])
+
+
+def _entity_altered(
+    change: Transaction, name: str, data: dict[str, Any], progress: CallProgress
+) -> None:
+    before, after = data["before"], data["after"]
+    row = change.entity(after["name"])
+    if row is None or row.id != data["id"] or row.kind != after["type"]:
+        raise UndoConflict(
+            f"{shown(after['name'])} is not as it was then", before["name"], after["name"]
+        )
+    if before["name"] != after["name"] and change.entity(before["name"]) is not None:
+        raise UndoConflict(
+            f"there is another {shown(before['name'])} now", before["name"], after["name"]
+        )
+    change.alter_entity(row, before["name"], before["type"])
+
+
+def _observation_came(
+    change: Transaction, name: str, data: dict[str, Any], progress: CallProgress
+) -> None:
+    found = change.db.execute(
+        "SELECT id, entity, text, at FROM observations WHERE id = ?", (data["id"],)
+    ).fetchone()
+    row = ObservationRow(*found) if found else None
+    if row is None or (row.entity, row.text) != (data["entity"], data["text"]):
+        raise UndoConflict(f"an observation of {shown(name)} is there no more", name)
+    change.remove_observation(row, name)
+
+
+def _observation_went(
+    change: Transaction, name: str, data: dict[str, Any], progress: CallProgress
+) -> None:
+    found = change.db.execute(
+        "SELECT name FROM entities WHERE id = ?", (data["entity"],)
+    ).fetchone()
+    if found is None:
+        raise UndoConflict(f"{shown(name)} is there no more", name)
+    if not change.add_observation(
+        data["entity"], found[0], data["text"], id=data["id"], at=data["at"]
+    ):
+        raise UndoConflict(f"{shown(name)} has the observation again", name, found[0])
+
+
+def _relation_came(
+    change: Transaction, name: str, data: dict[str, Any], progress: CallProgress
+) -> None:
+    found = change.db.execute(
+        "SELECT id, source, target, kind, at FROM relations WHERE id = ?", (data["id"],)
+    ).fetchone()
+    row = RelationRow(*found) if found else None
+    if row is None or (row.source, row.target, row.kind) != (
+        data["from"],
+        data["to"],
+        data["relationType"],
+    ):
+        raise UndoConflict(
+            f"a relation from {shown(name)} to {shown(data['to'])} is there no more",
+            name,
+            data["to"],
+        )
+    change.remove_relation(row)
+
+
+def _relation_went(
+    change: Transaction, name: str, data: dict[str, Any], progress: CallProgress
+) -> None:
+    if not change.add_relation(
+        name, data["to"], data["relationType"], id=data["id"], at=data["at"]
+    ):
+        raise UndoConflict(
+            f"there is a relation from {shown(name)} to {shown(data['to'])} again", name, data["to"]
+        )
+
+
+def _imported(change: Transaction, name: str, data: dict[str, Any], progress: CallProgress) -> None:
+    """Take away what an import added, where all of it is there as it was, and nothing was put beside it."""
+    db = change.db
+    for table in _FILLED:
+        if digest(db, table, *data[table]) != data["digests"][table]:
+            raise UndoConflict(f"some of the imported {table} are not as they were")
+    (first, last), (one, other), (_, newest) = (
+        data["entities"],
+        data["observations"],
+        data["relations"],
+    )
+    more = (
+        "SELECT 1 FROM observations WHERE entity BETWEEN ? AND ? AND id NOT BETWEEN ? AND ? LIMIT 1"
+    )
+    if db.execute(more, (first, last, one, other)).fetchone():
+        raise UndoConflict("more is known of the imported entities now")
+    more = "SELECT 1 FROM relations r JOIN entities e ON e.name IN (r.source, r.target) WHERE r.id > ? AND e.id BETWEEN ? AND ? LIMIT 1"
+    if db.execute(more, (newest, first, last)).fetchone():
+        raise UndoConflict("the imported entities have other relations now")
+    for done, row in enumerate(_rows(db, "relations", "id, source, target, kind, at", data)):
+        _look(done, progress)
+        change.remove_relation(RelationRow(*row))
+    names = dict(db.execute("SELECT id, name FROM entities").fetchall())
+    for done, row in enumerate(_rows(db, "observations", "id, entity, text, at", data)):
+        _look(done, progress)
+        change.remove_observation(ObservationRow(*row), names[row[1]])
+    for done, row in enumerate(_rows(db, "entities", "id, name, kind, at", data)):
+        _look(done, progress)
+        change.remove_entity(EntityRow(*row))
+
+
+def _rows(
+    db: sqlite3.Connection, table: str, columns: str, data: dict[str, Any]
+) -> Iterator[tuple[Any, ...]]:
+    """The imported rows, the last one first: as the steps are that put them back again, from their end."""
+    yield from db.execute(
+        f"SELECT {columns} FROM {table} WHERE id BETWEEN ? AND ? ORDER BY id DESC", data[table]
+    ).fetchall()
+
+
+def _look(done: int, progress: CallProgress) -> None:
+    if done % _LOOKS == 0:
+        progress.check()
+
+
+_INVERSES = {
+    "entity+": _entity_came, "entity-": _entity_went, "entity~": _entity_altered, "observation+": _observation_came,
+    "observation-": _observation_went, "relation+": _relation_came, "relation-": _relation_went, "import": _imported,
+}  # fmt: skip
+
+
+def digest(db: sqlite3.Connection, table: str, first: int, last: int) -> str:
+    """Changes whenever rows between two numbers do."""
+    made = hashlib.sha256()
+    for row in db.execute(
+        f"SELECT {_FILLED[table]} FROM {table} WHERE id BETWEEN ? AND ? ORDER BY id", (first, last)
+    ):
+        made.update(repr(row).encode())
+    return made.hexdigest()
+
+
+def changes_of(db: sqlite3.Connection, name: str | None) -> list[int]:
+    """The numbers of all changes that had to do with an entity, whatever it was called then; of all there are, where none is named."""
+    if name is None:
+        return [id_ for (id_,) in db.execute("SELECT id FROM changes ORDER BY id")]
+    names, found = [name], set[int]()
+    for one in names:  # which grows by the names before and after a renaming
+        for column in ("name", "other"):
+            for change, kind, *pair in db.execute(
+                f"SELECT change, kind, name, other FROM steps WHERE {column} = ?", (one,)
+            ):
+                found.add(change)
+                names += [
+                    other for other in pair if kind == "entity~" and other and other not in names
+                ]
+    return sorted(found)
+
+
+def forget(graph: Graph, ids: list[int], progress: CallProgress) -> tuple[int, bool]:
+    """Take changes out of the history for good: how many it were, and whether no byte of what was deleted is left in the file.
+
+    Some is where another program reads, as what is beside the file then stays as it is, and where this SQLite cannot reach the index that
+    others made. The graph stays as it is.
+    """
+    with graph.changing(progress, "forget_changes") as change:
+        change.db.executemany("DELETE FROM steps WHERE change = ?", [(id,) for id in ids])
+        gone = sum(
+            change.db.execute("DELETE FROM changes WHERE id = ?", (id,)).rowcount for id in ids
+        )
+        if graph.indexed:
+            sweep_index(change.db)
+    with graph.raw() as db:
+        unreached = (
+            not graph.indexed
+            and db.execute("SELECT 1 FROM facts WHERE name = 'index'").fetchone() is not None
+        )
+        ((busy, _, _),) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    return gone, not busy and not unreached

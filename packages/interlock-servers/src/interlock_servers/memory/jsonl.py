@@ -1,0 +1,250 @@
+"""JSON lines, as the reference implementation's memory server keeps its graph: read into a graph, and written from one."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+from msgspec import Struct
+
+from interlock import ToolError
+
+from .graph import CallProgress, Graph
+from .history import digest
+from .limits import MemoryLimits
+from .operations import NAME, OBSERVATION, RELATION, TYPE
+from .results import BadLine, ImportResult, counted
+from .texts import kept, name_of, shown
+from .transaction import Transaction
+
+_MOST_BAD = 100  # lines that are named
+_LONGEST = 64 * 1024 * 1024  # bytes of a line
+_LOOKS = 256  # lines between two looks at whether somebody still waits
+_MOST_WHY = 300
+_TABLES = ("entities", "observations", "relations")
+
+
+class _EntityLine(Struct, rename="camel", tag_field="type", tag="entity"):
+    name: str
+    entity_type: str
+    observations: list[str]
+
+
+class _RelationLine(
+    Struct,
+    rename={"source": "from", "target": "to", "kind": "relationType"},
+    tag_field="type",
+    tag="relation",
+):
+    source: str
+    target: str
+    kind: str
+
+
+class _DryRun(Exception):
+    """All of it was tried, and nothing is to be kept."""
+
+
+_decode = msgspec.json.Decoder(_EntityLine | _RelationLine).decode
+_encode = msgspec.json.Encoder().encode
+
+
+def import_lines(
+    graph: Graph,
+    lines: Iterable[bytes],
+    client: str,
+    progress: CallProgress,
+    *,
+    dry_run: bool = False,
+    whence: str = "",
+) -> tuple[ImportResult, Transaction | None]:
+    """Add what lines say to a graph, all in one change. What is there already is left as it is, so that it may be repeated.
+
+    Lines that cannot be read are counted and named, and left out. `whence` they come stands in the history. Raises ToolError.
+    """
+    found = ImportResult(0, 0, 0, 0)
+    try:
+        with graph.changing(progress, "import_graph", client) as change:
+            reader = _Reader(change, found)
+            starts = {table: change.next(table) for table in _TABLES}
+            change.silent = True
+            for number, line in enumerate(lines, 1):
+                if number % _LOOKS == 0:
+                    progress.report(number, None, f"{number:,} lines are read")
+                reader.add(number, line)
+            if dry_run:
+                raise _DryRun
+            if found.entities or found.observations or found.relations:
+                ranges = {table: [first, change.next(table) - 1] for table, first in starts.items()}
+                digests = {
+                    table: digest(change.db, table, *numbers) for table, numbers in ranges.items()
+                }
+                change.note_import({**ranges, "digests": digests})
+                change.words = f"{_sum(found)} imported{f' from {shown(whence)}' if whence else ''}"
+    except _DryRun:
+        found.dry_run = True
+        return found, None
+    found.change = change.id
+    return found, change
+
+
+def words_of(found: ImportResult) -> str:
+    """What an import did, for people."""
+    words = f"{_sum(found)} {'would be' if found.dry_run else 'were'} added."
+    if found.known:
+        words += f" {counted(found.known, 'line')} said nothing new."
+    if found.bad_lines:
+        words += f" What could not be read is left out, {counted(found.bad_lines, 'line')}:"
+        words += "".join(f"\nline {bad.line}: {shown(bad.reason)}" for bad in found.bad)
+        words += (
+            f"\n... and {found.bad_lines - len(found.bad):,} more"
+            if found.bad_lines > len(found.bad)
+            else ""
+        )
+    return words
+
+
+def _sum(found: ImportResult) -> str:
+    entities = counted(found.entities, "entity", "entities")
+    return f"{entities}, {counted(found.observations, 'observation')} and {counted(found.relations, 'relation')}"
+
+
+class _Reader:
+    """Takes lines into a change."""
+
+    def __init__(self, change: Transaction, found: ImportResult) -> None:
+        self.change, self.limits, self.found = change, change.limits, found
+
+    def add(self, number: int, line: bytes) -> None:
+        """Read a line; one that cannot be read changes nothing."""
+        line = line.removeprefix(b"\xef\xbb\xbf").strip()
+        if not line:
+            return
+        try:
+            if len(line) >= _LONGEST:
+                raise ToolError(f"it is longer than {_LONGEST:,} bytes")
+            read = _decode(line)
+            new = self._entity(read) if isinstance(read, _EntityLine) else self._relation(read)
+            self.found.known += not new
+        except (msgspec.DecodeError, UnicodeDecodeError, ToolError) as bad:
+            self.found.bad_lines += 1
+            if len(self.found.bad) < _MOST_BAD:
+                self.found.bad.append(BadLine(number, str(bad)[:_MOST_WHY]))
+
+    def _entity(self, read: _EntityLine) -> bool:
+        limits, change = self.limits, self.change
+        name, kind = (
+            name_of(read.name, NAME, limits.name),
+            name_of(read.entity_type, TYPE, limits.name),
+        )
+        texts = dict.fromkeys(
+            kept(text, OBSERVATION, limits.observation) for text in read.observations
+        )
+        row = change.entity(name)
+        there = change.observations(row.id) if row is not None else []
+        new = list(texts.keys() - {one.text for one in there}) if there else texts
+        if len(there) + len(new) > limits.observations:
+            raise ToolError(
+                f"{shown(name)} would have {len(there) + len(new):,} observations, and {limits.observations:,} are the most"
+            )
+        id_ = row.id if row is not None else change.add_entity(name, kind)
+        for text in texts:
+            self.found.observations += change.add_observation(id_, name, text)
+        self.found.entities += row is None
+        return row is None or bool(new)
+
+    def _relation(self, read: _RelationLine) -> bool:
+        most = self.limits.name
+        values = (
+            name_of(read.source, NAME, most),
+            name_of(read.target, NAME, most),
+            name_of(read.kind, RELATION, most),
+        )
+        new = self.change.add_relation(*values)
+        self.found.relations += new
+        return new
+
+
+# -- files ------------------------------------------------------------------------------------------------------------------
+
+
+def lines_of(file: IO[bytes]) -> Iterator[bytes]:
+    """The lines of a file, of which none takes more than its share of memory: one that is too long is cut."""
+    while line := file.readline(_LONGEST):
+        yield line
+        while len(line) == _LONGEST and not line.endswith(b"\n"):
+            line = file.readline(_LONGEST)
+
+
+def opened(folder: Path, name: str, limits: MemoryLimits) -> IO[bytes]:
+    """A file in a folder, by its name alone: no path, no link, nothing but a file. Raises ToolError."""
+    if not name or name in (".", "..") or any(char in name for char in "/\\\0:"):
+        raise ToolError(f"{shown(name)} is no name of a file. Send the name alone, without a path.")
+    flags = os.O_RDONLY | sum(
+        getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
+    )
+    try:
+        file = os.fdopen(os.open(folder / name, flags), "rb")
+    except OSError as bad:
+        raise ToolError(
+            f"{shown(name)} cannot be read from the folder for imports: {bad.strerror}."
+        ) from None
+    found = os.fstat(file.fileno())
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        file.close()
+        raise ToolError(f"{shown(name)} is no file of its own.")
+    if found.st_size > limits.file:
+        file.close()
+        raise ToolError(
+            f"{shown(name)} has {found.st_size:,} bytes, and {limits.file:,} are the most."
+        )
+    return file
+
+
+# -- the other way ----------------------------------------------------------------------------------------------------------
+
+
+def export_lines(
+    db: sqlite3.Connection, entities: int = 0, relations: int = 0
+) -> Iterator[tuple[str, bytes]]:
+    """The lines of a graph, each with the cursor of the next: entities and then relations, each in the order in which they came.
+
+    The same graph gives the same bytes. They begin after these numbers; after -1 none of a kind comes.
+    """
+    if entities >= 0:
+        rows = db.execute(
+            "SELECT id, name, kind FROM entities WHERE id > ? ORDER BY id", (entities,)
+        )
+        for id_, name, kind in rows:
+            texts = db.execute(
+                "SELECT text FROM observations WHERE entity = ? ORDER BY id", (id_,)
+            ).fetchall()
+            yield f"e{id_}", _encode(_EntityLine(name, kind, [text for (text,) in texts])) + b"\n"
+    rows = db.execute(
+        "SELECT id, source, target, kind FROM relations WHERE id > ? ORDER BY id", (relations,)
+    )
+    for id_, *values in rows:
+        yield f"r{id_}", _encode(_RelationLine(*values)) + b"\n"
+
+
+def places(cursor: str | None) -> dict[str, Any]:
+    """Where a cursor of `export_lines` goes on. Raises ToolError for one that is none."""
+    if cursor is None:
+        return {}
+    if (
+        cursor[:1] in ("e", "r")
+        and cursor[1:].isdecimal()
+        and cursor.isascii()
+        and len(cursor) < 20
+    ):
+        return (
+            {"entities": int(cursor[1:])}
+            if cursor[0] == "e"
+            else {"entities": -1, "relations": int(cursor[1:])}
+        )
+    raise ToolError(f"{shown(cursor[:50])} is no cursor of this tool.")

@@ -1,0 +1,110 @@
+"""The bookings in the database: made, cancelled and read, each change in one transaction."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from interlock import ToolError
+
+from .database import TravelDatabase
+from .flights import Flight
+from .hotels import Hotel
+
+
+class Contact(Struct):
+    """Who travels, and how they are reached."""
+
+    name: str
+    email: str
+    phone: str | None = None
+    special_requests: str | None = None
+
+
+class Booking(Struct):
+    """What was booked; `total` is in US dollars, `made` in UTC."""
+
+    id: str
+    status: Literal["booked", "cancelled"]
+    kind: Literal["trip", "flight", "hotel"]
+    made: str
+    travelers: int
+    total: int
+    outbound: Flight | None = None
+    return_flight: Flight | None = None
+    hotel: Hotel | None = None
+    check_in: str | None = None
+    check_out: str | None = None
+    seat: str | None = None
+    room: str | None = None
+    insurance: bool = False
+    contact: Contact | None = None
+
+
+_QUERY = "SELECT details, id, status, made FROM bookings"
+
+
+def book(records: TravelDatabase, reference: str, year: int, wanted: Booking) -> str:
+    """Write a booking and return its id, BK-year-number; where `reference` was booked before, it is that booking's.
+
+    The reference is what makes a booking happen once, though the tool may be run again, also by another process.
+    """
+    with records.changing() as db:
+        known = db.execute("SELECT id FROM bookings WHERE reference = ?", (reference,)).fetchone()
+        if known is not None:
+            return str(known[0])
+        ((last,),) = db.execute(
+            "SELECT coalesce(max(number), 0) FROM bookings WHERE year = ?", (year,)
+        )
+        name, made = (
+            f"BK-{year}-{last + 1:04}",
+            dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+        )
+        details = msgspec.json.encode(wanted).decode()
+        db.execute(
+            "INSERT INTO bookings VALUES (?, ?, ?, ?, 'booked', ?, ?)",
+            (name, reference, year, last + 1, made, details),
+        )
+    return name
+
+
+def cancel(records: TravelDatabase, name: str) -> bool:
+    """Cancel a booking; False where it was cancelled before."""
+    with records.changing() as db:
+        return (
+            db.execute(
+                "UPDATE bookings SET status = 'cancelled' WHERE id = ? AND status = 'booked'",
+                (name,),
+            ).rowcount
+            == 1
+        )
+
+
+def seek(records: TravelDatabase, name: str) -> Booking | None:
+    """The booking with an id."""
+    rows = records.rows(f"{_QUERY} WHERE id = ?", name.strip().upper())
+    return _booking(*rows[0]) if rows else None
+
+
+def find(records: TravelDatabase, name: str) -> Booking:
+    """The same. Raises ToolError where there is none."""
+    booking = seek(records, name)
+    if booking is None:
+        raise ToolError(
+            f"There is no booking {name[:40]!r}. See list_bookings for those that there are."
+        )
+    return booking
+
+
+def bookings(records: TravelDatabase) -> list[Booking]:
+    """All bookings, the cancelled ones too, in the order in which they were made."""
+    return [_booking(*row) for row in records.rows(f"{_QUERY} ORDER BY made, year, number")]
+
+
+def _booking(details: str, name: str, status: str, made: str) -> Booking:
+    return msgspec.structs.replace(
+        msgspec.json.decode(details, type=Booking), id=name, status=status, made=made
+    )

@@ -1,0 +1,175 @@
+"""The SQLite file of the travel server: the data set that comes with it, and the bookings that people make."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from interlock import ToolError
+from interlock.store import StoreError, own_path
+
+from .airports import CityIndex, TravelCity
+
+VARIABLE = "INTERLOCK_TRAVEL_DB"
+PATIENCE = 10.0  # seconds that one process waits for another's transaction
+_OURS, _VERSION = 0x494C5456, 1  # the mark of our files, and the form of their tables
+_TABLES = """
+CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE cities (code TEXT PRIMARY KEY, name TEXT, country TEXT, region TEXT, place INTEGER);
+CREATE TABLE airports (code TEXT PRIMARY KEY, name TEXT, city TEXT);
+CREATE TABLE airlines (code TEXT PRIMARY KEY, name TEXT);
+CREATE TABLE timetable (number TEXT PRIMARY KEY, origin TEXT, destination TEXT, departs INTEGER, lasts INTEGER, arrives INTEGER,
+  via TEXT, cents INTEGER, days TEXT);
+CREATE INDEX routes ON timetable (origin, destination);
+CREATE TABLE hotels (id TEXT PRIMARY KEY, city TEXT, name TEXT, area TEXT, stars INTEGER, rating REAL, price INTEGER, sleeps INTEGER,
+  has TEXT);
+CREATE TABLE activities (city TEXT, category TEXT, name TEXT, about TEXT);
+CREATE TABLE preferences (region TEXT PRIMARY KEY, text TEXT);
+CREATE TABLE trips (id TEXT PRIMARY KEY, history TEXT, data TEXT);
+CREATE TABLE bookings (id TEXT PRIMARY KEY, reference TEXT UNIQUE NOT NULL, year INTEGER NOT NULL, number INTEGER NOT NULL,
+  status TEXT NOT NULL, made TEXT NOT NULL, details TEXT NOT NULL);
+"""
+_DATA = (
+    "cities",
+    "airports",
+    "airlines",
+    "timetable",
+    "hotels",
+    "activities",
+    "preferences",
+    "trips",
+)
+
+
+class TravelDatabase:
+    """The file at `path`: made, filled and marked when it is first needed, and safe to use by several processes.
+
+    Each piece of work has a connection of its own, so that any thread may do it. Every misfortune is a ToolError that names the file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self._lock, self._ready = threading.Lock(), False
+        self._atlas: CityIndex | None = None
+
+    @property
+    def atlas(self) -> CityIndex:
+        """The cities and airports that there are."""
+        if self._atlas is None:
+            rows = self.rows(
+                """SELECT c.code, c.name, c.country, a.code, a.name FROM cities c JOIN airports a ON a.city = c.code
+                  ORDER BY c.place, a.rowid"""
+            )
+            places: dict[str, TravelCity] = {}
+            for code, name, country, airport, called in rows:
+                places.setdefault(code, TravelCity(code, name, country, {})).airports[airport] = (
+                    called
+                )
+            self._atlas = CityIndex(list(places.values()))
+        return self._atlas
+
+    def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        """What a query finds; it can change nothing."""
+        self.prepare()
+        with self._trouble("read"), closing(self._connect()) as db:
+            db.execute("PRAGMA query_only = ON")
+            return db.execute(query, values).fetchall()
+
+    @contextmanager
+    def changing(self) -> Iterator[sqlite3.Connection]:
+        """A connection in one transaction, which is kept where the block ends well; no other process changes anything meanwhile."""
+        self.prepare()
+        with self._trouble("written"), closing(self._connect()) as db:
+            db.execute("BEGIN IMMEDIATE")
+            yield db
+            db.execute("COMMIT")
+
+    def prepare(self) -> None:
+        """Make the file and what belongs into it, where that is not there. Raises ToolError."""
+        with self._lock:
+            if self._ready and self.path.exists():
+                return
+            with self._trouble("opened"):
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                with suppress(FileExistsError):  # who travels where is nobody else's business
+                    os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+                data = files(__package__).joinpath("data.json").read_bytes()
+                with closing(self._connect()) as db:
+                    self._fill(db, data, sha256(data).hexdigest())
+            self._ready = True
+
+    def _fill(self, db: sqlite3.Connection, data: bytes, digest: str) -> None:
+        if self._filled(db) == digest:
+            return
+        db.execute("BEGIN IMMEDIATE")
+        known = self._filled(db)  # another process may have been quicker
+        if known == digest:
+            db.execute("ROLLBACK")
+            return
+        if known is None:
+            for statement in _TABLES.split(";"):
+                db.execute(statement)
+            db.execute(f"PRAGMA application_id = {_OURS}")
+            db.execute(f"PRAGMA user_version = {_VERSION}")
+        tables: dict[str, list[list[Any]]] = msgspec.json.decode(data)
+        for table in _DATA:  # a newer data set takes the place of an older one; bookings stay
+            db.execute(f"DELETE FROM {table}")
+            for row in tables[table]:
+                plain = [
+                    msgspec.json.encode(value).decode() if isinstance(value, list | dict) else value
+                    for value in row
+                ]
+                db.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", plain)
+        db.execute("INSERT OR REPLACE INTO facts VALUES ('data', ?)", (digest,))
+        db.execute("COMMIT")
+
+    def _filled(self, db: sqlite3.Connection) -> str | None:
+        """Which data set is in the file; None where it is empty. Raises ToolError where it is no file of ours."""
+        ((mark,),) = db.execute("PRAGMA application_id").fetchall()
+        ((version,),) = db.execute("PRAGMA user_version").fetchall()
+        ((tables,),) = db.execute("SELECT count(*) FROM sqlite_master").fetchall()
+        if not tables and not mark:
+            return None
+        if mark != _OURS:
+            raise ToolError(
+                f"{self.path} is the database of another program. Name another file in {VARIABLE}."
+            )
+        if version != _VERSION:
+            raise ToolError(
+                f"The travel database {self.path} was made by another version of this server ({version}, not {_VERSION})."
+            )
+        found = db.execute("SELECT value FROM facts WHERE name = 'data'").fetchone()
+        return str(found[0]) if found else ""
+
+    def _connect(self) -> sqlite3.Connection:
+        return sqlite3.connect(
+            f"{self.path.as_uri()}?mode=rw", uri=True, timeout=PATIENCE, isolation_level=None
+        )
+
+    @contextmanager
+    def _trouble(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as bad:
+            raise ToolError(f"The travel database {self.path} cannot be {what}: {bad}.") from None
+        except OSError as bad:
+            raise ToolError(
+                f"The travel database {self.path} cannot be {what}: {bad.strerror or bad}."
+            ) from None
+
+
+def named_path() -> Path:
+    """The file that the environment names, or the user's own. Raises ToolError where the user has no folder for data."""
+    try:
+        return own_path(VARIABLE, "travel.sqlite")
+    except StoreError as bad:
+        raise ToolError(str(bad)) from None

@@ -1,0 +1,261 @@
+"""Interlock: the Model Context Protocol, whole - servers, clients and what goes between them, under all five revisions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from . import version
+from .lazy_names import lazily
+
+if TYPE_CHECKING:
+    from .client.answers import Answers
+    from .client.app import Client
+    from .client.options import ClientSettings
+    from .client.skills import Skill
+    from .client.targets import Target
+    from .client.watch import Changed, Watch
+    from .exchange import (
+        AnyResult,
+        Asker,
+        Caller,
+        Exchange,
+        ExchangeTransport,
+        Handler,
+        HttpRequest,
+        Middleware,
+        Principal,
+        RawResult,
+        SessionStorage,
+        TraceContext,
+        stack,
+    )
+    from .extension import CoreCapability, Extension, Method
+    from .http11.client import HttpFetch
+    from .http11.fetch import ConnectionLost, Fetch, Request, Response
+    from .http11.safe_fetch import BlockedAddress, SafeFetch
+    from .protocol.opening import UnsupportedRevision
+    from .server.app import Server
+    from .server.calls.context import Context, Progress, get_context
+    from .server.calls.session_state import SessionState
+    from .server.catalogue.features import Feature
+    from .server.changes import Change, ChangeBus
+    from .server.extensions.apps import App, Csp
+    from .server.run.http_server import HttpServer
+    from .server.server_options import QuestionSettings, ServerInfo, ServerLimits
+    from .settings import settings_of
+    from .transport.channel import Channel
+    from .transport.conversation import ClientTransport
+    from .transport.duplex import Duplex
+    from .transport.http.client.transport import Http
+    from .transport.http.limits import Limits, Rate
+    from .transport.http.routes import HttpResponse
+    from .transport.http.uvicorn_server import listening_socket, serve_http
+    from .transport.sockets import Socket
+    from .transport.stdio import Stdio
+    from .typed.content import assistant, user
+    from .typed.media import Audio, File, Image
+    from .typed.output import ToolResult
+    from .typed.uri_templates import Template
+    from .types import (
+        AudioContent,
+        CallToolResult,
+        Cancelled,
+        Declined,
+        EmbeddedResource,
+        Forbidden,
+        Icon,
+        ImageContent,
+        Implementation,
+        InputRequiredResult,
+        InterlockError,
+        McpError,
+        NoSession,
+        ProtocolError,
+        ResourceContents,
+        ResourceLink,
+        SkillError,
+        TextContent,
+        TimedOut,
+        ToolAnnotations,
+        ToolError,
+        Unanswerable,
+        Unreachable,
+    )
+    from .wire.revisions import REVISIONS
+    from .wire.sse import EventReader
+
+__version__ = version.VERSION  # of this package
+
+# Each public name and the room it lives in: a server does not load the client, nor a client the server.
+_ROOMS = {
+    ".client.answers": ("Answers",),
+    ".client.app": ("Client",),
+    ".client.options": ("ClientSettings",),
+    ".client.skills": ("Skill",),
+    ".client.targets": ("Target",),
+    ".client.watch": ("Changed", "Watch"),
+    ".exchange": (
+        "AnyResult",
+        "Asker",
+        "Caller",
+        "Exchange",
+        "ExchangeTransport",
+        "Handler",
+        "HttpRequest",
+        "Middleware",
+        "Principal",
+        "RawResult",
+        "SessionStorage",
+        "TraceContext",
+        "stack",
+    ),
+    ".protocol.opening": ("UnsupportedRevision",),
+    ".server.app": ("Server",),
+    ".server.extensions.apps": ("App", "Csp"),
+    ".server.changes": ("Change", "ChangeBus"),
+    ".typed.content": ("assistant", "user"),
+    ".server.calls.context": ("Context", "Progress", "get_context"),
+    ".extension": ("CoreCapability", "Extension", "Method"),
+    ".server.catalogue.features": ("Feature",),
+    ".server.run.http_server": ("HttpServer",),
+    ".typed.media": ("Audio", "File", "Image"),
+    ".typed.output": ("ToolResult",),
+    ".server.server_options": ("QuestionSettings", "ServerInfo", "ServerLimits"),
+    ".server.calls.session_state": ("SessionState",),
+    ".typed.uri_templates": ("Template",),
+    ".settings": ("settings_of",),
+    ".transport.channel": ("Channel",),
+    ".transport.conversation": ("ClientTransport",),
+    ".transport.duplex": ("Duplex",),
+    ".http11.fetch": ("Fetch", "ConnectionLost", "Request", "Response"),
+    ".http11.client": ("HttpFetch",),
+    ".transport.http.client.transport": ("Http",),
+    ".transport.http.limits": ("Limits", "Rate"),
+    ".transport.http.routes": ("HttpResponse",),
+    ".http11.safe_fetch": ("BlockedAddress", "SafeFetch"),
+    ".transport.sockets": ("Socket",),
+    ".transport.stdio": ("Stdio",),
+    ".types": (
+        "AudioContent",
+        "CallToolResult",
+        "Cancelled",
+        "Declined",
+        "EmbeddedResource",
+        "Forbidden",
+        "Icon",
+        "Implementation",
+        "ImageContent",
+        "InputRequiredResult",
+        "InterlockError",
+        "McpError",
+        "NoSession",
+        "ProtocolError",
+        "ResourceContents",
+        "ResourceLink",
+        "TextContent",
+        "TimedOut",
+        "ToolAnnotations",
+        "SkillError",
+        "ToolError",
+        "Unanswerable",
+        "Unreachable",
+    ),
+    ".transport.http.uvicorn_server": ("listening_socket", "serve_http"),
+    ".wire.revisions": ("REVISIONS",),
+    ".wire.sse": ("EventReader",),
+}
+__all__ = [
+    "REVISIONS",
+    "Answers",
+    "AnyResult",
+    "App",
+    "Asker",
+    "Audio",
+    "AudioContent",
+    "CallToolResult",
+    "Caller",
+    "Cancelled",
+    "Change",
+    "ChangeBus",
+    "Changed",
+    "Channel",
+    "Client",
+    "ClientSettings",
+    "ClientTransport",
+    "Context",
+    "CoreCapability",
+    "Csp",
+    "Declined",
+    "Duplex",
+    "EmbeddedResource",
+    "EventReader",
+    "Exchange",
+    "ExchangeTransport",
+    "Extension",
+    "Feature",
+    "Fetch",
+    "File",
+    "Forbidden",
+    "Handler",
+    "Http",
+    "HttpFetch",
+    "HttpRequest",
+    "HttpResponse",
+    "HttpServer",
+    "Icon",
+    "Image",
+    "ImageContent",
+    "Implementation",
+    "InputRequiredResult",
+    "InterlockError",
+    "Limits",
+    "ConnectionLost",
+    "McpError",
+    "Method",
+    "Middleware",
+    "NoSession",
+    "BlockedAddress",
+    "Principal",
+    "Progress",
+    "ProtocolError",
+    "SafeFetch",
+    "QuestionSettings",
+    "Rate",
+    "RawResult",
+    "UnsupportedRevision",
+    "Request",
+    "ResourceContents",
+    "ResourceLink",
+    "Response",
+    "Server",
+    "ServerInfo",
+    "ServerLimits",
+    "SessionState",
+    "SessionStorage",
+    "Skill",
+    "SkillError",
+    "Socket",
+    "Stdio",
+    "Target",
+    "Template",
+    "TextContent",
+    "TimedOut",
+    "ToolAnnotations",
+    "ToolError",
+    "ToolResult",
+    "TraceContext",
+    "Unanswerable",
+    "Unreachable",
+    "Watch",
+    "__version__",
+    "assistant",
+    "get_context",
+    "listening_socket",
+    "serve_http",
+    "settings_of",
+    "stack",
+    "user",
+]
+
+
+__getattr__, __dir__ = lazily(__name__, _ROOMS)

@@ -1,0 +1,11 @@
+"""How a person is reached while they log in: by a browser on this machine, at a terminal, or not at all."""
+
+from __future__ import annotations
+
+from .browser import Browser
+from .default import default_agent
+from .headless import Headless
+from .interface import Agent
+from .terminal import Terminal
+
+__all__ = ["Agent", "Browser", "Headless", "Terminal", "default_agent"]

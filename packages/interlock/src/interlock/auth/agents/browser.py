@@ -1,0 +1,184 @@
+"""Log-in with a browser on this machine, which comes back to a listener on loopback (RFC 8252, 7.3)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import subprocess
+import sys
+import threading
+import webbrowser
+from collections.abc import Callable, Sequence
+from urllib.parse import urlsplit
+
+from ... import types as t
+from ..oauth.addresses import checked_url, is_loopback
+from ..oauth.errors import Unauthorized
+from ..oauth.steps import ShowCode
+from .interface import Say, code_words, state_of, to_stderr, visitable
+from .redirect_listener import Landing
+
+_OPEN = "import sys, webbrowser; sys.exit(not webbrowser.open(sys.argv[1]))"
+
+
+class Browser:
+    """Opens a browser, and waits at a port of this machine for it to come back.
+
+    `host`, `port` and `path` are where it listens; port 0 is one at which the client is registered already, where that is free, else
+    any. `redirect_uri` is the one that the client was registered with before: where it is http to this machine it says host, port and
+    path too; an https one leads here by ways of your own. `open` opens a browser at an address and returns False where it could not;
+    `say` takes lines for the person. `seconds` is how long a log-in may take.
+    """
+
+    def __init__(
+        self,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        path: str = "/callback",
+        redirect_uri: str | None = None,
+        open: Callable[[str], object] | None = None,
+        say: Say = to_stderr,
+        seconds: float = 300.0,
+    ) -> None:
+        self._redirect_uri = (
+            None if redirect_uri is None else checked_url(redirect_uri, what="a redirect URI")
+        )
+        self._host, self._port, self._path = (
+            host,
+            port,
+            path if path.startswith("/") else f"/{path}",
+        )
+        self._open, self._say, self._seconds = open or open_browser, say, seconds
+        self._landing: Landing | None = None
+        self._at = ""
+
+    async def listen(self, preferred: Sequence[str]) -> str:
+        """See Agent. Raises Unauthorized where nothing can listen."""
+        await self.aclose()
+        if self._redirect_uri is not None:
+            return await self._listen_for(self._redirect_uri)
+        for known in preferred if self._port == 0 else ():
+            if known.startswith("http://") and is_loopback(known):
+                with contextlib.suppress(OSError, ValueError):
+                    return await self._listen_there(known)
+        try:
+            return await self._listen_at(self._host, self._port, self._path)
+        except OSError as bad:
+            raise self._cannot(f"{self._host} port {self._port}", bad) from None
+
+    async def visit(self, url: str, redirect_uri: str) -> str:
+        """See Agent."""
+        visitable(url)
+        if self._landing is None or redirect_uri != self._at:
+            raise RuntimeError("visit() follows listen(), with the redirect URI that it gave")
+        landing = self._landing
+        arrival = landing.expect(state_of(url))
+        self._say(f"To log in, visit {url}")
+        try:
+            self._start(url)
+            async with asyncio.timeout(self._seconds):
+                return await arrival
+        except TimeoutError:
+            others = f" (to other log-ins: {landing.others})" if landing.others else ""
+            raise t.TimedOut(
+                f"Nobody logged in within {self._seconds:g} seconds: no answer came to {redirect_uri}{others}. Try again, and finish in "
+                "the newest window; where the browser cannot come back to this machine, log in at a terminal and paste where it ended."
+            ) from None
+        finally:
+            arrival.cancel()
+
+    async def show_code(self, step: ShowCode) -> None:
+        """See Agent; opens the browser too."""
+        for line in code_words(step):
+            self._say(line)
+        self._start(step.complete or step.verification_uri)
+
+    async def aclose(self) -> None:
+        """See Agent."""
+        landing, self._landing = self._landing, None
+        if landing is not None:
+            await landing.aclose()
+
+    async def _listen_for(self, redirect_uri: str) -> str:
+        """Listen so that a browser that goes to this address comes here."""
+        parts = urlsplit(redirect_uri)
+        try:
+            if parts.scheme == "http":
+                return await self._listen_there(redirect_uri)
+            return await self._listen_at(self._host, self._port, parts.path, redirect_uri)
+        except OSError as bad:
+            raise self._cannot(redirect_uri, bad) from None
+
+    async def _listen_there(self, redirect_uri: str) -> str:
+        """Listen at an address of this machine itself."""
+        parts = urlsplit(redirect_uri)
+        return await self._listen_at(
+            parts.hostname or "", parts.port or 80, parts.path, redirect_uri
+        )
+
+    async def _listen_at(
+        self, host: str, port: int, path: str, redirect_uri: str | None = None
+    ) -> str:
+        landing = Landing(path or "/")
+        try:
+            await landing.open(
+                host, port, () if redirect_uri is None else (urlsplit(redirect_uri).netloc,)
+            )
+        except BaseException:
+            await landing.aclose()
+            raise
+        self._landing = landing
+        name = f"[{host}]" if ":" in host else host
+        own = (
+            f"http://{name if is_loopback(f'http://{name}') else '127.0.0.1'}:{landing.port}{path}"
+        )
+        self._at = own if redirect_uri is None else redirect_uri
+        return self._at
+
+    def _cannot(self, where: str, bad: OSError) -> Unauthorized:
+        return Unauthorized(
+            "log-in",
+            f"nothing can listen at {where} for the browser to come back ({bad.strerror or bad})",
+            advice="End whatever uses that port, or choose another that the client is registered with.",
+            culprit="client",
+        )
+
+    def _start(self, url: str) -> None:
+        """Open the browser in a thread, for it may not return before the browser ends."""
+        loop = asyncio.get_running_loop()
+
+        def work() -> None:
+            try:
+                opened = self._open(url) is not False
+            except Exception:  # whatever a browser may do, the person can still go there
+                opened = False
+            if not opened:
+                with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+                    loop.call_soon_threadsafe(
+                        self._say, "No browser could be opened: please open the address yourself."
+                    )
+
+        threading.Thread(target=work, name="interlock-browser", daemon=True).start()
+
+
+def open_browser(url: str) -> bool:
+    """Open a browser at an address that was checked, never through a shell; False where none could be (`SEC-22`).
+
+    A process of its own does it, so that nothing that a browser says ends up in our output, nor an interrupt in the browser.
+    """
+    plain = url.replace(
+        "%action", "%ACtion"
+    )  # the same address; `webbrowser` would take it for a mark of its own
+    if getattr(sys, "frozen", False):  # a program without an interpreter beside it
+        return webbrowser.open(plain)
+    quiet = subprocess.DEVNULL
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", _OPEN, plain],
+        stdin=quiet,
+        stdout=quiet,
+        stderr=quiet,
+        start_new_session=True,
+        check=False,
+    )
+    return done.returncode == 0

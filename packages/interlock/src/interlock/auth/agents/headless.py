@@ -1,0 +1,41 @@
+"""Where there is no person: every log-in is refused, with words that say what to do instead."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..oauth.errors import Unauthorized
+from ..oauth.steps import ShowCode
+
+_ADVICE = (
+    "Give a token, or credentials of a client that is registered for programs without a person; "
+    "or log in once where there is a terminal or a browser: interlock auth login URL."
+)
+
+
+class Headless:
+    """Reaches nobody: for services, jobs and continuous integration."""
+
+    async def listen(self, preferred: Sequence[str]) -> str:
+        """Raises Unauthorized."""
+        raise _nobody()
+
+    async def visit(self, url: str, redirect_uri: str) -> str:
+        """Raises Unauthorized."""
+        raise _nobody()
+
+    async def show_code(self, step: ShowCode) -> None:
+        """Raises Unauthorized."""
+        raise _nobody()
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+def _nobody() -> Unauthorized:
+    return Unauthorized(
+        "log-in",
+        "a person has to log in, and this program has neither a browser nor a terminal",
+        advice=_ADVICE,
+        culprit="client",
+    )

@@ -1,0 +1,132 @@
+"""Log-in at a terminal: the person takes the address to a browser anywhere, and pastes what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+from collections.abc import Sequence
+from typing import TextIO
+from urllib.parse import urlencode, urlsplit
+
+from ... import types as t
+from ..oauth.addresses import checked_url, is_loopback
+from ..oauth.errors import Denied, Unauthorized
+from ..oauth.steps import ShowCode
+from .interface import Say, belongs, code_words, is_answer, state_of, to_stderr, visitable
+from .keyboard import read_line
+
+
+class Terminal:
+    """Prints the address, and reads the code, or the address at which the browser ended, from the terminal.
+
+    `redirect_uri` is the one that the client was registered with before; otherwise it is an address of loopback where nobody listens,
+    so that the browser stops there and shows it. `stdin` is the terminal (sys.stdin), `say` takes lines for the person, `show` what
+    they type (stderr). `seconds` is how long a log-in may take.
+    """
+
+    def __init__(
+        self,
+        *,
+        redirect_uri: str | None = None,
+        stdin: TextIO | None = None,
+        say: Say = to_stderr,
+        show: Say | None = None,
+        seconds: float = 300.0,
+    ) -> None:
+        self._redirect_uri = (
+            None if redirect_uri is None else checked_url(redirect_uri, what="a redirect URI")
+        )
+        self._stdin, self._say, self._show, self._seconds = stdin, say, show or _to_screen, seconds
+
+    async def listen(self, preferred: Sequence[str]) -> str:
+        """See Agent: nobody has to listen."""
+        if self._redirect_uri is not None:
+            return self._redirect_uri
+        known = next(
+            (uri for uri in preferred if uri.startswith("http://") and is_loopback(uri)), None
+        )
+        return known or f"http://127.0.0.1:{_quiet_port()}/callback"
+
+    async def visit(self, url: str, redirect_uri: str) -> str:
+        """See Agent."""
+        self._say(f"To log in, visit this address in any browser:\n\n{visitable(url)}\n")
+        self._say(
+            "Afterwards the browser goes to an address that it cannot open, which is as it should be: "
+            f"it begins with {redirect_uri}\nPaste that whole address here, and press Enter:"
+        )
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await self._pasted(state_of(url))
+        except TimeoutError:
+            raise t.TimedOut(
+                f"Nobody logged in within {self._seconds:g} seconds: nothing was pasted at the terminal. Try again."
+            ) from None
+        except EOFError:
+            raise Denied(
+                "log-in", "the input ended before anything was pasted", culprit="person"
+            ) from None
+
+    async def show_code(self, step: ShowCode) -> None:
+        """See Agent."""
+        for line in code_words(step):
+            self._say(line)
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+    async def _pasted(self, state: str | None) -> str:
+        """The query string of what is pasted, once it is an answer to this question."""
+        fd = self._descriptor()
+        while True:
+            text = "".join((await read_line(fd, self._show)).split())
+            query = query_in(text)
+            if not text:
+                continue
+            if not is_answer(query) and "://" not in text and not {"&", "?"} & set(text):
+                return urlencode(
+                    {"code": text, **({} if state is None else {"state": state})}
+                )  # the person says whose it is
+            if not is_answer(query):
+                self._say(
+                    "There is no code in that. Paste the whole address at which the browser ended:"
+                )
+            elif not belongs(query, state):
+                self._say(
+                    "That is the answer to another log-in. Visit the address above, and paste where the browser ends:"
+                )
+            else:
+                return query
+
+    def _descriptor(self) -> int:
+        given = sys.stdin if self._stdin is None else self._stdin
+        try:
+            return given.fileno()
+        except (AttributeError, OSError, ValueError):
+            raise Unauthorized(
+                "log-in",
+                "there is no terminal to paste at",
+                advice="Run this where there is one, or with a browser.",
+                culprit="client",
+            ) from None
+
+
+def query_in(text: str) -> str:
+    """The query string of what was pasted: of an address, or pasted as it is."""
+    try:
+        return urlsplit(text).query or text.partition("#")[0].removeprefix("?")
+    except ValueError:
+        return ""
+
+
+def _quiet_port() -> int:
+    """A port of this machine at which nobody listens now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _to_screen(text: str) -> None:
+    sys.stderr.write(text)
+    sys.stderr.flush()

@@ -1,0 +1,542 @@
+"""A client's authorization for servers: tokens kept, sent with each request, renewed by one for all who wait, asked for where refused.
+
+No lock is held across a request: requests go out side by side, and only those wait that have no token that could be used.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import secrets
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from ..http11.fetch import Fetch, Request, Response
+from ..logs import limited
+from ..protocol.handshake.sessions import StoreError
+from ..store.vaults.interface import Vault
+from ..types import TimedOut, Unreachable
+from .errors import leads_to, token_of, too_little, useless, vaulted
+from .oauth.addresses import canonical, origin
+from .oauth.challenges import Challenge, find, read_challenges
+from .oauth.errors import Unauthorized
+from .oauth.flow import Way, authorize, still_trusted
+from .oauth.grants import Means, renewed
+from .oauth.members import Grant, Member
+from .oauth.revocation import revoke
+from .oauth.steps import Note
+from .records import GRANTS, read_grant
+from .sender import Roads, dismiss, known_issuers, perform, recall
+from .single_flight import SingleFlight
+
+if TYPE_CHECKING:
+    from .agents import Agent
+    from .keys import SigningKey
+
+log = limited("interlock.client")
+
+_MOST_TRIES = 6  # of one request: others may have renewed meanwhile, and a nonce may have changed
+_MOST_STEP_UPS = 3  # of one request, and of all for the same scopes
+_MOST_OPERATIONS = 256  # whose step-ups are remembered
+_SCHEMES = ("bearer", "dpop")
+_PAUSE = 60.0  # seconds in which nobody is asked again after a token that was of no use
+_LEASE = (
+    30.0  # seconds after which another program takes over from one that died while it refreshed
+)
+
+
+class Authorization:
+    """Authorizes the requests of clients, each for its own server: fulfils the seam `Authorizer`.
+
+    Parameters of all kinds:
+        scopes: what is asked for in any case: besides what a challenge demands, in place of all that the server lists.
+        vault: where tokens and registrations are kept: a Vault, or an address for `open_vault`; in memory unless given.
+        account: tells apart who shares a vault, where there are several.
+        dpop: binds tokens to a key (RFC 9449): True for a key of our own, or the key.
+        hosts: hosts of the authorization server that may have private addresses (those of the server itself may).
+        assume_pkce: takes authorization servers that do PKCE and do not say so.
+        fetch: what documents and tokens are fetched by; ours, which takes no private addresses, unless given.
+        tell: is told each step.
+        clock: gives the seconds of the wall clock.
+    """
+
+    def __init__(
+        self,
+        way: Way,
+        *,
+        scopes: str | Sequence[str] = (),
+        vault: Vault | str | None = None,
+        account: str = "",
+        dpop: bool | SigningKey = False,
+        key: SigningKey | None = None,
+        hosts: Iterable[str] = (),
+        assume_pkce: bool = False,
+        agent: Callable[[], Agent] | None = None,
+        fetch: Fetch | None = None,
+        tell: Callable[[Note], None] | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.way, self.scopes, self.account = (
+            way,
+            tuple(scopes.split() if isinstance(scopes, str) else scopes),
+            account,
+        )
+        self.dpop, self.key, self.hosts, self.assume_pkce = dpop, key, tuple(hosts), assume_pkce
+        self.agent, self.fetch, self.tell, self.clock = agent, fetch, tell, clock
+        self._vault = vault
+        self._own_vault: Vault | None = None
+        self._servers: dict[str, Access] = {}
+
+    @property
+    def vault(self) -> Vault:
+        """Where tokens are kept."""
+        if self._vault is None or isinstance(self._vault, str):
+            from ..store import open_vault  # late: only once there is something to keep
+
+            self._vault = self._own_vault = vault = open_vault(self._vault or "memory:")
+            return vault
+        return self._vault
+
+    async def aclose(self) -> None:
+        """Let go of the vault, where only its address was given; it is opened again when it is needed."""
+        if self._own_vault is not None:
+            await self._own_vault.aclose()
+
+    def to(self, url: str) -> Access:
+        """The authorization for one server; the same for the same server. Raises ValueError for what is no address."""
+        place = canonical(url)
+        if place not in self._servers:
+            self._servers[place] = Access(self, url)
+        return self._servers[place]
+
+
+class Access:
+    """The access to one server: its tokens, and who waits for new ones."""
+
+    def __init__(self, whole: Authorization, url: str) -> None:
+        self.url, self._whole = url, whole
+        self.name = " ".join(
+            part for part in (canonical(url), whole.way.label, whole.account) if part
+        )
+        self._grant: Grant | None = None
+        self._loaded = False
+        self._before: Grant | None = (
+            None  # what there was, where it could not be renewed without a person
+        )
+        self._new: Literal["", "refreshed", "granted"] = (
+            ""  # how the grant came, until the server has taken its token
+        )
+        self._vain_until = (
+            0.0  # wall clock: until then a token that was just granted is known to be of no use
+        )
+        self._lasting: Grant | None = (
+            None  # could not be renewed before its end, and is used until then
+        )
+        self._key: SigningKey | None = None
+        self._key_of: Grant | None = None
+        self._nonces: dict[str, str] = {}  # by origin
+        self._flight: SingleFlight[Grant | None] = SingleFlight()
+        self._step_ups: dict[frozenset[str], int] = {}  # by what was asked for
+
+    # -- the seam ---------------------------------------------------------------------------------------------
+
+    async def sign(self, request: Request) -> Request:
+        """The request with the token, where there is one; a token near its end is renewed first."""
+        grant = self._grant
+        if grant is None and not self._loaded:
+            grant = await self._load()
+        if grant is None:
+            return request
+        if grant.refresh_token is not None and grant.is_stale(self._whole.clock()):
+            grant = await self._early(grant)
+        return request if grant is None else self._signed(request, grant)
+
+    async def _early(self, grant: Grant) -> Grant | None:
+        """Renew a token that is near its end; while it lasts one waits for that, and who comes meanwhile, or after it failed, uses it."""
+        if self._lasts(grant) and (grant is self._lasting or self._flight.under_way):
+            return grant
+        try:
+            return await self._renew(grant, None)
+        except Unreachable:
+            if not self._lasts(grant):
+                raise
+            self._lasting = grant
+            return grant
+
+    def _lasts(self, grant: Grant) -> bool:
+        return grant.expires is None or self._whole.clock() < grant.expires
+
+    async def heed(self, request: Request, response: Response, tries: int) -> bool:
+        """Whether to sign and send a request again, once what was in the way is out of it."""
+        status, headers = response.status, response.headers
+        nonce = headers.get("dpop-nonce")
+        if nonce is not None:
+            self._nonces[origin(request.url)] = nonce
+        if (
+            status != 401
+            and self._new
+            and status < 500
+            and self._grant is not None
+            and token_of(request) == self._grant.access_token
+        ):
+            self._new, self._vain_until = "", 0.0
+        if status not in (401, 403):
+            return False
+        challenges = read_challenges(headers.get("www-authenticate", ""))
+        if status == 403:
+            lacking = next(
+                (
+                    one
+                    for one in challenges
+                    if one.scheme in _SCHEMES and one.error == "insufficient_scope"
+                ),
+                None,
+            )
+            return lacking is not None and await self._step_up(request, lacking, tries)
+        challenge = find(challenges, *_SCHEMES)
+        if tries >= _MOST_TRIES:
+            raise useless(self.url, challenge)
+        if (
+            nonce is not None
+            and (dpop := find(challenges, "dpop")) is not None
+            and dpop.error == "use_dpop_nonce"
+        ):
+            return True  # that says nothing of the token
+        return await self._replace(request, challenge, tries)
+
+    async def _replace(self, request: Request, challenge: Challenge | None, tries: int) -> bool:
+        """Get another token in place of one that was refused: by a refresh first, then by a log-in. Raises Unauthorized after both."""
+        grant, fresh = self._grant, False
+        if grant is not None and token_of(request) != grant.access_token:
+            return True  # it was renewed meanwhile
+        if grant is not None and self._new:
+            if tries > 1 and self._new == "granted":
+                self._vain_until = self._whole.clock() + _PAUSE
+            if self._whole.clock() < self._vain_until:
+                raise useless(self.url, challenge)
+            fresh = tries > 1
+        return await self._renew(grant, challenge or Challenge("bearer"), fresh=fresh) is not None
+
+    # -- tokens ------------------------------------------------------------------------------------------------
+
+    def _signed(self, request: Request, grant: Grant) -> Request:
+        if request.url != self.url and not leads_to(
+            request.url, self.url
+        ):  # a token goes to its server and to nobody else (`AUT-09`)
+            return request
+        pairs = [
+            (name, value) for name, value in request.headers if name.lower() != "authorization"
+        ]
+        pairs.append(("Authorization", f"{grant.token_type} {grant.access_token}"))
+        if grant.token_type == "DPoP":
+            pairs = [pair for pair in pairs if pair[0].lower() != "dpop"]
+            pairs.append(
+                (
+                    "DPoP",
+                    self._proof(
+                        request.method, request.url, self._nonces.get(origin(request.url)), grant
+                    ),
+                )
+            )
+        return replace(request, headers=tuple(pairs))
+
+    async def _load(self) -> Grant | None:
+        """What is kept of earlier; whoever else asks at the same time gets the same."""
+        with vaulted():
+            kept = await self._whole.vault.get(GRANTS, self.name)
+        if not self._loaded:
+            self._loaded = True
+            self._grant = self._read(kept)
+        return self._grant
+
+    def _read(self, kept: bytes | None) -> Grant | None:
+        """What was kept, unless it was granted to another client than we are now, or is bound to no key where it has to be."""
+        grant, given = read_grant(kept), self._given()
+        if grant is None or (self._whole.dpop and grant.key is None):
+            return None
+        if given is not None and (
+            given.client_id != grant.client_id or given.issuer not in ("", grant.issuer)
+        ):
+            return None
+        try:
+            self._bound(grant)
+        except ValueError:  # a key that is none
+            return None
+        return grant
+
+    async def grant(self) -> Grant | None:
+        """What was granted for this server, as far as it is known here."""
+        return self._grant if self._loaded else await self._load()
+
+    async def renew(self, challenge: Challenge | None = None, *, fresh: bool = False) -> Grant:
+        """Get a token now: by refreshing where that can be and `fresh` does not forbid it, else from the beginning. Raises Unauthorized."""
+        grant = await self._renew(await self.grant(), challenge or Challenge("bearer"), fresh=fresh)
+        assert grant is not None
+        return grant
+
+    async def forget(self) -> Grant | None:
+        """Forget what was granted; what it was is returned, to be revoked."""
+        grant, self._grant = await self.grant(), None
+        await self._whole.vault.remove(GRANTS, self.name)
+        return grant
+
+    async def revoke(self) -> bool:
+        """Have the authorization server withdraw what was granted (RFC 7009), and forget it; False where it offers no way to.
+
+        Raises Unauthorized or Unreachable where it was not withdrawn; it is forgotten all the same.
+        """
+        grant, whole = await self.grant(), self._whole
+        roads = Roads(self.url, whole.hosts, whole.fetch)
+        try:
+            if grant is None:
+                return False
+            member = await self._member(grant) or Member(
+                issuer=grant.issuer, client_id=grant.client_id
+            )
+            return await perform(revoke(grant, member, self._means(grant)), roads, tell=whole.tell)
+        finally:
+            await self.forget()
+            await roads.aclose()
+
+    async def _step_up(self, request: Request, challenge: Challenge, tries: int) -> bool:
+        """Ask for the scopes that an operation needs on top of those there are (`AUS-05` to `AUS-07`). Raises Unauthorized."""
+        grant, needed = self._grant, frozenset(challenge.scopes or ())
+        if grant is None:
+            return False
+        if token_of(request) != grant.access_token and tries < _MOST_TRIES:
+            return True
+        tried = self._step_ups.get(needed, 0)
+        if (
+            not needed
+            or needed <= set(grant.asked)
+            or tried >= _MOST_STEP_UPS
+            or tries > _MOST_STEP_UPS
+        ):
+            raise too_little(self.url, needed, grant)
+        while (grant := self._grant) is not None and not needed <= set(grant.asked):
+            if not self._flight.under_way:  # else it is what others want, and we come after them
+                if len(self._step_ups) >= _MOST_OPERATIONS:
+                    self._step_ups.clear()
+                self._step_ups[needed] = self._step_ups.get(needed, 0) + 1
+            await self._renew(grant, challenge, fresh=True)
+        return True
+
+    async def _renew(
+        self, used: Grant | None, challenge: Challenge | None, *, fresh: bool = False
+    ) -> Grant | None:
+        """New tokens in place of `used`, by one for all who wait; None where there were none to be had without a challenge."""
+        while self._grant is used:
+            grant = await self._flight.join(functools.partial(self._obtain, used, challenge, fresh))
+            if grant is not None or challenge is None:
+                return grant
+            used = None  # who began the work had no challenge to go by; we have
+        return self._grant
+
+    async def _obtain(
+        self, used: Grant | None, challenge: Challenge | None, fresh: bool
+    ) -> Grant | None:
+        whole, roads = self._whole, Roads(self.url, self._whole.hosts, self._whole.fetch)
+        try:
+            with vaulted():
+                grant = (
+                    await self._found(used, challenge)
+                    if fresh
+                    else await self._refreshed(used, challenge, roads)
+                )
+                if grant is not None:
+                    return self._take(grant)
+                if not self._flight.wanted:
+                    raise asyncio.CancelledError  # they went while we refreshed
+                if challenge is None:  # the server shall say first what it wants
+                    self._grant, self._before = None, used
+                    return None
+                procedure = authorize(
+                    self.url, whole.way, self._means(None), challenge=challenge, wanted=whole.scopes, before=used or self._before,
+                    known=await known_issuers(whole.vault), assume_pkce=whole.assume_pkce,
+                )  # fmt: skip
+            agent = whole.agent() if whole.agent is not None else None
+            with vaulted():
+                grant = await perform(
+                    procedure, roads, agent=agent, vault=whole.vault, tell=whole.tell
+                )
+            await self._keep(grant)
+            return self._take(grant, "granted")
+        finally:
+            await roads.aclose()
+
+    def _take(self, grant: Grant, new: Literal["", "refreshed", "granted"] | None = None) -> Grant:
+        """From now on this is what requests are signed with."""
+        if grant is not self._grant:
+            self._grant, self._loaded, self._new = grant, True, new or ""
+        return grant
+
+    async def _found(self, used: Grant | None, challenge: Challenge | None) -> Grant | None:
+        """What another program that shares the vault was granted meanwhile, if it is enough."""
+        kept = self._read(await self._whole.vault.get(GRANTS, self.name))
+        if (
+            kept is None
+            or used is None
+            or kept.access_token == used.access_token
+            or kept.is_stale(self._whole.clock())
+        ):
+            return None
+        return kept if challenge is None or set(challenge.scopes or ()) <= set(kept.asked) else None
+
+    async def _refreshed(
+        self, used: Grant | None, challenge: Challenge | None, roads: Roads
+    ) -> Grant | None:
+        """Refresh, one program at a time; None where that cannot be, and the person has to log in again.
+
+        Another program that shares the vault may have done it while we waited: then its tokens are ours too.
+        """
+        from ..store import alone  # late: only for clients that refresh
+
+        whole = self._whole
+        try:
+            async with alone(whole.vault, f"{GRANTS} {self.name}", seconds=_LEASE):
+                was = await whole.vault.get(GRANTS, self.name)
+                kept = self._read(was)
+                if (
+                    kept is not None
+                    and (used is None or kept.access_token != used.access_token)
+                    and not kept.is_stale(whole.clock())
+                ):
+                    return kept
+                kept = kept or used
+                if kept is None or kept.refresh_token is None:
+                    return None
+                if challenge is not None and not await perform(
+                    still_trusted(self.url, challenge, kept), roads, tell=whole.tell
+                ):
+                    return None
+                member = await self._member(kept)
+                if member is None:
+                    return None
+                with (
+                    self._flight.firm()
+                ):  # what was spent must not be forgotten, whoever has gone meanwhile
+                    return await self._spend(kept, member, roads, was)
+        except TimeoutError:
+            raise TimedOut(
+                "The vault did not answer in time to refresh a token; try again."
+            ) from None
+
+    async def _spend(
+        self, kept: Grant, member: Member, roads: Roads, was: bytes | None
+    ) -> Grant | None:
+        """Trade the refresh token for new tokens; `was` is the record in the vault. None where it is good no more."""
+        whole = self._whole
+        try:
+            grant = await perform(renewed(kept, member, self._means(kept)), roads, tell=whole.tell)
+        except Unauthorized as bad:
+            if bad.code not in ("invalid_grant", "invalid_client", "unauthorized_client"):
+                raise
+            if bad.code != "invalid_grant":
+                await dismiss(whole.vault, member)
+            await self._keep(
+                replace(kept, refresh_token=None), was
+            )  # so that nobody presents it again
+            return None
+        await self._keep(grant, was)
+        return self._take(grant, "refreshed")
+
+    async def _member(self, grant: Grant) -> Member | None:
+        """The client that a grant was given to, as it was then."""
+        given = self._given()
+        if given is not None and given.client_id == grant.client_id:
+            return replace(given, issuer=grant.issuer)
+        kept = await recall(self._whole.vault, grant.issuer, grant.client_id)
+        if kept is not None:
+            return kept
+        return (
+            Member(issuer=grant.issuer, client_id=grant.client_id)
+            if grant.client_id.startswith("https://")
+            else None
+        )
+
+    def _given(self) -> Member | None:
+        way: Any = self._whole.way
+        return getattr(way, "member", None) or getattr(
+            getattr(way, "identity", None), "given", None
+        )
+
+    def _document(self) -> str | None:
+        """The address of the client's own document, which is its client id where that is read."""
+        identity: Any = getattr(self._whole.way, "identity", None)
+        return None if identity is None else identity.document
+
+    async def _keep(self, grant: Grant, was: bytes | None = None) -> None:
+        """Keep what was granted, in place of `was` only, where that is given; a vault that fails costs a log-in later, and nothing now."""
+        vault, record = self._whole.vault, msgspec.json.encode(grant)
+        try:
+            if was is None:
+                await vault.put(GRANTS, self.name, record)
+            else:
+                await vault.swap(GRANTS, self.name, was, record)
+        except StoreError as bad:
+            log.warning("what was granted for %s could not be kept: %s", self.url, bad)
+
+    # -- keys --------------------------------------------------------------------------------------------------
+
+    def _means(self, grant: Grant | None) -> Means:
+        """The clock, chance and keys of a procedure."""
+        whole = self._whole
+        bound = self._bound(grant)
+        return Means(
+            now=whole.clock,
+            random=lambda: secrets.token_urlsafe(32),
+            assertion=self._assertion if whole.key is not None else None,
+            proof=None
+            if bound is None
+            else lambda method, url, nonce: _prove(bound, method, url, nonce, None, whole.clock()),
+            thumbprint=None if bound is None else bound.thumbprint,
+            key=None if bound is None else bound.private(),
+        )
+
+    def _bound(self, grant: Grant | None) -> SigningKey | None:
+        """The key that tokens are bound to: that of a grant, the one given, or one made for this server."""
+        if grant is not None and grant.key is None:
+            return None
+        if grant is None and not self._whole.dpop:
+            return None
+        from .keys import SigningKey  # optional extra `auth`
+
+        if grant is not None and grant.key is not None:
+            return SigningKey.from_jwk(grant.key)
+        if isinstance(self._whole.dpop, SigningKey):
+            return self._whole.dpop
+        if self._key is None:
+            self._key = SigningKey.generate("ES256")
+        return self._key
+
+    def _proof(self, method: str, url: str, nonce: str | None, grant: Grant) -> str:
+        if self._key is None or self._key_of is not grant:
+            self._key, self._key_of = self._bound(grant), grant
+        if self._key is None:
+            raise Unauthorized(
+                "request",
+                "the token is bound to a key that is gone",
+                advice="Log in again.",
+                culprit="client",
+            )
+        return _prove(self._key, method, url, nonce, grant.access_token, self._whole.clock())
+
+    def _assertion(self, audience: str) -> str:
+        from .keys import assertion  # optional extra `auth`
+
+        given, key = self._given(), self._whole.key
+        name = self._document() if given is None else given.client_id
+        assert name is not None and key is not None
+        return assertion(key, issuer=name, subject=name, audience=audience, now=self._whole.clock())
+
+
+def _prove(
+    key: SigningKey, method: str, url: str, nonce: str | None, token: str | None, now: float
+) -> str:
+    from .keys import dpop_proof  # optional extra `auth`
+
+    return dpop_proof(key, method=method, url=url, now=now, nonce=nonce, access_token=token)

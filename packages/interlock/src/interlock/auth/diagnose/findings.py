@@ -1,0 +1,184 @@
+"""What an examination finds: lines, each good, worth a remark, or wrong; where it is wrong, what was expected and who has to repair it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from ... import types as t
+from ...http11.fetch import Request
+from ..oauth.errors import Culprit, Unauthorized
+from ..oauth.steps import Got, Procedure, Send
+
+D = TypeVar("D", bound=Struct)
+Level = Literal["ok", "info", "remark", "wrong"]
+_LONGEST = 300  # characters shown of what a peer says
+_HEADERS = (("Accept", "application/json"), ("MCP-Protocol-Version", "2026-07-28"))
+
+
+class Finding(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing that was found out, in the part of the examination that `part` heads; `document` is where.
+
+    `level`: "ok" is as it should be, "info" neither good nor bad, "remark" could be better and keeps nobody out, "wrong" does, or is
+    not safe. For the last two `expected` says what should have been there, `culprit` who has to repair it, `advice` how.
+    """
+
+    part: str
+    level: Level
+    words: str
+    document: str = ""
+    expected: str = ""
+    advice: str = ""
+    culprit: Culprit | None = None
+
+
+class Report:
+    """The findings in their order; `hear` is told of each as it comes.
+
+    `lenient` turns what is wrong into a remark, for what would not be used anyway.
+    """
+
+    def __init__(self, hear: Callable[[Finding], object] | None = None) -> None:
+        self.findings: list[Finding] = []
+        self.part = ""
+        self.lenient = False
+        self._hear = hear
+
+    @property
+    def wrong(self) -> list[Finding]:
+        """What is wrong."""
+        return [finding for finding in self.findings if finding.level == "wrong"]
+
+    def ok(self, words: str, document: str = "") -> None:
+        """Something is as it should be."""
+        self._add("ok", words, document)
+
+    def info(self, words: str, document: str = "") -> None:
+        """Something is so, or otherwise."""
+        self._add("info", words, document)
+
+    def remark(
+        self,
+        words: str,
+        *,
+        culprit: Culprit,
+        document: str = "",
+        expected: str = "",
+        advice: str = "",
+    ) -> None:
+        """Something could be better."""
+        self._add("remark", words, document, expected, advice, culprit)
+
+    def wrong_that(
+        self,
+        words: str,
+        *,
+        culprit: Culprit,
+        document: str = "",
+        expected: str = "",
+        advice: str = "",
+    ) -> None:
+        """Something keeps clients out, or is not safe."""
+        self._add("remark" if self.lenient else "wrong", words, document, expected, advice, culprit)
+
+    def failed(self, bad: Unauthorized) -> None:
+        """What a procedure of a log-in would have ended with."""
+        self.wrong_that(
+            bad.what,
+            culprit=bad.culprit,
+            document=bad.document,
+            expected=bad.expected,
+            advice=bad.advice,
+        )
+
+    def _add(
+        self,
+        level: Level,
+        words: str,
+        document: str = "",
+        expected: str = "",
+        advice: str = "",
+        culprit: Culprit | None = None,
+    ) -> None:
+        finding = Finding(
+            part=shown(self.part),
+            level=level,
+            words=shown(words),
+            document=shown(document),
+            expected=shown(expected),
+            advice=shown(advice),
+            culprit=culprit,
+        )
+        self.findings.append(finding)
+        if self._hear is not None:
+            self._hear(finding)
+
+
+def shown(text: str) -> str:
+    """A stranger's words, of bearable length and without what could steer a terminal."""
+    plain = "".join(c if c.isprintable() else "?" for c in text)
+    return plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST]}..."
+
+
+def look(place: str) -> Procedure[Got | str]:
+    """What is at a place where a document may be; words where there is no answer."""
+    try:
+        got: Got = yield Send(Request("GET", place, _HEADERS), "discovery")
+    except t.Unreachable as bad:
+        return str(bad).rstrip(".")
+    return got
+
+
+def members_of(got: Got | str) -> dict[str, Any] | None:
+    """The JSON object in an answer that has one."""
+    if isinstance(got, str) or got.status != 200:
+        return None
+    try:
+        data = msgspec.json.decode(got.body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return data if isinstance(data, dict) else None
+
+
+def outcome(got: Got | str) -> str:
+    """What came of looking at a place where no document was."""
+    if isinstance(got, str):
+        return got
+    if got.status == 200:
+        kind = got.headers.get("content-type", "").partition(";")[0].strip()
+        return f"200 with {kind or 'something'} that is no JSON object"
+    if 300 <= got.status < 400 and (leads := got.headers.get("location")):
+        return f"{got.status}, sends on to {leads}, which is not followed"
+    return str(got.status)
+
+
+def loosely(
+    data: dict[str, Any], kind: type[D], report: Report, *, culprit: Culprit, document: str
+) -> D:
+    """A document as a type; members that do not fit are reported and left out, required ones become empty text."""
+    known: dict[str, Any] = {}
+    for field in msgspec.structs.fields(kind):
+        if field.encode_name not in data:
+            if field.required:
+                known[field.name] = ""
+                report.wrong_that(
+                    f"`{field.encode_name}` is missing",
+                    culprit=culprit,
+                    document=document,
+                    expected="it has to be there",
+                )
+            continue
+        try:
+            known[field.name] = msgspec.convert(data[field.encode_name], field.type)
+        except msgspec.ValidationError as bad:
+            if field.required:
+                known[field.name] = ""
+            value = msgspec.json.encode(data[field.encode_name]).decode("utf-8", "replace")
+            report.wrong_that(
+                f"`{field.encode_name}` is {shown(value)}, which does not fit", culprit=culprit, document=document,
+                expected=str(bad).partition(" - ")[0].removeprefix("Expected ") or "another kind of value",
+            )  # fmt: skip
+    return kind(**known)

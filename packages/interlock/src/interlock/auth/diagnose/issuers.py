@@ -1,0 +1,267 @@
+"""The second half of an examination: the authorization servers that a server trusts, and what a client would be to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from ..oauth.addresses import metadata_places, usable
+from ..oauth.challenges import Challenge
+from ..oauth.discovery import Site
+from ..oauth.documents import ServerMetadata
+from ..oauth.errors import Unauthorized
+from ..oauth.flow import choose_scopes
+from ..oauth.grants import CODE, CREDENTIALS, DEVICE, ID_JAG_PROFILE, JWT_BEARER, REFRESH
+from ..oauth.steps import Got, Procedure
+from .findings import Report, look, loosely, members_of, outcome
+
+_KNOWN_METHODS = ("none", "client_secret_basic", "client_secret_post", "private_key_jwt")
+_BY: Final = "authorization server"
+
+
+class Who(Struct, frozen=True, kw_only=True):
+    """What the client would be: registered before as `client_id`, or by a `document` of its own; and whether it binds tokens (`dpop`)."""
+
+    client_id: str | None = None
+    document: str | None = None
+    dpop: bool = False
+
+
+def issuer_metadata(
+    issuer: str, legacy: bool, report: Report
+) -> Procedure[tuple[ServerMetadata, str] | None]:
+    """Find and judge what an authorization server says of itself, and where; None where it says nothing."""
+    report.part = f"The authorization server {issuer}"
+    try:
+        usable(
+            issuer,
+            what="the authorization server",
+            step="discovery",
+            document="authorization_servers",
+            culprit="server",
+        )
+    except Unauthorized as bad:
+        report.failed(bad)
+        return None
+    answered = False
+    places = metadata_places(issuer)
+    for place in places[:1] if legacy else places:
+        got = yield from look(place)
+        answered = answered or isinstance(got, Got)
+        data = members_of(got)
+        if data is None:
+            report.info(f"nothing at {place}: {outcome(got)}", place)
+            continue
+        report.ok(f"its metadata was found at {place}", place)
+        metadata = loosely(data, ServerMetadata, report, culprit=_BY, document=place)
+        _judge_issuer(metadata.issuer, issuer, legacy, place, report)
+        _judge_endpoints(metadata, place, report)
+        _judge_codes(metadata, place, report)
+        return metadata, place
+    if answered:
+        report.wrong_that(
+            "it does not say where its endpoints are", document=issuer, culprit=_BY,
+            expected=f"its metadata at {' or '.join(places)} (RFC 8414 or OpenID Connect Discovery)",
+            advice="Or the server names a wrong address in `authorization_servers`.",
+        )  # fmt: skip
+    else:
+        report.wrong_that(
+            "it cannot be reached", document=issuer, culprit="network", expected="an answer",
+            advice="Is it running, and is the address right that the server names?",
+        )  # fmt: skip
+    return None
+
+
+def _judge_issuer(said: str, issuer: str, legacy: bool, place: str, report: Report) -> None:
+    if not said:
+        return
+    if said == issuer or (legacy and said.rstrip("/") == issuer.rstrip("/")):
+        report.ok(f"`issuer` is {said}, exactly the one that was asked for")
+        return
+    slash = said.rstrip("/") == issuer.rstrip("/")
+    report.wrong_that(
+        f"`issuer` is {said}", document=place, culprit="server" if slash else _BY, expected=f"exactly {issuer}",
+        advice=(
+            f"They differ by a slash at the end: the server has to write {said} in `authorization_servers`."
+            if slash
+            else "The one may pretend to be the other, so that no client uses it. The two have to be made the same."
+        ),
+    )  # fmt: skip
+
+
+def _judge_endpoints(metadata: ServerMetadata, place: str, report: Report) -> None:
+    for name in ("authorization_endpoint", "token_endpoint"):
+        _judge_endpoint(getattr(metadata, name), name, place, report)
+    for name in ("registration_endpoint", "device_authorization_endpoint", "revocation_endpoint"):
+        if getattr(metadata, name) is not None:
+            _judge_endpoint(getattr(metadata, name), name, place, report, quiet=True)
+    if (
+        metadata.response_types_supported is not None
+        and "code" not in metadata.response_types_supported
+    ):
+        report.wrong_that(
+            "it gives no codes",
+            document=place,
+            culprit=_BY,
+            expected='"code" in `response_types_supported`',
+        )
+    grants = metadata.grant_types_supported
+    if grants is not None and CODE not in grants:
+        report.wrong_that(
+            f"it does not do {CODE}",
+            document=place,
+            culprit=_BY,
+            expected=f'"{CODE}" in `grant_types_supported`',
+        )
+
+
+def _judge_endpoint(
+    url: str | None, name: str, place: str, report: Report, *, quiet: bool = False
+) -> None:
+    try:
+        usable(url, what=name, step="discovery", document=place)
+    except Unauthorized as bad:
+        report.failed(bad)
+        return
+    if not quiet:
+        report.ok(f"`{name}` is {url}")
+
+
+def _judge_codes(metadata: ServerMetadata, place: str, report: Report) -> None:
+    methods = metadata.code_challenge_methods_supported
+    if methods is not None and "S256" in methods:
+        report.ok("it protects codes with PKCE (S256)")
+    elif metadata.authorization_endpoint is not None:
+        report.wrong_that(
+            f"it does PKCE by {', '.join(methods)} only" if methods else "it does not say that it protects codes with PKCE",
+            document=place, culprit=_BY, expected='"S256" in `code_challenge_methods_supported`',
+            advice="" if methods else "Clients refuse to go on. If you know that it does, log in with --assume-pkce.",
+        )  # fmt: skip
+    if metadata.authorization_response_iss_parameter_supported:
+        report.ok("it names itself in its answers (`iss`, RFC 9207)")
+    else:
+        report.remark(
+            "it does not name itself in its answers", culprit=_BY, document=place,
+            expected="`authorization_response_iss_parameter_supported`: true (RFC 9207)",
+            advice="Where several authorization servers are used, one may then pass for another.",
+        )  # fmt: skip
+
+
+def prospects(site: Site, challenge: Challenge | None, who: Who, report: Report) -> None:
+    """What a log-in would do with this authorization server, without doing it."""
+    report.part = "What a log-in would do"
+    metadata = site.metadata
+    _judge_registration(metadata, who, site.document, report)
+    _judge_methods(metadata, report)
+    _judge_scopes(site, challenge, report)
+    grants = metadata.grant_types_supported
+    if grants is None:
+        report.info("whether it gives refresh tokens is not said")
+    elif REFRESH in grants:
+        report.ok("it gives refresh tokens: a log-in lasts")
+    else:
+        report.remark(
+            "it gives no refresh tokens: a log-in ends with its first token", culprit=_BY, document=site.document,
+            expected=f'"{REFRESH}" in `grant_types_supported`',
+        )  # fmt: skip
+    _judge_binding(site, who, report)
+    _tell_ways(metadata, report)
+
+
+def _judge_registration(metadata: ServerMetadata, who: Who, place: str, report: Report) -> None:
+    by_document, by_itself = (
+        metadata.client_id_metadata_document_supported is True,
+        metadata.registration_endpoint is not None,
+    )
+    if who.client_id is not None:
+        report.ok(f"the client is registered, as {who.client_id}")
+    elif by_document and who.document is not None:
+        report.ok(f"the client is known by its own document, {who.document}")
+    elif by_itself:
+        report.ok(
+            "it registers clients by itself (RFC 7591); not tried, for that would leave a client behind"
+        )
+    elif by_document:
+        report.wrong_that(
+            "it knows clients only by documents of their own, and none was given", culprit="client", document=place,
+            expected="`registration_endpoint`, or a client with such a document",
+            advice="Give --document URL, or a --client-id that is registered there.",
+        )  # fmt: skip
+    else:
+        report.wrong_that(
+            "it registers nobody by itself", culprit="client", document=place,
+            expected="`registration_endpoint` or `client_id_metadata_document_supported`, or a client that is registered by hand",
+            advice="Register one there, with the redirect URI http://127.0.0.1/callback, and give its --client-id.",
+        )  # fmt: skip
+    if by_document and who.document is None:
+        report.info("it also reads documents that clients have of themselves (--document)")
+
+
+def _judge_methods(metadata: ServerMetadata, report: Report) -> None:
+    methods = metadata.token_endpoint_auth_methods_supported
+    if methods is None:
+        return
+    known = [method for method in methods if method in _KNOWN_METHODS]
+    if known:
+        report.info(f"clients show who they are by {', '.join(known)}")
+    else:
+        report.wrong_that(
+            f"clients are to show who they are by {', '.join(methods) or 'nothing'}", culprit="client",
+            expected=", ".join(_KNOWN_METHODS),
+        )  # fmt: skip
+
+
+def _judge_scopes(site: Site, challenge: Challenge | None, report: Report) -> None:
+    scopes = choose_scopes(site, challenge, (), None, lasting=True)
+    if scopes:
+        report.ok(f"it would ask for {' '.join(scopes)}")
+    else:
+        report.info("it would ask for no particular scopes")
+    known = site.metadata.scopes_supported
+    strange = [scope for scope in scopes if known is not None and scope not in known]
+    if strange:
+        report.remark(
+            f"the authorization server does not list {' '.join(strange)}", culprit=_BY, document=site.document,
+            expected="the scopes of the server in `scopes_supported`", advice="It may refuse the log-in as invalid_scope.",
+        )  # fmt: skip
+
+
+def _judge_binding(site: Site, who: Who, report: Report) -> None:
+    algorithms: Sequence[str] | None = site.metadata.dpop_signing_alg_values_supported
+    needs = site.protected is not None and site.protected.dpop_bound_access_tokens_required is True
+    weak = [name for name in algorithms or () if name == "none" or name.startswith("HS")]
+    if weak:
+        report.wrong_that(
+            f"it takes proofs by {', '.join(weak)}",
+            culprit=_BY,
+            document=site.document,
+            expected="only algorithms with a key pair",
+        )
+    if needs and not algorithms:
+        report.wrong_that(
+            "the server takes only tokens that are bound to a key, and the authorization server binds none", culprit=_BY,
+            document=site.document, expected="`dpop_signing_alg_values_supported`",
+        )  # fmt: skip
+    elif algorithms:
+        report.ok(
+            f"it binds tokens to a key (DPoP, {', '.join(algorithms)})"
+            + (": log in with --dpop" if needs and not who.dpop else "")
+        )
+    else:
+        report.info("it does not bind tokens to a key (DPoP)")
+
+
+def _tell_ways(metadata: ServerMetadata, report: Report) -> None:
+    grants = metadata.grant_types_supported or ()
+    if metadata.device_authorization_endpoint is not None and (not grants or DEVICE in grants):
+        report.info("a log-in without a browser here is possible (--device)")
+    if CREDENTIALS in grants:
+        report.info("programs may come on their own behalf (client_credentials)")
+    if ID_JAG_PROFILE in (metadata.authorization_grant_profiles_supported or ()):
+        report.info("it takes the word of a company's identity provider (ID-JAG)")
+    elif JWT_BEARER in grants:
+        report.info("it takes the word of platforms for their workloads (jwt-bearer)")
+    if metadata.revocation_endpoint is None:
+        report.info("it withdraws no tokens: a log-out only forgets them here")

@@ -1,0 +1,272 @@
+"""The first half of an examination: what the server says to a stranger, and what it says of its protection (RFC 9728)."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from ... import types as t
+from ..oauth.addresses import (
+    canonical,
+    identifies,
+    is_loopback,
+    is_protected,
+    metadata_places,
+    origin,
+    resource_places,
+    usable,
+)
+from ..oauth.challenges import Challenge, find, write_challenge
+from ..oauth.documents import ProtectedResource
+from ..oauth.errors import Unauthorized
+from ..oauth.probe import Knock, knock
+from ..oauth.steps import Got, Procedure
+from .findings import Report, look, loosely, members_of, outcome
+
+_MAY_FOLLOW = "Clients go on to the well-known places."
+
+
+class Protection(Struct, frozen=True, kw_only=True):
+    """What a server says of its protection; `legacy` where it says nothing and is its own authorization server, as in 2025-03-26."""
+
+    protected: ProtectedResource | None
+    issuers: tuple[str, ...]
+    legacy: bool = False
+
+
+def stranger(url: str, report: Report) -> Procedure[Knock | None]:
+    """Ask without a token; None where there was no answer."""
+    report.part = "A request without a token"
+    if not is_protected(url):
+        report.wrong_that(
+            f"{canonical(url)} is not protected on its way", culprit="server", expected="an https address",
+            advice="No client may send a token there.",
+        )  # fmt: skip
+    try:
+        answer = yield from knock(url)
+    except t.Unreachable as bad:
+        report.wrong_that(
+            f"there was no answer: {str(bad).rstrip('.')}", document=url, culprit="network", expected="401, or what was asked for",
+            advice="Is the address right, and the server running?",
+        )  # fmt: skip
+        return None
+    _judge_status(url, answer, report)
+    if answer.got.status == 401:
+        _judge_challenges(url, answer, report)
+    return answer
+
+
+def _judge_status(url: str, answer: Knock, report: Report) -> None:
+    status, leads = answer.got.status, answer.got.headers.get("location", "another address")
+    asked = f"POST {' and '.join(answer.tried)}"
+    if status == 401:
+        report.ok(f"{asked}: refused with 401, as it should be", url)
+    elif answer.open:
+        report.ok(f"{asked}: answered; the server lets anybody in", url)
+    elif status == 403:
+        report.wrong_that(
+            f"{asked}: refused with 403", document=url, culprit="server", expected="401 to who shows no token",
+            advice="403 says that a token was good and not enough, so that clients do not log in.",
+        )  # fmt: skip
+    elif 300 <= status < 400:
+        report.wrong_that(
+            f"{asked}: {status}, sends on to {leads}", document=url, culprit="person", expected="the address of the server itself",
+            advice="Give that address: a token is for one address and no other.",
+        )  # fmt: skip
+    elif status in (404, 405, 410):
+        report.wrong_that(
+            f"{asked}: {status}, nothing takes messages here", document=url, culprit="person", expected="401, or what was asked for",
+            advice="Is this the address of the MCP endpoint, path and all?",
+        )  # fmt: skip
+    else:
+        report.wrong_that(
+            f"{asked}: {status}",
+            document=url,
+            culprit="server",
+            expected="401, or what was asked for",
+        )
+
+
+def _judge_challenges(url: str, answer: Knock, report: Report) -> None:
+    place = resource_places(url)[0]
+    wanted = write_challenge("Bearer", {"resource_metadata": place})
+    challenge = find(answer.challenges, "bearer", "dpop")
+    if challenge is None:
+        schemes = ", ".join(sorted({found.scheme for found in answer.challenges}))
+        report.remark(
+            f"WWW-Authenticate asks for {schemes}" if schemes else "there is no WWW-Authenticate with it",
+            culprit="server", expected=f"WWW-Authenticate: {wanted}", advice=_MAY_FOLLOW,
+        )  # fmt: skip
+        return
+    report.ok(f"WWW-Authenticate: {' and '.join(_written(found) for found in answer.challenges)}")
+    if not challenge.parameters.get("resource_metadata"):
+        report.remark(
+            "the challenge does not say where the metadata is",
+            culprit="server",
+            expected=f'resource_metadata="{place}"',
+            advice=_MAY_FOLLOW,
+        )
+    if challenge.error:
+        report.remark(
+            f"the challenge says {challenge.error}, though no token was shown", culprit="server",
+            expected="no `error` (RFC 6750, 3.1)",
+        )  # fmt: skip
+    if challenge.scopes is not None:
+        report.info(f"it needs the scopes {' '.join(challenge.scopes) or '(none)'}")
+    if "offline_access" in (challenge.scopes or ()):
+        report.remark(
+            "it asks for offline_access",
+            culprit="server",
+            expected="only scopes of its own: whether to stay is the client's choice",
+        )
+
+
+def _written(challenge: Challenge) -> str:
+    name = {"bearer": "Bearer", "dpop": "DPoP"}.get(challenge.scheme, challenge.scheme)
+    return write_challenge(name, challenge.parameters).rstrip()
+
+
+def protection(url: str, answer: Knock, report: Report) -> Procedure[Protection | None]:
+    """Find and judge what the server says of its protection; None where nothing more can be found out."""
+    report.part = "What the server says of its protection"
+    challenge = find(answer.challenges, "bearer", "dpop")
+    named = challenge.parameters.get("resource_metadata") if challenge is not None else None
+    silent = False
+    for place in dict.fromkeys([*([named] if named else []), *resource_places(url)]):
+        is_named = place == named
+        if is_named and not _may_be_asked(place, report):
+            silent = True
+            continue
+        got = yield from look(place)
+        data = members_of(got)
+        if data is not None:
+            report.ok(f"found at {place}", place)
+            if answer.open:
+                report.remark(
+                    "it says so, and yet lets anybody in",
+                    culprit="server",
+                    expected="401 without a token, or no such document",
+                )
+            protected = loosely(data, ProtectedResource, report, culprit="server", document=place)
+            _judge_document(url, protected, place, data, report)
+            return Protection(
+                protected=protected, issuers=tuple(dict.fromkeys(protected.authorization_servers))
+            )
+        silent = silent or is_named or isinstance(got, str) or got.status >= 500
+        if is_named:
+            report.remark(
+                f"the challenge names a place where it is not: {outcome(got)}", document=place, culprit="server",
+                expected="200 with a JSON object (RFC 9728)",
+            )  # fmt: skip
+        elif isinstance(got, Got) and got.status == 200:
+            report.remark(
+                f"nothing at {place}: {outcome(got)}",
+                document=place,
+                culprit="server",
+                expected="a JSON object (RFC 9728), or 404",
+            )
+        else:
+            report.info(f"nothing at {place}: {outcome(got)}", place)
+    return (yield from _without_words(url, answer, silent, report))
+
+
+def _may_be_asked(place: str, report: Report) -> bool:
+    try:
+        usable(
+            place,
+            what="resource_metadata",
+            step="discovery",
+            document="WWW-Authenticate",
+            culprit="server",
+        )
+    except Unauthorized as bad:
+        report.failed(bad)
+        return False
+    return True
+
+
+def _without_words(
+    url: str, answer: Knock, silent: bool, report: Report
+) -> Procedure[Protection | None]:
+    """What is left to who finds no such document: nothing to log in for, or the way of 2025-03-26."""
+    place = resource_places(url)[0]
+    if answer.open:
+        report.ok("there is no such document, and none is needed")
+        return None
+    base = origin(url)
+    older = metadata_places(base)[0]
+    if not silent and members_of(got := (yield from look(older))) is not None:
+        report.remark(
+            "there is no such document; the server is its own authorization server, as in 2025-03-26", culprit="server",
+            expected=f"its metadata at {place} (RFC 9728), as since 2025-06-18",
+        )  # fmt: skip
+        return Protection(protected=None, issuers=(base,), legacy=True)
+    if not silent:
+        report.info(
+            f"nothing at {older} either, where servers of 2025-03-26 have it: {outcome(got)}", older
+        )
+    report.wrong_that(
+        "the server does not say who vouches for its users", document=place, culprit="server",
+        expected='200 with {"resource": "' + canonical(url) + '", "authorization_servers": ["https://..."]} (RFC 9728)',
+    )  # fmt: skip
+    return None
+
+
+def _judge_document(
+    url: str, protected: ProtectedResource, place: str, data: dict[str, object], report: Report
+) -> None:
+    resource = protected.resource
+    if resource and identifies(resource, url):
+        report.ok(
+            f"it is about {resource}"
+            + ("" if canonical(resource) == canonical(url) else ", beneath which this address is")
+        )
+    elif resource:
+        report.wrong_that(
+            f"the document is about {resource}", document=place, culprit="server", expected=f"a `resource` that is {canonical(url)}",
+            advice=_why_another(resource, url),
+        )  # fmt: skip
+    if protected.authorization_servers:
+        report.ok(f"it trusts {', '.join(protected.authorization_servers)}")
+    elif "authorization_servers" not in data or data["authorization_servers"] == []:
+        report.wrong_that(
+            "it names no authorization server",
+            document=place,
+            culprit="server",
+            expected="at least one in `authorization_servers`",
+        )
+    if (
+        protected.bearer_methods_supported is not None
+        and "header" not in protected.bearer_methods_supported
+    ):
+        report.remark(
+            "it does not take tokens in the header",
+            culprit="server",
+            expected='"header" in `bearer_methods_supported`',
+        )
+    if protected.scopes_supported is not None:
+        report.info(f"its scopes are {' '.join(protected.scopes_supported) or '(none)'}")
+    if "offline_access" in (protected.scopes_supported or ()):
+        report.remark(
+            "`scopes_supported` has offline_access",
+            culprit="server",
+            expected="only scopes of its own",
+        )
+    if protected.dpop_bound_access_tokens_required:
+        report.info("it takes only tokens that are bound to a key (DPoP)")
+
+
+def _why_another(resource: str, url: str) -> str:
+    """What is probably behind a resource that is not this one."""
+    try:
+        one, other = urlsplit(resource), urlsplit(url)
+        if one.hostname == other.hostname and one.scheme != other.scheme:
+            return "The server seems not to know that it is reached by https: tell it its public address."
+        if one.hostname != other.hostname and is_loopback(resource):
+            return "The server takes the address that it listens at for its own: tell it its public address."
+        if origin(resource) == origin(url):
+            return f"If {resource} is the server's right address, use that one."
+    except ValueError:
+        pass
+    return "A token for another server must not be sent here; or the address is wrong."

@@ -1,0 +1,72 @@
+"""What keeps a client from using a token: a vault that fails, a place that is not the server, a server that is not content with it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Iterator
+from urllib.parse import urlsplit
+
+from ..http11.fetch import Request
+from ..protocol.handshake.sessions import StoreError
+from .oauth.addresses import origin
+from .oauth.challenges import Challenge
+from .oauth.errors import Unauthorized
+from .oauth.members import Grant
+
+
+@contextlib.contextmanager
+def vaulted() -> Iterator[None]:
+    """A vault that cannot be used is a reason why there is no token."""
+    try:
+        yield
+    except StoreError as bad:
+        raise Unauthorized(
+            "vault",
+            str(bad),
+            advice="Repair the vault, or give another as vault=.",
+            culprit="client",
+        ) from bad
+
+
+def token_of(request: Request) -> str | None:
+    """The token that a request was sent with."""
+    sent = next((value for name, value in request.headers if name.lower() == "authorization"), None)
+    return None if sent is None else sent.partition(" ")[2]
+
+
+def leads_to(url: str, server: str) -> bool:
+    """Whether a request goes to a server: to its origin, or to https at the same host where it was http."""
+    one, other = urlsplit(url), urlsplit(server)
+    return origin(url) == origin(server) or (
+        other.scheme == "http" and one.scheme == "https" and one.hostname == other.hostname
+    )
+
+
+def too_little(url: str, needed: Iterable[str], grant: Grant) -> Unauthorized:
+    """The server wants scopes that were asked for before."""
+    return Unauthorized(
+        "request",
+        f"the server wants {' '.join(sorted(needed)) or 'other scopes'}, which were asked for and did not help",
+        document=url,
+        expected=f"access with the scopes that were granted ({' '.join(grant.scopes) or 'none'})",
+        advice="Whoever runs the authorization server can allow more to this person or client.",
+        culprit="authorization server",
+        code="insufficient_scope",
+        status=403,
+    )
+
+
+def useless(url: str, challenge: Challenge | None) -> Unauthorized:
+    """The server refuses what its own authorization server has just given."""
+    said = (
+        "" if challenge is None else challenge.parameters.get("error_description", challenge.error)
+    )
+    shown = "".join(c if c.isprintable() else "?" for c in said[:200])
+    return Unauthorized(
+        "request",
+        f"the server refuses the token that was just given{f' ({shown})' if shown else ''}",
+        document=url,
+        expected="that it takes tokens of the authorization server that it names",
+        advice="Whoever runs the server has to look why: audience, issuer, keys and clock are the usual reasons.",
+        status=401,
+    )

@@ -1,0 +1,152 @@
+"""The authorization code: the address that the person visits, and what the browser brings back, checked before anything of it is used."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Sequence
+from typing import ClassVar
+from urllib.parse import parse_qsl, urlencode
+
+from ...redaction.records import SecretRecord
+from .documents import ServerMetadata
+from .errors import Culprit, Denied, Unauthorized
+
+_STEP = "log-in"
+
+
+class Errand(SecretRecord, frozen=True, kw_only=True):
+    """What is noted before the person is sent away, to judge what comes back by (`AUF-07`)."""
+
+    shows: ClassVar[tuple[str, ...]] = ("issuer", "redirect_uri")
+
+    issuer: str
+    says_issuer: bool  # the authorization server says that it names itself in its answers
+    state: str
+    verifier: str
+    redirect_uri: str
+
+
+def challenge_of(verifier: str) -> str:
+    """What is shown of a verifier at first (RFC 7636, 4.2, S256)."""
+    return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
+
+
+def address(
+    endpoint: str,
+    errand: Errand,
+    *,
+    client_id: str,
+    resource: str,
+    scopes: Sequence[str],
+    thumbprint: str | None = None,
+    prompt: str | None = None,
+) -> str:
+    """The address at which the person is asked (`AUF-01` to `AUF-03`)."""
+    asked = {
+        "response_type": "code",
+        "client_id": client_id,
+        "redirect_uri": errand.redirect_uri,
+        "state": errand.state,
+        "code_challenge": challenge_of(errand.verifier),
+        "code_challenge_method": "S256",
+        "resource": resource,
+    }
+    if scopes:
+        asked["scope"] = " ".join(scopes)
+    if prompt is not None:
+        asked["prompt"] = prompt
+    if thumbprint is not None:
+        asked["dpop_jkt"] = thumbprint  # RFC 9449, 10
+    return f"{endpoint}{'&' if '?' in endpoint else '?'}{urlencode(asked)}"
+
+
+def errand_to(metadata: ServerMetadata, *, state: str, verifier: str, redirect_uri: str) -> Errand:
+    """What is to be noted of a visit to an authorization server."""
+    return Errand(
+        issuer=metadata.issuer,
+        says_issuer=metadata.authorization_response_iss_parameter_supported is True,
+        state=state,
+        verifier=verifier,
+        redirect_uri=redirect_uri,
+    )
+
+
+def code_from(query: str, errand: Errand) -> str:
+    """The code that the browser brought, once it is known that the answer is to our question and from whom we asked.
+
+    Raises Denied where the person said no, Unauthorized for everything else; of an answer from elsewhere nothing is shown
+    (`AUT-13`, `AUF-08` to `AUF-11`).
+    """
+    told: dict[str, str] = {}
+    try:
+        pairs = parse_qsl(
+            query.partition("#")[0].removeprefix("?"), keep_blank_values=True, max_num_fields=100
+        )
+    except ValueError:
+        raise _strange(
+            "the answer has more than a hundred parameters", "a code and a state", errand
+        ) from None
+    for name, value in pairs:
+        if name in told and name in ("state", "iss", "code", "error"):
+            raise _strange(f"the answer has {name} twice", "each parameter once", errand)
+        told.setdefault(name, value)
+    if not hmac.compare_digest(told.get("state", "").encode(), errand.state.encode()):
+        raise _strange(
+            "the answer is not to the question that was asked (`state` differs)",
+            "the state that was sent",
+            errand,
+            "client",
+        )
+    said = told.get("iss")
+    if said is None and errand.says_issuer:
+        raise _strange(
+            "the answer does not say whose it is", f"iss={errand.issuer}", errand, advice=_WHOLE
+        )
+    if said is not None and said != errand.issuer:
+        raise _strange(
+            "the answer is of another authorization server", f"iss={errand.issuer}", errand
+        )
+    if "error" in told:
+        code, words = told["error"], told.get("error_description", "")
+        kind = Denied if code == "access_denied" else Unauthorized
+        shown = "".join(
+            c if c.isprintable() else "?" for c in (f"{code}: {words}" if words else code)[:300]
+        )
+        culprit: Culprit = "person" if kind is Denied else "authorization server"
+        raise kind(
+            _STEP,
+            f"the authorization server refused ({shown})",
+            document=errand.issuer,
+            culprit=culprit,
+            code=code,
+        )
+    if not told.get("code"):
+        raise _strange("the answer has no code", "code=...", errand)
+    return told["code"]
+
+
+_INTERFERING = (
+    "Nothing was sent anywhere; log in again, and if it comes again, somebody may be interfering."
+)
+_WHOLE = (
+    f"Where you pasted a code, paste the whole address at which the browser ended. {_INTERFERING}"
+)
+
+
+def _strange(
+    what: str,
+    expected: str,
+    errand: Errand,
+    culprit: Culprit = "authorization server",
+    advice: str = _INTERFERING,
+) -> Unauthorized:
+    return Unauthorized(
+        _STEP,
+        what,
+        document=errand.redirect_uri,
+        expected=expected,
+        advice=advice,
+        culprit=culprit,
+    )

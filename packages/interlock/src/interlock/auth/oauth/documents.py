@@ -1,0 +1,209 @@
+"""The documents of OAuth, as far as MCP reads or writes them: each a type, and words for what is wrong with one."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, ClassVar, TypeVar
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from ...redaction.records import SecretRecord
+from .errors import Culprit, Unauthorized
+
+D = TypeVar("D", bound=Struct)
+LONGEST_DOCUMENT = 1024 * 1024  # bytes
+_MAX_AGE = re.compile(r"(?:^|[\s,])max-age\s*=\s*\"?([0-9]{1,10})", re.IGNORECASE)
+_UNKEPT = re.compile(r"\bno-(?:store|cache)\b", re.IGNORECASE)
+
+
+def cache_seconds(control: str, *, least: float, usual: float, most: float) -> float:
+    """For how many seconds a document holds by its Cache-Control (RFC 9111, 5.2), within bounds; `usual` where that says nothing.
+
+    The least counts also where nothing is to be kept: a stranger could have us fetch it for each request else.
+    """
+    if _UNKEPT.search(control):
+        return least
+    age = _MAX_AGE.search(control)
+    return usual if age is None else min(max(float(age[1]), least), most)
+
+
+class ProtectedResource(Struct, kw_only=True, omit_defaults=True):
+    """What a server says of its protection (RFC 9728, 2)."""
+
+    resource: str
+    authorization_servers: list[str] = []
+    scopes_supported: list[str] | None = None
+    bearer_methods_supported: list[str] | None = None
+    resource_name: str | None = None
+    resource_documentation: str | None = None
+    jwks_uri: str | None = None
+    resource_signing_alg_values_supported: list[str] | None = None
+    dpop_signing_alg_values_supported: list[str] | None = None
+    dpop_bound_access_tokens_required: bool | None = None
+    authorization_details_types_supported: list[str] | None = None
+
+
+class ServerMetadata(Struct, kw_only=True, omit_defaults=True):
+    """What an authorization server says of itself (RFC 8414, 2; OpenID Connect Discovery 1.0, 3)."""
+
+    issuer: str
+    authorization_endpoint: str | None = None
+    token_endpoint: str | None = None
+    registration_endpoint: str | None = None
+    revocation_endpoint: str | None = None
+    introspection_endpoint: str | None = None
+    device_authorization_endpoint: str | None = None
+    userinfo_endpoint: str | None = None
+    end_session_endpoint: str | None = None
+    jwks_uri: str | None = None
+    scopes_supported: list[str] | None = None
+    response_types_supported: list[str] | None = None
+    response_modes_supported: list[str] | None = None
+    grant_types_supported: list[str] | None = None
+    subject_types_supported: list[str] | None = None
+    id_token_signing_alg_values_supported: list[str] | None = None
+    code_challenge_methods_supported: list[str] | None = None
+    token_endpoint_auth_methods_supported: list[str] | None = None
+    token_endpoint_auth_signing_alg_values_supported: list[str] | None = None
+    revocation_endpoint_auth_methods_supported: list[str] | None = None
+    introspection_endpoint_auth_methods_supported: list[str] | None = None
+    authorization_response_iss_parameter_supported: bool | None = None
+    client_id_metadata_document_supported: bool | None = None
+    dpop_signing_alg_values_supported: list[str] | None = None
+    authorization_grant_profiles_supported: list[str] | None = None
+    service_documentation: str | None = None
+
+
+class ClientMetadata(Struct, kw_only=True, omit_defaults=True):
+    """What a client says of itself, to register (RFC 7591, 2) or in the document behind a client id that is a URL."""
+
+    client_id: str | UnsetType = UNSET  # of a client id metadata document only
+    redirect_uris: list[str] = []
+    client_name: str | None = None
+    client_uri: str | None = None
+    logo_uri: str | None = None
+    tos_uri: str | None = None
+    policy_uri: str | None = None
+    contacts: list[str] | None = None
+    scope: str | None = None
+    grant_types: list[str] | None = None
+    response_types: list[str] | None = None
+    token_endpoint_auth_method: str | None = None
+    token_endpoint_auth_signing_alg: str | None = None
+    application_type: str | None = None
+    jwks_uri: str | None = None
+    jwks: dict[str, Any] | None = None
+    software_id: str | None = None
+    software_version: str | None = None
+    dpop_bound_access_tokens: bool | None = None
+
+
+class Registered(SecretRecord, frozen=True, kw_only=True, omit_defaults=True):
+    """What an authorization server says of a client that it has registered (RFC 7591, 3.2.1); `client_secret_expires_at` 0 is never."""
+
+    shows: ClassVar[tuple[str, ...]] = ("client_id",)
+
+    client_id: str
+    client_secret: str | None = None
+    client_id_issued_at: float | None = None
+    client_secret_expires_at: float | None = None
+    registration_access_token: str | None = None
+    registration_client_uri: str | None = None
+    redirect_uris: list[str] | None = None
+    grant_types: list[str] | None = None
+    token_endpoint_auth_method: str | None = None
+    scope: str | None = None
+
+
+class TokenAnswer(SecretRecord, frozen=True, kw_only=True, omit_defaults=True):
+    """What a token endpoint gives (RFC 6749, 5.1; RFC 8693, 2.2.1)."""
+
+    shows: ClassVar[tuple[str, ...]] = ("token_type", "expires_in", "scope")
+
+    access_token: str
+    token_type: str = "Bearer"
+    expires_in: float | str | None = None  # a number; some send it as a string
+    refresh_token: str | None = None
+    scope: str | None = None
+    id_token: str | None = None
+    issued_token_type: str | None = None
+
+    @property
+    def seconds(self) -> float | None:
+        """How long the token holds from now; None where that is not said, or is no time for which a token could hold."""
+        try:
+            seconds = math.nan if self.expires_in is None else float(self.expires_in)
+        except ValueError:
+            return None
+        return seconds if math.isfinite(seconds) and seconds > 0 else None
+
+
+class DeviceAnswer(SecretRecord, frozen=True, kw_only=True, omit_defaults=True):
+    """What a device authorization endpoint gives (RFC 8628, 3.2); seconds."""
+
+    shows: ClassVar[tuple[str, ...]] = ("verification_uri",)
+
+    device_code: str
+    user_code: str
+    verification_uri: str
+    verification_uri_complete: str | None = None
+    expires_in: float = 600
+    interval: float = 5
+
+
+class ErrorAnswer(Struct, kw_only=True, omit_defaults=True):
+    """What an endpoint says when it refuses (RFC 6749, 5.2)."""
+
+    error: str
+    error_description: str | None = None
+    error_uri: str | None = None
+
+
+def read_document(
+    body: bytes,
+    kind: type[D],
+    *,
+    step: str,
+    document: str,
+    culprit: Culprit = "authorization server",
+) -> D:
+    """A document as a type. Raises Unauthorized with the place of the fault; what the type does not know is ignored."""
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except msgspec.ValidationError as bad:
+        raise Unauthorized(
+            step,
+            f"the document does not fit: {bad}",
+            document=document,
+            expected=f"a JSON object as {_SOURCES[kind]} has it",
+            culprit=culprit,
+        ) from None
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
+        raise Unauthorized(
+            step,
+            f"that is no JSON ({bad})",
+            document=document,
+            expected=f"a JSON object as {_SOURCES[kind]} has it",
+            culprit=culprit,
+        ) from None
+
+
+def read_error(body: bytes) -> ErrorAnswer | None:
+    """The OAuth error in a body; None for any other body."""
+    try:
+        return msgspec.json.decode(body, type=ErrorAnswer)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+_SOURCES: dict[type[Struct], str] = {
+    ProtectedResource: "RFC 9728",
+    ServerMetadata: "RFC 8414",
+    ClientMetadata: "RFC 7591",
+    Registered: "RFC 7591",
+    TokenAnswer: "RFC 6749",
+    DeviceAnswer: "RFC 8628",
+    ErrorAnswer: "RFC 6749",
+}

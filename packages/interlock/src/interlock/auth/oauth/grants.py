@@ -1,0 +1,351 @@
+"""The requests to a token endpoint: one form for each grant, the ways in which a client shows who it is, and what comes back."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+from urllib.parse import quote_plus, urlencode
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ...http11.fetch import Request
+from .addresses import usable
+from .documents import (
+    DeviceAnswer,
+    ErrorAnswer,
+    ServerMetadata,
+    TokenAnswer,
+    read_document,
+    read_error,
+)
+from .errors import Denied, Unauthorized
+from .members import Grant, Member
+from .posts import post
+from .steps import Got, Procedure, Rest, ShowCode
+
+CODE, REFRESH, CREDENTIALS = "authorization_code", "refresh_token", "client_credentials"
+EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
+JWT_BEARER = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
+ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+ID_TOKEN_TYPE = "urn:ietf:params:oauth:token-type:id_token"
+ID_JAG_TYPE = "urn:ietf:params:oauth:token-type:id-jag"
+_TOKEN = re.compile(r"[!-~]+")
+ID_JAG_PROFILE = "urn:ietf:params:oauth:grant-profile:id-jag"
+
+
+_LONGEST_CODE = 3600.0  # seconds for which a code is waited for
+
+
+class Means(Struct, frozen=True, kw_only=True):
+    """What a procedure needs besides its data: the time (seconds of the wall clock), random text, and keys to sign with.
+
+    `assertion(audience)` is how the client shows who it is (RFC 7523); `proof(method, url, nonce)` is a DPoP proof (RFC 9449), `thumbprint`
+    that of its key and `key` the private JWK, to be kept with what is bound to it. None where there is no such key.
+    """
+
+    now: Callable[[], float]
+    random: Callable[[], str]
+    assertion: Callable[[str], str] | None = None
+    proof: Callable[[str, str, str | None], str] | None = None
+    thumbprint: str | None = None
+    key: dict[str, Any] | None = None
+
+
+def authenticated(
+    form: Mapping[str, str],
+    member: Member,
+    metadata: ServerMetadata | None,
+    assertion: Callable[[str], str] | None,
+) -> tuple[tuple[tuple[str, str], ...], dict[str, str]]:
+    """The headers and the form with which a client shows who it is, in the way that both sides know (`AUR-12`, `CCR-02`, `CCR-03`).
+
+    Raises Unauthorized where the way that was agreed on cannot be gone.
+    """
+    method = method_of(member, metadata, assertion)
+    if method == "private_key_jwt":
+        if assertion is None:
+            raise Unauthorized(
+                "token",
+                "the client is to sign with its key, and has none",
+                expected="key=",
+                culprit="client",
+            )
+        audience = metadata.issuer if metadata is not None else member.issuer
+        shown = {"client_assertion_type": ASSERTION_TYPE, "client_assertion": assertion(audience)}
+        return (), {**form, "client_id": member.client_id, **shown}
+    if method == "client_secret_basic" and member.client_secret is not None:
+        pair = (
+            f"{quote_plus(member.client_id)}:{quote_plus(member.client_secret)}"  # RFC 6749, 2.3.1
+        )
+        return (("Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}"),), dict(form)
+    if method == "client_secret_post" and member.client_secret is not None:
+        return (), {**form, "client_id": member.client_id, "client_secret": member.client_secret}
+    if method not in ("none", "client_secret_basic", "client_secret_post"):
+        raise Unauthorized(
+            "token",
+            f"the client is to authenticate by {method}, which is not known here",
+            expected="none, client_secret_basic, client_secret_post or private_key_jwt",
+            culprit="client",
+        )
+    return (), {**form, "client_id": member.client_id} if member.client_id else dict(form)
+
+
+def method_of(
+    member: Member, metadata: ServerMetadata | None, assertion: Callable[[str], str] | None
+) -> str:
+    """How a client shows who it is: as was agreed on, else as both sides know (`AUR-12`)."""
+    if member.method:
+        return member.method
+    supported = metadata.token_endpoint_auth_methods_supported if metadata is not None else None
+    if assertion is not None and (
+        member.client_secret is None or (supported is not None and "private_key_jwt" in supported)
+    ):
+        return "private_key_jwt"
+    if member.client_secret is None:
+        return "none"
+    return secret_method(supported)
+
+
+def secret_method(supported: Sequence[str] | None) -> str:
+    """How a secret is shown to a server that supports these ways (RFC 8414, 2: the first is meant where nothing is said)."""
+    ways = ("client_secret_basic", "client_secret_post")
+    return next((way for way in ways if supported is None or way in supported), ways[0])
+
+
+def ask(
+    endpoint: str,
+    form: Mapping[str, str],
+    member: Member,
+    metadata: ServerMetadata | None,
+    means: Means,
+    *,
+    step: str = "token",
+) -> Procedure[Got]:
+    """Post a form to an endpoint of an authorization server; once more where it wants a nonce in the proof (`DPP-03`)."""
+    got = yield from _post(endpoint, form, member, metadata, means, None, step)
+    said = read_error(got.body) if got.status >= 400 else None
+    nonce = got.headers.get("dpop-nonce")
+    if (
+        means.proof is not None
+        and nonce is not None
+        and said is not None
+        and said.error == "use_dpop_nonce"
+    ):
+        got = yield from _post(endpoint, form, member, metadata, means, nonce, step)
+    return got
+
+
+def _post(
+    endpoint: str,
+    form: Mapping[str, str],
+    member: Member,
+    metadata: ServerMetadata | None,
+    means: Means,
+    nonce: str | None,
+    step: str,
+) -> Procedure[Got]:
+    own, whole = authenticated(form, member, metadata, means.assertion)
+    headers = [
+        ("Content-Type", "application/x-www-form-urlencoded"),
+        ("Accept", "application/json"),
+        *own,
+    ]
+    if means.proof is not None:
+        headers.append(("DPoP", means.proof("POST", endpoint, nonce)))
+    return (
+        yield from post(Request("POST", endpoint, tuple(headers), urlencode(whole).encode()), step)
+    )
+
+
+def token_answer(got: Got, endpoint: str, *, step: str = "token") -> TokenAnswer:
+    """What a token endpoint gave. Raises Unauthorized with what it said, Denied where it is a person's no."""
+    if got.status == 200 and said_of(got) is None:
+        answer = read_document(got.body, TokenAnswer, step=step, document=endpoint)
+        kinds = ("bearer", "dpop", "n_a") if step == "token exchange" else ("bearer", "dpop")
+        if not _TOKEN.fullmatch(answer.access_token):
+            raise Unauthorized(
+                step,
+                "it gave a token that no header can carry",
+                document=endpoint,
+                expected="printable ASCII",
+                culprit="authorization server",
+            )
+        if answer.token_type.lower() not in kinds:
+            raise Unauthorized(
+                step,
+                f"it gave a token of the type {answer.token_type!r}",
+                document=endpoint,
+                expected="Bearer or DPoP",
+                culprit="authorization server",
+            )
+        return answer
+    raise refused(got, endpoint, step)
+
+
+def said_of(got: Got) -> ErrorAnswer | None:
+    """The OAuth error in an answer; there are servers that send it with the status 200 (GitHub is one)."""
+    return read_error(got.body) if got.status >= 400 or b'"access_token"' not in got.body else None
+
+
+def refused(got: Got, endpoint: str, step: str) -> Unauthorized:
+    """What an endpoint says when it refuses, as an exception."""
+    said = read_error(got.body)
+    code = said.error if said is not None else ""
+    words = (
+        f"{code}: {said.error_description}"
+        if said is not None and said.error_description
+        else code or f"status {got.status}"
+    )
+    kind = Denied if code == "access_denied" else Unauthorized
+    culprit, advice = _REASONS.get(code, ("authorization server", ""))
+    return kind(
+        step,
+        f"the authorization server refused ({words})",
+        document=endpoint,
+        advice=advice,
+        culprit=culprit,
+        code=code,
+    )
+
+
+_REASONS: dict[str, tuple[Any, str]] = {
+    "invalid_client": (
+        "client",
+        "It does not know this client, or its secret is wrong: register it anew, or correct its credentials.",
+    ),
+    "unauthorized_client": (
+        "client",
+        "This client may not use this kind of grant; whoever runs the authorization server can allow it.",
+    ),
+    "invalid_grant": (
+        "person",
+        "What was presented is used up, has expired or was withdrawn: log in again.",
+    ),
+    "invalid_scope": ("client", "Ask for other scopes."),
+    "invalid_target": (
+        "server",
+        "The authorization server does not know this server; whoever runs it has to add it.",
+    ),
+    "unsupported_grant_type": ("authorization server", "It does not do this kind of grant."),
+    "access_denied": ("person", ""),
+    "expired_token": ("person", "The code was not entered in time: log in again."),
+}
+
+
+def granted(
+    answer: TokenAnswer, member: Member, *, resource: str, endpoint: str, asked: Sequence[str], means: Means, revocation: str | None = None,
+    before: Grant | None = None, method: str = "",
+) -> Grant:  # fmt: skip
+    """The record of what was granted; where a refresh gives no new refresh token, the one from `before` goes on (`AUS-13`).
+
+    Raises Unauthorized where tokens were to be bound to a key and are not.
+    """
+    if means.proof is not None and answer.token_type.lower() != "dpop":
+        raise Unauthorized(
+            "token",
+            "the authorization server gave a token that is not bound to the client's key",
+            document=endpoint,
+            expected='"token_type": "DPoP" (RFC 9449, 5)',
+            advice="Whoever runs it can allow DPoP. Without dpop=True the client takes tokens that are not bound.",
+            culprit="authorization server",
+        )
+    now, seconds = means.now(), answer.seconds
+    scopes = (
+        tuple(answer.scope.split())
+        if answer.scope is not None
+        else (before.scopes if before is not None else tuple(asked))
+    )
+    bound = answer.token_type.lower() == "dpop" or (before is not None and before.key is not None)
+    return Grant(
+        resource=resource,
+        issuer=member.issuer,
+        client_id=member.client_id,
+        token_endpoint=endpoint,
+        access_token=answer.access_token,
+        method=method,
+        token_type="DPoP" if answer.token_type.lower() == "dpop" else "Bearer",
+        issued=now,
+        expires=None if seconds is None else now + seconds,
+        refresh_token=answer.refresh_token
+        or (before.refresh_token if before is not None else None),
+        asked=tuple(asked),
+        scopes=scopes,
+        key=means.key if bound or means.key is not None else None,
+        revocation_endpoint=revocation,
+    )
+
+
+def as_then(member: Member, grant: Grant, means: Means) -> Member:
+    """The client with the way in which it showed who it is when it was granted this."""
+    lost = grant.method == "private_key_jwt" and means.assertion is None
+    return member if member.method or lost else replace(member, method=grant.method)
+
+
+def renewed(grant: Grant, member: Member, means: Means) -> Procedure[Grant]:
+    """Trade the refresh token for new tokens. Raises Unauthorized; its code is "invalid_grant" where the person has to log in again."""
+    assert grant.refresh_token is not None
+    form = {"grant_type": REFRESH, "refresh_token": grant.refresh_token, "resource": grant.resource}
+    got = yield from ask(
+        grant.token_endpoint, form, as_then(member, grant, means), None, means, step="refresh"
+    )
+    answer = token_answer(got, grant.token_endpoint, step="refresh")
+    return granted(
+        answer, member, resource=grant.resource, endpoint=grant.token_endpoint, asked=grant.asked, means=means,
+        revocation=grant.revocation_endpoint, before=grant, method=grant.method,
+    )  # fmt: skip
+
+
+def by_device(
+    endpoint: str,
+    token_endpoint: str,
+    form: Mapping[str, str],
+    member: Member,
+    metadata: ServerMetadata,
+    means: Means,
+) -> Procedure[TokenAnswer]:
+    """Let the person enter a code on another device, and wait until they have (RFC 8628). Raises Unauthorized, Denied."""
+    got = yield from ask(endpoint, form, member, metadata, means, step="device code")
+    if got.status != 200 or read_error(got.body) is not None:
+        raise refused(got, endpoint, "device code")
+    told = read_document(got.body, DeviceAnswer, step="device code", document=endpoint)
+    until, interval = (
+        means.now() + min(told.expires_in, _LONGEST_CODE),
+        min(max(1.0, told.interval), 60.0),
+    )
+    for place in (told.verification_uri, told.verification_uri_complete):
+        if place is not None:
+            usable(place, what="the address for the code", step="device code", document=endpoint)
+    yield ShowCode(
+        told.user_code, told.verification_uri, told.verification_uri_complete, told.expires_in
+    )
+    wanted = {
+        "grant_type": DEVICE,
+        "device_code": told.device_code,
+        **({"resource": form["resource"]} if "resource" in form else {}),
+    }
+    while True:
+        yield Rest(min(interval, max(0.0, until - means.now())))
+        if means.now() >= until:
+            raise Unauthorized(
+                "log-in",
+                "the code was not entered in time",
+                document=told.verification_uri,
+                culprit="person",
+                code="expired_token",
+            )
+        try:
+            got = yield from ask(token_endpoint, wanted, member, metadata, means)
+        except Unauthorized as bad:
+            if bad.culprit != "network":
+                raise
+            interval *= 2  # RFC 8628, 3.5
+            continue
+        said = said_of(got)
+        if said is not None and said.error == "slow_down":
+            interval += 5
+        elif said is None or said.error != "authorization_pending":
+            return token_answer(got, token_endpoint)

@@ -1,0 +1,117 @@
+"""What a server says to a client that shows no token: asked as any client would ask it, before anybody has logged in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ... import types as t
+from ...http11.fetch import Request
+from ...protocol.handshake.messages import OPENING
+from ...version import VERSION
+from .challenges import Challenge, read_challenges
+from .discovery import REVISION
+from .steps import Got, Procedure, Send
+
+_OLDER = "2025-11-25"  # what servers that know no `server/discover` are asked in
+_STEP = "request"
+
+
+class Knock(Struct, frozen=True, kw_only=True):
+    """A request without a token and what came of it: `method` is that of the message, `tried` are all methods until one was refused.
+
+    `open` says that nothing that was tried was refused for lack of a token.
+    """
+
+    method: str
+    tried: tuple[str, ...]
+    got: Got
+    challenges: tuple[Challenge, ...]
+
+    @property
+    def open(self) -> bool:
+        """Whether the server answered a stranger."""
+        return 200 <= self.got.status < 300
+
+
+def knock(url: str) -> Procedure[Knock]:
+    """Ask a server without a token until it refuses: what it is, and what tools it has. Raises Unreachable where it cannot be asked.
+
+    There are servers that tell anybody who they are, and refuse only what follows; and older ones, which do not know the first question.
+    """
+    tried = ["server/discover"]
+    first: Got = yield Send(modern(url, "server/discover"), _STEP)
+    got = first
+    if 200 <= first.status < 300:
+        tried.append("tools/list")
+        got = yield from _more(modern(url, "tools/list"))
+    elif 400 <= first.status < 500 and first.status not in (401, 403):
+        got = yield from _older_knock(url, tried)
+        if got.status not in (200, 401, 403):  # it knows neither question
+            got, tried = first, tried[:1]
+    header = got.headers.get("www-authenticate", "")
+    return Knock(
+        method=tried[-1], tried=tuple(tried), got=got, challenges=tuple(read_challenges(header))
+    )
+
+
+def _older_knock(url: str, tried: list[str]) -> Procedure[Got]:
+    """The same in the older way: a session is begun, and ended again."""
+    tried.append(OPENING)
+    got: Got = yield Send(_handshake(url), _STEP)
+    if not 200 <= got.status < 300:
+        return got
+    session = got.headers.get("mcp-session-id")
+    own = (
+        ("MCP-Protocol-Version", _OLDER),
+        *((("Mcp-Session-Id", session),) if session is not None else ()),
+    )
+    tried.append("tools/list")
+    got = yield from _more(_post(url, "tools/list", {}, own))
+    if session is not None:
+        yield from _more(Request("DELETE", url, own))
+    return got
+
+
+def _more(request: Request) -> Procedure[Got]:
+    """What a server says to more than its first question: a refusal counts; all else, be it silence, says that it has let us in."""
+    try:
+        got: Got = yield Send(request, _STEP)
+    except t.Unreachable:
+        return Got(200, {}, b"")
+    return got if got.status in (401, 403) else Got(200, got.headers, b"")
+
+
+def modern(url: str, method: str) -> Request:
+    """A message of 2026-07-28 that says who asks, and holds no token."""
+    about = {
+        "io.modelcontextprotocol/protocolVersion": REVISION,
+        "io.modelcontextprotocol/clientInfo": {"name": "interlock", "version": VERSION},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    return _post(
+        url, method, {"_meta": about}, (("MCP-Protocol-Version", REVISION), ("Mcp-Method", method))
+    )
+
+
+def _handshake(url: str) -> Request:
+    params = {
+        "protocolVersion": _OLDER,
+        "capabilities": {},
+        "clientInfo": {"name": "interlock", "version": VERSION},
+    }
+    return _post(url, OPENING, params, ())
+
+
+def _post(
+    url: str, method: str, params: dict[str, Any], own: tuple[tuple[str, str], ...]
+) -> Request:
+    body = msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+    headers = (
+        ("Content-Type", "application/json"),
+        ("Accept", "application/json, text/event-stream"),
+        *own,
+    )
+    return Request("POST", url, headers, body, again=True)

@@ -1,0 +1,239 @@
+"""Carries out what the procedures of authorization want done: sends what they send, reaches the person, keeps what they remember."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+
+from .. import types as t
+from ..http11.fetch import Fetch, Request
+from .oauth.addresses import is_loopback
+from .oauth.documents import LONGEST_DOCUMENT
+from .oauth.errors import Unauthorized
+from .oauth.members import Member
+from .oauth.steps import (
+    Call,
+    Got,
+    Listen,
+    Note,
+    Procedure,
+    Recall,
+    Remember,
+    Rest,
+    Send,
+    ShowCode,
+    Step,
+    Visit,
+)
+
+if TYPE_CHECKING:
+    from ..store import Vault
+    from .agents import Agent
+
+R = TypeVar("R")
+_MEMBERS = "oauth client"  # the kind of records in the vault, by issuer
+_FORMER = "oauth client id"  # the same, by issuer and client id: what replaced one does not end what was granted to it
+_SECONDS = 20.0  # that an authorization server may take to answer
+
+
+class Roads:
+    """Which way requests go: to hosts that the user named themselves as to any, to all others only where they are public.
+
+    `server` is the address that the user gave; `hosts` are more that may be private. With `fetch` everything goes by that.
+    """
+
+    def __init__(self, server: str, hosts: Iterable[str] = (), fetch: Fetch | None = None) -> None:
+        self._known = {(urlsplit(server).hostname or "").lower(), *(host.lower() for host in hosts)}
+        self._loopback = is_loopback(server)
+        self._given = fetch
+        self._own: Fetch | None = None
+        self._public: Fetch | None = None
+
+    def of(self, url: str) -> Fetch:
+        """By whom a URL is to be fetched."""
+        if self._given is not None:
+            return self._given
+        if (urlsplit(url).hostname or "").lower() in self._known:
+            if self._own is None:
+                from ..http11.client import HttpFetch  # late: only who authorizes needs it
+
+                self._own = HttpFetch(connect_seconds=10.0, head_seconds=_SECONDS)
+            return self._own
+        if self._public is None:
+            from ..http11.safe_fetch import SafeFetch  # late: as above
+
+            self._public = SafeFetch(
+                loopback=self._loopback, limit=LONGEST_DOCUMENT, seconds=_SECONDS
+            )
+        return self._public
+
+    async def aclose(self) -> None:
+        """Close what was opened here."""
+        for fetch in (self._own, self._public):
+            if fetch is not None:
+                await fetch.aclose()
+        self._own = self._public = None
+
+
+def named(url: str | None) -> tuple[str, ...]:
+    """The host of an address that the user named, as one of the `hosts` for Roads."""
+    host = urlsplit(url or "").hostname
+    return () if host is None else (host,)
+
+
+async def perform(
+    procedure: Procedure[R],
+    roads: Roads,
+    *,
+    agent: Agent | None = None,
+    vault: Vault | None = None,
+    tell: Callable[[Note], None] | None = None,
+) -> R:
+    """Carry a procedure out and return its result; the agent is left closed. Raises what it raises."""
+    try:
+        step: Step = next(procedure)
+        while True:
+            try:
+                came = await _carry(step, roads, agent, vault, tell)
+            except t.Unreachable as bad:
+                step = procedure.throw(bad)
+            else:
+                step = procedure.send(came)
+    except StopIteration as done:
+        result: R = done.value
+        return result
+    finally:
+        procedure.close()
+        if agent is not None:
+            await agent.aclose()
+
+
+async def _carry(
+    step: Step,
+    roads: Roads,
+    agent: Agent | None,
+    vault: Vault | None,
+    tell: Callable[[Note], None] | None,
+) -> object:
+    match step:
+        case Send():
+            return await _send(roads.of(step.request.url), step.request)
+        case Recall():
+            return await recall(vault, step.issuer)
+        case Call():
+            return await _called(step)
+        case Listen() | Visit() | ShowCode():
+            return await _reach(step, agent, vault)
+        case Note():
+            if tell is not None:
+                tell(step)
+        case Remember():
+            await _remember(vault, step)
+        case Rest():
+            await asyncio.sleep(step.seconds)
+    return None
+
+
+async def _called(step: Call) -> str:
+    """What the user's function gives. Raises Unauthorized where that is nothing."""
+    given: object
+    try:
+        called = step.function()
+        given = await called if inspect.isawaitable(called) else called
+        what = "what was to vouch for this client is empty, or no text"
+    except (OSError, UnicodeDecodeError) as bad:
+        given, what = None, f"what vouches for this client cannot be read: {bad}"
+    if isinstance(given, str) and given.strip():
+        return given
+    raise Unauthorized(
+        "token",
+        what,
+        expected="a token",
+        advice="Look at the file or the function that was given.",
+        culprit="client",
+    )
+
+
+async def _reach(
+    step: Listen | Visit | ShowCode, agent: Agent | None, vault: Vault | None
+) -> str | None:
+    """Reach the person. Raises Unauthorized where there is none."""
+    if agent is None:
+        raise Unauthorized(
+            "log-in",
+            "a person has to log in, and there is none",
+            advice="Give an agent= that reaches one.",
+            culprit="client",
+        )
+    if isinstance(step, Listen):
+        member = await recall(vault, step.issuer)
+        return await agent.listen(member.redirect_uris if member is not None else ())
+    if isinstance(step, Visit):
+        return await agent.visit(step.url, step.redirect_uri)
+    await agent.show_code(step)
+    return None
+
+
+async def _send(fetch: Fetch, request: Request) -> Got:
+    """Send, and read the whole answer. Raises Unreachable, for an answer too long or too slow as well."""
+    try:
+        async with asyncio.timeout(_SECONDS):
+            response = await fetch(request)
+            try:
+                return Got(response.status, response.headers, await response.read(LONGEST_DOCUMENT))
+            finally:
+                await response.aclose()
+    except TimeoutError:
+        raise t.TimedOut(
+            f"{urlsplit(request.url).netloc} did not answer within {_SECONDS:g} seconds."
+        ) from None
+    except t.ProtocolError as bad:
+        raise t.Unreachable(str(bad)) from bad
+
+
+async def recall(vault: Vault | None, issuer: str, client_id: str | None = None) -> Member | None:
+    """What was registered at an authorization server: last, or under a client id, for what was granted to that."""
+    if vault is None:
+        return None
+    kept = (
+        await vault.get(_MEMBERS, issuer)
+        if client_id is None
+        else await vault.get(_FORMER, f"{issuer} {client_id}")
+    )
+    try:
+        return None if kept is None else msgspec.json.decode(kept, type=Member)
+    except (
+        msgspec.DecodeError,
+        UnicodeDecodeError,
+    ):  # written by a newer version: registering again does no harm
+        return None
+
+
+async def dismiss(vault: Vault, member: Member) -> None:
+    """Forget a registration that its authorization server knows no more."""
+    await vault.remove(_FORMER, f"{member.issuer} {member.client_id}")
+    if (
+        kept := await recall(vault, member.issuer)
+    ) is not None and kept.client_id == member.client_id:
+        await vault.remove(_MEMBERS, member.issuer)
+
+
+async def _remember(vault: Vault | None, step: Remember) -> None:
+    if vault is None:
+        return
+    if step.member is None:
+        await vault.remove(_MEMBERS, step.issuer)
+    else:
+        record, until = msgspec.json.encode(step.member), step.member.until
+        await vault.put(_MEMBERS, step.issuer, record, until=until)
+        await vault.put(_FORMER, f"{step.issuer} {step.member.client_id}", record, until=until)
+
+
+async def known_issuers(vault: Vault) -> list[str]:
+    """The authorization servers at which the client is registered."""
+    return await vault.keys(_MEMBERS)

@@ -1,0 +1,71 @@
+"""Tokens of several kinds at one server: each is shown to those who may know it, and to nobody else."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Any
+
+import msgspec
+
+from .interface import BadToken, Verified, Verifier, verifying
+
+_claims = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class AnyOf:
+    """Takes what one of several verifiers takes.
+
+    A token that says who issued it goes to that issuer's verifiers, and to those without issuers where there are none: no authorization
+    server sees the tokens of another. What says nothing is tried in the order given.
+    """
+
+    def __init__(self, *verifiers: Verifier) -> None:
+        if not verifiers:
+            raise ValueError("there must be one verifier at least")
+        self.verifiers = tuple(map(verifying, verifiers))
+        self.issuers = tuple(
+            dict.fromkeys(issuer for verifier in verifiers for issuer in verifier.issuers)
+        )
+
+    async def verify(self, token: str, *, resource: str, now: float) -> Verified:
+        """See `Verifier.verify`. What is said of a token that nobody takes is what the last one said."""
+        said = BadToken("it is from another issuer")
+        for verifier in self._asked(token):
+            try:
+                return await verifier.verify(token, resource=resource, now=now)
+            except BadToken as bad:
+                said = bad
+        raise said
+
+    def _asked(self, token: str) -> list[Verifier]:
+        issuer = _issuer(token)
+        if issuer is None:
+            return list(self.verifiers)
+        named = [verifier for verifier in self.verifiers if issuer in _names(verifier)]
+        return named or [verifier for verifier in self.verifiers if not verifier.issuers]
+
+    async def aclose(self) -> None:
+        """Close them all."""
+        for verifier in self.verifiers:
+            close = getattr(verifier, "aclose", None)
+            if close is not None:
+                await close()
+
+
+def _names(verifier: Verifier) -> tuple[str, ...]:
+    """The values of `iss` in a verifier's tokens: its issuers, and the other names that these have."""
+    reading = getattr(verifier, "reading", None)
+    return (*verifier.issuers, *(reading.issuers if reading is not None else ()))
+
+
+def _issuer(token: str) -> str | None:
+    """Who a token says that it is from, where it is a JWT; nobody has verified that."""
+    parts = token.split(".")
+    if len(parts) != 3:
+        return None
+    try:
+        issuer = _claims(base64.urlsafe_b64decode(parts[1] + "=" * (-len(parts[1]) % 4))).get("iss")
+    except (ValueError, binascii.Error, RecursionError):
+        return None
+    return issuer if isinstance(issuer, str) else None

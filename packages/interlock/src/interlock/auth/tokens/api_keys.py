@@ -1,0 +1,110 @@
+"""Tokens that come from elsewhere: fixed keys of programs, and what a function of the user's knows."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import inspect
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+from ...exchange import Principal
+from .interface import BadToken, Verified
+
+Answer = Principal | Awaitable[Principal | None] | None
+_LEAST = 20  # characters of a key: fewer could be guessed, for a fast digest is kept of it
+_DIGEST = "sha256:"
+
+
+class ApiKeys:
+    """Fixed keys, by the name of who has each: the subject of the principal.
+
+    `keys` maps a name to a key of at least 20 random characters, or to its digest as `ApiKeys.digest` gives it; only digests are kept.
+    `scopes` are what all of them may do, or by name what each may.
+    """
+
+    issuers: Sequence[str] = ()  # there is nobody to get one from
+
+    def __init__(
+        self, keys: Mapping[str, str], *, scopes: Sequence[str] | Mapping[str, Sequence[str]] = ()
+    ) -> None:
+        if not isinstance(keys, Mapping):
+            raise TypeError("keys are a mapping from the name of who has each to the key")
+        given = dict(scopes) if isinstance(scopes, Mapping) else dict.fromkeys(keys, scopes)
+        if isinstance(scopes, str) or any(isinstance(names, str) for names in given.values()):
+            raise TypeError("scopes are a list of strings, not one string")
+        if strangers := given.keys() - keys.keys():
+            raise ValueError(f"there are scopes for {', '.join(sorted(strangers))}, but no key")
+        self._known = [
+            (
+                _read(name, key),
+                Principal(subject=name, client=name, scopes=frozenset(given.get(name, ()))),
+            )
+            for name, key in keys.items()
+        ]
+
+    @staticmethod
+    def digest(key: str) -> str:
+        """What may be written down in place of a key."""
+        return _DIGEST + hashlib.sha256(key.encode()).hexdigest()
+
+    async def verify(self, token: str, *, resource: str, now: float) -> Verified:
+        """See `Verifier.verify`. Takes the same time whoever has the key, and if nobody has it."""
+        shown = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+        found: Principal | None = None
+        for digest, principal in self._known:
+            if hmac.compare_digest(digest, shown):
+                found = principal
+        if found is None:
+            raise BadToken("it is no key that is known here")
+        return Verified(found)
+
+
+class Checked:
+    """What a function of the user's says: it takes a token and returns its Principal, or None for a token that is not good.
+
+    The function may be async, may raise BadToken and Unverifiable, and has to see to it that the token is meant for this server.
+    `issuers` are the authorization servers that clients get tokens from; `seconds` is for how long its word is taken without asking again.
+    """
+
+    def __init__(
+        self,
+        function: Callable[[str], Answer],
+        *,
+        issuers: Sequence[str] = (),
+        seconds: float = 0.0,
+    ) -> None:
+        self.issuers: Sequence[str] = tuple(issuers)
+        self.seconds = seconds
+        self._function = function
+
+    async def verify(self, token: str, *, resource: str, now: float) -> Verified:
+        """See `Verifier.verify`."""
+        said = self._function(token)
+        principal = await said if inspect.isawaitable(said) else said
+        if principal is None:
+            raise BadToken("it is not known here")
+        if not isinstance(principal, Principal):
+            raise TypeError(
+                f"who checks tokens returns a Principal or None, not {type(principal).__name__}"
+            )
+        if principal.expires is not None and principal.expires <= now:
+            raise BadToken("it has expired")
+        return Verified(principal, None, self.seconds)
+
+
+def _read(name: str, key: str) -> bytes:
+    """The digest of a key. Raises ValueError for what is none, and does not say it again."""
+    if key.startswith(_DIGEST):
+        digest = key.removeprefix(_DIGEST)
+        try:
+            raw = bytes.fromhex(digest)
+        except ValueError:
+            raw = b""
+        if len(raw) != 32:
+            raise ValueError(
+                f"the digest of {name}'s key is not {_DIGEST} and 64 hexadecimal digits"
+            )
+        return raw
+    if len(key) < _LEAST:
+        raise ValueError(f"{name}'s key is too short: it needs at least {_LEAST} random characters")
+    return hashlib.sha256(key.encode()).digest()

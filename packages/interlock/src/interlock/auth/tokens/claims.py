@@ -1,0 +1,127 @@
+"""What a set of claims is worth, whether a signature or an introspection vouches for them: for whom, until when, and for this server?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from ...exchange import Principal
+from ..oauth.addresses import same_resource
+from .interface import BadToken, Verified
+
+SCOPES = ("scope", "scp")
+CLIENTS = ("client_id", "azp", "cid", "appid")
+# What a principal has as fields of its own, or what only concerns the token.
+_SPENT = frozenset(
+    ("iss", "sub", "aud", "exp", "nbf", "iat", "jti", "cnf", "act", "scope", "active", "token_type")
+)
+
+
+class Reading(Struct, frozen=True, kw_only=True):
+    """How the claims of an issuer are to be read; each is a parameter of the verifiers that have one.
+
+    `issuers` are the values of `iss` that are taken. `audience` are those of which a token must name one, the server's own URI where
+    there are none; `audience_claims` is where they stand. `scope_claims`, `subject_claims` and `client_claims` are where the rest stands:
+    of the first two kinds all that are there, resp. the first. `required` are claims that must be there and have this value (or hold it,
+    if they are lists); None takes any value. `leeway` is how many seconds two clocks may differ.
+    """
+
+    issuers: tuple[str, ...]
+    audience: tuple[str, ...] = ()
+    audience_claims: tuple[str, ...] = ("aud",)
+    scope_claims: tuple[str, ...] = SCOPES
+    subject_claims: tuple[str, ...] = ("sub",)
+    client_claims: tuple[str, ...] = CLIENTS
+    required: Mapping[str, object] = {}
+    leeway: float = 30.0
+
+    def read(self, claims: Mapping[str, Any], *, resource: str, seconds: float) -> Verified:
+        """The principal that the claims tell of. Times are checked by who knows which must be there. Raises BadToken."""
+        self._check_audience(claims, resource)
+        for name, wanted in self.required.items():
+            found = claims.get(name)
+            if found is None or (
+                wanted is not None
+                and found != wanted
+                and not (isinstance(found, list) and wanted in found)
+            ):
+                raise BadToken(f"it does not have the {name} that is needed here")
+        client = _first(claims, self.client_claims)
+        subject = _first(claims, self.subject_claims) or client
+        if not subject:
+            raise BadToken("it does not say on whose behalf")
+        principal = Principal(
+            subject=subject,
+            issuer=claims["iss"]
+            if claims.get("iss") in self.issuers
+            else self.issuers[0],  # a subject is only unique within its own
+            client=client,
+            scopes=frozenset(
+                scope for name in self.scope_claims for scope in _words(claims.get(name))
+            ),
+            actor=_first(actor, ("sub",))
+            if isinstance(actor := claims.get("act"), Mapping)
+            else "",
+            expires=_time(claims.get("exp")),
+            claims={name: value for name, value in claims.items() if name not in _SPENT},
+        )
+        return Verified(principal, _thumbprint(claims), seconds)
+
+    def _check_audience(self, claims: Mapping[str, Any], resource: str) -> None:
+        """Raise BadToken unless the token was made for this server (`AUT-07`, `SEC-06`)."""
+        named = [audience for name in self.audience_claims for audience in _names(claims.get(name))]
+        if not named:
+            raise BadToken("it does not say for whom it is")
+        mine = any(audience in self.audience for audience in named)
+        if not mine and not (
+            not self.audience and any(same_resource(audience, resource) for audience in named)
+        ):
+            raise BadToken("it is for another server")
+
+
+def _first(claims: Mapping[str, Any], names: Sequence[str]) -> str:
+    return next(
+        (value for name in names if isinstance(value := claims.get(name), str) and value), ""
+    )
+
+
+def _words(value: object) -> list[str]:
+    """Scopes, written as one string or as a list."""
+    return (
+        value.split()
+        if isinstance(value, str)
+        else [word for word in value if isinstance(word, str)]
+        if isinstance(value, list)
+        else []
+    )
+
+
+def _names(value: object) -> list[str]:
+    return (
+        [value]
+        if isinstance(value, str)
+        else [name for name in value if isinstance(name, str)]
+        if isinstance(value, list)
+        else []
+    )
+
+
+def _time(value: object) -> float | None:
+    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return float(value) if good and isinstance(value, int | float) else None
+
+
+def _thumbprint(claims: Mapping[str, Any]) -> str | None:
+    """The key to which the token is bound. Raises BadToken for bonds of a kind that cannot be checked here."""
+    bond = claims.get("cnf")
+    if bond is None:
+        return None
+    thumbprint = bond.get("jkt") if isinstance(bond, Mapping) else None
+    if not isinstance(thumbprint, str) or not thumbprint:
+        raise BadToken(
+            "it is bound to its sender in a way that is not known here"
+        )  # a certificate, say, which nobody shows us
+    return thumbprint

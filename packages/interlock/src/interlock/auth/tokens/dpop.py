@@ -1,0 +1,145 @@
+"""DPoP at servers and issuers: proofs are checked, each is taken once, and nonces can be demanded (RFC 9449, 4.3, 8 and 11.1)."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Callable, Sequence
+
+from ...protocol.handshake.sessions import StoreError
+from ...store.vaults.interface import Vault
+from ...store.vaults.memory import MemoryVault
+from .interface import Unverifiable
+
+# What is told to clients; the same that `interlock.auth.keys` takes, which is only loaded where a proof has come.
+ALGORITHMS = (
+    "ES256",
+    "ES384",
+    "ES512",
+    "RS256",
+    "RS384",
+    "RS512",
+    "PS256",
+    "PS384",
+    "PS512",
+    "EdDSA",
+    "Ed25519",
+)
+_KIND = "dpop proof"
+_MOST = 500_000  # proofs of the last ten minutes
+
+
+class BadDpopProof(Exception):
+    """The proof is not good; `error` is the code that says how (RFC 9449, 7.1), `nonce` the nonce to come back with."""
+
+    def __init__(
+        self, words: str, *, error: str = "invalid_dpop_proof", nonce: str | None = None
+    ) -> None:
+        super().__init__(words)
+        self.error, self.nonce = error, nonce
+
+
+class DpopVerifier:
+    """Checks the proofs of one server. `vault` remembers which have come: shared, if several processes serve; `place` tells apart who does.
+
+    `window` is how many seconds a proof's time may be away from ours; with `nonces` it must have a nonce of ours that is not older.
+    """
+
+    def __init__(
+        self,
+        *,
+        vault: Vault | None,
+        clock: Callable[[], float],
+        nonces: bool,
+        window: float = 300.0,
+        place: str = "",
+    ) -> None:
+        self._vault: Vault = vault if vault is not None else MemoryVault(clock=clock, most=_MOST)
+        self._shared = vault is not None
+        self.nonces, self.window, self._place = nonces, window, place
+        # Made before a server forks, so that its workers know each other's; a shared vault has the one that all take.
+        self._secret = secrets.token_bytes(32)
+        self._agreed = not (nonces and self._shared)
+
+    async def check(
+        self,
+        proof: str,
+        *,
+        method: str,
+        urls: Sequence[str],
+        now: float,
+        token: str | None = None,
+        thumbprint: str | None = None,
+    ) -> str:
+        """The thumbprint of the key that who sends this request has, as the proof shows for the first time.
+
+        `token` is the one that came with it and `thumbprint` that of the key to which it is bound, where there is one. Raises BadProof, and
+        Unverifiable where it cannot be found out whether it is the first time.
+        """
+        from ..keys import BadSignature, WantsNonce, check_dpop  # optional extra `auth`
+
+        await self.agree()
+        nonce_ok = (lambda nonce: self._is_ours(nonce, now)) if self.nonces else None
+        try:
+            shown = check_dpop(
+                proof,
+                method=method,
+                url=urls,
+                now=now,
+                window=self.window,
+                nonce_ok=nonce_ok,
+                access_token=token,
+            )
+        except WantsNonce as bad:
+            raise BadDpopProof(str(bad), error="use_dpop_nonce", nonce=self.nonce(now)) from None
+        except BadSignature as bad:
+            raise BadDpopProof(str(bad)) from None
+        if thumbprint is not None and not hmac.compare_digest(shown.thumbprint, thumbprint):
+            raise BadDpopProof(
+                "the DPoP proof was made with another key than the one that the token is bound to"
+            )
+        seen = hashlib.sha256(f"{self._place} {shown.thumbprint} {shown.jti}".encode()).hexdigest()
+        try:
+            first = await self._vault.add(
+                _KIND, seen, b"", until=max(now, shown.iat) + self.window + 1
+            )
+        except StoreError as bad:
+            raise Unverifiable(
+                "It cannot be found out whether this DPoP proof has come before."
+            ) from bad
+        if not first:
+            raise BadDpopProof("the DPoP proof has come before")
+        return shown.thumbprint
+
+    def nonce(self, now: float) -> str:
+        """A nonce that is good from now on. Nothing is kept of it: it is the time, signed."""
+        moment = int(now).to_bytes(8, "big", signed=True)
+        return urlsafe_b64encode(moment + self._mac(moment)).decode()
+
+    def _is_ours(self, nonce: str | None, now: float) -> bool:
+        try:
+            raw = urlsafe_b64decode((nonce or "").encode("ascii"))
+        except ValueError:
+            return False
+        moment = int.from_bytes(raw[:8], "big", signed=True)
+        return (
+            len(raw) == 24
+            and hmac.compare_digest(raw[8:], self._mac(raw[:8]))
+            and abs(now - moment) <= self.window
+        )
+
+    def _mac(self, moment: bytes) -> bytes:
+        return hmac.digest(self._secret, b"dpop nonce" + moment, "sha256")[:16]
+
+    async def agree(self) -> None:
+        """Have the one secret that all who share the vault have, as `nonce` needs it. Raises Unverifiable."""
+        if self._agreed:
+            return
+        try:
+            await self._vault.add("dpop secret", "", self._secret)
+            self._secret = await self._vault.get("dpop secret", "") or self._secret
+        except StoreError as bad:
+            raise Unverifiable("The nonces of DPoP proofs cannot be checked now.") from bad
+        self._agreed = True

@@ -1,0 +1,188 @@
+"""Tokens of which only their issuer knows what they are worth: it is asked (RFC 7662)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+import msgspec
+from msgspec.structs import replace
+
+from ... import types as t
+from ...http11.fetch import Fetch, Request
+from ...logs import limited
+from ..oauth.addresses import checked_url, usable
+from ..oauth.discovery import find_metadata
+from ..oauth.grants import authenticated
+from ..oauth.members import Member
+from ..sender import Roads, named, perform
+from .claims import CLIENTS, SCOPES, Reading
+from .interface import BadToken, Unverifiable, Verified
+
+if TYPE_CHECKING:
+    from ..keys import SigningKey
+
+_log = limited("interlock.auth")
+_LIMIT = 256 * 1024  # bytes of an answer
+
+
+class Introspection:
+    """Asks the issuer what a token is worth.
+
+    `endpoint` is where; by default the issuer's metadata says it. The server shows who it is as `client_id`, with `client_secret` or by
+    signing with `key`; `method` is one of client_secret_basic, client_secret_post, private_key_jwt and none, and follows from these.
+    `audience` and the rest are as for `Jwt`: an answer that does not say for whom the token is, is not enough, unless `audience_claims`
+    names another claim that says it. `seconds` is for how long an answer is taken as true, so that a revoked token dies within them;
+    `patience` how many the issuer may take; `most` how many requests may be on their way to it.
+    """
+
+    def __init__(
+        self,
+        issuer: str,
+        *,
+        client_id: str,
+        client_secret: str | None = None,
+        key: SigningKey | None = None,
+        method: str = "",
+        endpoint: str | None = None,
+        also: Sequence[str] = (),
+        audience: str | Sequence[str] | None = None,
+        audience_claims: Sequence[str] = ("aud",),
+        scope_claims: Sequence[str] = SCOPES,
+        subject_claims: Sequence[str] = ("sub",),
+        client_claims: Sequence[str] = CLIENTS,
+        required: Mapping[str, object] | None = None,
+        leeway: float = 30.0,
+        seconds: float = 30.0,
+        patience: float = 10.0,
+        most: int = 64,
+        fetch: Fetch | None = None,
+    ) -> None:
+        self.issuers: Sequence[str] = (issuer,)
+        self.endpoint = (
+            None if endpoint is None else checked_url(endpoint, what="the introspection endpoint")
+        )
+        self.seconds, self.patience, self.most = seconds, patience, most
+        self._key = key
+        self._member = Member(
+            issuer=issuer,
+            client_id=client_id,
+            client_secret=client_secret,
+            method=method or _usual(client_secret, key is not None),
+        )
+        self.reading = Reading(
+            issuers=(issuer, *also),
+            audience=(audience,) if isinstance(audience, str) else tuple(audience or ()),
+            audience_claims=tuple(audience_claims),
+            scope_claims=tuple(scope_claims),
+            subject_claims=tuple(subject_claims),
+            client_claims=tuple(client_claims),
+            required=dict(required or {}),
+            leeway=leeway,
+        )
+        self._roads = Roads(issuer, named(endpoint), fetch)
+        self._asking = 0
+
+    async def verify(self, token: str, *, resource: str, now: float) -> Verified:
+        """See `Verifier.verify`."""
+        if self._asking >= self.most:
+            raise Unverifiable("Too many tokens wait for the authorization server.", seconds=1)
+        self._asking += 1
+        try:
+            async with asyncio.timeout(self.patience):
+                claims = await self._ask(token, now)
+        except TimeoutError:
+            raise self._away(f"no answer within {self.patience:g} seconds") from None
+        except (t.InterlockError, OSError) as bad:
+            raise self._away(str(bad)) from None
+        finally:
+            self._asking -= 1
+        if claims.get("active") is not True:
+            raise BadToken("it is not known, has ended or was withdrawn")
+        if claims.get("iss", self.issuers[0]) not in self.reading.issuers:
+            raise BadToken("it is from another issuer")
+        self._check_times(claims, now)
+        verified = self.reading.read(claims, resource=resource, seconds=self.seconds)
+        principal = verified.principal
+        return replace(
+            verified, principal=replace(principal, claims=_without(principal.claims, token))
+        )
+
+    async def _ask(self, token: str, now: float) -> dict[str, Any]:
+        """What the issuer says of a token."""
+        if self.endpoint is None:
+            metadata, document = await perform(find_metadata(self.issuers[0]), self._roads)
+            self.endpoint = usable(
+                metadata.introspection_endpoint,
+                what="introspection_endpoint",
+                step="introspection",
+                document=document,
+            )
+        form = {"token": token, "token_type_hint": "access_token"}
+        own, whole = authenticated(
+            form,
+            self._member,
+            None,
+            None if self._key is None else lambda audience: self._assertion(audience, now),
+        )
+        headers = (
+            ("Content-Type", "application/x-www-form-urlencoded"),
+            ("Accept", "application/json"),
+            *own,
+        )
+        answer = await self._roads.of(self.endpoint)(
+            Request("POST", self.endpoint, headers, urlencode(whole).encode(), again=True)
+        )
+        try:
+            if answer.status != 200:
+                raise self._away(f"status {answer.status}")
+            body = await answer.read(_LIMIT)
+        finally:
+            await answer.aclose()
+        try:
+            return msgspec.json.decode(body, type=dict[str, Any])
+        except (ValueError, RecursionError):
+            raise self._away("that is no JSON object") from None
+
+    def _assertion(self, audience: str, now: float) -> str:
+        from ..keys import assertion  # optional extra `auth`
+
+        assert self._key is not None
+        client = self._member.client_id
+        return assertion(self._key, issuer=client, subject=client, audience=audience, now=now)
+
+    def _check_times(self, claims: Mapping[str, Any], now: float) -> None:
+        """Raise BadToken where the answer is about another time than now (it need not say one)."""
+        for name in ("exp", "nbf"):
+            value = claims.get(name)
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise BadToken(f"its {name} is no time")
+            if (
+                value <= now - self.reading.leeway
+                if name == "exp"
+                else value > now + self.reading.leeway
+            ):
+                raise BadToken("it has expired" if name == "exp" else "it is not valid yet")
+
+    def _away(self, why: str) -> Unverifiable:
+        _log.warning(
+            "The authorization server %s cannot be asked about tokens: %s", self.issuers[0], why
+        )
+        return Unverifiable("The authorization server cannot be asked about this token now.")
+
+    async def aclose(self) -> None:
+        """Close what was opened to ask."""
+        await self._roads.aclose()
+
+
+def _usual(secret: str | None, has_key: bool) -> str:
+    return "private_key_jwt" if has_key else "none" if secret is None else "client_secret_basic"
+
+
+def _without(claims: Mapping[str, Any], token: str) -> dict[str, Any]:
+    """The claims, but for those that hold the token itself: it shall not come to the server by this road (`SEC-06`)."""
+    return {name: value for name, value in claims.items() if token not in str(value)}

@@ -1,0 +1,104 @@
+"""Tokens that an issuer signed (RFC 9068, RFC 7519): verified here, with the issuer's keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...http11.fetch import Fetch
+from ..keys import ASYMMETRIC, BadSignature, KeySet, check_times, peek
+from ..oauth.addresses import checked_url
+from .claims import CLIENTS, SCOPES, Reading
+from .interface import BadToken, Verified
+from .remote_keys import RemoteKeys
+
+TYPES = (
+    "at+jwt",
+    "jwt",
+    "",
+)  # many issuers have not heard of the first; what else is signed with the same keys has a type of its own
+
+
+class Jwt:
+    """Verifies tokens that are JWTs of one issuer. What is not a parameter is not to be had: signature, times and audience are checked.
+
+    - `issuer` is its exact identifier; `also` are more values of `iss` that it uses.
+    - `audience` is what tokens for this server have in `aud`, or several such; by default the server's own URI.
+    - `jwks_uri` is where the keys are; by default the issuer's metadata says it. `keys` are the keys themselves, or how they are kept.
+    - `algorithms` and `types` (values of `typ`, "" for none) are those that are taken; never `none`, never one with a shared secret.
+    - the rest says how claims are read: see `Reading`.
+    - `fetch` sends the requests; `seconds` is how long a verdict may be kept before the token is verified again.
+    """
+
+    def __init__(
+        self,
+        issuer: str,
+        *,
+        also: Sequence[str] = (),
+        audience: str | Sequence[str] | None = None,
+        jwks_uri: str | None = None,
+        keys: KeySet | RemoteKeys | Mapping[str, Any] | None = None,
+        algorithms: Sequence[str] = ASYMMETRIC,
+        types: Sequence[str] = TYPES,
+        audience_claims: Sequence[str] = ("aud",),
+        scope_claims: Sequence[str] = SCOPES,
+        subject_claims: Sequence[str] = ("sub",),
+        client_claims: Sequence[str] = CLIENTS,
+        required: Mapping[str, object] | None = None,
+        leeway: float = 30.0,
+        seconds: float = 60.0,
+        fetch: Fetch | None = None,
+    ) -> None:
+        if isinstance(algorithms, str):
+            raise TypeError("algorithms are a list of strings, not one string")
+        if keys is None and jwks_uri is None:
+            checked_url(issuer, what="an issuer whose keys are fetched")
+        if bad := [name for name in algorithms if name not in ASYMMETRIC]:
+            raise ValueError(
+                f"{', '.join(map(repr, bad))} cannot be allowed; choose from {', '.join(ASYMMETRIC)}"
+            )
+        self.issuers: Sequence[str] = (issuer,)
+        self.algorithms, self.types, self.seconds = (
+            tuple(algorithms),
+            tuple(kind.lower() for kind in types),
+            seconds,
+        )
+        self.reading = Reading(
+            issuers=(issuer, *also),
+            audience=(audience,) if isinstance(audience, str) else tuple(audience or ()),
+            audience_claims=tuple(audience_claims),
+            scope_claims=tuple(scope_claims),
+            subject_claims=tuple(subject_claims),
+            client_claims=tuple(client_claims),
+            required=dict(required or {}),
+            leeway=leeway,
+        )
+        self._fixed: KeySet | None = None
+        if isinstance(keys, RemoteKeys):
+            self._keys = keys
+        else:
+            self._keys = RemoteKeys(issuer, jwks_uri=jwks_uri, fetch=fetch)
+            if keys is not None:
+                self._fixed = keys if isinstance(keys, KeySet) else KeySet.read(keys)
+
+    async def verify(self, token: str, *, resource: str, now: float) -> Verified:
+        """See `Verifier.verify`."""
+        try:
+            if (
+                peek(token)[1].get("iss")
+            ) not in self.reading.issuers:  # before anybody is asked for keys
+                raise BadToken("it is from another issuer")
+            claims = await self._signed(token, now)
+            check_times(claims, now=now, leeway=self.reading.leeway)
+        except BadSignature as bad:
+            raise BadToken(str(bad)) from None
+        return self.reading.read(claims, resource=resource, seconds=self.seconds)
+
+    async def _signed(self, token: str, now: float) -> dict[str, Any]:
+        if self._fixed is not None:
+            return self._fixed.verify(token, algorithms=self.algorithms, typ=self.types)[1]
+        return await self._keys.claims(token, now, algorithms=self.algorithms, types=self.types)
+
+    async def aclose(self) -> None:
+        """Close what was opened to fetch keys."""
+        await self._keys.aclose()

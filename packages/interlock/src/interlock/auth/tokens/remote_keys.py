@@ -1,0 +1,185 @@
+"""The keys of one issuer as a server keeps them: fetched when needed, by one request however many wait, and kept while nobody answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ... import types as t
+from ...http11.fetch import Fetch, Request
+from ...logs import limited
+from ..keys import KeySet, UnknownKey
+from ..oauth.addresses import checked_url, usable
+from ..oauth.discovery import find_metadata
+from ..oauth.documents import cache_seconds
+from ..sender import Roads, named, perform
+from .interface import Unverifiable
+
+_log = limited("interlock.auth")
+
+
+class RemoteKeys:
+    """The keys of an issuer, from its JWKS.
+
+    `jwks_uri` is where they are, else the issuer's metadata says it. They are fetched anew once they are as old as the answer's
+    Cache-Control says, within `least` and `fresh` seconds (`fresh` where it says nothing), while the old ones are in use; and where a
+    token names one that is not there, but at most every `pause` seconds. While the issuer is away old ones hold up to `most` seconds.
+    A document has at most `limit` bytes and must be there within `patience` seconds; `room` says whether one more may be fetched now,
+    for who keeps those of many. All times are those that callers give.
+    """
+
+    def __init__(
+        self,
+        issuer: str,
+        *,
+        jwks_uri: str | None = None,
+        fetch: Fetch | None = None,
+        pause: float = 30.0,
+        least: float = 60.0,
+        fresh: float = 3600.0,
+        most: float = 86_400.0,
+        patience: float = 10.0,
+        limit: int = 256 * 1024,
+        room: Callable[[], bool] = lambda: True,
+    ) -> None:
+        if jwks_uri is not None:
+            checked_url(jwks_uri, what="a jwks_uri")
+        self.issuer, self.jwks_uri = issuer, jwks_uri
+        self.pause, self.least, self.fresh, self.most, self.patience, self.limit = (
+            pause,
+            least,
+            fresh,
+            most,
+            patience,
+            limit,
+        )
+        self._roads, self._room = Roads(issuer, named(jwks_uri), fetch), room
+        self._keys: KeySet | None = None
+        self._since = self._until = self._tried = float(
+            "-inf"
+        )  # when they came, until when they are fresh, when they were last asked for
+        self._loading: asyncio.Task[None] | None = None
+
+    async def claims(
+        self,
+        token: str,
+        now: float,
+        *,
+        algorithms: Sequence[str],
+        types: Sequence[str] | None = None,
+    ) -> dict[str, Any]:
+        """The claims of a token that one of the keys has signed: see `KeySet.verify`. Raises BadSignature, and Unverifiable."""
+        keys = await self.current(now)
+        try:
+            return keys.verify(token, algorithms=algorithms, typ=types)[1]
+        except UnknownKey:
+            newer = await self.newer(keys, now)
+            if newer is keys:
+                raise
+            return newer.verify(token, algorithms=algorithms, typ=types)[1]
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether a request for them is on its way."""
+        return self._flying() is not None
+
+    async def current(self, now: float) -> KeySet:
+        """The keys, to be used at `now`. Raises Unverifiable where there are none."""
+        if self._keys is not None and now < self._until:
+            return self._keys
+        if self._may_ask(now):
+            self._load(now)
+        if (
+            self._keys is None or now >= self._since + self.most
+        ):  # else the old ones do until the new are there
+            await self._wait()
+        if self._keys is None or now >= self._since + self.most:
+            raise Unverifiable(
+                "The keys of this token's issuer cannot be had now.", seconds=self.pause
+            )  # why, the log says
+        return self._keys
+
+    async def newer(self, than: KeySet, now: float) -> KeySet:
+        """The keys once more, for a token that names one that these do not have; the same where it is too early to ask again."""
+        if self._keys is than and self._may_ask(now):
+            self._load(now)
+        await self._wait()
+        return self._keys or than
+
+    def _may_ask(self, now: float) -> bool:
+        is_time = (
+            not self._tried <= now < self._tried + self.pause
+        )  # also where the clock was set back
+        return is_time and not self.is_asking and self._room()
+
+    def _flying(self) -> asyncio.Task[None] | None:
+        """The request that is on its way; one of an event loop that is no more is none."""
+        task = self._loading
+        return (
+            task
+            if task is not None
+            and not task.done()
+            and task.get_loop() is asyncio.get_running_loop()
+            else None
+        )
+
+    def _load(self, now: float) -> None:
+        self._tried = now
+        self._loading = asyncio.get_running_loop().create_task(self._fetch(now))
+
+    async def _wait(self) -> None:
+        if (task := self._flying()) is not None:
+            await asyncio.shield(task)  # who waits may go away; the others still want it
+
+    async def _fetch(self, now: float) -> None:
+        """Fetch them. Raises nothing: what is wrong, the log is told."""
+        try:
+            async with asyncio.timeout(self.patience):
+                body, headers = await self._document(await self._place())
+            keys = KeySet.read(body)
+            if not len(keys):
+                raise ValueError("the document has no key that can be used")
+        except TimeoutError:
+            trouble = f"no answer within {self.patience:g} seconds"
+        except (t.InterlockError, ValueError, OSError) as bad:
+            trouble = str(bad)
+        else:
+            age = cache_seconds(
+                headers.get("cache-control", ""),
+                least=self.least,
+                usual=self.fresh,
+                most=self.fresh,
+            )
+            self._keys, self._since, self._until = keys, now, now + age
+            return
+        _log.warning("The keys of %s cannot be had: %s", self.issuer, trouble)
+
+    async def _place(self) -> str:
+        if self.jwks_uri is not None:
+            return self.jwks_uri
+        metadata, document = await perform(find_metadata(self.issuer), self._roads)
+        return usable(metadata.jwks_uri, what="jwks_uri", step="keys", document=document)
+
+    async def _document(self, place: str) -> tuple[bytes, Mapping[str, str]]:
+        answer = await self._roads.of(place)(
+            Request(
+                "GET",
+                place,
+                (("Accept", "application/jwk-set+json, application/json"),),
+                again=True,
+            )
+        )
+        try:
+            if answer.status != 200:
+                raise ValueError(f"{place} answers with status {answer.status}")
+            return await answer.read(self.limit), answer.headers
+        finally:
+            await answer.aclose()
+
+    async def aclose(self) -> None:
+        """Close what was opened."""
+        if (task := self._flying()) is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        await self._roads.aclose()

@@ -1,0 +1,177 @@
+"""`interlock auth explain`: a server's authorization step by step, what is wrong with it, and who has to repair it."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import textwrap
+from typing import Any, Final
+
+import click
+import msgspec
+
+from ...auth.diagnose import Finding, Report, examine
+from ...auth.diagnose.issuers import Who
+from ...auth.oauth.registration import check_document
+from ...auth.sender import Roads, perform
+from .. import exits
+from ..screen import print_json, shown
+from .outcomes import address, carry_out
+
+WHO: Final = {
+    "server": "whoever runs the server",
+    "authorization server": "whoever runs the authorization server",
+    "client": "you, by what you tell this client",
+    "person": "you",
+    "network": "whoever runs what is between here and there",
+}
+_COLOURS: Final = {"ok": "green", "remark": "yellow", "wrong": "red"}
+_MARGIN: Final = 11  # columns before the words of a finding
+_LABELS: Final = 10  # columns for what stands before a detail
+
+
+@click.command("explain")
+@click.argument("url", callback=address)
+@click.option("--client-id", metavar="ID", help="The client is registered there, as this.")
+@click.option("--issuer", metavar="URL", help="The authorization server where it is registered.")
+@click.option("--document", metavar="URL", help="The client has a metadata document of its own.")
+@click.option("--dpop", is_flag=True, help="The client binds its tokens to a key.")
+@click.option(
+    "--private-host",
+    "hosts",
+    multiple=True,
+    metavar="NAME",
+    help="This host of its may have a private address.",
+)
+@click.option("--json", "machine", is_flag=True, help="Write JSON for machines.")
+def explain(
+    url: str,
+    client_id: str | None,
+    issuer: str | None,
+    document: str | None,
+    dpop: bool,
+    hosts: tuple[str, ...],
+    machine: bool,
+) -> None:
+    """Go through all that a log-in to the server at URL would go through, without logging in, and say what is wrong.
+
+    Every line is ok, a remark (it could be better, and keeps nobody out) or wrong; then it says what was expected and who has to repair
+    it. A fault does not end it, where there is more to be seen. Nothing is registered, asked for or kept.
+
+    The exit code is 0 where nothing is wrong, 1 where something is.
+
+    \b
+    interlock auth explain https://shop.example/mcp
+    interlock auth explain https://shop.example/mcp --json
+    """
+    if document is not None:
+        try:
+            check_document(document)
+        except ValueError as bad:
+            raise click.UsageError(f"--document: {bad}.") from None
+    who = Who(client_id=client_id, document=document, dpop=dpop)
+    carry_out(lambda: _explain(url, who, issuer, hosts, machine))
+
+
+async def _explain(
+    url: str, who: Who, issuer: str | None, hosts: tuple[str, ...], machine: bool
+) -> int:
+    page = None if machine else Page(url)
+    report = Report(None if page is None else page.show)
+    roads = Roads(url, hosts)
+    try:
+        await perform(examine(url, report, who=who, issuer=issuer), roads)
+    finally:
+        await roads.aclose()
+    if page is None:
+        print_json(as_data(url, report))
+    else:
+        page.conclude(report)
+    return 1 if report.wrong else exits.OK
+
+
+def as_data(url: str, report: Report) -> dict[str, Any]:
+    """A report for machines."""
+    return {
+        "server": url,
+        "wrong": len(report.wrong),
+        "culprits": list(dict.fromkeys(finding.culprit for finding in report.wrong)),
+        "findings": [msgspec.to_builtins(finding) for finding in report.findings],
+    }
+
+
+class Page:
+    """The report as a person reads it, written as it comes."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._parts: list[str] = []
+        self._width = shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        click.secho(shown(f"The authorization of {url}"), bold=True)
+
+    def show(self, finding: Finding) -> None:
+        """Write a finding, and the heading of its part before the first one."""
+        if not self._parts or finding.part != self._parts[-1]:
+            self._parts.append(finding.part)
+            click.echo()
+            click.secho(shown(f"{len(self._parts)}  {finding.part}"), bold=True)
+        level = finding.level if finding.level in _COLOURS else ""
+        mark = f"   {level:6}  "
+        colour = _COLOURS.get(finding.level)
+        self._write(
+            finding.words, click.style(mark, fg=colour) if colour else mark, _MARGIN, dim=not level
+        )
+        if finding.level not in ("remark", "wrong"):
+            return
+        if finding.document and finding.document not in finding.words:
+            self._detail("at", finding.document)
+        if finding.expected:
+            self._detail("expected", finding.expected)
+        if finding.culprit is not None and finding.level == "wrong":
+            self._detail("to repair", f"by {WHO[finding.culprit]}")
+        if finding.advice:
+            self._detail("", finding.advice)
+
+    def conclude(self, report: Report) -> None:
+        """Write what it comes to."""
+        click.echo()
+        wrong = report.wrong
+        if not wrong:
+            needed = any(finding.part == "What a log-in would do" for finding in report.findings)
+            words = (
+                f"Nothing is in the way of: interlock auth login {self._url}"
+                if needed
+                else "No log-in is needed."
+            )
+            click.secho(shown(words), fg="green", bold=True)
+            return
+        click.secho(
+            "One thing is wrong." if len(wrong) == 1 else f"{len(wrong)} things are wrong.",
+            fg="red",
+            bold=True,
+        )
+        for culprit in dict.fromkeys(finding.culprit for finding in wrong):
+            if culprit is not None:
+                self._write(f"For {WHO[culprit]}:", "   ", 3)
+                for finding in wrong:
+                    if finding.culprit == culprit:
+                        self._write(finding.words, "     - ", 7)
+
+    def _detail(self, label: str, words: str) -> None:
+        self._write(
+            words,
+            " " * _MARGIN + click.style(f"{label:{_LABELS}} ", dim=True),
+            _MARGIN + _LABELS + 1,
+        )
+
+    def _write(self, words: str, start: str, margin: int, *, dim: bool = False) -> None:
+        lines = [shown(words)]
+        if self._width is not None and self._width - margin >= 20:
+            lines = textwrap.wrap(
+                lines[0], self._width - margin, break_long_words=False, break_on_hyphens=False
+            )
+        for number, line in enumerate(lines):
+            click.echo(
+                (start if number == 0 else " " * margin)
+                + (click.style(line, dim=True) if dim else line)
+            )

@@ -1,0 +1,318 @@
+"""`interlock auth login`: log in to a server with a browser, a pasted address or a code, and keep what is granted."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ... import types as t
+from ...auth import Unauthorized
+from ...auth.agents import Agent, Headless, Terminal, default_agent
+from ...auth.client import Access
+from ...auth.errors import useless
+from ...auth.oauth.challenges import Challenge, find, read_challenges
+from ...auth.oauth.discovery import find_resource
+from ...auth.oauth.members import Grant
+from ...auth.oauth.probe import Knock, knock, modern
+from ...auth.oauth.registration import check_document
+from ...auth.oauth.steps import Note
+from ...auth.sender import Roads, perform
+from ...redaction.urls import url_without_secrets
+from ...store import Vault
+from .. import exits
+from ..screen import note, print_json, say
+from .outcomes import address, carry_out
+from .saved_logins import (
+    Login,
+    account_option,
+    keep_login,
+    lasts,
+    login_kept,
+    row,
+    server_of,
+    vault_at,
+    vault_option,
+)
+
+_SOURCES = {
+    "given": "registered before",
+    "document": "by its own document",
+    "dynamic": "registered there for this",
+}
+_IDENTITY = ("client_id", "client_secret", "issuer", "document", "redirect_uri")
+
+
+@click.command("login")
+@click.argument("url", callback=address)
+@click.option(
+    "--scope",
+    "-s",
+    "scopes",
+    multiple=True,
+    metavar="NAME",
+    help="Ask for this too, besides what the server says it needs.",
+)
+@click.option(
+    "--client-id",
+    metavar="ID",
+    help="What this client is registered as, where servers do not register clients by themselves.",
+)
+@click.option(
+    "--client-secret-file", type=click.File(), help="A file with its secret; - for stdin."
+)
+@click.option("--client-secret-env", metavar="NAME", help="The variable that holds its secret.")
+@click.option("--issuer", metavar="URL", help="The authorization server where it is registered.")
+@click.option(
+    "--document",
+    metavar="URL",
+    help="The client's own metadata document, for authorization servers that read such.",
+)
+@click.option("--redirect-uri", metavar="URL", help="The one that the client was registered with.")
+@click.option("--device", is_flag=True, help="Show a code, to be entered on another device.")
+@click.option(
+    "--paste",
+    is_flag=True,
+    help="Open no browser here: paste the address at which one elsewhere ends.",
+)
+@click.option(
+    "--dpop", is_flag=True, help="Bind the tokens to a key, so that they are of no use to a thief."
+)
+@click.option(
+    "--assume-pkce",
+    is_flag=True,
+    help="Take an authorization server that does PKCE and does not say so.",
+)
+@click.option(
+    "--private-host",
+    "hosts",
+    multiple=True,
+    metavar="NAME",
+    help="This host of its may have a private address.",
+)
+@account_option
+@vault_option
+@click.option("--json", "machine", is_flag=True, help="Write JSON for machines, errors too.")
+@click.option("-v", "--verbose", is_flag=True, help="Tell each step.")
+def login(url: str, **given: Any) -> None:
+    """Log in to the server at URL, and keep the tokens for all other commands.
+
+    A browser opens; where there is none, the terminal says what to visit and takes what to paste. The server is asked first whether it
+    wants a log-in at all. What was said of the client (--client-id and the like) is kept too, and holds for the next time.
+
+    The exit code is 3 where the answer was no, 4 where a log-in is not possible; `interlock auth explain URL` then says why.
+
+    \b
+    interlock auth login https://shop.example/mcp
+    interlock auth login https://shop.example/mcp --scope orders:write
+    interlock auth login https://shop.example/mcp --device
+    interlock auth login https://hub.example/mcp --client-id 123 --client-secret-env HUB_SECRET
+    """
+    if given["device"] and given["paste"]:
+        raise click.UsageError("--device and --paste are two ways: give one of them.")
+    told = _told(given)
+    vault = vault_at(given["place"])
+    carry_out(lambda: _log_in(url, told, vault, given), machine=given["machine"], url=url)
+
+
+def _told(given: dict[str, Any]) -> Login:
+    """What the command line says of the client. Raises click.UsageError."""
+    secret = _secret(given["client_secret_file"], given["client_secret_env"])
+    if given["client_id"] is None and (secret is not None or given["issuer"] is not None):
+        raise click.UsageError(
+            "A secret and an issuer are those of a client: give its --client-id too."
+        )
+    if given["document"] is not None:
+        try:
+            check_document(given["document"])
+        except ValueError as bad:
+            raise click.UsageError(f"--document: {bad}.") from None
+    same = {
+        name: given[name]
+        for name in (
+            "client_id",
+            "issuer",
+            "document",
+            "redirect_uri",
+            "dpop",
+            "assume_pkce",
+            "hosts",
+        )
+    }
+    told = Login(client_secret=secret, **same)
+    try:
+        Terminal(redirect_uri=told.redirect_uri)
+    except ValueError as bad:
+        raise click.UsageError(f"--redirect-uri: {bad}.") from None
+    return told
+
+
+def _secret(file: Any, variable: str | None) -> str | None:
+    """The client's secret, from a place that no list of processes shows. Raises click.UsageError."""
+    if file is not None and variable is not None:
+        raise click.UsageError(
+            "--client-secret-file and --client-secret-env name two secrets: give one of them."
+        )
+    secret = (
+        file.read().strip()
+        if file is not None
+        else os.environ.get(variable)
+        if variable is not None
+        else None
+    )
+    if (file is not None or variable is not None) and not secret:
+        raise click.UsageError(
+            f"There is no secret in {f'the variable {variable}' if file is None else file.name}."
+        )
+    return secret
+
+
+async def _log_in(url: str, told: Login, vault: Vault, given: dict[str, Any]) -> int:
+    tell = _tell if given["verbose"] else None
+    try:
+        before = server_of(vault, url, given["account"], Login())
+        kept = await login_kept(vault, before)
+        if kept is not None and all(getattr(told, name) is None for name in _IDENTITY):
+            told = Login(
+                **{name: getattr(kept, name) for name in _IDENTITY},
+                dpop=told.dpop or kept.dpop,
+                assume_pkce=told.assume_pkce or kept.assume_pkce,
+                hosts=told.hosts or kept.hosts,
+            )
+        roads = Roads(url, told.hosts)
+        try:
+            challenge = await _challenge(url, roads)
+            if challenge is None:
+                _nothing_to_do(url, given["machine"])
+                return exits.OK
+            agent = _agent(told, device=given["device"], paste=given["paste"])
+            server = server_of(
+                vault,
+                url,
+                given["account"],
+                told,
+                agent=lambda: agent,
+                scopes=given["scopes"],
+                device=given["device"],
+                tell=tell,
+            )
+            grant = await server.renew(challenge, fresh=True)
+            await keep_login(vault, server, told)
+            await _tried(url, server, roads)
+        finally:
+            await roads.aclose()
+        _show(url, given["account"], grant, told, vault, given["machine"])
+        return exits.OK
+    finally:
+        await vault.aclose()
+
+
+def _agent(told: Login, *, device: bool, paste: bool) -> Agent:
+    if paste:
+        return Terminal(redirect_uri=told.redirect_uri)
+    agent = default_agent(redirect_uri=told.redirect_uri)
+    if device and isinstance(agent, Headless):
+        return Terminal()  # a code needs no terminal to be read from, only one to be shown at
+    return agent
+
+
+async def _challenge(url: str, roads: Roads) -> Challenge | None:
+    """What the server asks for; None where it asks for nothing. Raises Unauthorized, Unreachable."""
+    answer: Knock = await perform(knock(url), roads)
+    status = answer.got.status
+    if status == 401:
+        return find(answer.challenges, "bearer", "dpop") or Challenge("bearer")
+    if answer.open:
+        try:
+            protected, _ = await perform(find_resource(url, None), roads)
+        except Unauthorized:
+            return None
+        return (
+            None if protected is None else Challenge("bearer")
+        )  # it may refuse only some of what it does
+    if status == 403:
+        raise Unauthorized(
+            "request",
+            "the server answers 403 to who shows no token",
+            document=url,
+            expected="401, which asks for a log-in",
+            advice="Whoever runs the server has to repair it.",
+            status=403,
+        )
+    leads = answer.got.headers.get("location")
+    where = (
+        f" and sends on to {url_without_secrets(leads)}; give that address if it is meant"
+        if 300 <= status < 400 and leads
+        else ""
+    )
+    raise t.Unreachable(
+        f"{url_without_secrets(url)} answers with status {status}{where}. `interlock auth explain` says more.",
+        status=status,
+    )
+
+
+async def _tried(url: str, server: Access, roads: Roads) -> None:
+    """Show the token to the server once. Raises Unauthorized where it does not take it."""
+    fetch, tries = roads.of(url), 0
+    while True:
+        request = await server.sign(modern(url, "server/discover"))
+        response = await fetch(request)
+        tries += 1
+        again = (
+            response.status == 401 and tries == 1 and await server.heed(request, response, tries)
+        )  # it may want a nonce
+        await response.aclose()
+        if again:
+            continue
+        if response.status == 401:
+            raise useless(
+                url,
+                find(
+                    read_challenges(response.headers.get("www-authenticate", "")), "bearer", "dpop"
+                ),
+            )
+        return
+
+
+def _tell(step: Note) -> None:
+    note(
+        f"  {step.step}: {step.words}" + (f" ({step.document})" if step.document else ""), dim=True
+    )
+
+
+def _nothing_to_do(url: str, machine: bool) -> None:
+    if machine:
+        print_json({"server": url, "authorization": False})
+    else:
+        say(f"{url} lets anybody in: there is nothing to log in to.")
+
+
+def _show(url: str, account: str, grant: Grant, told: Login, vault: Vault, machine: bool) -> None:
+    data = row(url, account, grant, told)
+    if machine:
+        print_json({**data, "authorization": True})
+        return
+    say(f"Logged in to {url}" + (f" as {account}" if account else ""), fg="green")
+    renewed = "; renewed by itself after that" if grant.refresh_token is not None else ""
+    lines = {
+        "at": grant.issuer,
+        "client": f"{grant.client_id} ({_SOURCES[data['registration']]})",
+        "scopes": " ".join(grant.scopes) or "none in particular",
+        "good for": lasts(grant, time.time()) + renewed,
+        "bound": "to a key of this log-in (DPoP)" if grant.key is not None else "",
+        "kept in": place_of(vault),
+    }
+    for name, words in lines.items():
+        if words:
+            say(f"  {name:9} {words}")
+
+
+def place_of(vault: Vault) -> str:
+    """Where a vault is, in words."""
+    path = getattr(vault, "path", None)
+    kind = type(vault).__name__.removesuffix("Vault").lower()
+    where = str(path) if isinstance(path, str | Path) else f"the vault in {kind}"
+    return f"{where} ({'sealed' if vault.sealed else 'not sealed, readable by you alone' if path is not None else 'not sealed'})"

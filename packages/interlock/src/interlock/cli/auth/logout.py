@@ -1,0 +1,81 @@
+"""`interlock auth logout`: what was granted is given back to the authorization server, and forgotten here."""
+
+from __future__ import annotations
+
+import click
+
+from ... import types as t
+from ...auth.records import kept_grants
+from ...store import Vault
+from .. import exits
+from ..screen import note, say
+from .outcomes import NOT_LOGGED_IN, address, carry_out
+from .saved_logins import account_option, keep_login, kept_server, vault_at, vault_option
+
+
+@click.command("logout")
+@click.argument("url", required=False, callback=address)
+@click.option("--all", "everything", is_flag=True, help="Log out of all servers.")
+@click.option(
+    "--client",
+    "forget_client",
+    is_flag=True,
+    help="Forget also what the client was registered as there.",
+)
+@account_option
+@vault_option
+def logout(
+    url: str | None, everything: bool, forget_client: bool, account: str, place: str | None
+) -> None:
+    """Log out of the server at URL: its tokens are withdrawn at the authorization server, and forgotten here.
+
+    Where they cannot be withdrawn they are forgotten all the same, and end by themselves; then the exit code is 4.
+    It is 1 where nothing was kept.
+
+    \b
+    interlock auth logout https://shop.example/mcp
+    interlock auth logout --all
+    """
+    if everything == (url is not None):
+        raise click.UsageError("Say of which server, or --all.")
+    vault = vault_at(place)
+    carry_out(lambda: _log_out(vault, url, account, forget_client))
+
+
+async def _log_out(vault: Vault, url: str | None, account: str, forget_client: bool) -> int:
+    try:
+        wanted = (
+            [(url, account)]
+            if url is not None
+            else [(server, whose) for server, whose, _ in await kept_grants(vault)]
+        )
+        code = exits.OK
+        for server, whose in wanted:
+            code = max(code, await _leave(vault, server, whose, forget_client))
+        if not wanted:
+            say("Nothing is kept.")
+        return code
+    finally:
+        await vault.aclose()
+
+
+async def _leave(vault: Vault, url: str, account: str, forget_client: bool) -> int:
+    server, grant = await kept_server(vault, url, account)
+    if grant is None:
+        note(f"Nothing is kept of {url}.")
+        return NOT_LOGGED_IN
+    code = exits.OK
+    try:
+        if await server.revoke():
+            say(f"Logged out of {url}; the tokens were withdrawn at {grant.issuer}.")
+        else:
+            say(
+                f"Logged out of {url}; {grant.issuer} withdraws no tokens, so they end by themselves."
+            )
+    except t.Unreachable as bad:
+        note(f"Forgotten here, but not withdrawn at {grant.issuer}: {bad}", fg="yellow")
+        code = exits.UNREACHABLE
+    await keep_login(vault, server, None)
+    if forget_client:
+        await vault.remove("oauth client", grant.issuer)
+    return code

@@ -1,0 +1,81 @@
+"""How a command of `interlock auth` ends: what it does is carried out, and every misfortune becomes a sentence and an exit code."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import click
+
+from ... import types as t
+from ...auth import Denied, Unauthorized
+from ...http11.headers import is_address
+from ...protocol.handshake.sessions import StoreError
+from .. import exits
+from ..screen import note, print_json
+
+NOT_LOGGED_IN = 1
+
+
+def carry_out(
+    work: Callable[[], Coroutine[Any, Any, int | None]],
+    *,
+    machine: bool = False,
+    url: str | None = None,
+) -> None:
+    """Do the work and exit with its code; with `url` a failure points to the command that explains it."""
+    code = _done(work, machine, url)
+    if code:
+        click.get_current_context().exit(code)
+
+
+def _done(
+    work: Callable[[], Coroutine[Any, Any, int | None]], machine: bool, url: str | None
+) -> int | None:
+    try:
+        return asyncio.run(work())
+    except Denied as bad:
+        _fail(str(bad), "denied", machine)
+        return exits.REFUSED
+    except Unauthorized as bad:
+        _fail(
+            str(bad),
+            "unauthorized",
+            machine,
+            culprit=bad.culprit,
+            step=bad.step,
+            document=bad.document,
+            code=bad.code,
+        )
+        if url is not None and bad.culprit != "person" and not machine:
+            note(f"Look closer with: interlock auth explain {url}", dim=True)
+        return exits.UNREACHABLE
+    except t.Unreachable as bad:
+        _fail(str(bad), "unreachable", machine)
+        return exits.UNREACHABLE
+    except (StoreError, ImportError) as bad:
+        _fail(str(bad), "missing" if isinstance(bad, ImportError) else "vault", machine)
+        return exits.UNREACHABLE
+
+
+def _fail(message: str, kind: str, machine: bool, **detail: str) -> None:
+    if machine:
+        print_json(
+            {
+                "error": {
+                    "kind": kind,
+                    "message": message,
+                    **{key: value for key, value in detail.items() if value},
+                }
+            }
+        )
+    else:
+        note(f"Error: {message}", fg="red")
+
+
+def address(context: click.Context, parameter: click.Parameter, url: str | None) -> str | None:
+    """The address of a server, as it was typed. Raises click.UsageError for what is none."""
+    if url is not None and not is_address(url):
+        raise click.UsageError(f"{url} is no address of a server; it is https://host/path.")
+    return url

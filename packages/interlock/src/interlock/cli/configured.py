@@ -1,0 +1,207 @@
+"""A server of a client's configuration: found by its name, allowed by the person, reached as its client would reach it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from interlock_apps.fleet.pins import BadPins
+from interlock_apps.fleet.questions import StartQuestion
+from interlock_apps.fleet.start_questions import approval_of, facts, start_question
+
+from .. import Stdio
+from ..configs import PRODUCTS, PROJECT_FILES, Config, Entry, Input, load_config, this_machine
+from ..transport.channel import Tap
+from . import exits
+from .approvals import Allowed, record_path
+from .screen import note, shown
+from .targets import Environment, OnLine, Reach, reach_address
+
+
+class NotAllowed(click.ClickException):
+    """The person has not allowed a server to be started, or reached."""
+
+    exit_code = exits.USAGE
+
+
+def reach_config(
+    config: Path | None,
+    name: str | None,
+    web: Mapping[str, Any],
+    environment: Environment,
+    *,
+    trust: bool,
+) -> tuple[Reach, str | None]:
+    """The way to a server of a configuration file.
+
+    A file of a project may have been written by anybody, and what it starts runs as the person who
+    starts it. So the person is asked before, as the host asks, and the answer is kept where the
+    host keeps it. The configurations of the person's own clients need no question: these start
+    their servers anyway.
+
+    Args:
+        config: The file; None: the first that is here of those that projects have.
+        name: Which server of it; None: the only one.
+        web: Options for `Http`, as they were typed.
+        environment: What the server gets beside the variables of its entry.
+        trust: Whether it may be started, or reached, this time without a question.
+
+    Returns:
+        The way, and the revision that the entry names; None where it names none.
+
+    Raises:
+        click.UsageError: There is no such server.
+        NotAllowed: The person said no, or could not be asked.
+    """
+    path = config or next((p for p in map(Path, PROJECT_FILES) if p.is_file()), None)
+    if path is None:
+        raise click.UsageError(
+            f"Say by --config in which file the server {name} is; here is none of {', '.join(PROJECT_FILES)}."
+        )
+    entry = _entry(path, name)
+    if not trust and not _is_own(path):
+        _allow(path, entry)
+    elif entry.url:
+        _warn(start_question("", entry))
+    if entry.command:
+        command = list(entry.command)
+
+        def start(tap: Tap | None, on_stderr: OnLine | None) -> Stdio:
+            return Stdio(
+                command,
+                env={**entry.env, **environment.named},
+                inherit_env=environment.whole,
+                cwd=entry.cwd,
+                on_stderr=on_stderr,
+                tap=tap,
+            )
+
+        return start, entry.revision or None
+    if environment != Environment():
+        raise click.UsageError("--env and --inherit-env are for servers that are started.")
+    headers = {**entry.headers, **web.get("headers", {})}
+    older = {"legacy_sse": True} if entry.legacy_sse else {}
+    given = {**older, **web, **({"headers": headers} if headers else {})}
+    return reach_address(entry.url, given), entry.revision or None
+
+
+def asked(input: Input) -> str:
+    """What a configuration wants to know of the person, asked at the terminal."""
+    words = shown(input.description or input.id)
+    if input.options:
+        return str(
+            click.prompt(
+                words, type=click.Choice(list(input.options)), default=input.default or None
+            )
+        )
+    return str(
+        click.prompt(
+            words,
+            default=input.default or None,
+            hide_input=input.password,
+            show_default=not input.password,
+        )
+    )
+
+
+# -- which server --------------------------------------------------------------------------------------
+
+
+def _entry(path: Path, name: str | None) -> Entry:
+    config = load_config(path)
+    wanted = name or _only(path, config)
+    found = _named(config, wanted)
+    if found is None and sys.stdin.isatty() and any(p.id == wanted for p in config.problems):
+        found = _named(load_config(path, ask=asked), wanted)  # it may lack an answer only
+    if found is not None:
+        for problem in config.problems:
+            if problem.id == wanted and problem.level == "note":
+                note(f"The server {wanted}: {problem.words}.", fg="yellow")
+        return found
+    for problem in config.problems:
+        if problem.id == wanted:
+            raise click.UsageError(
+                f"The server {wanted} in {path} cannot be used: {problem.words.removeprefix('left out: ')}."
+            )
+    raise click.UsageError(
+        f"There is no server {wanted} in {path}; there is {_listed(_ids(config))}."
+    )
+
+
+def _named(config: Config, name: str) -> Entry | None:
+    return next((entry for entry in config.entries if entry.id == name), None)
+
+
+def _only(path: Path, config: Config) -> str:
+    """The name of the one server that there is, usable or not. Raises click.UsageError."""
+    ids = _ids(config)
+    if len(ids) == 1:
+        return ids[0]
+    whole = [problem.words for problem in config.problems if not problem.id]
+    if not ids and whole:
+        raise click.UsageError(f"{path} cannot be used: {'; '.join(whole)}.")
+    raise click.UsageError(
+        f"There are {len(ids)} servers in {path}; say which by --server: {_listed(ids)}"
+    )
+
+
+def _ids(config: Config) -> list[str]:
+    broken = [problem.id for problem in config.problems if problem.id]
+    return list(dict.fromkeys([*(entry.id for entry in config.entries), *broken]))
+
+
+def _listed(ids: list[str]) -> str:
+    return ", ".join(ids) or "none"
+
+
+# -- may it be started? -----------------------------------------------------------------------------------
+
+
+def _is_own(path: Path) -> bool:
+    """Whether a file is the configuration of a client of the person's, which is no project's."""
+    machine = this_machine()
+    own = (product.path(machine) for product in PRODUCTS.values())
+    return any(os.path.realpath(path) == os.path.realpath(each) for each in own)
+
+
+def _allow(path: Path, entry: Entry) -> None:
+    """See that the person has allowed a server, or does so now. Raises NotAllowed."""
+    try:
+        record, approval = Allowed(record_path()), approval_of(entry)
+        if record.has(path, entry.id, approval):
+            return
+        question = start_question("", entry)
+        doing = "started" if question.runs_code else "reached"
+        note(f"The server {entry.id} has not been allowed to be {doing} yet.", bold=True)
+        _show(question)
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise NotAllowed(
+                "This is not a terminal, so nobody can be asked. Run the command at a terminal and "
+                "say yes once, allow the server in `interlock host` or `interlock chat`, or add "
+                "--trust if you know what it does."
+            )
+        words = "Start it?" if question.runs_code else "Connect to it?"
+        if not click.confirm(words, default=False, err=True):
+            raise NotAllowed("Nothing was started." if question.runs_code else "Nothing was sent.")
+        record.add(path, entry.id, approval)
+    except BadPins as bad:
+        raise click.UsageError(str(bad)) from None
+
+
+def _show(question: StartQuestion) -> None:
+    """What a person has to know for a yes, on stderr."""
+    note(f"  {'command' if question.runs_code else 'address'}: {question.command}")
+    for fact in facts(question):
+        note(f"  {fact}")
+    _warn(question)
+
+
+def _warn(question: StartQuestion) -> None:
+    for warned in question.warnings:
+        where = f"{warned.where}: " if warned.where else ""
+        note(f"  ! {where}{warned.words}", fg="yellow")

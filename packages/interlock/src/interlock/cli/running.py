@@ -1,0 +1,312 @@
+"""`interlock run`: serve the server object of a Python file, and with `--reload` the newest version of it."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .. import Server
+from ..protocol.handshake.sessions import StoreError
+from . import exits
+from .loading import TargetError, load_server, wire_kept_clear
+from .location import split_target
+from .mainblock import advice
+from .screen import ERROR, WARNING
+
+_LOOPBACK = "127.0.0.1"
+TRANSPORT_OPTIONS = (
+    click.option(
+        "--transport",
+        "-t",
+        type=click.Choice(["stdio", "http", "unix", "tcp"]),
+        show_default="stdio",
+        help="How clients reach the server.",
+    ),
+    click.option("--path", "socket_path", type=click.Path(), help="unix: the path of the socket."),
+    click.option(
+        "--host",
+        show_default="127.0.0.1",
+        help="http, tcp: the address to listen at; there is no authentication.",
+    ),
+    click.option(
+        "--port",
+        type=click.IntRange(0, 65535),
+        help="http, tcp: the port; 0 takes any that is free.  [http: 8000]",
+    ),
+    click.option(
+        "--http",
+        "http",
+        metavar="[HOST]:PORT",
+        help="The same as --transport http with --host and --port.",
+    ),
+    click.option("--workers", type=click.IntRange(1), help="http: so many processes."),
+    click.option(
+        "--store",
+        metavar="URL",
+        help="http: where sessions live: memory:, sqlite:///path or redis://host.",
+    ),
+    click.option(
+        "--allow-host",
+        "hosts",
+        multiple=True,
+        metavar="NAME",
+        help="http: a public name of the server.",
+    ),
+    click.option(
+        "--cors",
+        "cors",
+        multiple=True,
+        metavar="ORIGIN",
+        help="http: web pages of this origin may use it; * for all.",
+    ),
+    click.option(
+        "--serve-legacy-sse",
+        is_flag=True,
+        help="http: serve the transport of 2024-11-05 too, at /sse and /messages.",
+    ),
+)
+
+
+def with_transport_options(command: Any) -> Any:
+    """Give a command the options that say how clients reach a server."""
+    for option in reversed(TRANSPORT_OPTIONS):
+        command = option(command)
+    return command
+
+
+def chosen_transport(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The transport and its options for `Server.run`, from what was typed. Raises click.UsageError for what is missing or out of place."""
+    transport, socket_path, host, port = (
+        given["transport"],
+        given["socket_path"],
+        given["host"],
+        given["port"],
+    )
+    if given["http"] is not None:
+        if transport not in (None, "http") or host is not None or port is not None:
+            raise click.UsageError(
+                "--http stands for --transport http with --host and --port: give the one or the others."
+            )
+        host, port = _address(given["http"])
+        transport = "http"
+    web = {
+        "workers": given["workers"],
+        "store": given["store"],
+        "hosts": given["hosts"],
+        "cors": given["cors"],
+        "legacy_sse": given["serve_legacy_sse"],
+    }
+    web = {name: value for name, value in web.items() if value}
+    if transport == "http":
+        if socket_path is not None:
+            raise click.UsageError("--path is for --transport unix.")
+        if given["store"] is not None:
+            _check_store(given["store"])
+        return "http", {
+            "host": host or _LOOPBACK,
+            "port": 8000 if port is None else port,
+            "on_ready": _serving,
+            **web,
+        }
+    if web:
+        raise click.UsageError(
+            "--workers, --store, --allow-host, --cors and --serve-legacy-sse are for --http."
+        )
+    return transport or "stdio", _socket_options(transport or "stdio", socket_path, host, port)
+
+
+def _check_store(url: str) -> None:
+    """Whether there is a store of that kind; it is not opened yet. Raises click.ClickException."""
+    from ..store import open_store  # late: only for servers that are told of a store
+
+    try:
+        open_store(url)
+    except ValueError as bad:
+        raise click.UsageError(f"--store: {bad}.") from None
+    except StoreError as bad:
+        raise click.ClickException(str(bad)) from None
+
+
+def _address(text: str) -> tuple[str, int]:
+    """The host and the port of `[HOST]:PORT`; loopback where no host is named."""
+    host, colon, port = text.rpartition(":")
+    if not colon or "/" in host or not port.isdecimal() or int(port) > 65535:
+        raise click.UsageError(
+            f"--http takes [HOST]:PORT, such as :8000 or 0.0.0.0:8000, not {text}."
+        )
+    return host.strip("[]") or _LOOPBACK, int(port)
+
+
+def _serving(address: Any) -> None:
+    host = f"[{address[0]}]" if ":" in address[0] else address[0]
+    click.echo(f"Serving at http://{host}:{address[1]}/mcp", err=True)
+
+
+def _socket_options(
+    transport: str, socket_path: str | None, host: str | None, port: int | None
+) -> dict[str, Any]:
+    if transport == "unix":
+        if socket_path is None:
+            raise click.UsageError("--transport unix needs --path.")
+        if host is not None or port is not None:
+            raise click.UsageError("--host and --port are for --transport tcp and --http.")
+        return {"path": socket_path, "on_ready": _listening}
+    if transport == "tcp":
+        if port is None:
+            raise click.UsageError("--transport tcp needs --port.")
+        if socket_path is not None:
+            raise click.UsageError("--path is for --transport unix.")
+        return {"host": host or _LOOPBACK, "port": port, "on_ready": _listening}
+    if socket_path is not None or host is not None or port is not None:
+        raise click.UsageError(
+            "--path is for --transport unix, --host and --port are for --transport tcp and --http."
+        )
+    return {}
+
+
+def _listening(address: Any) -> None:
+    where = (
+        f"tcp://{address[0]}:{address[1]}"
+        if isinstance(address, tuple)
+        else f"unix://{Path(address).resolve()}"
+    )
+    click.echo(f"Listening at {where}", err=True)
+
+
+@click.command("run")
+@click.argument("file", metavar="FILE[:OBJECT]")
+@click.argument("arguments", nargs=-1, metavar="[-- ARGUMENTS...]")
+@with_transport_options
+@click.option(
+    "--dev",
+    is_flag=True,
+    help="Development: failing tools show the error and its place; stdio: reloads too.",
+)
+@click.option(
+    "--reload/--no-reload",
+    default=None,
+    help="Start the server anew when a file changes; the client's pipe stays open.",
+)
+@click.option(
+    "--reload-dir",
+    "folders",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False),
+    help="Watch this folder too.",
+)
+@click.option(
+    "--grace",
+    type=click.FloatRange(0),
+    default=10.0,
+    show_default=True,
+    help="Seconds that calls get to end before a reload.",
+)
+def run(
+    file: str,
+    arguments: tuple[str, ...],
+    dev: bool,
+    reload: bool | None,
+    folders: tuple[str, ...],
+    grace: float,
+    **given: Any,
+) -> None:
+    """Run the server in a Python FILE, over stdio unless told otherwise.
+
+    OBJECT is the name of the server in it. Without one it is the only server in the file, or the one called server, mcp or app.
+    A function of that name is called for the server. The file's folder is on sys.path; what stands under
+    `if __name__ == "__main__":` is not run. ARGUMENTS are in its sys.argv.
+
+    With --reload the pipe stays open: the server runs as a child, and when a .py or .html file in the file's folder changes, a
+    new child takes over between two calls. The session goes on, subscriptions too, and the client is told that the lists have changed.
+    While the file has an error, requests are answered with it; the next save repairs it.
+
+    With --dev, and with --reload, a tool that fails says why: type, message and place of the error. Otherwise callers see only a
+    reference, and the error is in the log. Over stdio --dev reloads as --reload does (--no-reload: it does not). Over HTTP and
+    sockets everybody who can reach the server sees the errors of a --dev server, with whatever secrets are in them.
+
+    The exit code is 0 once the client has gone, 1 where the file cannot be run, 2 where it holds no server.
+
+    \b
+    interlock run weather.py
+    interlock run weather.py:mcp --dev
+    interlock run weather.py --http :8000 --workers 4 --store redis://localhost
+    interlock run weather.py --transport tcp --port 8765
+    """
+    path, name = split_target(file)
+    transport, options = chosen_transport(given)
+    if reload is None:
+        reload = dev and transport == "stdio"
+    if reload:
+        if transport != "stdio":
+            raise click.UsageError("--reload is for --transport stdio.")
+        if not path.is_file():
+            raise click.UsageError(f"There is no file {path}.")
+        from .reload.supervisor import (
+            run_reloading,  # late: a server that runs once needs none of it
+        )
+
+        watched = [Path(folder) for folder in folders]
+        sys.exit(run_reloading(path, name, arguments, watched, grace))
+    try:
+        with wire_kept_clear():
+            server = load_server(path, name, arguments)
+    except TargetError as bad:
+        if not dev:
+            raise
+        click.echo(f"{ERROR}{bad.message}", err=True)
+        sys.exit(bad.exit_code)
+    except click.ClickException:
+        raise
+    except Exception as bad:
+        # Of the file's own frames only: how it came to be imported is no news to its author.
+        traceback.print_exception(bad.with_traceback(_own_frames(bad, path)))
+        sys.exit(exits.TOOL_FAILED)
+    if dev:
+        _enter_development(server, path)
+    run_server(server, transport, options, path)
+
+
+def _enter_development(server: Server, path: Path) -> None:
+    """Let errors be answered as they are, and warn of mistakes that can be seen at once."""
+    from ..server.calls.development import warnings_of  # late: not for servers in production
+
+    server.dev = True
+    for words in filter(None, [*warnings_of(server), advice(path)]):
+        click.echo(f"{WARNING}{words}", err=True)
+
+
+def run_server(
+    server: Server, transport: str, options: dict[str, Any], path: Path | None = None
+) -> None:
+    """Run a server, from the file at `path`; what keeps it from being served becomes words. Raises click.ClickException."""
+    try:
+        server.run(transport, **options)
+    except Exception as bad:
+        if path is not None and _comes_from(bad, path):
+            traceback.print_exception(bad.with_traceback(_own_frames(bad, path)))
+            if not server.dev and (words := advice(path)):  # else it was said at the start
+                click.echo(words, err=True)
+            sys.exit(exits.TOOL_FAILED)
+        if transport == "stdio" or not isinstance(bad, ImportError | OSError | StoreError):
+            raise
+        raise click.ClickException((isinstance(bad, OSError) and bad.strerror) or str(bad)) from bad
+
+
+def _comes_from(bad: Exception, path: Path) -> bool:
+    """Whether an error went through a file: then it is a matter for its author, who wants to see where."""
+    return any(
+        frame.filename == str(path.resolve()) for frame in traceback.extract_tb(bad.__traceback__)
+    )
+
+
+def _own_frames(bad: BaseException, path: Path) -> Any:
+    """The part of a traceback that begins in the file; all of it where the file is not in it (a syntax error)."""
+    trace = bad.__traceback__
+    wanted = str(path.resolve())
+    while trace is not None and trace.tb_frame.f_code.co_filename != wanted:
+        trace = trace.tb_next
+    return trace

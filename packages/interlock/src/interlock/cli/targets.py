@@ -1,0 +1,196 @@
+"""What a command talks to: a script, a command line, an entry of a configuration file, or an address."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import click
+from msgspec import Struct
+
+from .. import ClientTransport, Http, Socket, Stdio
+from ..transport.channel import Tap
+from ..transport.stdio import inherited_environment
+from .location import header_lines, split_target
+
+OnLine = Callable[[str], None]
+Reach = Callable[[Tap | None, OnLine | None], ClientTransport]
+"""Makes the transport to a target; the first argument sees every frame, the second each line that a child writes to stderr."""
+
+_VARIABLE: Final = re.compile(r"\$\{?([A-Za-z_]\w*)")
+
+
+def command_to_run(path: Path, name: str | None, arguments: Sequence[str] = ()) -> list[str]:
+    """The command that serves the server object of a file over stdio, in development mode.
+
+    Whoever names the file tries it out, and is to see why it fails. `-P`: the working folder must
+    not shadow any module.
+    """
+    target = f"{path}:{name}" if name else str(path)
+    command = [sys.executable, "-P", "-m", "interlock", "run", "--dev", "--no-reload", target]
+    return [*command, "--", *arguments] if arguments else command
+
+
+class Environment(Struct, frozen=True):
+    """The variables that a child server gets: a few harmless ones, those that were named, or all.
+
+    Attributes:
+        named: The variables of `--env`, with their values.
+        whole: Whether it gets all of ours (`--inherit-env`).
+    """
+
+    named: dict[str, str] = {}
+    whole: bool = False
+
+    @property
+    def withheld(self) -> frozenset[str]:
+        """The names of our variables that the child does not get."""
+        if self.whole:
+            return frozenset()
+        return frozenset(os.environ.keys() - inherited_environment().keys() - self.named.keys())
+
+
+def environment_of(words: Sequence[str], whole: bool) -> Environment:
+    """The environment that was asked for by `--env NAME` and `--env NAME=VALUE`. Raises click.UsageError."""
+    named: dict[str, str] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not name:
+            raise click.UsageError(f"--env takes NAME or NAME=VALUE, not {word!r}.")
+        if not equals and name not in os.environ:
+            raise click.UsageError(f"--env {name}: there is no such variable here; give its value.")
+        named[name] = value if equals else os.environ[name]
+    return Environment(named, whole)
+
+
+def reach_command(command: Sequence[str], environment: Environment) -> Reach:
+    """Start a command: a program of others' as a rule, which gets no more variables than it was given."""
+    return lambda tap, on_stderr: Stdio(
+        list(command),
+        env=environment.named,
+        inherit_env=environment.whole,
+        on_stderr=on_stderr,
+        tap=tap,
+    )
+
+
+def reach_file(command: Sequence[str], environment: Environment) -> Reach:
+    """Start a script that the person named: own code as a rule, and as in a shell it gets all variables."""
+    return reach_command(command, Environment(environment.named, whole=True))
+
+
+def web_options(headers: Sequence[str], legacy_sse: bool, account: str = "") -> dict[str, Any]:
+    """The options for servers on the web, from what was typed. Raises click.UsageError for a header that is none."""
+    given = {name: os.path.expandvars(value) for name, value in header_lines(headers).items()}
+    for name, value in given.items():
+        if missing := _VARIABLE.search(value):
+            raise click.UsageError(
+                f"The header {name} needs the variable {missing[1]}, which is not set."
+            )
+    options = {"headers": given, "legacy_sse": legacy_sse, "account": account}
+    return {name: value for name, value in options.items() if value}
+
+
+def reach_target(text: str, web: Mapping[str, Any], environment: Environment) -> Reach:
+    """A script, `FILE:object`, `https://host/path`, `unix:///path`, `tcp://host:port`, or a command in quotes.
+
+    `web` is as in `Http`, with an `account` whose log-in is used. Raises click.UsageError.
+    """
+    path, name = split_target(text)
+    words = text.split()
+    if len(words) > 1 and not path.exists() and shutil.which(words[0]):
+        raise click.UsageError(
+            f"To start a command write it after two dashes, at the end: -- {text}"
+        )
+    if path.suffix == ".py" and "://" not in text:
+        if not path.is_file():
+            raise click.UsageError(f"There is no file {path}.")
+        return reach_file(
+            command_to_run(path, name)
+            if name or uses_interlock(path)
+            else [sys.executable, str(path)],
+            environment,
+        )
+    if path.suffix in (".js", ".mjs", ".cjs"):
+        if not path.is_file():
+            raise click.UsageError(f"There is no file {path}.")
+        return reach_file(["node", text], environment)
+    if "://" in text:
+        if environment != Environment():
+            raise click.UsageError("--env and --inherit-env are for servers that are started.")
+        return reach_address(text, web)
+    if path.suffix in (".json", ".toml") and path.is_file():
+        raise click.UsageError(
+            f"To take a server from a configuration write --config {text} [--server NAME]."
+        )
+    if path.is_file() and os.access(path, os.X_OK):
+        return reach_command([str(path.resolve())], environment)
+    raise click.UsageError(
+        f"{text} leads to no server: it is no script that is there, no https://, unix:// or tcp:// address. "
+        "A command comes after two dashes, at the end; an entry of a configuration by --config FILE --server NAME."
+    )
+
+
+def reach_address(text: str, web: Mapping[str, Any]) -> Reach:
+    """The way to an address; `web` is as in `reach_target`. Raises click.UsageError."""
+    try:
+        parts = urlsplit(text)
+        if parts.scheme in ("http", "https"):
+            return _tapped(Http(text, **_authorized(web)))
+        if web:
+            raise click.UsageError(
+                "--header, --account and --legacy-sse are for http:// and https:// addresses."
+            )
+        if parts.scheme == "unix" and (path := parts.netloc + parts.path):
+            return lambda tap, on_stderr: Socket(path, tap=tap)
+        if parts.scheme == "tcp" and parts.hostname and parts.port:
+            host, port = parts.hostname, parts.port
+            return lambda tap, on_stderr: Socket((host, port), tap=tap)
+    except ValueError as bad:
+        raise click.UsageError(str(bad)) from None
+    raise click.UsageError(
+        f"{text} is no address; there are https://host/path, unix:///path and tcp://host:port."
+    )
+
+
+def _authorized(web: Mapping[str, Any]) -> dict[str, Any]:
+    """The options with what `interlock auth login` keeps, unless a header says who asks."""
+    options = dict(web)
+    account = options.pop("account", "")
+    if any(name.lower() == "authorization" for name in options.get("headers", ())):
+        return options
+    from .auth.saved_logins import KeptTokens  # late: only for servers on the web
+
+    return {**options, "auth": KeptTokens(account)}
+
+
+def _tapped(http: Http) -> Reach:
+    """The transport that is there already: what was wrong with its options has been said, once."""
+
+    def reach(tap: Tap | None, on_stderr: OnLine | None) -> ClientTransport:
+        http.tap = tap
+        return http
+
+    return reach
+
+
+def uses_interlock(path: Path) -> bool:
+    """Whether a script imports interlock, so that the server object in it can be run whether or not the script runs it itself."""
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError):
+        return b"interlock" in path.read_bytes()  # the child will say what is wrong with it
+    for node in ast.walk(tree):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and not node.level:
+            names = [node.module or ""]
+        if any(name.partition(".")[0] == "interlock" for name in names):
+            return True
+    return False

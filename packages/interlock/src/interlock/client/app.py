@@ -1,0 +1,871 @@
+"""The Client: one API over every server, whatever its revision and wherever it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from .. import types as t
+from ..exchange import (
+    AnyResult,
+    Asker,
+    Caller,
+    Exchange,
+    Handler,
+    Middleware,
+    Notify,
+    silent,
+    stack,
+)
+from ..extension import Extension, layers_of, lifespan_of
+from ..keywords import check_keywords
+from ..lifespan import Lifespan
+from ..logs import limited
+from ..meta_keys import check_keys
+from ..protocol.metadata import PROTOCOL_KEYS, TRACE_KEYS
+from ..protocol.opening import Opened
+from ..protocol.pass_through import without_protocol_keys
+from ..protocol.response_cache import Book
+from ..transport.conversation import GONE, ClientTransport, Hello
+from ..transport.list_pages import LARGE, ListLimits
+from ..version import VERSION
+from ..wire.codec import encode
+from ..wire.revisions import HANDSHAKE_REVISIONS, METHODS, REVISIONS, Era, Side, speaks
+from .answers import Answers, ElicitFunction
+from .backchannel import BackChannel, lacks_back_channel
+from .caching import caching
+from .callbacks import Callbacks
+from .extensions import ClientExtensions
+from .incoming import IncomingNotifications
+from .options import (
+    ClientOptions,
+    ClientSettings,
+    OnLog,
+    OnNotification,
+    OnProgress,
+    Seconds,
+    TransportOptions,
+)
+from .outputs import Outputs
+from .rounds import Asking, rounds
+from .targets import Target, revision_in, transport_to
+from .waiting import Wait
+from .watch import Watch, listening, watching, without_place
+
+if TYPE_CHECKING:
+    from .skills import Skill, SkillListing
+
+log = limited("interlock.client")
+R = TypeVar("R", bound=t.Result)
+MOST_PAGES = 10_000
+DEFAULT_TIMEOUT = 300.0
+MOST_OPEN_SECONDS = 60.0  # no server needs longer to answer the handshake
+
+
+class Client:
+    """A client of one server. Use it as an async context manager, from any task of one event loop.
+
+    Args:
+        target: A Server in this process; the path of a script (.py, .js); a command (a list, or a
+            string that is split as a shell would); an entry of an `mcpServers` configuration;
+            `https://host/path`, `unix:///path` or `tcp://host:port`; a Channel; or a transport such
+            as `Http(url, ...)`.
+        elicit: Answers the server's questions to the person (see Answers).
+        answers: Answers all kinds of questions, in place of `elicit`. What it answers is declared to
+            the server.
+        on_log: Called with each log message.
+        on_notification: Called with every other notification that belongs to no request. These
+            callbacks may be plain or async. They are called in order; their errors are logged.
+        info: What the client says about itself: name, version, title.
+        revision: The revision to speak, or the revisions that are allowed. By default that of the
+            configuration entry, else all: the client and the server agree on one.
+        log_level: The level from which on log messages are wanted.
+        timeout: Seconds that a request may take unless it says otherwise; None for no limit.
+        middleware: Put around every exchange, the first one outermost. Notifications of the server
+            that belong to no request are exchanges too; their `received` is set. An extension in
+            the list puts its own middleware in that place; that of the other extensions follows.
+        extensions: What the client can do beyond the core protocol; declared to the server.
+        settings: Further timeouts and limits, the response cache, validation.
+        transport: Options of the transport to the target: those of TransportOptions.
+
+    Raises:
+        TypeError, ValueError: The target or an option makes no sense.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        *,
+        elicit: ElicitFunction | None = None,
+        answers: Answers | None = None,
+        on_log: OnLog | None = None,
+        on_notification: OnNotification | None = None,
+        info: t.Implementation | None = None,
+        revision: str | Sequence[str] | None = None,
+        log_level: t.LoggingLevel | None = None,
+        timeout: float | None = DEFAULT_TIMEOUT,
+        middleware: Sequence[Middleware | Extension] = (),
+        extensions: Sequence[Extension] = (),
+        settings: ClientSettings | None = None,
+        **transport: Unpack[TransportOptions],
+    ) -> None:
+        check_keywords(transport, ClientOptions.__annotations__, "Client")
+        if elicit is not None and answers is not None:
+            raise TypeError("give either elicit or answers: Answers(elicit=...) has both")
+        allowed = _allowed_revisions(revision_in(target) if revision is None else revision)
+        settings = settings or ClientSettings()
+        self.info = info or t.Implementation(name="interlock", version=VERSION)
+        self.timeout = timeout
+        self.settings = settings
+        self.log_level = log_level
+        self._answers = answers or Answers(elicit=elicit)
+        self._extensions = ClientExtensions(extensions, self._answers.capabilities)
+        self._lifespan = Lifespan(lifespan_of(self._extensions.all, self, None))
+        self._alive = False
+        self._callbacks = Callbacks()
+        on_stderr = transport.pop("on_stderr", None)
+        self._transport: ClientTransport = transport_to(
+            target,
+            on_stderr=partial(self._callbacks.call, on_stderr) if on_stderr is not None else None,
+            web={name: value for name, value in transport.items() if value is not None},
+        )
+        self._on_log = on_log
+        self._on_notification = on_notification
+        self._allowed = allowed
+        self._list_limits = ListLimits(settings.max_list_items, settings.max_list_bytes)
+        self._outputs = Outputs()
+        self._book = Book()
+        self._watches: set[Watch] = set()
+        self._asking: Asking = set()
+        self._opening = asyncio.Lock()
+        self._opened: Opened | None = None
+        self._caller: Caller | None = None
+        self._known: str | None = None  # what was spoken when it was open before (`ERA-13`)
+        handshake = [r for r in HANDSHAKE_REVISIONS if r in allowed]
+        self._back: BackChannel | None = None
+        may = self._answers.capabilities
+        answers_any = (may.elicitation, may.sampling, may.roots) != (None, None, None)
+        older = settings.older_for_questions
+        if answers_any and handshake and len(handshake) < len(allowed):
+            self._back = BackChannel(
+                handshake[-1],
+                can_ask=self._can_ask,
+                reopen=self._reopen,
+                tools=self.list_tools,
+                say=self._say,
+                may_repeat=older if callable(older) else None,
+                goes_back=bool(older),
+            )
+        self._handler: Handler = stack(
+            self._extensions.sending(self._transport),
+            rounds(
+                settings.max_rounds, self._asking
+            ),  # outermost of ours, so that retries are seen (`MRT-19`)
+            *([caching(self._book, settings.clock)] if settings.cache else []),
+        )
+        self._introduced = asyncio.Event()  # once the caller is known, or cannot be any more
+        self._incoming: IncomingNotifications | None = None
+        if layers := layers_of(middleware, self._extensions.all):
+            self._incoming = IncomingNotifications(self._caller_of_notifications, self._deliver)
+            self._handler = self._incoming.around(self._handler, layers)
+
+    # -- opening and closing ------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Client:
+        await self.open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def open(self) -> None:
+        """Reach the server and agree on a revision.
+
+        Raises:
+            ValueError: An extension lacks what it requires.
+            Unreachable, ProtocolError, McpError: The server cannot be reached or refuses.
+        """
+        async with self._opening:
+            if self._opened is None:
+                self._extensions.check_requirements()
+                await self._lifespan.enter()
+                self._alive = True
+                await self._open()
+
+    async def _open(self) -> None:
+        hello = Hello(
+            info=self.info,
+            capabilities=self._extensions.capabilities,
+            asker=self._answers,
+            notify=self._hear,
+            lost=self._lose,
+            revisions=self._allowed,
+            known=self._known,
+            probe_seconds=self.settings.probe_timeout,
+            open_seconds=min(self.timeout or MOST_OPEN_SECONDS, MOST_OPEN_SECONDS),
+            list_limits=self._list_limits,
+            extensions=self._extensions.messages,
+        )
+        try:
+            opened = await self._transport.open(hello)
+            declared = self._extensions.messages.heard(
+                opened.capabilities, opened.capabilities, opened.revision
+            )
+            self._opened = msgspec.structs.replace(opened, capabilities=declared)
+            self._known = self._opened.revision
+            self._caller = Caller(
+                self._opened.revision,
+                hello.capabilities_in(self._opened.revision),
+                self.info,
+                self.log_level,
+            )
+            self._introduced.set()
+            if (
+                self.log_level is not None
+                and self._caller.era is Era.HANDSHAKE
+                and self._opened.capabilities.logging is not None
+            ):
+                await self.set_log_level(self.log_level)
+        except BaseException:
+            self._known = None  # it may no longer be so
+            await self.aclose()
+            raise
+
+    async def aclose(self) -> None:
+        """End the conversation, and the server where it is a child process. May be called twice."""
+        opened, self._opened = self._opened, None
+        if opened is not None:
+            for watch in list(self._watches):
+                watch.lose(t.Unreachable("The client was closed."))
+        if self._back is not None:
+            await self._back.aclose()
+        for question in self._asking - {asyncio.current_task()}:
+            question.cancel()  # between two rounds nothing is under way that the transport could end
+        await self._transport.aclose()
+        if self._incoming is not None:
+            self._introduced.set()
+            await self._incoming.aclose()
+        await self._callbacks.aclose()
+        if self._alive:
+            self._alive = False
+            await self._lifespan.leave()
+
+    async def _reopen(self, revision: str) -> bool:
+        """Open the server anew, under an older revision; whether that is spoken now."""
+        async with self._opening:
+            if self._opened is None:
+                raise t.Unreachable("The client was closed.")
+            self._opened = None
+            for watch in list(self._watches):
+                watch.lose(t.Unreachable("The client speaks an older revision now; watch again."))
+            await self._transport.aclose()
+            self._known = revision
+            await self._open()
+            return self._can_ask()
+
+    def _can_ask(self) -> bool:
+        """Whether the revision that is spoken has requests of the server."""
+        return self._caller is not None and self._caller.era is Era.HANDSHAKE
+
+    def _say(self, words: str) -> None:
+        """Tell the user something as a log message of our own."""
+        log.warning("%s", words)
+        if self._on_log is not None:
+            message = t.LoggingMessageNotificationParams(
+                level="warning", logger="interlock", data=words
+            )
+            self._callbacks.call(self._on_log, message)
+
+    async def _caller_of_notifications(self) -> Caller:
+        """The caller of the server's notifications; of those of a server that was never open, a guess."""
+        if self._caller is None:
+            await self._introduced.wait()
+        return self._caller or Caller(
+            self._allowed[-1], self._extensions.capabilities, self.info, self.log_level
+        )
+
+    @property
+    def connected(self) -> bool:
+        """Whether the client is open."""
+        return self._opened is not None
+
+    @property
+    def caller(self) -> Caller:
+        """What the client says of itself on each request."""
+        if self._caller is None or self._opened is None:
+            raise t.Unreachable(
+                "The client is not open; use it in `async with Client(...) as client`."
+            )
+        return self._caller
+
+    @property
+    def revision(self) -> str:
+        """The revision that was agreed on."""
+        return self.caller.revision
+
+    @property
+    def server_info(self) -> t.Implementation | None:
+        """What the server says it is; for display only."""
+        return self._opened.info if self._opened is not None else None
+
+    @property
+    def server_capabilities(self) -> t.ServerCapabilities:
+        """What the server offers."""
+        return self._opened.capabilities if self._opened is not None else t.ServerCapabilities()
+
+    @property
+    def extensions(self) -> tuple[Extension, ...]:
+        """The extensions that this client was given."""
+        return self._extensions.all
+
+    @property
+    def instructions(self) -> str | None:
+        """The server's hint on how to use it."""
+        return self._opened.instructions if self._opened is not None else None
+
+    @property
+    def probe_failed(self) -> bool:
+        """Whether `server/discover` broke the server and a new process had to get the handshake first.
+
+        Remember `revision` then: a client that is made with it opens this server at once.
+        """
+        return self._opened is not None and self._opened.probe_failed
+
+    @staticmethod
+    def could_not_ask(outcome: t.Result | t.McpError) -> bool:
+        """Whether a request failed because its server has no way to ask under the revision that is spoken (`asks_under`)."""
+        return lacks_back_channel(outcome)
+
+    @property
+    def asks_under(self) -> str | None:
+        """The older revision under which the server can ask, once it has said that it cannot under the present one; else None."""
+        return self._back.older if self._back is not None and self._back.missing else None
+
+    # -- tools ---------------------------------------------------------------------------------------------
+
+    async def list_tools(self, *, timeout: Seconds = UNSET) -> list[t.Tool]:
+        """All tools, over all pages; `timeout` is for each page. Raises McpError, Unreachable."""
+        tools: list[t.Tool] = await self._all("tools/list", "tools", timeout)
+        if self.settings.validate:
+            self._outputs.know(tools)
+        return tools
+
+    async def call_tool(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout: Seconds = UNSET,
+        max_timeout: Seconds = UNSET,
+        on_progress: OnProgress | None = None,
+        asker: Asker | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> t.CallToolResult:
+        """Call a tool and return its result, also where the tool says that it failed (`is_error`; `.value()` raises then).
+
+        `arguments` are sent as `{}` where there are none: deployed servers refuse a call without the member.
+        `on_progress`, plain or async, hears how far it has come; the call does not return before it has heard all. `asker`
+        answers the questions of this call instead of the client's own.
+        Raises McpError for a JSON-RPC error, Unreachable where no answer can come, TimedOut, and ProtocolError for structured
+        content that does not fit the tool's output schema (2026-07-28, "Tools").
+        """
+        # Always sent, also where there are none: many deployed servers refuse a call without the
+        # member (`if (!arguments) throw`), and no known server refuses an empty object.
+        raw = Raw(msgspec.json.encode(arguments if arguments is not None else {}))
+        params = t.CallToolRequestParams(name=name, arguments=raw, meta=_meta(meta))
+        result = await self._request(
+            "tools/call", params, t.CallToolResult, timeout, on_progress, asker, max_timeout
+        )
+        self._outputs.check(name, result)
+        return result
+
+    # -- resources ---------------------------------------------------------------------------------------------
+
+    async def list_resources(self, *, timeout: Seconds = UNSET) -> list[t.Resource]:
+        """All resources, over all pages."""
+        resources: list[t.Resource] = await self._all("resources/list", "resources", timeout)
+        return resources
+
+    async def list_resource_templates(
+        self, *, timeout: Seconds = UNSET
+    ) -> list[t.ResourceTemplate]:
+        """All resource templates, over all pages."""
+        templates: list[t.ResourceTemplate] = await self._all(
+            "resources/templates/list", "resource_templates", timeout
+        )
+        return templates
+
+    async def read_resource(
+        self,
+        uri: str,
+        *,
+        timeout: Seconds = UNSET,
+        asker: Asker | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> t.ReadResourceResult:
+        """Read what stands behind a URI. Raises McpError where there is nothing (-32602, or -32002 of older servers)."""
+        params = t.ReadResourceRequestParams(uri=uri, meta=_meta(meta))
+        return await self._request(
+            "resources/read", params, t.ReadResourceResult, timeout, None, asker
+        )
+
+    def watch(
+        self,
+        *,
+        tools: bool = False,
+        prompts: bool = False,
+        resources: bool | str | Sequence[str] = False,
+        filter: Mapping[str, Any] | None = None,
+    ) -> contextlib.AbstractAsyncContextManager[Watch]:
+        """Listen to changes for as long as a block lasts: `async with client.watch(tools=True) as changes: async for ...`.
+
+        `resources` is True for the list, or the URIs to watch (2026-07-28, "Subscriptions"). `filter` has further keys of
+        the filter, which extensions of this client add; their handlers hear what comes. Raises McpError, Unreachable, TimedOut.
+        """
+        return watching(
+            self,
+            self._watches,
+            tools=tools,
+            prompts=prompts,
+            resources=resources,
+            filter=filter or {},
+            extensions=self._extensions,
+            unasked=self._hear_unasked,
+        )
+
+    # -- skills -------------------------------------------------------------------------------------
+
+    @property
+    def list_limits(self) -> ListLimits:
+        """How much a list may hold over all its pages."""
+        return self._list_limits
+
+    async def list_skills(self) -> SkillListing:
+        """All skills that the server lists (2026-07-28, extension `io.modelcontextprotocol/skills`).
+
+        No file is fetched. Entries that break a rule are left out; `refused` of the list has them.
+
+        Raises:
+            McpError: The server does not offer skills (-32601), or answers with an error.
+            Unreachable: No answer can come.
+        """
+        from .skills import list_skills  # late: few clients use skills
+
+        return await list_skills(self)
+
+    async def skill(self, uri: str) -> Skill:
+        """One skill by the URI of its `SKILL.md`, whether the server lists it or not.
+
+        No file is fetched.
+
+        Raises:
+            SkillError: Its entry breaks a rule of the extension.
+            McpError: The server has no such skill (-32602), or does not offer skills (-32601).
+            Unreachable: No answer can come.
+        """
+        from .skills import get_skill  # late: few clients use skills
+
+        return await get_skill(self, uri)
+
+    async def read_directory(self, uri: str) -> list[t.Resource]:
+        """The direct children of a directory resource; folders have the MIME type `inode/directory`.
+
+        Raises:
+            McpError: There is no such directory (-32602), or the server cannot list them (-32601).
+            Unreachable: No answer can come.
+        """
+        from .skills import read_directory  # late: few clients use skills
+
+        return await read_directory(self, uri)
+
+    # -- prompts and completion -----------------------------------------------------------------------------------
+
+    async def list_prompts(self, *, timeout: Seconds = UNSET) -> list[t.Prompt]:
+        """All prompts, over all pages."""
+        prompts: list[t.Prompt] = await self._all("prompts/list", "prompts", timeout)
+        return prompts
+
+    async def get_prompt(
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        timeout: Seconds = UNSET,
+        asker: Asker | None = None,
+        meta: Mapping[str, Any] | None = None,
+    ) -> t.GetPromptResult:
+        """A prompt with its arguments filled in; values that are no strings are sent as their JSON (`PRM-05`). Raises McpError."""
+        given = {
+            key: v if isinstance(v, str) else msgspec.json.encode(v).decode()
+            for key, v in (arguments or {}).items()
+        }
+        params = t.GetPromptRequestParams(name=name, arguments=given, meta=_meta(meta))
+        return await self._request("prompts/get", params, t.GetPromptResult, timeout, None, asker)
+
+    async def complete(
+        self,
+        ref: t.PromptReference | t.ResourceTemplateReference | str,
+        argument: str,
+        value: str = "",
+        *,
+        arguments: Mapping[str, str] | None = None,
+        timeout: Seconds = UNSET,
+    ) -> t.Completion:
+        """Suggestions for an argument, of which `value` was typed so far, where `arguments` are known already.
+
+        A string as `ref` is a URI template where it has a scheme, else a prompt's name. Raises McpError.
+        """
+        if isinstance(ref, str):
+            ref = (
+                t.ResourceTemplateReference(uri=ref)
+                if "://" in ref
+                else t.PromptReference(name=ref)
+            )
+        params = t.CompleteRequestParams(
+            ref=ref,
+            argument=t.CompletionArgument(name=argument, value=value),
+            context=t.CompletionContext(arguments=dict(arguments)) if arguments else None,
+        )
+        return (
+            await self._request("completion/complete", params, t.CompleteResult, timeout)
+        ).completion
+
+    # -- the rest -----------------------------------------------------------------------------------------------------
+
+    async def ping(self, *, timeout: Seconds = UNSET) -> None:
+        """Make sure that the server answers; in the stateless era, which has no ping, by `server/discover` (`PNG-04`)."""
+        if self.caller.era is Era.HANDSHAKE:
+            await self._request("ping", t.PingRequestParams(), t.EmptyResult, timeout)
+        else:
+            self._book.forget("server/discover")
+            await self._request(
+                "server/discover", t.DiscoverRequestParams(), t.DiscoverResult, timeout
+            )
+
+    async def set_log_level(self, level: t.LoggingLevel) -> None:
+        """From which level on log messages are wanted from now on."""
+        caller = self.caller
+        self.log_level = level
+        if caller.era is Era.HANDSHAKE:
+            await self._request(
+                "logging/setLevel", t.SetLevelRequestParams(level=level), t.EmptyResult
+            )
+        self._caller = Caller(
+            caller.revision,
+            caller.capabilities,
+            caller.info,
+            level,
+            caller.principal,
+            caller.session,
+        )
+
+    def roots_changed(self) -> None:
+        """Say that the roots are not as they were (handshake era; in the stateless era the server asks each time)."""
+        if (
+            self.caller.era is Era.HANDSHAKE and self._answers.capabilities.roots is not None
+        ):  # `LIF-12`
+            self._transport.tell(
+                "notifications/roots/list_changed", t.RootsListChangedNotificationParams()
+            )
+
+    async def request(
+        self,
+        method: str,
+        params: t.Params,
+        kind: type[R] = t.Result,  # type: ignore[assignment]  # without it any result will do
+        *,
+        timeout: Seconds = UNSET,
+        max_timeout: Seconds = UNSET,
+        on_progress: OnProgress | None = None,
+        asker: Asker | None = None,
+    ) -> R:
+        """Send any request of the protocol or of this client's extensions, and return its result.
+
+        A request of an extension is sent only to a server that offers the extension.
+
+        Args:
+            method: The method.
+            params: Its params.
+            kind: The type that the result must have.
+            timeout: Seconds that it may take.
+            max_timeout: Seconds that it may take in all, where progress begins `timeout` anew.
+            on_progress: Hears how far it has come.
+            asker: Answers its questions in place of the client's own.
+
+        Raises:
+            ValueError: There is no such request.
+            McpError: The server answers with an error, or does not offer the extension (-32601).
+            ProtocolError: The result is of another type.
+            Unreachable: No answer can come.
+        """
+        row = METHODS.get(method)
+        if row is None:
+            self._extensions.check_request(method, params, self.caller, self.server_capabilities)
+        elif row.result is None or row.sender is Side.SERVER:
+            raise ValueError(f"{method} is no request that a client sends")
+        return await self._request(
+            method, params, kind, timeout, on_progress, asker, max_timeout=max_timeout
+        )
+
+    async def notify(self, method: str, params: t.Params) -> None:
+        """Send a notification of an extension, through all middleware; nobody answers it.
+
+        Raises:
+            ValueError: No extension of this client has it.
+            McpError: The server does not offer the extension (-32601).
+        """
+        caller = self.caller
+        self._extensions.check_notification(method, params, caller, self.server_capabilities)
+        await self._handler(Exchange(method, params, caller))
+
+    async def send(self, exchange: Exchange) -> AnyResult:
+        """Carry an exchange through all middleware to the server: the client as a handler, for gateways and tests.
+
+        Whoever sent the exchange, the client speaks for itself: under its own revision, with its own capabilities and name.
+        The trace and the log level of the exchange go on, and its progress, logs and questions go back the way it came. A
+        subscription (`subscriptions/listen`) lasts until it is cancelled, under every revision.
+
+        Returns:
+            The result. Where the exchange was received from a peer that speaks the revision of this client, it is a
+            `RawResult`, which `decode` reads; what was not changed has passed as bytes then, in both directions.
+
+        Raises:
+            McpError: The server's answer is an error.
+            Unreachable: No answer can come.
+        """
+        caller = self.caller
+        if exchange.caller is not caller:
+            theirs = exchange.caller
+            if (theirs.trace, theirs.log_level) != (None, caller.log_level):
+                caller = msgspec.structs.replace(
+                    caller, trace=theirs.trace, log_level=theirs.log_level
+                )
+            exchange = msgspec.structs.replace(exchange, caller=caller)
+        if exchange.method == "subscriptions/listen":
+            exchange = without_place(exchange)
+            if not speaks(caller.revision, exchange.method):
+                return await listening(self, self._watches, exchange)
+        if self._incoming is not None and exchange.notify is not silent:
+            exchange = msgspec.structs.replace(
+                exchange, notify=self._incoming.ordered(exchange.notify)
+            )
+        result = await self._carry(exchange)
+        return without_protocol_keys(result) if isinstance(result, t.Result) else result
+
+    # -- inside -----------------------------------------------------------------------------------------------------------
+
+    async def _request(
+        self,
+        method: str,
+        params: Any,
+        kind: type[R],
+        timeout: Seconds = UNSET,
+        on_progress: OnProgress | None = None,
+        asker: Asker | None = None,
+        max_timeout: Seconds = UNSET,
+    ) -> R:
+        send = partial(
+            self._request_once, method, params, kind, timeout, on_progress, asker, max_timeout
+        )
+        if self._back is None:
+            return await send()
+        return await self._back.carry(method, params, send)
+
+    async def _carry(self, x: Exchange) -> AnyResult:
+        """Send an exchange; its answer does not overtake the notifications that came before it.
+
+        This waits outside of the middleware, which may hold a lock that a notification waits for.
+        """
+        if self._incoming is None or self._opening.locked():
+            return await self._handler(x)
+        try:
+            result = await self._handler(x)
+        except Exception:
+            await self._incoming.caught_up()
+            raise
+        await self._incoming.caught_up()
+        return result
+
+    async def _request_once(
+        self,
+        method: str,
+        params: Any,
+        kind: type[R],
+        timeout: Seconds,
+        on_progress: OnProgress | None,
+        asker: Asker | None,
+        max_timeout: Seconds,
+    ) -> R:
+        caller = self.caller
+        wait = self._wait(method, timeout, max_timeout)
+        go_on = wait.go_on if wait is not None and wait.can_go_on else None
+        callbacks = Callbacks() if on_progress is not None else None
+        notify = (
+            silent
+            if on_progress is None and go_on is None
+            else _progress(on_progress, callbacks, go_on, self._incoming)
+        )
+        x = Exchange(method, params, caller, notify=notify, asker=asker or self._answers)
+        if wait is not None:
+            x.transport = wait
+        work = self._carry(x) if self._incoming is not None else self._handler(x)
+        try:
+            result = await (work if wait is None else wait.hold(work))
+        except (asyncio.CancelledError, t.TimedOut):
+            if callbacks is not None:
+                callbacks.close()
+            raise
+        finally:
+            if callbacks is not None:
+                await callbacks.finished()
+        if not isinstance(result, kind):
+            words = f"The server answered {method} with something else: {type(result).__name__}"
+            if isinstance(result, t.Result) and result.result_type is not None:
+                words += ", a result of an extension; client.request returns such results"
+            raise t.ProtocolError(words)
+        return result
+
+    def _wait(self, method: str, timeout: Seconds, max_timeout: Seconds) -> Wait | None:
+        seconds = self.timeout if timeout is UNSET else timeout
+        most = self.settings.max_timeout if max_timeout is UNSET else max_timeout
+        if seconds is None:
+            seconds, most = most, None
+        return None if seconds is None else Wait(method, seconds, most)
+
+    async def _all(self, method: str, field: str, timeout: Seconds) -> list[Any]:
+        """Every page of a list (`TOL-29`); begun again where a page that was kept leads to a cursor that is no longer good (`CAC-10`)."""
+        try:
+            return await self._pages(method, field, timeout)
+        except t.McpError as bad:
+            kept = self._book.forget(method)
+            if bad.code != t.INVALID_PARAMS or not (kept or bad.data == GONE):
+                raise
+        return await self._pages(method, field, timeout)
+
+    async def _pages(self, method: str, field: str, timeout: Seconds) -> list[Any]:
+        """Page after page; a cursor that comes twice ends it with an error (`PAG-03`: an empty one is a cursor)."""
+        items: list[Any] = []
+        cursor: str | None = None
+        seen: set[str] = set()
+        size = 0
+        for _ in range(MOST_PAGES):
+            page: Any = await self._request(
+                method, METHODS[method].params(cursor=cursor), t.PaginatedResult, timeout
+            )
+            items += getattr(page, field)
+            cursor = page.next_cursor
+            # One page alone was measured when it came, unless it was small.
+            if seen or cursor is not None or self._list_limits.bytes < LARGE:
+                size += len(encode(page))
+            self._list_limits.check(method, len(items), size)
+            if cursor is None:
+                return items
+            if cursor in seen:
+                raise t.ProtocolError(
+                    f"The server gives the same cursor of {method} again and again."
+                )
+            seen.add(cursor)
+        raise t.ProtocolError(f"The server's {method} has more than {MOST_PAGES} pages.")
+
+    def outdate(self, method: str, params: Any) -> None:
+        """A change notice: what was kept of it is stale, and the output schemas of tools with it."""
+        self._book.outdate(method, params)
+        if method == "notifications/tools/list_changed":
+            self._outputs.forget()
+
+    def _lose(self, why: Exception) -> None:
+        """The server has gone. Subscriptions of the handshake era are no requests that would end with an error."""
+        if self._caller is not None and self._caller.era is Era.HANDSHAKE:
+            watches = list(self._watches)
+
+            def lose() -> None:
+                for watch in watches:
+                    watch.lose(why)
+
+            if self._incoming is None:
+                lose()
+            else:
+                self._incoming.after_all(lose)
+
+    def _hear(self, method: str, params: Any) -> None:
+        self.outdate(method, params)  # whatever middleware makes of it
+        if self._incoming is None:
+            self._deliver(method, params)
+        else:
+            self._incoming.receive(method, params)
+
+    def _deliver(self, method: str, params: Any) -> None:
+        if method == "notifications/message":
+            if self._on_log is not None:
+                self._callbacks.call(self._on_log, params)
+            return
+        for watch in list(self._watches):
+            watch.hear(method, params)
+        self._hear_unasked(method, params)
+
+    def _hear_unasked(self, method: str, params: Any) -> None:
+        """Give a notification to the handler of its extension, else to `on_notification`."""
+        heard = self._extensions.hear(method, params, self._callbacks, lambda: self.caller)
+        if not heard and self._on_notification is not None:
+            self._callbacks.call(self._on_notification, method, params)
+
+
+def _allowed_revisions(given: str | Sequence[str] | None) -> tuple[str, ...]:
+    """The revisions that may be spoken. Raises ValueError for an unknown one."""
+    if given is None:
+        return tuple(REVISIONS)
+    allowed = (given,) if isinstance(given, str) else tuple(given)
+    if unknown := [r for r in allowed if r not in REVISIONS]:
+        raise ValueError(
+            f"unknown revisions: {', '.join(unknown)}; known are {', '.join(REVISIONS)}"
+        )
+    return allowed
+
+
+def _progress(
+    on_progress: OnProgress | None,
+    callbacks: Callbacks | None,
+    go_on: Callable[[], None] | None,
+    incoming: IncomingNotifications | None,
+) -> Notify:
+    def notify(method: str, params: Any) -> None:
+        if method == "notifications/progress":
+            if go_on is not None:
+                go_on()
+            if on_progress is None or callbacks is None:
+                return
+            if incoming is None:
+                callbacks.call(on_progress, params)
+            else:
+                incoming.in_turn(partial(callbacks.call, on_progress), params)
+
+    return notify
+
+
+def _meta(meta: Mapping[str, Any] | None) -> Raw:
+    """The author's part of a request's `_meta`.
+
+    Raises:
+        ValueError: A key has not the form that the specification demands, or belongs to the
+            protocol itself (`MET-02`, `MET-04`).
+    """
+    if not meta:
+        return t.NOTHING
+    check_keys(meta)
+    if taken := sorted((PROTOCOL_KEYS - TRACE_KEYS).intersection(meta)):
+        raise ValueError(
+            f"{', '.join(taken)} in meta: the client writes the protocol's own keys itself"
+        )
+    return Raw(msgspec.json.encode(meta))

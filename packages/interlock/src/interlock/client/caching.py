@@ -1,0 +1,43 @@
+"""Answers that the server allows to be kept are not asked for twice (2026-07-28, "Caching")."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from ..exchange import AnyResult, Exchange, Handler, Middleware, RawResult
+from ..protocol.pass_through import passes
+from ..protocol.response_cache import CACHEABLE, Book
+
+
+def _read(result: AnyResult) -> AnyResult:
+    """A result whose hints can be looked at."""
+    return replace(result, read=result.decode()) if isinstance(result, RawResult) else result
+
+
+def caching(book: Book, now: Callable[[], float] = time.monotonic) -> Middleware:
+    """Answer from the book what is fresh in it, and note what comes; change notices go to `book.outdate`."""
+
+    def layer(handler: Handler) -> Handler:
+        async def handle(x: Exchange) -> AnyResult:
+            if x.method not in CACHEABLE:
+                return await handler(x)
+            principal = x.caller.principal.key if x.caller.principal is not None else ""
+            kept: AnyResult | None = book.find(
+                x.method, x.params, x.caller.revision, principal, now()
+            )
+            if isinstance(kept, RawResult) and not passes(x):
+                return kept.decode()
+            if isinstance(kept, RawResult) or (kept is not None and not passes(x)):
+                return kept  # a result that was read has lost what this revision does not know
+            changes = book.changes
+            result = await handler(x)
+            if book.changes == changes:
+                book.keep(x.method, x.params, x.caller.revision, principal, _read(result), now())
+            return result
+
+        return handle
+
+    return layer

@@ -1,0 +1,152 @@
+"""Option records and typed options of a Client, its transports and its requests."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypedDict
+
+import msgspec
+from msgspec import Struct
+
+from .. import types as t
+from ..exchange import Asker, Middleware
+from ..extension import Extension
+from ..http11.fetch import Authorizer
+from ..transport.list_pages import DEFAULT_LIST_BYTES, DEFAULT_LIST_ITEMS
+from .answers import Answers, ElicitFunction
+from .backchannel import MayRepeat
+from .rounds import DEFAULT_MOST_ROUNDS
+
+OnProgress = Callable[[t.ProgressNotificationParams], Awaitable[object] | None]
+OnLog = Callable[[t.LoggingMessageNotificationParams], Awaitable[object] | None]
+OnNotification = Callable[[str, Any], Awaitable[object] | None]
+OnStderr = Callable[[str], Awaitable[object] | None]
+Seconds = float | msgspec.UnsetType | None  # None: no limit; UNSET: the client's own limit
+
+
+class ClientSettings(Struct, frozen=True, kw_only=True):
+    """Settings of a client that most programs leave as they are.
+
+    Attributes:
+        max_timeout: Seconds that one request may take in all, if progress restarts `timeout`. None:
+            progress does not restart it.
+        probe_timeout: Seconds to wait for the answer to `server/discover` before the client tries
+            `initialize`. None: 5, but for a child process half a second after it has read the
+            request, however long it takes to start.
+        max_rounds: How often one request may be answered with questions.
+        max_list_items: How many items a list may hold over all its pages; more is a ProtocolError.
+        max_list_bytes: How many bytes a list may have over all its pages; more is a ProtocolError.
+        validate: Whether structured results are checked against the known output schemas.
+        cache: Whether answers are cached, if the server allows it.
+        older_for_questions: What to do with a server that can only ask under an older revision.
+            True: switch to that revision, and repeat the failed request if it only reads or may be
+            repeated. A function decides about all other requests. False: nothing.
+        clock: The time in seconds by which cached answers expire.
+    """
+
+    max_timeout: float | None = None
+    probe_timeout: float | None = None
+    max_rounds: int = DEFAULT_MOST_ROUNDS
+    max_list_items: int = DEFAULT_LIST_ITEMS
+    max_list_bytes: int = DEFAULT_LIST_BYTES
+    validate: bool = True
+    cache: bool = True
+    older_for_questions: bool | MayRepeat = True
+    clock: Callable[[], float] = time.monotonic
+
+
+class TransportOptions(TypedDict, total=False):
+    """Options of the transport that a client makes from its target.
+
+    Attributes:
+        headers: For a URL: headers that are sent with each request.
+        token: For a URL: a bearer token.
+        auth: For a URL: what gets tokens (see `interlock.auth`). `Http` has more such options.
+        on_stderr: For a command or script: gets each line that the child process writes to stderr.
+    """
+
+    headers: Mapping[str, str] | None
+    token: str | None
+    auth: Authorizer | None
+    on_stderr: OnStderr | None
+
+
+class ClientOptions(TransportOptions, total=False):
+    """All options of a Client but its target, for functions that pass them on; see Client."""
+
+    elicit: ElicitFunction | None
+    answers: Answers | None
+    on_log: OnLog | None
+    on_notification: OnNotification | None
+    info: t.Implementation | None
+    revision: str | Sequence[str] | None
+    log_level: t.LoggingLevel | None
+    timeout: float | None
+    middleware: Sequence[Middleware | Extension]
+    extensions: Sequence[Extension]
+    settings: ClientSettings | None
+
+
+class ListOptions(TypedDict, total=False):
+    """Options of a request for a list.
+
+    Attributes:
+        timeout: Seconds that each page may take; None for no limit.
+    """
+
+    timeout: Seconds
+
+
+class ReadOptions(TypedDict, total=False):
+    """Options of a request for a resource or prompt.
+
+    Attributes:
+        timeout: Seconds that it may take; None for no limit.
+        asker: Answers its questions in place of the client's own.
+        meta: The author's part of its `_meta`.
+    """
+
+    timeout: Seconds
+    asker: Asker | None
+    meta: Mapping[str, Any] | None
+
+
+class CallOptions(ReadOptions, total=False):
+    """Options of a tool call.
+
+    Attributes:
+        max_timeout: Seconds that it may take in all, if progress restarts `timeout`.
+        on_progress: Called with the progress of the call.
+    """
+
+    max_timeout: Seconds
+    on_progress: OnProgress | None
+
+
+class CompleteOptions(TypedDict, total=False):
+    """Options of a completion request.
+
+    Attributes:
+        arguments: The arguments that are known already.
+        timeout: Seconds that it may take; None for no limit.
+    """
+
+    arguments: Mapping[str, str] | None
+    timeout: Seconds
+
+
+class RequestOptions(TypedDict, total=False):
+    """Options of any other request.
+
+    Attributes:
+        timeout: Seconds that it may take; None for no limit.
+        max_timeout: Seconds that it may take in all, if progress restarts `timeout`.
+        on_progress: Called with the progress of the request.
+        asker: Answers its questions in place of the client's own.
+    """
+
+    timeout: Seconds
+    max_timeout: Seconds
+    on_progress: OnProgress | None
+    asker: Asker | None

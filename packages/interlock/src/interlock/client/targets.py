@@ -1,0 +1,188 @@
+"""What a client can be pointed at, and the transport that leads there."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from ..transport.channel import Channel
+from ..transport.conversation import ClientTransport
+from ..transport.duplex import Duplex
+from ..transport.sockets import Socket
+from ..transport.stdio import Stdio
+
+
+class InProcess(Protocol):
+    """What a client reaches within the process, as a `Server`."""
+
+    def transport(self) -> ClientTransport:
+        """A new transport to it."""
+        ...
+
+
+Target = (
+    InProcess
+    | ClientTransport
+    | Channel
+    | str
+    | Path
+    | Sequence[str | os.PathLike[str]]
+    | Mapping[str, Any]
+)
+"""What a client can be pointed at; see Client."""
+
+
+def transport_to(
+    target: Target,
+    *,
+    on_stderr: Callable[[str], None] | None = None,
+    web: Mapping[str, Any] | None = None,
+) -> ClientTransport:
+    """The transport to a target; see Client for what that may be. `web` are options for `Http`, which only a URL of that kind takes.
+
+    Raises TypeError or ValueError for what leads nowhere.
+    """
+    made = _transport_to(target, on_stderr, web or {})
+    if web and not _is_http(made):
+        raise TypeError(f"{', '.join(web)} can only be given for http:// and https:// addresses")
+    return made
+
+
+def revision_in(target: Any) -> str | None:
+    """The revision that a configuration entry names, None where it names none or the target is something else.
+
+    Raises TypeError for what is no text.
+    """
+    if not isinstance(target, Mapping):
+        return None
+    revision = _only_entry(target).get("revision")
+    if revision is not None and not isinstance(revision, str):
+        raise TypeError(f"the revision of a configuration entry is a text, not {revision!r}")
+    return revision
+
+
+def _is_http(transport: ClientTransport) -> bool:
+    return type(transport).__name__ == "Http"
+
+
+def _http(url: str, web: Mapping[str, Any]) -> ClientTransport:
+    from ..transport.http.client.transport import (
+        Http,  # late: only for clients of servers on the web
+    )
+
+    return Http(url, **web)
+
+
+def _transport_to(
+    target: Any, on_stderr: Callable[[str], None] | None, web: Mapping[str, Any]
+) -> ClientTransport:
+    """The transport; `target` is looked at as it is, as not everybody has a type checker."""
+    if hasattr(target, "transport") and callable(target.transport):
+        made: ClientTransport = target.transport()  # a Server in this process
+        return made
+    if callable(target) and hasattr(target, "open") and hasattr(target, "aclose"):
+        ready: ClientTransport = target  # a transport already
+        return ready
+    if hasattr(target, "receive") and hasattr(target, "send"):
+        return Duplex(target)
+    if isinstance(target, Mapping):
+        return _from_config(target, on_stderr, web)
+    if isinstance(target, Path):
+        return _from_script(str(target), on_stderr) or Stdio([str(target)], on_stderr=on_stderr)
+    if isinstance(target, str):
+        return _from_text(target, on_stderr, web)
+    if isinstance(target, Sequence):
+        return Stdio([os.fspath(part) for part in target], on_stderr=on_stderr)
+    raise TypeError(
+        f"a client cannot be pointed at {target!r}: it takes a Server, a script, a command, a URL, a config entry or a transport"
+    )
+
+
+def _from_script(path: str, on_stderr: Callable[[str], None] | None) -> ClientTransport | None:
+    """The transport to a script, by the end of its name; None for what is no script."""
+    if path.endswith((".js", ".mjs", ".cjs")):
+        return Stdio(["node", path], on_stderr=on_stderr)
+    if not path.endswith(".py"):
+        return None
+    if not Path(path).is_file():
+        raise ValueError(f"there is no script {path}")
+    return Stdio([sys.executable, path], on_stderr=on_stderr)
+
+
+def _from_text(
+    text: str, on_stderr: Callable[[str], None] | None, web: Mapping[str, Any]
+) -> ClientTransport:
+    command = shlex.split(text)
+    if not command:
+        raise ValueError("an empty string leads nowhere")
+    if (
+        len(command) > 1 and not Path(text).is_file()
+    ):  # a command, though it may end in the name of a script
+        return Stdio(command, on_stderr=on_stderr)
+    if "://" in text:
+        return _from_url(text, web)
+    return _from_script(text, on_stderr) or Stdio(command, on_stderr=on_stderr)
+
+
+def _from_url(url: str, web: Mapping[str, Any]) -> ClientTransport:
+    parts = urlsplit(url)
+    if parts.scheme == "unix":
+        if parts.netloc or not parts.path:
+            raise ValueError(f"{url} names no path; a Unix socket is unix:///path")
+        return Socket(parts.path)
+    if parts.scheme == "tcp":
+        if not parts.hostname or not parts.port:
+            raise ValueError(f"{url} lacks a host and a port, as in tcp://127.0.0.1:8765")
+        return Socket((parts.hostname, parts.port))
+    if parts.scheme in ("http", "https"):
+        return _http(url, web)
+    raise ValueError(
+        f"there is no transport for {url}; there are https://host/path, unix:///path and tcp://host:port"
+    )
+
+
+def _only_entry(entry: Any) -> Mapping[str, Any]:
+    """An entry, out of the configuration that has just this one."""
+    if not isinstance(entry, Mapping):
+        raise TypeError(f"an entry of a configuration is an object, not {entry!r}")
+    for whole in ("mcpServers", "servers"):
+        if isinstance(entry.get(whole), Mapping):
+            entries = entry[whole]
+            if len(entries) != 1:
+                raise ValueError(
+                    f"the configuration has {len(entries)} servers ({', '.join(entries)}); "
+                    "give one entry of it"
+                )
+            return _only_entry(next(iter(entries.values())))
+    return entry
+
+
+def _from_config(
+    entry: Any, on_stderr: Callable[[str], None] | None, web: Mapping[str, Any]
+) -> ClientTransport:
+    """An entry of an `mcpServers` configuration, or a configuration that has just one."""
+    entry = _only_entry(entry)
+    if "command" in entry:
+        arguments = entry.get("args") or ()
+        if isinstance(arguments, str):
+            raise TypeError(f"the args of a configuration entry are a list, not {arguments!r}")
+        env = {str(name): str(value) for name, value in (entry.get("env") or {}).items()}
+        return Stdio(
+            [str(entry["command"]), *map(str, arguments)],
+            env=env,
+            cwd=entry.get("cwd"),
+            on_stderr=on_stderr,
+        )
+    if "url" in entry:
+        given = {str(name): str(value) for name, value in (entry.get("headers") or {}).items()}
+        if given:
+            web = {**web, "headers": {**given, **web.get("headers", {})}}
+        if entry.get("type") == "sse":
+            web = {"legacy_sse": True, **web}
+        return _from_url(str(entry["url"]), web)
+    raise ValueError("a configuration entry needs a command or a url")

@@ -1,0 +1,288 @@
+"""Listening to changes: one way for both eras."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from .. import types as t
+from ..exchange import AnyResult, Exchange, Notify, silent
+from ..logs import limited
+from ..protocol.handshake.sessions import SINCE
+from ..wire.codec import decode
+from ..wire.jsonrpc import encode_json
+from ..wire.revisions import METHODS, Era
+
+if TYPE_CHECKING:
+    from .app import Client
+    from .extensions import ClientExtensions
+
+log = limited("interlock.client")
+
+_MOST_HELD = 8 * 1024 * 1024  # bytes of changes that nobody has looked at
+_CHANGE = 200  # bytes of one, besides its URI
+_KINDS: dict[str, Literal["tools", "prompts", "resources", "resource"]] = {
+    "notifications/tools/list_changed": "tools",
+    "notifications/prompts/list_changed": "prompts",
+    "notifications/resources/list_changed": "resources",
+    "notifications/resources/updated": "resource",
+}
+_METHODS = {kind: method for method, kind in _KINDS.items()}
+
+
+class Changed(Struct, frozen=True):
+    """Something at the server is not as it was: one of the lists, or ("resource") what stands behind `uri`."""
+
+    kind: Literal["tools", "prompts", "resources", "resource"]
+    uri: str | None = None
+
+
+class Watch:
+    """A subscription; iterate over it for the changes. `honoured` is the part of the wish that the server grants (`LSN-06`).
+
+    A change that waits already is not noted twice.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        wanted: t.SubscriptionFilter,
+        others: set[Watch],
+        unasked: Notify = silent,
+    ) -> None:
+        self.wanted, self.honoured = wanted, t.SubscriptionFilter()
+        self._client, self._others = client, others
+        self._unasked = unasked  # gets the notifications of extensions
+        self._pending: dict[Changed, None] = {}
+        self._held = 0  # bytes of what is pending
+        self._dropped = 0
+        self._stirred = asyncio.Event()
+        self._acknowledged = asyncio.Event()
+        self._over: BaseException | None = None
+        self._ended = False
+        self._task: asyncio.Task[None] | None = None
+
+    def __aiter__(self) -> AsyncIterator[Changed]:
+        return self
+
+    async def __anext__(self) -> Changed:
+        """The next change; StopAsyncIteration once the server has ended the subscription, Unreachable where it has gone."""
+        while not self._pending:
+            if self._over is not None:
+                raise self._over
+            if self._ended:
+                raise StopAsyncIteration
+            self._stirred.clear()
+            await self._stirred.wait()
+        change = next(iter(self._pending))
+        del self._pending[change]
+        self._held -= _CHANGE + len(change.uri or "")
+        if not self._pending and self._dropped:
+            log.warning("%d changes were dropped", self._dropped)
+            self._dropped = 0
+        return change
+
+    def hear(self, method: str, params: Any) -> None:
+        """Take in a notification."""
+        self._client.outdate(method, params)
+        if method == "notifications/subscriptions/acknowledged":
+            self.honoured = params.notifications
+            self._acknowledged.set()
+        elif (kind := _KINDS.get(method)) is not None and self._wants(
+            kind, getattr(params, "uri", None)
+        ):
+            self._note(Changed(kind, getattr(params, "uri", None)))
+            self._stirred.set()
+
+    def _told(self, method: str, params: Any) -> None:
+        """Take in a notification of the subscription; those of extensions have handlers of their own."""
+        self.hear(method, params)
+        if method not in METHODS:
+            self._unasked(method, params)
+
+    def _note(self, change: Changed) -> None:
+        size = _CHANGE + len(change.uri or "")
+        if change in self._pending:
+            return
+        if self._held + size > _MOST_HELD:
+            self._dropped += 1
+            if self._dropped == 1:
+                log.warning("changes are dropped: more than %d bytes of them wait", _MOST_HELD)
+            return
+        self._pending[change] = None
+        self._held += size
+
+    def _wants(self, kind: str, uri: str | None) -> bool:
+        wanted = self.wanted
+        if kind == "resource":
+            watched = wanted.resource_subscriptions or ()
+            return uri is not None and any(
+                uri == w or uri.startswith(f"{w.rstrip('/')}/") for w in watched
+            )
+        return bool(
+            {"tools": wanted.tools_list_changed, "prompts": wanted.prompts_list_changed}.get(
+                kind, wanted.resources_list_changed
+            )
+        )
+
+    async def open(self) -> None:
+        """Subscribe; returns once the server has said what it grants. Raises McpError where it refuses, Unreachable where it is gone."""
+        if self._client.caller.era is Era.STATELESS:
+            self._task = asyncio.create_task(self._listen())
+            acknowledged = asyncio.ensure_future(self._acknowledged.wait())
+            try:
+                done, _ = await asyncio.wait(
+                    {self._task, acknowledged},
+                    timeout=self._client.timeout,
+                    return_when=asyncio.FIRST_COMPLETED,
+                )
+            finally:
+                acknowledged.cancel()
+            if not done:
+                raise t.TimedOut(
+                    f"The server did not acknowledge the subscription within {self._client.timeout:g} seconds."
+                )
+            if self._over is not None and not self._acknowledged.is_set():
+                raise self._over
+        else:
+            await self._subscribe()
+
+    async def close(self) -> None:
+        """Unsubscribe."""
+        self._ended = True
+        self._stirred.set()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+        elif self._client.connected:
+            for uri in self.honoured.resource_subscriptions or ():
+                if any(
+                    uri in (other.wanted.resource_subscriptions or ()) for other in self._others
+                ):
+                    continue  # the server knows one subscription of us, and another watch still needs it (`LSN-07`)
+                with contextlib.suppress(t.InterlockError):
+                    await self._client.request(
+                        "resources/unsubscribe", t.UnsubscribeRequestParams(uri=uri)
+                    )
+
+    def lose(self, why: BaseException) -> None:
+        """The server has gone."""
+        self._over = self._over or why
+        self._stirred.set()
+
+    async def _listen(self) -> None:
+        params = t.SubscriptionsListenRequestParams(notifications=self.wanted)
+        try:
+            await self._client.send(
+                Exchange("subscriptions/listen", params, self._client.caller, notify=self._told)
+            )
+        except Exception as bad:
+            self._over = bad
+        finally:
+            self._ended = True
+            self._stirred.set()
+
+    async def _subscribe(self) -> None:
+        """The handshake era: lists are told of unasked, resources are subscribed to one by one."""
+        capabilities = self._client.server_capabilities
+        granted: list[str] = []
+        self.honoured = t.SubscriptionFilter(
+            resource_subscriptions=granted
+        )  # so far, should one of the next be refused
+        can_subscribe = (
+            capabilities.resources is not None and capabilities.resources.subscribe
+        )  # `SUB-01`
+        for uri in self.wanted.resource_subscriptions or () if can_subscribe else ():
+            try:
+                await self._client.request("resources/subscribe", t.SubscribeRequestParams(uri=uri))
+            except t.McpError as bad:
+                if bad.code not in (t.RESOURCE_NOT_FOUND, t.INVALID_PARAMS):
+                    raise
+                continue  # there is no such resource: not granted, as in the stateless era
+            granted.append(uri)
+        tells = {
+            what: bool(getattr(getattr(capabilities, what), "list_changed", False))
+            and bool(getattr(self.wanted, f"{what}_list_changed"))
+            for what in ("tools", "prompts", "resources")
+        }
+        self.honoured = t.SubscriptionFilter(
+            tools_list_changed=tells["tools"] or None,
+            prompts_list_changed=tells["prompts"] or None,
+            resources_list_changed=tells["resources"] or None,
+            resource_subscriptions=granted or None,
+        )
+
+
+@contextlib.asynccontextmanager
+async def watching(
+    client: Client,
+    watches: set[Watch],
+    *,
+    tools: bool,
+    prompts: bool,
+    resources: bool | str | Sequence[str],
+    filter: Mapping[str, Any],
+    extensions: ClientExtensions,
+    unasked: Notify,
+) -> AsyncIterator[Watch]:
+    """A subscription for as long as the block lasts."""
+    wanted = t.SubscriptionFilter(
+        tools_list_changed=tools or None,
+        prompts_list_changed=prompts or None,
+        resources_list_changed=True if resources is True else None,
+        resource_subscriptions=None
+        if isinstance(resources, bool)
+        else [resources]
+        if isinstance(resources, str)
+        else list(resources),
+    )
+    whole = extensions.filter_of(wanted, filter, client.server_capabilities)
+    async with _watched(Watch(client, whole, watches, unasked), watches) as watch:
+        yield watch
+
+
+@contextlib.asynccontextmanager
+async def _watched(watch: Watch, watches: set[Watch]) -> AsyncIterator[Watch]:
+    """An open watch, among those that hear of changes."""
+    watches.add(watch)
+    try:
+        await watch.open()
+        yield watch
+    finally:
+        watches.discard(watch)
+        await watch.close()
+
+
+def without_place(x: Exchange) -> Exchange:
+    """A forwarded `subscriptions/listen` without the place on the forwarder's own board of changes that it goes on from."""
+    if x.params.meta is t.NOTHING:
+        return x
+    members = decode(x.params.meta, dict[str, Raw])
+    if members.pop(SINCE, None) is None:
+        return x
+    meta = Raw(encode_json(members)) if members else t.NOTHING
+    return replace(x, params=replace(x.params, meta=meta))
+
+
+async def listening(client: Client, watches: set[Watch], x: Exchange) -> AnyResult:
+    """Carry out a forwarded `subscriptions/listen` at a server whose revision has no such request.
+
+    It lasts until it is cancelled, or until the server has gone.
+    """
+    watch = Watch(client, x.params.notifications, watches)
+    async with _watched(watch, watches):
+        said = t.SubscriptionsAcknowledgedNotificationParams(notifications=watch.honoured)
+        x.notify("notifications/subscriptions/acknowledged", said)
+        async for change in watch:
+            method = _METHODS[change.kind]
+            if change.uri is None:
+                x.notify(method, METHODS[method].params())
+            else:
+                x.notify(method, t.ResourceUpdatedNotificationParams(uri=change.uri))
+            await x.drain()
+    return t.SubscriptionsListenResult()

@@ -1,0 +1,51 @@
+"""Configuration files of products that use MCP servers: one table, read and edited.
+
+Claude Desktop, Claude Code, Cursor, VS Code, Codex, Gemini CLI, Goose, Windsurf and Zed each keep
+their servers in a file of their own (`PRODUCTS`). `load_config` and `read_config` read any of
+them. `write_config` and `Product.editor` change one server in a text and keep every other byte,
+and `ConfigFile` puts the text in place in one step. A file of a project may come from anybody:
+`TrustRecord` keeps which of its servers the user allowed.
+
+JSON needs nothing else. TOML and YAML are edited, and YAML is read, with the extra `install`.
+"""
+
+from __future__ import annotations
+
+from ..redaction import DOTS
+from .config_file import ConfigFile, difference
+from .editors import Editor
+from .entries import Changes, Config, Entry, Input, Origin, Problem, changes
+from .formats import Format
+from .load import load_config, merge
+from .products import FORMATS, PRODUCTS, PROJECT_FILES, Machine, Product, RawEntry, this_machine
+from .reading import read_config, wanted_inputs
+from .text_edits import Uneditable
+from .writing import write_config
+
+__all__ = [
+    "DOTS",
+    "FORMATS",
+    "PRODUCTS",
+    "PROJECT_FILES",
+    "Changes",
+    "Config",
+    "ConfigFile",
+    "Editor",
+    "Entry",
+    "Format",
+    "Input",
+    "Machine",
+    "Origin",
+    "Problem",
+    "Product",
+    "RawEntry",
+    "Uneditable",
+    "changes",
+    "difference",
+    "load_config",
+    "merge",
+    "read_config",
+    "this_machine",
+    "wanted_inputs",
+    "write_config",
+]

@@ -1,0 +1,291 @@
+"""What a configuration of servers comes down to: entries, what was wrong, what has to be asked, and what changed."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from hashlib import sha256
+from typing import Any, Literal
+
+from msgspec import Struct, structs
+
+from ..redaction import DOTS, shown_arguments, shown_value, without_keys
+from ..untrusted.invisible import visible_line
+
+# Variables that decide what code runs or who is reached, whatever the command is: their values are shown to who approves it.
+_STEERING = re.compile(
+    r".*PATH(EXT)?|LD_.*|DYLD_.*|NODE_.*|PYTHON.*|RUBY.*|PERL.*|LUA_.*|PHP.*|R_PROFILE.*|CLASSPATH|.*_OPTIONS|.*OPTS|GIT_.*|NPM_.*|YARN_.*"
+    r"|PNPM_.*|PIP_.*|UV_.*|BUN_.*|DENO_.*|DOTNET_.*|CORECLR_.*|COR_.*|DOCKER_.*|BASH_.*|ENV|SHELL|ZDOTDIR|PS4|IFS|COMSPEC|PROMPT_COMMAND"
+    r"|.*_ASKPASS|PAGER|EDITOR|VISUAL|BROWSER|HOME|USERPROFILE|XDG_.*|APPDATA|OPENSSL_.*|SSL_CERT_.*|.*_CA_BUNDLE|.*_PROXY",
+    re.IGNORECASE,
+)
+_LOGIN = re.compile(r"(?<=//)[^/@\s]+(?=@)")  # in an address that such a variable holds
+
+_NAMED = re.compile(r"\$\{(input:[^}]*|[A-Za-z_][A-Za-z0-9_]*)")
+
+
+class Origin(Struct, frozen=True):
+    """How one text of an entry was written: what became of it, as it is written again, and as it may be shown."""
+
+    value: str
+    written: str
+    masked: str
+
+    def __repr__(self) -> str:
+        return f"Origin({self.masked!r})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("masked", self.masked)]
+
+
+class Entry(Struct, frozen=True, kw_only=True):
+    """One server as it is configured, with every variable filled in.
+
+    Attributes:
+        id: As it is written in the configuration.
+        command: Program and arguments; empty where `url` is given.
+        env: Variables that the program gets, beside a few harmless ones.
+        cwd: The folder it is started in; None: that of the host.
+        url: http(s)://, unix:// or tcp://; empty where `command` is given.
+        headers: Sent with every request to `url`.
+        legacy_sse: Whether `url` speaks the HTTP transport of 2024-11-05.
+        trusted: Whether what its tools say of themselves (annotations) is believed.
+        disabled: Whether it is configured but not to be started.
+        tools: Globs of the tools that are offered to the model; None: all.
+        without: Globs of the tools that are not, whatever `tools` says.
+        roots: Folders granted to this server.
+        timeout: Seconds for one call; None: what the host has.
+        start_seconds: Seconds to be reached; None: what the host has.
+        revision: The only revision to speak; empty: found out with the server.
+        source: The file it came from, for people.
+        secrets: Values that must not be shown or logged: of variables, of answers, and under names that speak of secrets, in `env`,
+            `headers`, the arguments of the command and the query of the URL.
+        origins: How its texts were written, by place (`command.1`, `env.KEY`, `headers.X`, `url`, `cwd`, `roots.0`).
+    """
+
+    id: str
+    command: tuple[str, ...] = ()
+    env: dict[str, str] = {}
+    cwd: str | None = None
+    url: str = ""
+    headers: dict[str, str] = {}
+    legacy_sse: bool = False
+    trusted: bool = False
+    disabled: bool = False
+    tools: tuple[str, ...] | None = None
+    without: tuple[str, ...] = ()
+    roots: tuple[str, ...] = ()
+    timeout: float | None = None
+    start_seconds: float | None = None
+    revision: str = ""
+    source: str = ""
+    secrets: frozenset[str] = frozenset()
+    origins: dict[str, Origin] = {}
+
+    @property
+    def target(self) -> dict[str, Any]:
+        """What `interlock.Client` takes for it. It holds the secrets."""
+        target: dict[str, Any]
+        if self.command:
+            target = {
+                "command": self.command[0],
+                "args": list(self.command[1:]),
+                "env": dict(self.env),
+            }
+            if self.cwd is not None:
+                target["cwd"] = self.cwd
+        else:
+            target = {"url": self.url}
+            if self.headers:
+                target["headers"] = dict(self.headers)
+            if self.legacy_sse:
+                target["type"] = "sse"
+        if self.revision:
+            target["revision"] = self.revision
+        return target
+
+    @property
+    def shown(self) -> str:
+        """The whole command, quoted as for a shell, or the whole URL, for a person to approve; secrets are dots.
+
+        Nothing is shortened, and characters that cannot be seen are written out (SEC-17).
+        """
+        return visible_line(shlex.join(self._open_command) if self.command else self._open_url)
+
+    @property
+    def shown_cwd(self) -> str:
+        """The folder that it is started in, as `shown` has the command; empty where it is that of the host."""
+        return "" if self.cwd is None else visible_line(self._open("cwd", self.cwd))
+
+    @property
+    def shown_env(self) -> tuple[str, ...]:
+        """The variables that the program gets, as NAME=dots; with their values where those decide what code runs, as PATH does."""
+        return tuple(
+            visible_line(f"{name}={self._steering.get(name, DOTS)}") for name in sorted(self.env)
+        )
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The names of the variables and answers (`input:id`) that it is given, which a person should know before it is reached."""
+        written = (origin.written for origin in self.origins.values())
+        return tuple(
+            sorted({name for text in written for name in _NAMED.findall(text)} - {"DOLLAR"})
+        )
+
+    @property
+    def digest(self) -> str:
+        """A SHA-256 in hex of what a person approves: the command, its folder, the names in its `env` and those values that are shown
+        (`shown_env`), or the URL; and `variables`.
+
+        Secrets count as dots: a new token needs no new approval, and nothing can be guessed from the digest. Another variable does.
+        """
+        what: Any = {"url": self._open_url}
+        if self.command:
+            what = {
+                "command": self._open_command,
+                "env": sorted(self.env),
+                **({"steering": self._steering} if self._steering else {}),
+                "cwd": None if self.cwd is None else self._open("cwd", self.cwd),
+            }
+        return sha256(
+            json.dumps({**what, "variables": self.variables}, sort_keys=True).encode()
+        ).hexdigest()
+
+    def __repr__(self) -> str:
+        return f"Entry({self.id!r}, {self.shown!r})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("id", self.id), ("shown", self.shown)]
+
+    @property
+    def _steering(self) -> dict[str, str]:
+        """The variables that decide what code runs, with their values as they may be shown."""
+        found = {
+            name: self._open(f"env.{name}", value)
+            for name, value in self.env.items()
+            if _STEERING.fullmatch(name)
+        }
+        return {name: shown_value(name, _LOGIN.sub(DOTS, value)) for name, value in found.items()}
+
+    @property
+    def _open_command(self) -> tuple[str, ...]:
+        return shown_arguments(
+            [self._open(f"command.{n}", part) for n, part in enumerate(self.command)]
+        )
+
+    @property
+    def _open_url(self) -> str:
+        masked = self._open("url", self.url)
+        scheme, _, rest = self.url.partition("://")
+        authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+        before, at, host = authority.rpartition("@")
+        if not at and masked.startswith(f"{scheme}://{authority}"):
+            return without_keys(masked)
+        # The host has to be seen, whatever it was made of; what stands before it is a name and a password.
+        tail = re.match(r"[a-z]+://[^/?#]*(.*)", masked, re.DOTALL | re.IGNORECASE)
+        rest = without_keys(tail[1]) if tail is not None else f"/{DOTS}"
+        return f"{scheme}://{DOTS if before else ''}{at}{self._hide(host)}{rest}"
+
+    def _open(self, place: str, value: str) -> str:
+        """A text without what is secret in it."""
+        origin = self.origins.get(place)
+        return self._hide(origin.masked if origin is not None and origin.value == value else value)
+
+    def _hide(self, text: str) -> str:
+        written = [origin.written for origin in self.origins.values()]
+        for secret in sorted(filter(None, self.secrets), key=len, reverse=True):
+            # What the file itself says under the name of a secret is dots there, and nowhere else: a package that is called like a
+            # "token" beside it has to be seen by the person who approves the command.
+            if not any(secret in text for text in written):
+                text = text.replace(secret, DOTS)
+        return text
+
+
+class Problem(Struct, frozen=True, kw_only=True):
+    """Something that was left out, and why, in words for a person.
+
+    Attributes:
+        where: The file and the server, as far as there are any.
+        words: What is wrong, and what to do.
+        id: The server; empty where it is the whole file.
+        level: `note` where nothing is lost that was asked of us, or the entry is there without some detail.
+    """
+
+    where: str
+    words: str
+    id: str = ""
+    level: Literal["error", "note"] = "error"
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.words}" if self.where else self.words
+
+
+class Config(Struct, frozen=True, kw_only=True):
+    """The servers of one or several files, in their order, and what was left out of them."""
+
+    entries: tuple[Entry, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+class Input(Struct, frozen=True, kw_only=True):
+    """Something that a configuration wants to be asked of a person.
+
+    Attributes:
+        id: What `${input:...}` calls it.
+        type: `promptString`, `pickString`, or `command`, which is never run here.
+        description: The question.
+        default: What is meant where nothing is answered; None: an answer is needed.
+        options: The possible answers of a `pickString`.
+        password: Whether the answer must not be seen while it is typed.
+    """
+
+    id: str
+    type: str = "promptString"
+    description: str = ""
+    default: str | None = None
+    options: tuple[str, ...] = ()
+    password: bool = False
+
+
+class Changes(Struct, frozen=True, kw_only=True):
+    """What a new configuration changes in an old one; the entries are those of the new one where it has them.
+
+    Attributes:
+        added: Servers that were not there.
+        removed: Servers that are there no more, or were left out of the new one.
+        changed: Servers in which anything but the file's name is different.
+        reached_anew: The ids of those among `changed` that have to be started or reached again for it.
+    """
+
+    added: tuple[Entry, ...] = ()
+    removed: tuple[Entry, ...] = ()
+    changed: tuple[Entry, ...] = ()
+    reached_anew: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.removed or self.changed)
+
+
+def changes(old: Config, new: Config) -> Changes:
+    """What to do when a configuration was read again. Entries are the same by their ids."""
+    before, after = ({entry.id: entry for entry in config.entries} for config in (old, new))
+    changed = tuple(
+        entry for id, entry in after.items() if id in before and not _same(before[id], entry)
+    )
+    return Changes(
+        added=tuple(entry for id, entry in after.items() if id not in before),
+        removed=tuple(entry for id, entry in before.items() if id not in after),
+        changed=changed,
+        reached_anew=frozenset(
+            entry.id for entry in changed if _reach(before[entry.id]) != _reach(entry)
+        ),
+    )
+
+
+def _same(one: Entry, other: Entry) -> bool:
+    return structs.replace(one, source="") == structs.replace(other, source="")
+
+
+def _reach(entry: Entry) -> Any:
+    return entry.target, entry.disabled, entry.start_seconds

@@ -1,0 +1,247 @@
+"""Reads a configuration of any product: the entries that can be used, and in words what was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import structs
+
+from ..untrusted.invisible import visible_line
+from .documents import Members, Unreadable, find_syntax, read_document
+from .drafts import Aside, Bad, Draft, Fields, ReadFile, check_id, finish, has_no_sense
+from .entries import Config, Entry, Input, Problem
+from .formats import Format, formats_of, sections_of
+from .products import FORMATS
+from .variables import Scope, Unfilled, referred_inputs
+
+MOST_ENTRIES: Final = 1000
+"""No configuration has more servers."""
+
+_SECTIONS = "mcpServers, servers (VS Code), context_servers (Zed), mcp_servers (Codex, TOML) or extensions (Goose, YAML)"
+
+
+def read_config(
+    text: str,
+    *,
+    format: str | None = None,
+    env: Mapping[str, str],
+    inputs: Mapping[str, str] = {},
+    folder: Path | None = None,
+    source: str = "",
+    read_file: ReadFile | None = None,
+) -> Config:
+    """Read a configuration. It never raises for what is in the text: what cannot be used is a Problem, and hides nothing else.
+
+    Args:
+        text: The configuration; at most 1 MiB, 1,000 servers.
+        format: The name of the product (`FORMATS`); None: found out from the text.
+        env: What `${NAME}` is filled in from.
+        inputs: What a person answered to `wanted_inputs`, by id.
+        folder: The folder it belongs to: `${workspaceFolder}`, where relative folders begin, and whose servers of `.claude.json` count.
+        source: The name of the file, for people; the end of it may tell the syntax.
+        read_file: Reads an `envFile`; without it such entries are left out.
+
+    Raises:
+        ValueError: There is no format of that name.
+    """
+    if format is not None and format not in FORMATS:
+        raise ValueError(f"unknown format {format}; known are {', '.join(FORMATS)}")
+    reading = _Reading(Scope(env=env, answers=inputs, folder=folder), source, read_file)
+    try:
+        document, formats = _document(text, format, source)
+    except Unreadable as bad:
+        return Config(problems=(Problem(where=source, words=f"it cannot be read: {bad}"),))
+    reading.read(document, formats)
+    return Config(entries=tuple(reading.entries.values()), problems=tuple(reading.problems))
+
+
+def wanted_inputs(
+    text: str, format: str | None = None, *, source: str = "", folder: Path | None = None
+) -> tuple[Input, ...]:
+    """What has to be asked of a person before a configuration can be read: the `inputs` that servers refer to, in their order.
+
+    One that is referred to and nowhere described is a question for a secret. A text that cannot be read asks for nothing;
+    what is wrong with it is told by `read_config`.
+
+    Raises:
+        ValueError: There is no format of that name.
+    """
+    if format is not None and format not in FORMATS:
+        raise ValueError(f"unknown format {format}; known are {', '.join(FORMATS)}")
+    try:
+        document, formats = _document(text, format, source)
+    except Unreadable:
+        return ()
+    described = _inputs(document)
+    asking = [format for format in formats if format.asks]
+    raw = [
+        raw
+        for _, _, raw in _servers(document, asking, folder)
+        if isinstance(raw, Mapping) and raw.get("disabled") is not True
+    ]
+    ids = dict.fromkeys(id for one in raw for text in _texts(one) for id in referred_inputs(text))
+    return tuple(described.get(id) or Input(id=id, description=id, password=True) for id in ids)
+
+
+def _document(text: str, format: str | None, source: str) -> tuple[Mapping[str, Any], list[Format]]:
+    syntax = FORMATS[format].syntax if format is not None else find_syntax(text, source)
+    document = read_document(text, syntax)
+    if not isinstance(document, Mapping):
+        raise Unreadable("it must be an object or a table")
+    return document, formats_of(document, syntax) if format is None else [FORMATS[format]]
+
+
+class _Reading:
+    """The entries and problems of one text, as they are found."""
+
+    def __init__(self, scope: Scope, source: str, read_file: ReadFile | None) -> None:
+        self.scope, self.source, self.read_file = scope, source, read_file
+        self.entries: dict[str, Entry] = {}
+        self.problems: list[Problem] = []
+        self._seen: dict[str, str] = {}
+
+    def read(self, document: Mapping[str, Any], formats: list[Format]) -> None:
+        self.scope = structs.replace(self.scope, inputs=_inputs(document))
+        found = 0
+        self._check_sections(document, formats)
+        for format, id, raw in _servers(document, formats, self.scope.folder):
+            found += 1
+            if found > MOST_ENTRIES:
+                self._problem(
+                    "", f"it has more than {MOST_ENTRIES} servers; the others are left out"
+                )
+                return
+            if id in self._seen:
+                self.entries.pop(id, None)
+                self._problem(
+                    id, "this name is there more than once, so none of them is used; keep one"
+                )
+                continue
+            self._seen[id] = format.name
+            self._entry(format, id, raw)
+
+    def _check_sections(self, document: Mapping[str, Any], formats: list[Format]) -> None:
+        sections = [section for format in formats for section in sections_of(document, format)]
+        if not sections and not isinstance(document.get("projects"), Mapping):
+            self._problem("", f"it holds no servers; they belong under {_SECTIONS}")
+        for name, section in sections:
+            if not isinstance(section, Mapping):
+                self._problem("", f"{name} must be an object with the servers by name")
+            for id in section.twice if isinstance(section, Members) else ():
+                self._seen[id] = name  # the first of them was lost in reading
+        if isinstance(document, Members):
+            for name in sorted(document.twice & {name for name, _ in sections}):
+                self._problem(
+                    "",
+                    f"{name} is there more than once, and only the last was read; merge them",
+                )
+
+    def _entry(self, format: Format, id: str, raw: Any) -> None:
+        try:
+            check_id(id)
+            if not isinstance(raw, Mapping):
+                raise Bad("it must be an object with a command or a url")
+            if isinstance(raw, Members) and raw.twice:
+                raise Bad(f"{', '.join(sorted(raw.twice))} is in it more than once; keep one")
+            if any(has_no_sense(text) for text in _texts(raw)):
+                raise Bad("it holds a character that no text can have")
+            fields = Fields(raw)
+            draft = format.draft(fields)
+            entry = finish(id, draft, self.scope, source=self.source, read_file=self.read_file)
+        except Aside as aside:
+            self._problem(id, f"left out: {aside}", note=True)
+        except (Bad, Unfilled) as bad:
+            self._problem(id, f"left out: {bad}")
+        else:
+            self.entries[id] = entry
+            for words in (
+                *fields.notes,
+                *_useless(draft),
+                *(f"its {key} is unknown and not used" for key in fields.leftover()),
+            ):
+                self._problem(id, words, note=True)
+
+    def _problem(self, id: str, words: str, *, note: bool = False) -> None:
+        name = id if len(id) <= 200 else f"{id[:40]}..."
+        where = ": ".join(filter(None, (self.source, visible_line(name))))
+        self.problems.append(
+            Problem(
+                where=where, words=visible_line(words), id=id, level="note" if note else "error"
+            )
+        )
+
+
+def _servers(
+    document: Mapping[str, Any], formats: list[Format], folder: Path | None
+) -> Iterator[tuple[Format, str, Any]]:
+    """Every server of a document, by its id; those of one folder in a `.claude.json` last."""
+    for format in formats:
+        for _, section in sections_of(document, format):
+            if isinstance(section, Mapping):
+                yield from ((format, str(id), raw) for id, raw in section.items())
+    projects = document.get("projects")
+    own = (
+        projects.get(str(folder)) if isinstance(projects, Mapping) and folder is not None else None
+    )
+    servers = own.get("mcpServers") if isinstance(own, Mapping) else None
+    if isinstance(servers, Mapping):
+        yield from ((FORMATS["claude-code"], str(id), raw) for id, raw in servers.items())
+
+
+def _useless(draft: Draft) -> Iterator[str]:
+    """What an entry has that is of no use to its kind."""
+    if draft.url:
+        there = {"args": draft.args, "env": draft.env, "cwd": draft.cwd, "envFile": draft.env_file}
+        yield from (
+            f"its {name} is not used: it has a url, so nothing is started"
+            for name, value in there.items()
+            if value
+        )
+    elif draft.headers or draft.headers_from:
+        yield "its headers are not used: it has a command and no url"
+
+
+def _inputs(document: Mapping[str, Any]) -> dict[str, Input]:
+    """What a document describes under `inputs`; what is no description is passed over."""
+    mcp = document.get("mcp")
+    found: dict[str, Input] = {}
+    for described in (
+        document.get("inputs"),
+        mcp.get("inputs") if isinstance(mcp, Mapping) else None,
+    ):
+        for raw in described if isinstance(described, list) else ():
+            if isinstance(raw, Mapping) and isinstance(raw.get("id"), str):
+                found.setdefault(raw["id"], _input(raw))
+    return found
+
+
+def _input(raw: Mapping[str, Any]) -> Input:
+    options = raw.get("options")
+    values = (
+        [option.get("value") if isinstance(option, Mapping) else option for option in options]
+        if isinstance(options, list)
+        else []
+    )
+    default, kind = raw.get("default"), raw.get("type")
+    return Input(
+        id=raw["id"],
+        type=kind if isinstance(kind, str) else "promptString",
+        description=str(raw.get("description") or ""),
+        default=default if isinstance(default, str) else None,
+        options=tuple(value for value in values if isinstance(value, str)),
+        password=raw.get("password") is True,
+    )
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text within a value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner)

@@ -1,0 +1,291 @@
+"""The HTTP client of the house: requests over kept HTTP/1.1 connections, directly or through proxies (it fulfils the seam `Fetch`)."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import ssl
+from collections import deque
+from pathlib import Path
+
+from .. import types as t
+from ..version import VERSION
+from .connect import Lookup, dial, misfortune, tls
+from .connection import Answer, Connection, Stale
+from .fetch import ConnectionLost, Request
+from .headers import Place, Target, head, target
+from .proxies import Proxies
+
+_MOST_URLS = 256  # whose parts are remembered
+_HARMLESS = frozenset(
+    {"GET", "HEAD", "OPTIONS", "DELETE"}
+)  # when they come twice (RFC 9110, 9.2.2)
+_SWEEPS = 4  # in the time that an idle connection is kept
+
+
+class HttpFetch:
+    """Sends requests over HTTP/1.1, over TLS for https.
+
+    `ca` is whom https servers are vouched for by: a file or a folder of certificates, or a context of your own; None for the system's
+    (SSL_CERT_FILE and SSL_CERT_DIR name others). `verify=False` trusts anybody, for tests. `proxies` are those of the environment
+    unless given. `connect_seconds` bounds name look-up, connecting, proxy and TLS together; `head_seconds` the wait from there to the
+    head of the answer, None for no bound. A connection that nobody uses is closed after `keep_seconds`. `most_connections` is for
+    each place: who asks for one more waits until one is free, unless that is `aside`, and a body that is still being read holds its own.
+    `lookup` chooses the addresses of what is reached without a proxy, None for the system's.
+
+    Belongs to the event loop that uses it first; once that has closed, the next may use it.
+    """
+
+    def __init__(
+        self,
+        *,
+        ca: str | Path | ssl.SSLContext | None = None,
+        verify: bool = True,
+        proxies: Proxies | None = None,
+        connect_seconds: float = 10.0,
+        head_seconds: float | None = None,
+        keep_seconds: float = 30.0,
+        most_connections: int = 256,
+        agent: str = f"interlock/{VERSION}",
+        lookup: Lookup | None = None,
+    ) -> None:
+        if most_connections < 1:
+            raise ValueError("at least one connection is needed")
+        if not (agent.isascii() and agent.isprintable()):
+            raise ValueError(f"{agent!r} cannot be the User-Agent")
+        self.connect_seconds, self.head_seconds, self.keep_seconds = (
+            connect_seconds,
+            head_seconds,
+            keep_seconds,
+        )
+        self.most_connections, self.agent = most_connections, agent
+        self.proxies = Proxies.from_environment(os.environ) if proxies is None else proxies
+        self._ca, self._verify, self._lookup = ca, verify, lookup
+        self._context: ssl.SSLContext | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = False
+        self._forget()
+
+    def _forget(self) -> None:
+        self._targets: dict[tuple[str, bool], tuple[Target, _Pool]] = {}
+        self._pools: dict[tuple[Place, bool], _Pool] = {}
+        self._live: set[Connection] = set()
+        self._dialling: dict[asyncio.Timeout, asyncio.Future[None]] = {}
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._turn = 0
+
+    async def __call__(self, request: Request) -> Answer:
+        """Send a request; return once the head of the answer is there.
+
+        Cancelling it gives the request up and closes its connection.
+
+        Raises:
+            ConnectionLost: The connection broke, and the request may have arrived.
+            TimedOut: One of our own time limits has passed.
+            Unreachable: Nothing was sent; the message says why.
+            ValueError: The URL or a header cannot be sent.
+        """
+        if self._loop is not asyncio.get_running_loop():
+            self._settle()
+        to, pool = self._targets.get((request.url, request.aside)) or self._locate(
+            request.url, request.aside
+        )
+        first = head(request, to)
+        again = request.again or request.method in _HARMLESS
+        connection = pool.idle.pop() if pool.idle else await self._take(pool)
+        if not again and connection.kept and connection.is_spent():
+            connection.fail(Stale())
+            connection = await self._take(pool, fresh=True)
+        answer = connection.send(first, request.body, bodiless=request.method == "HEAD")
+        try:
+            await (answer.arrive() if self.head_seconds is None else self._in_time(answer, to))
+        except Stale:
+            if not again:  # the server may have acted on it before it closed
+                raise ConnectionLost(
+                    f"{to.site} closed the connection before it answered."
+                ) from None
+            connection = await self._take(pool, fresh=True)
+            answer = connection.send(first, request.body, bodiless=request.method == "HEAD")
+            try:
+                await (answer.arrive() if self.head_seconds is None else self._in_time(answer, to))
+            except Stale:
+                raise ConnectionLost(
+                    f"{to.site} closed two connections before it answered."
+                ) from None
+        return answer
+
+    async def _in_time(self, answer: Answer, to: Target) -> None:
+        try:
+            async with asyncio.timeout(self.head_seconds):
+                await answer.arrive()
+        except TimeoutError:
+            raise t.TimedOut(
+                f"{to.site} did not begin to answer within {self.head_seconds:g} seconds."
+            ) from None
+
+    def _locate(self, url: str, aside: bool) -> tuple[Target, _Pool]:
+        """Take a URL apart once and find the pool of its place."""
+        if len(self._targets) >= _MOST_URLS:
+            self._targets.clear()
+            self._pools = {place: pool for place, pool in self._pools.items() if pool.count}
+        to = target(url, self.proxies, self.agent)
+        pool = self._pools.get((to.place, aside))
+        if pool is None:
+            pool = self._pools[to.place, aside] = _Pool(
+                to.place, math.inf if aside else self.most_connections
+            )
+        found = self._targets[url, aside] = to, pool
+        return found
+
+    def _settle(self) -> None:
+        """Belong to the running loop, unless another one still runs this. Raises RuntimeError."""
+        if self._closed:
+            raise _closed()
+        if self._loop is not None and not self._loop.is_closed():
+            raise RuntimeError(
+                "this HttpFetch belongs to another event loop; make one for each loop, or close that loop first"
+            )
+        self._loop = asyncio.get_running_loop()
+        self._forget()
+
+    async def _take(self, pool: _Pool, *, fresh: bool = False) -> Connection:
+        """A connection to send on: a kept one unless it must be fresh, a new one where there is room, or the first that is free."""
+        if pool.idle and not fresh:
+            return pool.idle.pop()
+        if pool.count < pool.most:
+            pool.count += 1
+            return await self._open(pool)
+        if pool.idle:  # it must be a new one, and there is room once an old one has gone
+            pool.idle.pop(0).fail(Stale())
+        turn: asyncio.Future[Connection | None] = asyncio.get_running_loop().create_future()
+        pool.waiting.append(turn)
+        try:
+            connection = await turn
+        except BaseException:
+            if turn.done() and not turn.cancelled() and turn.exception() is None:
+                self._pass_on(pool, turn.result())
+            raise
+        if connection is None:
+            return await self._open(pool)
+        if connection.lost:  # since it was given to us
+            return await self._take(pool)
+        return connection
+
+    def _pass_on(self, pool: _Pool, connection: Connection | None) -> None:
+        """Give a free connection, or the room for a new one (None), to who waits longest; else keep it."""
+        while pool.waiting:
+            place = pool.waiting.popleft()
+            if not place.done():
+                place.set_result(connection)
+                return
+        if connection is None:
+            pool.count -= 1
+        elif not connection.lost:
+            connection.turn = self._turn
+            pool.idle.append(connection)
+            if self._sweeper is None and self._loop is not None:
+                self._sweeper = self._loop.call_later(self.keep_seconds / _SWEEPS, self._sweep)
+
+    async def _open(self, pool: _Pool) -> Connection:
+        """A new connection, for which the pool has counted."""
+        if self._loop is None:  # closed while we waited in line
+            pool.count -= 1
+            raise _closed()
+
+        def free(connection: Connection) -> None:
+            self._pass_on(pool, connection)
+
+        def lost(connection: Connection) -> None:
+            self._live.discard(connection)
+            if connection in pool.idle:
+                pool.idle.remove(connection)
+            self._pass_on(pool, None)
+
+        connection = Connection(str(pool.place), free, lost)
+        try:
+            async with asyncio.timeout(self.connect_seconds) as bound:
+                self._dialling[bound] = over = asyncio.get_running_loop().create_future()
+                try:
+                    await dial(
+                        connection, pool.place, self._tls(pool.place), self.agent, self._lookup
+                    )
+                finally:
+                    del self._dialling[bound]
+                    over.set_result(None)
+            if connection.lost:
+                raise t.Unreachable(
+                    f"{pool.place} closed the connection before it was asked anything."
+                )
+        except BaseException as bad:
+            if not connection.lost:  # which would have passed its room on
+                connection.abandon()
+                self._pass_on(pool, None)
+            if isinstance(bad, TimeoutError):
+                words = f"There was no connection to {pool.place} within {self.connect_seconds:g} seconds."
+                raise _closed() if self._closed else t.TimedOut(words) from None
+            if isinstance(bad, OSError):
+                raise misfortune(bad, pool.place) from bad
+            raise
+        self._live.add(connection)
+        return connection
+
+    def _tls(self, place: Place) -> ssl.SSLContext | None:
+        if self._context is None and (
+            place.secure or (place.through is not None and place.through.secure)
+        ):
+            self._context = tls(self._ca, self._verify)
+        return self._context
+
+    def _sweep(self) -> None:
+        """Close what nobody has used for long."""
+        self._sweeper = None
+        self._turn += 1
+        left = 0
+        for pool in self._pools.values():
+            for connection in [one for one in pool.idle if one.turn + _SWEEPS < self._turn]:
+                pool.idle.remove(connection)
+                connection.fail(Stale())
+            left += len(pool.idle)
+        if left and self._loop is not None:
+            self._sweeper = self._loop.call_later(self.keep_seconds / _SWEEPS, self._sweep)
+
+    async def aclose(self) -> None:
+        """Close every connection; what is under way raises Unreachable."""
+        self._closed = True
+        loop, self._loop = self._loop, None
+        if loop is not asyncio.get_running_loop():
+            return  # its loop has closed, and all connections with it
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        for pool in self._pools.values():
+            while pool.waiting:
+                turn = pool.waiting.popleft()
+                if not turn.done():
+                    turn.set_exception(_closed())
+        for bound in self._dialling:
+            if not bound.expired():
+                bound.reschedule(0)
+        closing = list(self._dialling.values())
+        for connection in self._live:
+            connection.gone = loop.create_future()
+            closing.append(connection.gone)
+            connection.fail(_closed())
+        if closing:
+            await asyncio.wait(closing)
+
+
+def _closed() -> t.Unreachable:
+    return t.Unreachable("This HTTP client was closed.")
+
+
+class _Pool:
+    """The connections to one place: how many there are and may be, which are free (the last one used at the end), who waits for one."""
+
+    __slots__ = ("count", "idle", "most", "place", "waiting")
+
+    def __init__(self, place: Place, most: float) -> None:
+        self.place, self.most = place, most
+        self.count = 0
+        self.idle: list[Connection] = []
+        self.waiting: deque[asyncio.Future[Connection | None]] = deque()

@@ -1,0 +1,190 @@
+"""Opening a connection: to the place itself, or through a proxy's tunnel (RFC 9110, 9.3.6), and words for what can go wrong there."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from .. import types as t
+from .headers import Place, bracketed
+
+_LONGEST_HEAD = 64 * 1024
+
+Lookup = Callable[[Place], Awaitable[Sequence[str]]]
+"""The addresses of a place, at least one, in the order in which they are tried; it may raise Unreachable where none will do."""
+
+
+def tls(ca: str | Path | ssl.SSLContext | None, verify: bool) -> ssl.SSLContext:
+    """How servers are trusted: by the system's CAs (or those of SSL_CERT_FILE), by those of a file or folder, or not at all."""
+    if isinstance(ca, ssl.SSLContext):
+        return ca
+    folder = ca is not None and Path(ca).is_dir()
+    context = ssl.create_default_context(
+        cafile=None if folder else ca, capath=ca if folder else None
+    )
+    if not verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+async def dial(
+    protocol: asyncio.Protocol,
+    place: Place,
+    context: ssl.SSLContext | None,
+    agent: str,
+    lookup: Lookup | None = None,
+) -> None:
+    """Connect a protocol to a place; `context` is there where TLS is spoken on the way. Raises Unreachable and OSError.
+
+    `lookup` chooses the addresses of a place that is reached without a proxy; nothing else is connected to then. TLS is spoken with
+    the place, by its name, whatever the address.
+    """
+    loop = asyncio.get_running_loop()
+    proxy = place.through
+    if proxy is None:
+        await _straight(
+            protocol, place, context, [place.host] if lookup is None else await lookup(place)
+        )
+        return
+    tunnel = _Tunnel(loop.create_future())
+    secure = context if proxy.secure else None
+    transport: Any
+    transport, _ = await loop.create_connection(
+        lambda: tunnel,
+        proxy.host,
+        proxy.port,
+        ssl=secure,
+        server_hostname=_name(proxy) if secure else None,
+    )
+    try:
+        transport.write(_connect(place, proxy, agent))
+        _check(await tunnel.answer, place, proxy)
+        assert context is not None
+        transport = (
+            await loop.start_tls(transport, protocol, context, server_hostname=_name(place))
+            or transport
+        )
+        protocol.connection_made(transport)
+    except BaseException:
+        transport.abort()
+        raise
+
+
+async def _straight(
+    protocol: asyncio.Protocol,
+    place: Place,
+    context: ssl.SSLContext | None,
+    addresses: Sequence[str],
+) -> None:
+    """Connect to the first address that answers. Raises OSError of the last one."""
+    loop = asyncio.get_running_loop()
+    secure, name = (context, _name(place)) if place.secure else (None, None)
+    for number, address in enumerate(addresses, 1):
+        try:
+            await loop.create_connection(
+                lambda: protocol, address, place.port, ssl=secure, server_hostname=name
+            )
+            return
+        except OSError as bad:
+            if isinstance(bad, ssl.SSLError) or number == len(addresses):
+                raise
+
+
+def _name(place: Place) -> str:
+    return place.host.partition("%")[0]
+
+
+def _connect(place: Place, proxy: Place, agent: str) -> bytes:
+    where = f"{bracketed(place.host)}:{place.port}"
+    lines = [f"CONNECT {where} HTTP/1.1", f"Host: {where}", f"User-Agent: {agent}"]
+    if proxy.pass_word is not None:
+        lines.append(f"Proxy-Authorization: {proxy.pass_word}")
+    return "".join(f"{line}\r\n" for line in [*lines, ""]).encode("latin-1")
+
+
+def _check(answer: bytes, place: Place, proxy: Place) -> None:
+    """Whether the proxy has opened the tunnel. Raises Unreachable."""
+    head, end, rest = answer.partition(b"\r\n\r\n")
+    first = head.partition(b"\r\n")[0].decode("latin-1")
+    version, _, status = first.partition(" ")
+    if not version.startswith("HTTP/1."):
+        raise t.Unreachable(f"The proxy {proxy} does not speak HTTP/1.1.")
+    if not (status[:1] == "2" and status[:3].isdigit()):
+        advice = (
+            " Put user:password@ before its host in HTTPS_PROXY." if status[:3] == "407" else ""
+        )
+        raise t.Unreachable(
+            f"The proxy {proxy} would not connect to {place}: {status[:200]}.{advice}"
+        )
+    if not end:
+        raise t.Unreachable(
+            f"The proxy {proxy} answered with more than {_LONGEST_HEAD} bytes of headers."
+        )
+    if rest:
+        raise t.Unreachable(f"The proxy {proxy} spoke before {place} was asked anything.")
+
+
+class _Tunnel(asyncio.Protocol):
+    """Waits for the head of the proxy's answer."""
+
+    def __init__(self, answer: asyncio.Future[bytes]) -> None:
+        self.answer = answer
+        self._head = b""
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of the answer, which has no body."""
+        self._head += data
+        if not self.answer.done() and (
+            b"\r\n\r\n" in self._head or len(self._head) > _LONGEST_HEAD
+        ):
+            self.answer.set_result(self._head)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The proxy has closed."""
+        if not self.answer.done():
+            self.answer.set_exception(
+                exc
+                if isinstance(exc, OSError)
+                else ConnectionResetError(errno.ECONNRESET, "the proxy closed the connection")
+            )
+
+
+def misfortune(bad: OSError, place: Place) -> t.Unreachable:
+    """Why there is no connection, in words that say what to do."""
+    next_hop = place if place.through is None else place.through
+    if isinstance(bad, ssl.SSLCertVerificationError):
+        return t.Unreachable(
+            f"{place} shows a certificate that is not trusted: {bad.verify_message.rstrip('.')}. "
+            "If its CA is your own, name that in SSL_CERT_FILE or with ca=."
+        )
+    if isinstance(bad, ssl.SSLError):
+        reason = (bad.reason or str(bad)).replace("_", " ").lower()
+        return t.Unreachable(
+            f"TLS with {place} failed: {reason}. Does a server that speaks https listen there?"
+        )
+    if isinstance(bad, socket.gaierror):
+        return t.Unreachable(
+            f"The host {next_hop.host} was not found: {bad.strerror}. Is its name right, and is there a network?"
+        )
+    if (
+        isinstance(bad, ConnectionRefusedError) or "refused" in str(bad).lower()
+    ):  # several addresses come as one error of no kind
+        what = "proxy" if place.through is not None else "server"
+        return t.Unreachable(
+            f"Nobody listens at {next_hop}: the connection was refused. Is the {what} running, and is the port right?"
+        )
+    if (
+        isinstance(bad, ConnectionResetError | ConnectionAbortedError | BrokenPipeError)
+        and place.secure
+    ):
+        return t.Unreachable(
+            f"TLS with {place} failed: the connection was closed. Does a server that speaks https listen there?"
+        )
+    return t.Unreachable(f"{next_hop} cannot be reached: {bad.strerror or bad}.")

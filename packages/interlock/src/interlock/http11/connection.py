@@ -1,0 +1,433 @@
+"""One HTTP/1.1 connection and the answers that come on it, read by httptools as the bytes arrive (RFC 9112)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import select
+import socket
+from collections.abc import Callable
+from typing import Any
+
+try:
+    import httptools
+except ImportError as missing:
+    raise ImportError(
+        "Talking HTTP needs httptools, which comes with the extra `http`: pip install 'interlock[http]'"
+    ) from missing
+
+from .. import types as t
+from .decompress import Inflater
+from .fetch import ConnectionLost
+
+_ROOM = 1 << 20  # bytes of a body that wait for their reader before the server is told to wait
+_MOST_TALK = 256 * 1024  # bytes of head, or between pieces of a body, that say nothing of it
+_JOIN = (
+    64 * 1024
+)  # a body up to this is joined with its head: one copy is cheaper than a second write
+_KEEP_ALIVE = {
+    "TCP_KEEPIDLE": 60,
+    "TCP_KEEPINTVL": 15,
+    "TCP_KEEPCNT": 4,
+}  # seconds, seconds, times: a dead peer is noticed after 2 minutes
+_MOST_NAMES = 1000
+_poll: Callable[[], Any] | None = getattr(select, "poll", None)  # Windows has none
+
+_names: dict[bytes, str] = {}  # header names that were seen, as text in lower case
+
+
+class Stale(Exception):
+    """A kept connection turned out to be closed before a byte of the answer came."""
+
+
+class Connection(asyncio.Protocol):
+    """Carries one request at a time. `on_free` is called once the next may be sent, `on_lost` once the connection has closed."""
+
+    __slots__ = (
+        "_complete", "_excess", "_feed", "_headers", "_keep", "_loop", "_parser", "_paused", "_silent", "_sized", "_skip", "_transport",
+        "answer", "gone", "kept", "lost", "on_free", "on_lost", "turn", "where",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        where: str,
+        on_free: Callable[[Connection], None],
+        on_lost: Callable[[Connection], None],
+    ) -> None:
+        self.where, self.on_free, self.on_lost = where, on_free, on_lost
+        self.answer: Answer | None = None  # that is under way
+        self.kept = False  # has carried a request before
+        self.lost = False
+        self.turn = 0  # in which it was used last, as its owner counts
+        self.gone: asyncio.Future[None] | None = None  # for who waits until it has closed
+        self._transport: Any = None
+        self._loop = asyncio.get_running_loop()
+        self._paused = self._complete = self._excess = self._keep = self._skip = self._sized = False
+        self._silent = 0
+        self._headers: dict[str, str] = {}
+        self._renew()
+
+    def _renew(self) -> None:
+        self._parser: Any = httptools.HttpResponseParser(self)
+        self._feed: Any = self._parser.feed_data
+
+    def abandon(self) -> None:
+        """It never came to anything: close what there is, and tell nobody; a loop may or may not call `connection_lost` then."""
+        self.lost = True
+        self.on_lost = _nobody
+        self._parser = self._feed = None
+        if self._transport is not None:
+            self._transport.abort()
+
+    def send(self, head: bytes, body: bytes, *, bodiless: bool = False) -> Answer:
+        """Send a request and return its answer, which has nothing yet. The answer to a `bodiless` one, to HEAD, has no body."""
+        answer = self.answer = Answer(self, self._loop.create_future())
+        self._complete = self._sized = False
+        self._skip = bodiless
+        self._silent = 0
+        if len(body) <= _JOIN:
+            self._transport.write(head + body)
+        else:
+            self._transport.writelines((head, body))
+        return answer
+
+    def is_spent(self) -> bool:
+        """Whether the server has closed it, or said something unasked, though the event loop has not come to tell of it yet."""
+        sock = self._transport.get_extra_info("socket")
+        fd = -1 if sock is None else sock.fileno()
+        if fd < 0 or _poll is None:
+            return False
+        poller = _poll()
+        poller.register(fd, select.POLLIN)
+        return bool(poller.poll(0))
+
+    def fail(self, error: Exception) -> None:
+        """Close at once; whoever waits for the answer gets the error."""
+        answer, self.answer = self.answer, None
+        if self._transport is not None:
+            self._transport.abort()
+        if answer is not None:
+            answer.end(error)
+
+    def resume(self) -> None:
+        """Read on."""
+        if self._paused:
+            self._paused = False
+            if not self.lost:
+                self._transport.resume_reading()
+
+    def pause(self) -> None:
+        """Read no more for now."""
+        if not self._paused and not self.lost:
+            self._paused = True
+            self._transport.pause_reading()
+
+    # What the event loop calls.
+
+    def connection_made(self, transport: Any) -> None:
+        """There is a connection."""
+        self._transport = transport
+        if self.lost:  # it was abandoned meanwhile
+            transport.abort()
+            return
+        sock = transport.get_extra_info("socket")
+        if sock is not None and sock.family != getattr(socket, "AF_UNIX", None):
+            with contextlib.suppress(OSError):
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+                for name, value in _KEEP_ALIVE.items():
+                    if (option := getattr(socket, name, None)) is not None:
+                        sock.setsockopt(socket.IPPROTO_TCP, option, value)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes have come."""
+        answer = self.answer
+        if answer is None:  # nobody has asked
+            self._transport.abort()
+            return
+        self._silent += len(data)
+        try:
+            self._feed(data)
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade) as bad:
+            if not self._complete:
+                self.fail(
+                    t.Unreachable(f"What {self.where} answered is not HTTP/1.1: {_words(bad)}.")
+                )
+                return
+            self._excess = True
+        if self._complete:
+            self._finish(answer)
+        elif self._silent > _MOST_TALK:
+            self.fail(
+                t.Unreachable(
+                    f"{self.where} answered with more than {_MOST_TALK} bytes of headers."
+                )
+            )
+        elif answer.status:
+            answer.stir()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The connection is no more."""
+        self.lost = True
+        answer, self.answer = self.answer, None
+        self._parser = self._feed = (
+            None  # it holds our methods: a ring that only the collector would find
+        )
+        if answer is not None:
+            if answer.status and not self._sized and exc is None:
+                answer.end(None)  # a body without a length ends with the connection
+            elif self.kept and not self._silent:
+                answer.end(Stale())
+            else:
+                how = "in the middle of its answer" if self._silent else "before it answered"
+                cause = f": {exc}" if exc is not None else ""
+                answer.end(ConnectionLost(f"{self.where} closed the connection {how}{cause}."))
+        if self.gone is not None and not self.gone.done():
+            self.gone.set_result(None)
+        self.on_lost(self)
+
+    # What the parser calls.
+
+    def on_message_begin(self) -> None:
+        """A head begins."""
+        if self._complete:
+            self._excess = True
+        self._headers = {}
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A header, or a trailer after the body, which nobody reads."""
+        low = _names.get(name) or _name(name)
+        headers, text = self._headers, value.decode("latin-1").rstrip(" \t")
+        headers[low] = f"{headers[low]}, {text}" if low in headers else text
+
+    def on_headers_complete(self) -> None:
+        """A head has ended."""
+        status = self._parser.get_status_code()
+        if self._complete or status < 200:
+            return  # what nobody asked for, or an interim answer
+        answer, headers = self.answer, self._headers
+        self._headers = {}
+        self._keep = self._parser.should_keep_alive()
+        self._sized = (
+            "content-length" in headers
+            or "chunked" in headers.get("transfer-encoding", "").lower()
+            or status in (204, 304)
+        )
+        if answer is not None:
+            answer.headers, answer.status = headers, status
+        if self._skip:
+            self._complete = True
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of the body."""
+        answer = self.answer
+        if self._complete or answer is None:
+            self._excess = True
+            return
+        self._silent = 1
+        answer.take(body)
+
+    def on_message_complete(self) -> None:
+        """An answer has ended."""
+        answer = self.answer
+        if answer is not None and answer.status:
+            self._complete = True
+
+    def _finish(self, answer: Answer) -> None:
+        """The whole answer is there: give it, and the connection to the next request if it can carry one."""
+        self.answer = None
+        if self._keep and not self._excess and not self._transport.get_write_buffer_size():
+            if self._skip:
+                self._renew()
+            self.resume()
+            self.kept = True
+            self.on_free(self)
+        else:
+            self._transport.abort()
+        answer.end(None)
+
+
+class Answer:
+    """The `Response` to one request; it fulfils that seam."""
+
+    __slots__ = (
+        "_connection",
+        "_error",
+        "_parts",
+        "_room",
+        "_size",
+        "_taken",
+        "_waiter",
+        "ended",
+        "headers",
+        "status",
+    )
+
+    def __init__(self, connection: Connection, waiter: asyncio.Future[None]) -> None:
+        self.status = 0
+        self.headers: dict[str, str] = {}
+        self.ended = False
+        self._connection = connection
+        self._waiter: asyncio.Future[None] | None = waiter
+        self._error: Exception | None = None
+        self._parts: list[bytes] = []
+        self._size, self._room = 0, _ROOM
+        self._taken = False
+
+    async def arrive(self) -> None:
+        """Wait for the head."""
+        await self._wait()
+        if not self.status:
+            raise self._error or t.Unreachable("The answer never came.")
+
+    async def read(self, limit: int) -> bytes:
+        """The whole body. Raises ConnectionLost where the connection breaks, ProtocolError over `limit` bytes."""
+        inflater = self._take_up()
+        if not self.ended:
+            self._room = limit
+            self._connection.resume()
+        while not self.ended and self._size <= limit:
+            self._waiter = self._connection._loop.create_future()
+            await self._wait()
+        if self._size > limit:
+            await self.aclose()
+            raise _too_long(limit)
+        if self._error is not None:
+            raise self._error
+        parts, self._parts = self._parts, []
+        body = parts[0] if len(parts) == 1 else b"".join(parts)
+        return body if inflater is None else _inflated(inflater, body, limit)
+
+    def chunks(self) -> Pieces:
+        """The body in pieces as they arrive. Raises ConnectionLost where the connection breaks before the body has ended."""
+        return Pieces(self, self._take_up())
+
+    async def aclose(self) -> None:
+        """Read no more; a body that was not read to its end closes its connection."""
+        self._parts, self._size = [], 0
+        if not self.ended:
+            self._connection.fail(t.Unreachable("The answer was closed."))
+
+    def _take_up(self) -> Inflater | None:
+        if self._taken:
+            raise RuntimeError("the body was read before")
+        self._taken = True
+        encoding = self.headers.get("content-encoding", "").strip().lower()
+        if encoding in ("", "identity"):
+            return None
+        try:
+            return Inflater(encoding)
+        except t.ProtocolError as bad:
+            if not self.ended:
+                self._connection.fail(bad)
+            raise
+
+    async def more(self) -> bytes:
+        """What has come of the body since; b"" at its end."""
+        while not self._parts:
+            if self._error is not None:
+                raise self._error
+            if self.ended:
+                return b""
+            self._waiter = self._connection._loop.create_future()
+            await self._wait()
+        parts, self._parts, self._size = self._parts, [], 0
+        if not self.ended:
+            self._connection.resume()
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    async def _wait(self) -> None:
+        """Wait to be stirred; who is cancelled here gives the connection up."""
+        waiter = self._waiter
+        assert waiter is not None
+        try:
+            await waiter
+        except BaseException:
+            if not self.ended:
+                self._connection.fail(t.Unreachable("The request was given up."))
+            raise
+        finally:
+            self._waiter = None
+
+    # What the connection calls.
+
+    def take(self, body: bytes) -> None:
+        """A piece has come."""
+        self._parts.append(body)
+        self._size += len(body)
+        if self._size > self._room:
+            self._connection.pause()
+
+    def stir(self) -> None:
+        """Wake whoever waits."""
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    def end(self, error: Exception | None) -> None:
+        """Nothing more will come; with an error, though something should have."""
+        self.ended = True
+        self._error = error
+        self.stir()
+
+
+class Pieces:
+    """A body as it comes: an asynchronous iterator of bytes that are not empty."""
+
+    __slots__ = ("_answer", "_inflater", "_ready")
+
+    def __init__(self, answer: Answer, inflater: Inflater | None) -> None:
+        self._answer, self._inflater = answer, inflater
+        self._ready: Any = iter(())
+
+    def __aiter__(self) -> Pieces:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._inflater is None:
+            if piece := await self._answer.more():
+                return piece
+            raise StopAsyncIteration
+        try:
+            while (whole := next(self._ready, None)) is None:
+                if piece := await self._answer.more():
+                    self._ready = self._inflater.feed(piece)
+                else:
+                    self._inflater.end()
+                    raise StopAsyncIteration
+        except t.ProtocolError:
+            await self._answer.aclose()
+            raise
+        return bytes(whole)
+
+
+def _nobody(connection: Connection) -> None:
+    """Whom an abandoned connection tells that it is lost."""
+
+
+def _inflated(inflater: Inflater, body: bytes, limit: int) -> bytes:
+    parts, size = [], 0
+    for piece in inflater.feed(body):
+        size += len(piece)
+        if size > limit:
+            raise _too_long(limit)
+        parts.append(piece)
+    inflater.end()
+    return b"".join(parts)
+
+
+def _too_long(limit: int) -> t.ProtocolError:
+    return t.ProtocolError(f"the answer has more than {limit} bytes")
+
+
+def _name(name: bytes) -> str:
+    """A header's name as text in lower case, remembered."""
+    if len(_names) >= _MOST_NAMES:
+        _names.clear()
+    low = _names[name] = name.decode("latin-1").lower()
+    return low
+
+
+def _words(bad: Exception) -> str:
+    if isinstance(bad, httptools.HttpParserUpgrade):
+        return "it changes to another protocol without being asked"
+    return str(bad)[:200] or type(bad).__name__

@@ -1,0 +1,464 @@
+"""The guarded fetcher, for every document whose address a stranger chose: it reaches the public internet, and nothing behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import re
+import socket
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urljoin, urlsplit
+
+from msgspec.structs import replace
+
+from .. import types as t
+from ..addresses import Address, is_here, is_loopback, is_metadata, meant, peculiarity
+from ..redaction.urls import url_without_secrets
+from .client import HttpFetch
+from .fetch import Request, Response
+from .headers import Place, bracketed, target
+from .proxies import Proxies
+
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+"""All addresses of a host, for a port. Raises OSError where there is none."""
+
+_NO_PROXY = Proxies()
+_NAME = re.compile(r"(?=.{1,253}$)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*")
+_ALMOST_ADDRESS = re.compile(
+    r"(.*\.)?(\d+|0x[0-9a-f]*)"
+)  # 127.1, 0x7f000001, 2130706433: systems take them for IPv4
+_INSIDE = (
+    ".local",
+    ".internal",
+    ".home.arpa",
+)  # names that are never public (RFC 6762, 8375, and what ICANN reserved)
+# No web servers from 1024 on: those that browsers shun, and stores that listen to anybody.
+_SHUNNED = frozenset(
+    {
+        1719,
+        1720,
+        1723,
+        2049,
+        3659,
+        4045,
+        4190,
+        5060,
+        5061,
+        6000,
+        6379,
+        6566,
+        *range(6665, 6670),
+        6679,
+        6697,
+        10080,
+        11211,
+    }
+)
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_LONGEST_SHOWN = 200
+
+
+Rule = Literal[
+    "url",
+    "user",
+    "here",
+    "plain",
+    "port",
+    "hosts",
+    "never",
+    "name",
+    "blind",
+    "proxy",
+    "address",
+    "metadata",
+    "redirect",
+    "downgrade",
+]
+"""What forbids a request."""
+
+
+class BlockedAddress(t.Unreachable):
+    """A rule of ours forbids the request, or to follow where it led; nothing was sent there. `status` is a redirect's.
+
+    `rule` says which, and `words` is the message without `advice`, for who reaches authors by other words.
+    """
+
+    def __init__(
+        self, words: str, rule: Rule, advice: str = "", *, status: int | None = None
+    ) -> None:
+        super().__init__(f"{words} {advice}".rstrip(), status=status)
+        self.words, self.rule, self.advice = words, rule, advice
+
+
+async def resolve(host: str, port: int) -> list[str]:
+    """All addresses that the system has for a host. Raises OSError."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [str(one[4][0]) for one in found]
+
+
+class SafeFetch:
+    """A `Fetch` for addresses that a peer chose: metadata, client id documents, keys, icons (2026-07-28, "Server-Side Request Forgery").
+
+    - Only https, unless `plain=True` lets public hosts be asked by http too, where anybody on the way can read and change what is
+      said. With `loopback=True`, for development, also what its own spelling puts on this machine ("localhost", names below
+      it, 127.0.0.0/8, ::1), by http too. A name that only resolves to this machine is refused even then.
+    - Only ports 443 (80 for http) and those from 1024 on, but for a few at which other services listen. No user or password.
+    - Only public addresses. A name is resolved once, by `resolve`; all its addresses must be public, as a name that leads both
+      outside and inside is either an attack or a mistake, and which one would be used is chance. What was judged is what is connected
+      to, while TLS and `Host` keep the name: to change the name's addresses in between gains nothing. Hosts in odd spellings of an
+      address are refused, all others are judged as the system will read them.
+    - `networks` ("10.1.0.0/16") are your own that may be reached as well; the metadata of a cloud never is. `hosts`, where it is
+      given, are the only ones to be asked: names, "*.example.com" for all below one, addresses. `never` are those that are not, nor
+      is a name that leads to such an address.
+    - At most `limit` bytes of body, also once it is unpacked, within `seconds` from the call to the end of the body.
+    - No redirect is followed unless `most_redirects` says how many; then only of GET and HEAD, each judged anew, never from https to
+      http, and without the request's headers but `Accept` where it leads to another site. `give_redirects=True` returns them like any
+      answer instead, to a caller who follows them by `onward` and looks at each.
+
+    An egress proxy (`proxies`, those of the environment unless given) resolves names itself, and it is the proxy then that must refuse
+    what is inside: let it. Addresses are judged here all the same, and names that are never public are not sent to it unless `hosts`
+    has them. `ca` is whom servers are vouched for by, as for HttpFetch.
+    """
+
+    def __init__(
+        self,
+        *,
+        loopback: bool = False,
+        plain: bool = False,
+        limit: int = 1024 * 1024,
+        seconds: float = 10.0,
+        most_redirects: int = 0,
+        give_redirects: bool = False,
+        hosts: Iterable[str] | None = None,
+        never: Iterable[str] = (),
+        networks: Iterable[str] = (),
+        resolve: Resolve = resolve,
+        ca: str | Path | ssl.SSLContext | None = None,
+        proxies: Proxies | None = None,
+    ) -> None:
+        self.loopback, self.plain, self.limit, self.seconds = loopback, plain, limit, seconds
+        self.most_redirects, self.give_redirects = most_redirects, give_redirects
+        self._hosts = None if hosts is None else [_entry(host) for host in hosts]
+        self._never = [_entry(host) for host in never]
+        self._networks = [ipaddress.ip_network(network) for network in networks]
+        self._resolve = resolve
+        self._http = HttpFetch(
+            ca=ca,
+            proxies=proxies,
+            connect_seconds=seconds,
+            keep_seconds=5.0,
+            lookup=self._addresses,
+        )
+        way = target("http://any.invalid/", self._http.proxies, "").place
+        self._proxy = (
+            None if way.host == "any.invalid" else way
+        )  # what is asked for by http is asked of it itself, with no tunnel
+
+    async def __call__(self, request: Request) -> Response:
+        """Send a request; return once the head of the answer is there.
+
+        Reading the body raises ProtocolError over the limit, and TimedOut.
+
+        Raises:
+            BlockedAddress: A rule forbids the address.
+            ConnectionLost, TimedOut, Unreachable: As with any Fetch.
+            ValueError: A header cannot be sent.
+        """
+        place = self._judged(request.url)
+        until = asyncio.get_running_loop().time() + self.seconds
+        words = f"{place} did not answer to the end within {self.seconds:g} seconds."
+        hops = 0
+        async with _until(until, words):
+            while (
+                location := _redirect(answer := await self._http(request))
+            ) is not None and not self.give_redirects:
+                await answer.aclose()
+                hops += 1
+                if hops > self.most_redirects or request.method not in ("GET", "HEAD"):
+                    rule = (
+                        "which is not followed"
+                        if not self.most_redirects
+                        else "which is one too many"
+                    )
+                    raise BlockedAddress(
+                        f"{place} redirects to {_shown(_joined(request.url, location))} (status {answer.status}), {rule}.", "redirect",
+                        "The document must stand at the address that was given for it.", status=answer.status,
+                    )  # fmt: skip
+                request, place = self._onward(request, place, location, answer.status)
+        return Document(answer, self.limit, until, words)
+
+    def examine(self, url: str) -> None:
+        """Raises BlockedAddress where the words of a URL alone forbid to ask it; the addresses of its host are judged when it is asked."""
+        self._judged(url)
+
+    def onward(self, request: Request, status: int, location: str) -> Request:
+        """The request to where a redirect leads: what `most_redirects` does by itself, for one hop of who looks at each.
+
+        `status` and `location` are those of the answer to `request`, a GET or HEAD. Raises BlockedAddress where it is not to be followed.
+        """
+        return self._onward(request, self._judged(request.url), location, status)[0]
+
+    async def aclose(self) -> None:
+        """Close every connection; what is under way raises Unreachable."""
+        await self._http.aclose()
+
+    def _judged(self, url: str) -> Place:
+        """Where a URL leads, as the HTTP client reads it too. Raises BlockedAddress where its words alone forbid it."""
+        try:
+            place = target(url, _NO_PROXY, "").place
+        except ValueError:
+            raise BlockedAddress(
+                f"{_shown(url)} is no {'http or ' if self.plain else ''}https URL that can be asked.",
+                "url",
+            ) from None
+        if "@" in urlsplit(url).netloc:
+            raise BlockedAddress(
+                f"{place} is not asked with a user or a password in its URL.",
+                "user",
+                "Leave them out.",
+            )
+        here = is_here(place.host)
+        if here and not self.loopback:
+            raise BlockedAddress(
+                f"{place} is this machine itself, which is not asked.",
+                "here",
+                "In development, loopback=True allows it.",
+            )
+        if not place.secure and not here and not self.plain:
+            raise BlockedAddress(
+                f"{place} is not asked, as only https is safe on the way.",
+                "plain",
+                "Use its https address.",
+            )
+        if place.port in _SHUNNED or (
+            place.port < 1024 and place.port != (443 if place.secure else 80)
+        ):
+            usual = 443 if place.secure else 80
+            raise BlockedAddress(
+                f"{place} is not asked, as no web server has that port.",
+                "port",
+                f"Use {usual}, or one from 1024 on.",
+            )
+        if self._hosts is not None and not any(_covers(entry, place.host) for entry in self._hosts):
+            raise BlockedAddress(
+                f"{place} is not among the hosts that may be asked.",
+                "hosts",
+                "Name it in hosts= if it should be.",
+            )
+        if any(_covers(entry, place.host) for entry in self._never):
+            raise _never(place)
+        if (address := _address(place.host)) is not None:
+            self._judge(address, place)
+        elif _ALMOST_ADDRESS.fullmatch(place.host) or not _NAME.fullmatch(place.host):
+            raise BlockedAddress(
+                f"{place} is not asked, as its host is neither a name nor an address in its usual spelling.",
+                "name",
+            )
+        elif (
+            self._hosts is None
+            and ("." not in place.host or place.host.endswith(_INSIDE))
+            and self._way_to(place) is not None
+        ):
+            raise BlockedAddress(  # it is known by its name only, which nobody vouches for, as a proxy resolves it
+                f"{place} is not asked of the proxy, as no public host has such a name.",
+                "blind",
+                "Name it in hosts= if it is yours.",
+            )
+        if self._is_proxy(place) and self._way_to(place) is None:
+            raise BlockedAddress(f"{place} is not asked, as it is the proxy itself.", "proxy")
+        return place
+
+    def _way_to(self, place: Place) -> str | None:
+        """The proxy through which a place is asked."""
+        return self._http.proxies.toward(
+            "https" if place.secure else "http", place.host, place.port
+        )
+
+    def _is_proxy(self, place: Place) -> bool:
+        return self._proxy is not None and (place.host, place.port) == (
+            self._proxy.host,
+            self._proxy.port,
+        )
+
+    def _judge(self, address: Address, place: Place) -> None:
+        """Raises BlockedAddress for an address at which this place may not be."""
+        if any(_covers(entry, str(address)) for entry in self._never):
+            raise _never(place)
+        if is_here(place.host):
+            if not is_loopback(address):
+                raise BlockedAddress(
+                    f"{place} should be this machine and is not.",
+                    "address",
+                    "Look into its hosts file.",
+                )
+            return
+        kind = peculiarity(address)
+        if kind is None or (
+            not is_metadata(address)
+            and any(meant(address) in network for network in self._networks)
+        ):
+            return
+        secret = is_metadata(address)
+        advice = "" if secret else "If it is your own network, allow that by networks=."
+        raise BlockedAddress(
+            f"{place} is not asked, as it leads to {kind}.",
+            "metadata" if secret else "address",
+            advice,
+        )
+
+    async def _addresses(self, place: Place) -> list[str]:
+        """The addresses to connect to, each of them judged. Raises BlockedAddress and OSError."""
+        if self._is_proxy(
+            place
+        ):  # which may stand inside; it is never what was asked for, as `_judged` says
+            return [place.host]
+        literal = _address(place.host)
+        found = (
+            [literal]
+            if literal is not None
+            else [_address(text) for text in await self._resolve(place.host, place.port)]
+        )
+        if not found:
+            raise socket.gaierror(socket.EAI_NONAME, "it has no address")
+        for address in found:
+            if address is None:
+                raise BlockedAddress(
+                    f"{place} is not asked, as it leads to something that is no address.", "address"
+                )
+            self._judge(address, place)
+        return list(dict.fromkeys(map(str, found)))
+
+    def _onward(
+        self, request: Request, place: Place, location: str, status: int
+    ) -> tuple[Request, Place]:
+        """The request to where a redirect leads, and its place. Raises BlockedAddress."""
+        url = _joined(request.url, location)
+        words = f"{place} redirects to {_shown(url)} (status {status})"
+        try:
+            onward = self._judged(url)
+        except BlockedAddress as bad:
+            raise BlockedAddress(
+                f"{words}. {bad.words}", bad.rule, bad.advice, status=status
+            ) from None
+        if (place.secure and not onward.secure) or (
+            is_here(onward.host) and not is_here(place.host)
+        ):
+            raise BlockedAddress(
+                f"{words}, which is less safe than where it comes from, and not followed.",
+                "downgrade",
+                status=status,
+            )
+        headers = (
+            request.headers
+            if onward == place
+            else tuple(one for one in request.headers if one[0].lower() == "accept")
+        )
+        return replace(request, url=url, headers=headers), onward
+
+
+class Document:
+    """An answer within bounds; it fulfils the seam `Response`."""
+
+    def __init__(self, answer: Response, limit: int, until: float, words: str) -> None:
+        self.status, self.headers = answer.status, answer.headers
+        self._answer, self._limit, self._until, self._words = answer, limit, until, words
+        self._size = 0
+
+    async def read(self, limit: int) -> bytes:
+        """Return the whole body.
+
+        Raises:
+            ConnectionLost: The connection broke.
+            TimedOut: The time is over.
+            ProtocolError: The body has more than `limit` bytes, or more than the fetcher allows.
+        """
+        async with _until(self._until, self._words):
+            return await self._answer.read(min(limit, self._limit))
+
+    def chunks(self) -> Document:
+        """Iterate over the body in pieces as they arrive; raises what `read` raises."""
+        self._pieces = self._answer.chunks()
+        return self
+
+    def __aiter__(self) -> Document:
+        return self
+
+    async def __anext__(self) -> bytes:
+        async with _until(self._until, self._words):
+            piece = await anext(self._pieces, None)
+        if piece is None:
+            raise StopAsyncIteration
+        self._size += len(piece)
+        if self._size > self._limit:
+            await self.aclose()
+            raise t.ProtocolError(f"the answer has more than {self._limit} bytes")
+        return piece
+
+    async def aclose(self) -> None:
+        """Read no more; a body that was not read to its end closes its connection."""
+        await self._answer.aclose()
+
+
+@asynccontextmanager
+async def _until(moment: float, words: str) -> AsyncIterator[None]:
+    """Whatever is awaited inside ends at a moment of the loop's clock. Raises TimedOut with these words."""
+    try:
+        async with asyncio.timeout_at(moment):
+            yield
+    except TimeoutError:
+        raise t.TimedOut(words) from None
+
+
+def _redirect(answer: Response) -> str | None:
+    """Where an answer leads to."""
+    return answer.headers.get("location") if answer.status in _REDIRECTS else None
+
+
+def _joined(url: str, location: str) -> str:
+    """Where a redirect leads. Its bytes came as Latin-1; where they are UTF-8, as sites write umlauts, that is what they mean."""
+    with contextlib.suppress(UnicodeError):
+        location = location.encode("latin-1").decode()
+    try:
+        return urljoin(url, location)
+    except ValueError:
+        return location
+
+
+def _address(text: str) -> Address | None:
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None
+
+
+def _entry(host: str) -> str:
+    """A host of an allow-list as it will be compared, with a dot ahead for all below it. Raises ValueError for what is none."""
+    name = host.removeprefix("*.")
+    return host[1 : len(host) - len(name)] + _usual(
+        target(f"https://{bracketed(name)}/", _NO_PROXY, "").place.host
+    )
+
+
+def _covers(entry: str, host: str) -> bool:
+    return host.endswith(entry) if entry.startswith(".") else _usual(host) == entry
+
+
+def _usual(host: str) -> str:
+    """A host in the one spelling in which it is compared: an address has several, and forms of IPv6 for those of IPv4."""
+    address = _address(host)
+    return host if address is None else str(meant(address))
+
+
+def _never(place: Place) -> BlockedAddress:
+    return BlockedAddress(
+        f"{place} is among the hosts that are never asked.", "never", "They are those of never=."
+    )
+
+
+def _shown(url: str) -> str:
+    return repr(url_without_secrets(url)[:_LONGEST_SHOWN])

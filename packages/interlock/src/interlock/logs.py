@@ -1,0 +1,138 @@
+"""Rate-limited logging: what a peer can bring about, again and again, does not fill the log.
+
+Of each kind of record the first ones are written in full. After that one is written from time to
+time, and says how many more there were like it.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import msgspec
+
+from .rates import take
+
+BURST = 20
+"""Records of one kind that are written in full."""
+SECONDS = 10.0
+"""How often one is written after that."""
+
+_MOST_KINDS = 1000  # beyond which those that came first are forgotten
+_encode = msgspec.json.Encoder().encode
+
+
+def limited(name: str) -> logging.Logger:
+    """Return the logger of this name, whose warnings and errors are rate-limited.
+
+    Records below WARNING pass: nobody gets them who has not asked for them.
+    """
+    logger = logging.getLogger(name)
+    if not any(isinstance(known, RateLimit) for known in logger.filters):
+        logger.addFilter(RateLimit())
+    return logger
+
+
+class JsonLine:
+    """One JSON object as the message of a record; `kind` says which of them are alike."""
+
+    def __init__(self, kind: Hashable, members: dict[str, Any]) -> None:
+        self.kind = kind
+        self.members = members
+
+    def __str__(self) -> str:
+        """One line to every reader: some take characters beyond ASCII for the end of one."""
+        text = _encode(self.members).decode()
+        if text.isascii():
+            return text
+        import json  # late: seldom needed, and it is part of each start
+
+        return json.dumps(self.members)
+
+
+class _Kind(msgspec.Struct):
+    full: float | None = None  # when its bucket is full again
+    left_out: int = 0
+    since: float = 0.0  # when the first of those was left out
+
+
+class RateLimit(logging.Filter):
+    """A token bucket for each kind of record.
+
+    Of one kind are records of one logger and level with the same words before anything is put into
+    them, and with exceptions of the same type from the same place.
+    """
+
+    def __init__(
+        self,
+        *,
+        burst: int = BURST,
+        seconds: float = SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`clock` gives seconds that only go forward."""
+        super().__init__()
+        self._burst = burst
+        self._seconds = seconds
+        self._clock = clock
+        self._kinds: dict[Hashable, _Kind] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Decide about a record, and write into it how many like it were left out before."""
+        if record.levelno < logging.WARNING:
+            return True
+        now = self._clock()
+        kind = self._kind(record)
+        kind.full, wait = take(kind.full, rate=1 / self._seconds, burst=self._burst, now=now)
+        if wait > 0:
+            kind.since = kind.since if kind.left_out else now
+            kind.left_out += 1
+            return False
+        if kind.left_out:
+            _add(record, kind.left_out, now - kind.since)
+            kind.left_out = 0
+        return True
+
+    def reset(self) -> None:
+        """Forget what was written before, as between two tests."""
+        self._kinds.clear()
+
+    def _kind(self, record: logging.LogRecord) -> _Kind:
+        key = _key(record)
+        kind = self._kinds.get(key)
+        if kind is None:
+            while len(self._kinds) >= _MOST_KINDS:
+                self._kinds.pop(next(iter(self._kinds)), None)  # another thread may be as quick
+            kind = self._kinds[key] = _Kind()
+        return kind
+
+
+def _key(record: logging.LogRecord) -> Hashable:
+    line = _json_line(record)
+    what = record.msg if line is None else line.kind
+    error = record.exc_info[1] if record.exc_info else None
+    if error is None:
+        return record.levelno, what
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    where = None if last is None else (last.tb_frame.f_code.co_filename, last.tb_lineno)
+    return record.levelno, what, type(error), where
+
+
+def _json_line(record: logging.LogRecord) -> JsonLine | None:
+    args = record.args
+    found = args[0] if isinstance(args, tuple) and args else None
+    return found if isinstance(found, JsonLine) else None
+
+
+def _add(record: logging.LogRecord, left_out: int, seconds: float) -> None:
+    line = _json_line(record)
+    if line is not None:
+        line.members = {**line.members, "more": left_out, "seconds": round(seconds)}
+        return
+    words = record.getMessage()
+    record.msg = f"{words} (and {left_out} more like it in the last {max(1, round(seconds))} s)"
+    record.args = ()

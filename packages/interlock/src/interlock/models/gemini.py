@@ -1,0 +1,168 @@
+"""Models behind the generateContent interface of Gemini."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+from urllib.parse import quote
+
+from interlock.types import (
+    CreateMessageRequestParams,
+    JSONObject,
+    SamplingContent,
+    ToolResultContent,
+    ToolUseContent,
+)
+
+from .content_pieces import AcceptedContent, ContentPiece, pieces, result_pieces, text_of_pieces
+from .conversation import IdMap, RoleTurn, begun_and_ended_by_user, kept
+from .gemini_answers import KEY, CandidateReader
+from .provider import Provider, ProviderRequest, ToolDescription
+from .tool_schemas import Dialect
+
+_IMAGES = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"})
+_SOUNDS = frozenset(
+    {"audio/wav", "audio/mp3", "audio/mpeg", "audio/aiff", "audio/aac", "audio/ogg", "audio/flac"}
+)
+_MOST_STOPS = 5
+_CHOICES = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
+_UNSIGNED = "skip_thought_signature_validator"
+"""What the documentation names for calls that another model made, where a signature is demanded."""
+
+
+class Gemini(Provider):
+    """A model that is asked at `{url}/models/{model}:generateContent`; see Provider for the parameters.
+
+    An object in `extra`, such as `generationConfig`, is put over the one that is there, member by member.
+    """
+
+    title: ClassVar[str] = "Gemini"
+    dialect: ClassVar[Dialect] = "gemini"
+    default_url: ClassVar[str] = "https://generativelanguage.googleapis.com/v1beta"
+
+    def __init__(self, name: str, *, model: str, **options: Any) -> None:
+        super().__init__(name, model=model.removeprefix("models/"), **options)
+        self._taken = AcceptedContent(
+            images=_IMAGES if self.facts.images else frozenset(),
+            audio=_SOUNDS if self.facts.audio else frozenset(),
+            documents=frozenset({"application/pdf"}) if self.facts.images else frozenset(),
+            most=15_000_000,
+            most_document=15_000_000,
+        )
+
+    def _sent_headers(self) -> dict[str, str]:
+        return {"x-goog-api-key": self._key.value} if self._key.value else {}
+
+    def _words_of_names(self) -> IdMap:
+        return IdMap("a-zA-Z0-9_-", self.tool_names, first="a-zA-Z_")
+
+    def _asked(self, request: CreateMessageRequestParams) -> ProviderRequest:
+        names, notes = self._words_of_names(), list[str]()
+        tools = self._tools(request, names, notes)
+        body: JSONObject = {
+            "contents": self._contents(begun_and_ended_by_user(self._talk(request)), names)
+        }
+        if request.system_prompt:
+            body["systemInstruction"] = {"parts": [{"text": request.system_prompt}]}
+        wanted: JSONObject = {"maxOutputTokens": self._output(request)}
+        if request.temperature is not None:
+            wanted["temperature"] = min(2.0, max(0.0, request.temperature))
+        if request.stop_sequences:
+            wanted["stopSequences"] = request.stop_sequences[:_MOST_STOPS]
+        body["generationConfig"] = wanted
+        if tools:
+            body["tools"] = [{"functionDeclarations": [_declared(tool) for tool in tools]}]
+            if request.tool_choice is not None and request.tool_choice.mode is not None:
+                body["toolConfig"] = {
+                    "functionCallingConfig": {"mode": _CHOICES[request.tool_choice.mode]}
+                }
+        for name, value in self._extra.items():
+            there = body.get(name)
+            body[name] = (
+                {**there, **value} if isinstance(there, dict) and isinstance(value, dict) else value
+            )
+        how = "streamGenerateContent?alt=sse" if self.streamed else "generateContent"
+        url = f"{self.url}/models/{quote(self.model, safe='')}:{how}"
+        return ProviderRequest(
+            url, body, lambda: CandidateReader(request, names, self.who, self.model), notes
+        )
+
+    def _contents(self, talk: list[RoleTurn], names: IdMap) -> list[JSONObject]:
+        used: dict[str, JSONObject] = {}  # by id of a tool use: what its result has to name
+        contents = []
+        for turn in talk:
+            if turn.role == "assistant":
+                contents.append({"role": "model", "parts": self._spoken(turn, names, used)})
+            else:
+                contents.append({"role": "user", "parts": self._heard(turn, used)})
+        return contents
+
+    def _spoken(
+        self, turn: RoleTurn, names: IdMap, used: dict[str, JSONObject]
+    ) -> list[JSONObject]:
+        parts: list[JSONObject] = []
+        unsigned = self.model.startswith("gemini-3")  # they demand a signature of the first call
+        for block in turn.blocks:
+            back = kept(block, KEY, self.who.host)
+            signature = back.get("signature")
+            signed = {"thoughtSignature": signature} if isinstance(signature, str) else {}
+            if isinstance(block, ToolUseContent):
+                named: JSONObject = {"name": names.out(block.name)} | (
+                    {"id": back["id"]} if isinstance(back.get("id"), str) else {}
+                )
+                used[block.id] = named
+                if unsigned and not signed:
+                    signed = {"thoughtSignature": _UNSIGNED}
+                unsigned = False
+                parts.append({"functionCall": {**named, "args": block.input}, **signed})
+            else:
+                parts += [{**_part(piece), **signed} for piece in pieces(block, AcceptedContent())]
+            if isinstance(back.get("trailing"), str):
+                parts.append({"text": "", "thoughtSignature": back["trailing"]})
+        return parts
+
+    def _heard(self, turn: RoleTurn, used: dict[str, JSONObject]) -> list[JSONObject]:
+        responses: list[JSONObject] = []
+        shown: list[JSONObject] = []
+        rest: list[SamplingContent] = []
+        for block in turn.blocks:
+            if not isinstance(block, ToolResultContent):
+                rest.append(block)
+                continue
+            found = result_pieces(block, self._taken)
+            media = [piece for piece in found if piece.kind != "text"]
+            text = text_of_pieces(found)
+            named = used.get(block.tool_use_id, {"name": "unknown"})
+            if media:  # beside the response: not every model takes it inside
+                text = f"{text}\n[What is not text follows.]".lstrip()
+                shown += [
+                    {"text": f"[From the result of {named['name']}:]"},
+                    *(_part(piece) for piece in media),
+                ]
+            responses.append(
+                {
+                    "functionResponse": {
+                        **named,
+                        "response": {"error" if block.is_error else "output": text},
+                    }
+                }
+            )
+        return [
+            *responses,
+            *shown,
+            *(_part(piece) for block in rest for piece in pieces(block, self._taken)),
+        ]
+
+
+def _part(piece: ContentPiece) -> JSONObject:
+    return (
+        {"text": piece.text}
+        if piece.kind == "text"
+        else {"inlineData": {"mimeType": piece.mime, "data": piece.data}}
+    )
+
+
+def _declared(tool: ToolDescription) -> JSONObject:
+    declared: JSONObject = {"name": tool.name, "description": tool.description}
+    if tool.schema.get("properties") or isinstance(tool.schema.get("additionalProperties"), dict):
+        declared["parametersJsonSchema"] = tool.schema
+    return declared

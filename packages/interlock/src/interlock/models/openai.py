@@ -1,0 +1,214 @@
+"""Models behind the chat completions interface of OpenAI, which many others speak: Ollama, vLLM, LM Studio, OpenRouter and more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import msgspec
+
+from interlock.types import (
+    CreateMessageRequestParams,
+    JSONObject,
+    SamplingContent,
+    ToolResultContent,
+    ToolUseContent,
+)
+
+from .content_pieces import AcceptedContent, ContentPiece, pieces, result_pieces, text_of_pieces
+from .conversation import IdMap, RoleTurn, kept
+from .errors import ProviderError
+from .openai_answers import ChunkReader
+from .provider import Provider, ProviderRequest
+from .tool_schemas import Dialect
+
+KEY = "io.interlock/openai"
+_IMAGES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+_SOUNDS = {
+    "audio/wav": "wav",
+    "audio/x-wav": "wav",
+    "audio/wave": "wav",
+    "audio/mpeg": "mp3",
+    "audio/mp3": "mp3",
+}
+_READS_FILES = ("api.openai.com", "openrouter.ai")
+_MOST_STOPS = 4
+_OPTIONAL = frozenset({"temperature", "stop", "stream_options", "tool_choice", "max_tokens"})
+
+
+class OpenAI(Provider):
+    """A model that is asked at `{url}/chat/completions`; see Provider for the parameters.
+
+    `output_name` is what the limit of its words is called there: `max_completion_tokens` at OpenAI, else `max_tokens`.
+    """
+
+    title: ClassVar[str] = "OpenAI-compatible provider"
+    dialect: ClassVar[Dialect] = "openai"
+    default_url: ClassVar[str] = "https://api.openai.com/v1"
+
+    def __init__(self, name: str, *, model: str, output_name: str = "", **options: Any) -> None:
+        super().__init__(name, model=model, **options)
+        first_hand = self.host == "api.openai.com" or self.host.endswith(".openai.azure.com")
+        self._output_name = output_name or ("max_completion_tokens" if first_hand else "max_tokens")
+        self._refused: set[str] = set()  # parameters that this model does not take, as it has told
+        documents = frozenset({"application/pdf"}) if self.host in _READS_FILES else frozenset()
+        self._taken = AcceptedContent(
+            images=_IMAGES if self.facts.images else frozenset(),
+            audio=frozenset(_SOUNDS) if self.facts.audio else frozenset(),
+            documents=documents if self.facts.images else frozenset(),
+        )
+
+    def _asked(self, request: CreateMessageRequestParams) -> ProviderRequest:
+        names, ids, notes = self._words_of_names(), IdMap("!-~", 40), list[str]()
+        tools = self._tools(request, names, notes)
+        body: JSONObject = {"model": self.model, "messages": self._messages(request, names, ids)}
+        body[self._output_name] = self._output(request)
+        if request.temperature is not None:
+            body["temperature"] = request.temperature
+        if request.stop_sequences:
+            body["stop"] = request.stop_sequences[:_MOST_STOPS]
+        if tools:
+            body["tools"] = [
+                {
+                    "type": "function",
+                    "function": {
+                        "name": tool.name,
+                        "description": tool.description,
+                        "parameters": tool.schema,
+                    },
+                }
+                for tool in tools
+            ]
+            if request.tool_choice is not None and request.tool_choice.mode is not None:
+                body["tool_choice"] = request.tool_choice.mode
+        if self.streamed:
+            body |= {"stream": True, "stream_options": {"include_usage": True}}
+        for name in self._refused:
+            body.pop(name, None)
+        body |= self._extra
+
+        def reader() -> ChunkReader:
+            return ChunkReader(request, names, self.who, KEY, self.model)
+
+        return ProviderRequest(f"{self.url}/chat/completions", body, reader, notes)
+
+    def _repair(self, asked: ProviderRequest, found: ProviderError) -> bool:
+        """Leave out what this model says that it does not take; reasoning models take no temperature, for one."""
+        if (
+            not found.codes & {"unsupported_parameter", "unsupported_value"}
+            or found.param not in asked.body
+        ):
+            return False
+        if found.param == "max_tokens":
+            self._output_name = "max_completion_tokens"
+            asked.body[self._output_name] = asked.body.pop("max_tokens")
+            return True
+        if found.param not in _OPTIONAL or found.param in self._extra:
+            return False
+        self._refused.add(found.param)
+        del asked.body[found.param]
+        return True
+
+    def _messages(
+        self, request: CreateMessageRequestParams, names: IdMap, ids: IdMap
+    ) -> list[JSONObject]:
+        told: list[JSONObject] = []
+        if request.system_prompt:
+            told.append({"role": "system", "content": request.system_prompt})
+        talk = self._talk(request)
+        # the turn that is under way, whose thinking some providers want to see again: what follows the last words of the person
+        begun = max((at for at, turn in enumerate(talk) if _is_asking(turn)), default=0)
+        for at, turn in enumerate(talk):
+            if turn.role == "assistant":
+                told.append(self._assistant(turn, names, ids, at > begun))
+            else:
+                told.extend(self._user(turn, ids))
+        return told
+
+    def _assistant(self, turn: RoleTurn, names: IdMap, ids: IdMap, current: bool) -> JSONObject:
+        text: list[str] = []
+        calls: list[JSONObject] = []
+        message: JSONObject = {"role": "assistant", "content": None}
+        for block in turn.blocks:
+            back = kept(block, KEY, self.who.host)
+            if current and isinstance(back.get("message"), dict):
+                message |= _thinking(back["message"])
+            if isinstance(block, ToolUseContent):
+                arguments = msgspec.json.encode(block.input).decode()
+                call: JSONObject = {"id": ids.out(block.id), "type": "function"}
+                call["function"] = {"name": names.out(block.name), "arguments": arguments}
+                if "extra_content" in back:
+                    call["extra_content"] = back["extra_content"]
+                calls.append(call)
+            else:
+                text.extend(piece.text for piece in pieces(block, AcceptedContent()))
+        message["content"] = "\n\n".join(text) if text else None
+        if calls:
+            message["tool_calls"] = calls
+        return message
+
+    def _user(self, turn: RoleTurn, ids: IdMap) -> list[JSONObject]:
+        told: list[JSONObject] = []
+        media: list[ContentPiece] = []
+        rest: list[SamplingContent] = []
+        for block in turn.blocks:
+            if not isinstance(block, ToolResultContent):
+                rest.append(block)
+                continue
+            found = result_pieces(block, self._taken)
+            text = text_of_pieces(found)
+            shown = [piece for piece in found if piece.kind != "text"]
+            if shown:  # what a tool says is text here; the rest is shown after it
+                text = f"{text}\n[What is not text follows in the next message.]".lstrip()
+                media += shown
+            if block.is_error:
+                text = f"[The call failed.]\n{text}"
+            told.append(
+                {"role": "tool", "tool_call_id": ids.out(block.tool_use_id), "content": text}
+            )
+        parts = [piece for block in rest for piece in pieces(block, self._taken)]
+        if media:
+            parts = [ContentPiece("text", "[From the results of the calls above:]"), *media, *parts]
+        if parts:
+            told.append({"role": "user", "content": _content(parts)})
+        return told
+
+
+def _is_asking(turn: RoleTurn) -> bool:
+    return turn.role == "user" and any(
+        not isinstance(block, ToolResultContent) for block in turn.blocks
+    )
+
+
+def _thinking(back: Mapping[str, Any]) -> JSONObject:
+    return {
+        name: back[name]
+        for name in ("reasoning_content", "reasoning", "reasoning_details")
+        if name in back
+    }
+
+
+def _content(parts: list[ContentPiece]) -> str | list[JSONObject]:
+    """Plain text where there is nothing else: not every server takes parts."""
+    if all(part.kind == "text" for part in parts):
+        return "\n\n".join(part.text for part in parts)
+    return [_part(part) for part in parts]
+
+
+def _part(part: ContentPiece) -> JSONObject:
+    if part.kind == "image":
+        return {"type": "image_url", "image_url": {"url": f"data:{part.mime};base64,{part.data}"}}
+    if part.kind == "audio":
+        return {
+            "type": "input_audio",
+            "input_audio": {"data": part.data, "format": _SOUNDS[part.mime]},
+        }
+    if part.kind == "document":
+        return {
+            "type": "file",
+            "file": {
+                "filename": part.name or "document.pdf",
+                "file_data": f"data:{part.mime};base64,{part.data}",
+            },
+        }
+    return {"type": "text", "text": part.text}

@@ -1,0 +1,428 @@
+"""What the adapters share: a request goes out, is tried again while it may be, and its answer is read as far as the bounds allow."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from abc import ABC, abstractmethod
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing
+from typing import Any, ClassVar, Protocol
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Struct
+
+from interlock.http11.client import HttpFetch
+from interlock.http11.fetch import ConnectionLost, Fetch, Request, Response
+from interlock.types import (
+    CreateMessageRequestParams,
+    InterlockError,
+    JSONObject,
+    TimedOut,
+    Tool,
+    Unreachable,
+)
+from interlock.wire.sse import EventReader
+
+from .answer_builder import has_calls, without_calls
+from .conversation import IdMap, RoleTurn, prepared, without_tools
+from .errors import ProviderError, ProviderIdentity, of_body
+from .interface import Delta, ModelAnswer, ModelFacts, ModelFailure
+from .known_models import known
+from .lenient_json import parsed
+from .tool_schemas import Dialect, compile
+
+_MOST_ERROR = 262_144  # bytes read of the body of an error
+_MOST_EVENT = 32_000_000  # bytes of one event: a picture may be in it
+_FIRST_PAUSE = 1.0  # seconds; doubled each time
+_DRAIN = (
+    0.1  # seconds for the end of an answer that has said all, so that its connection can be kept
+)
+_AGAIN = frozenset({"unreachable", "rate_limited", "overloaded"})
+
+
+class ApiKey:
+    """A key that nobody sees by accident; `value` is what goes into a header. Raises ValueError for what cannot be one."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: str) -> None:
+        self.value = value.strip()
+        if not (self.value.isascii() and self.value.isprintable()) or " " in self.value:
+            raise ValueError(
+                "a key is printable ASCII without spaces; this one is not (it is not shown here)"
+            )
+
+    def __repr__(self) -> str:
+        return "Key(***)" if self.value else "Key(none)"
+
+
+class AnswerReader(Protocol):
+    """Reads one answer. `complete`: enough came to be an answer; `over`: nothing more is to come."""
+
+    complete: bool
+    over: bool
+
+    def take(self, name: str, data: bytes) -> list[Delta]:
+        """The next event of a stream. Raises ModelFailure, and ValueError for what is no JSON."""
+        ...
+
+    def whole(self, body: Any) -> list[Delta]:
+        """An answer that was not streamed. Raises ModelFailure."""
+        ...
+
+    def said(self) -> ModelAnswer:
+        """All of it. Raises ModelFailure."""
+        ...
+
+
+class ProviderRequest(Struct):
+    """A request made ready: where it goes, what it says, who reads the answer, and what the person should know of it."""
+
+    url: str
+    body: JSONObject
+    reader: Callable[[], AnswerReader]
+    notes: list[str] = []
+
+
+class ToolDescription(Struct, frozen=True):
+    """A tool as the provider is told of it."""
+
+    name: str
+    description: str
+    schema: JSONObject
+
+
+class Provider(ABC):
+    """A model behind HTTP.
+
+    `name` is the configuration's, `model` the provider's. `key` is sent in a header and shown nowhere. `facts` are looked up by the
+    model's name unless given. `extra` is put into every request's body over what is there, `headers` beside the headers. With
+    `stream=False` answers come whole. What may be tried again is tried `tries` times in all, with pauses of `patience` seconds
+    together at most. `silence` is how long nothing may come, `seconds` how long an answer may take, `most` how many bytes it may have.
+    Raises ValueError for a url or a key that cannot be used.
+    """
+
+    title: ClassVar[str] = ""
+    dialect: ClassVar[Dialect] = "openai"
+    default_url: ClassVar[str] = ""
+    tool_names: ClassVar[int] = 64  # the most characters of a tool's name
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        model: str,
+        url: str = "",
+        key: str = "",
+        facts: ModelFacts | None = None,
+        fetch: Fetch | None = None,
+        stream: bool = True,
+        extra: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        tries: int = 4,
+        patience: float = 30.0,
+        silence: float = 180.0,
+        seconds: float = 1_800.0,
+        most: int = 64_000_000,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self.name, self.model = name, model
+        self.url = _checked(url or self.default_url)
+        self.facts = facts or known(model)
+        self.host = urlsplit(self.url).hostname or ""
+        self.streamed, self.tries, self.patience = stream, tries, patience
+        self.silence, self.seconds, self.most = silence, seconds, most
+        self._key = ApiKey(key)
+        self._extra, self._headers = dict(extra or {}), dict(headers or {})
+        self._sleep = sleep
+        self._own = fetch is None
+        self._fetch: Fetch = HttpFetch() if fetch is None else fetch
+        secrets = {
+            self._key.value,
+            *(value for value in self._headers.values() if len(value) >= 8),
+        } - {""}
+        self.who = ProviderIdentity(self.title, urlsplit(self.url).netloc, model, tuple(secrets))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, model={self.model!r}, url={self.url!r})"
+
+    def __rich_repr__(self) -> list[Any]:
+        return [self.name, ("model", self.model), ("url", self.url)]
+
+    async def aclose(self) -> None:
+        """Close the connections, unless they belong to who gave `fetch`."""
+        if self._own:
+            await self._fetch.aclose()
+
+    async def stream(
+        self, request: CreateMessageRequestParams
+    ) -> AsyncGenerator[Delta | ModelAnswer, None]:
+        """Ask the model. Yields pieces as they come and ends with exactly one `ModelAnswer`. Raises ModelFailure."""
+        asked = self._asked(request)
+        for note in asked.notes:
+            yield Delta("note", note)
+        waited, tried = 0.0, 1
+        while True:
+            begun = False
+            try:
+                async with aclosing(self._attempt(asked)) as pieces:
+                    async for piece in pieces:
+                        begun = True
+                        yield (
+                            self._judged(request, piece)
+                            if isinstance(piece, ModelAnswer)
+                            else piece
+                        )
+                return
+            except _Repaired:
+                continue
+            except ModelFailure as bad:
+                pause = (
+                    bad.retry_after
+                    if bad.retry_after is not None
+                    else _FIRST_PAUSE * 2 ** (tried - 1)
+                )
+                slow = isinstance(
+                    bad.__cause__, TimeoutError | TimedOut
+                )  # it would be as slow again
+                if (
+                    begun
+                    or slow
+                    or bad.kind not in _AGAIN
+                    or tried >= self.tries
+                    or waited + pause > self.patience
+                ):
+                    raise
+                words = str(bad).partition(". ")[0].rstrip(".")
+            tried += 1
+            waited += pause
+            yield Delta("note", f"{words}. Retrying in {pause:g} s ({tried} of {self.tries}).")
+            await self._sleep(pause)
+
+    # -- for the adapters --
+
+    @abstractmethod
+    def _asked(self, request: CreateMessageRequestParams) -> ProviderRequest:
+        """The request as the provider takes it. Raises ModelFailure."""
+
+    def _sent_headers(self) -> dict[str, str]:
+        """What identifies us to the provider."""
+        return {"authorization": f"Bearer {self._key.value}"} if self._key.value else {}
+
+    def _repair(self, asked: ProviderRequest, found: ProviderError) -> bool:
+        """Change a request that was not understood; True where it is worth to be sent again."""
+        return False
+
+    def _words_of_names(self) -> IdMap:
+        return IdMap("a-zA-Z0-9_-", self.tool_names)
+
+    def _talk(self, request: CreateMessageRequestParams) -> list[RoleTurn]:
+        """The conversation as the model takes it. Raises ModelFailure where there is nothing in it."""
+        talk = prepared(request.messages)
+        if not self.facts.tools:
+            talk = without_tools(talk)
+        if not talk:
+            raise ModelFailure(
+                f"{self.who.words} was asked nothing: the conversation is empty.", "bad_request"
+            )
+        return talk
+
+    def _tools(
+        self, request: CreateMessageRequestParams, names: IdMap, notes: list[str]
+    ) -> list[ToolDescription]:
+        """The tools that the model is told of."""
+        tools = request.tools or []
+        if tools and not self.facts.tools:
+            if _mode(request) == "required":
+                raise ModelFailure(
+                    f"{self.who.words} takes no tools, and is to use one; choose another model.",
+                    "bad_request",
+                )
+            notes.append(f"{self.model} takes no tools; it is asked without them.")
+            return []
+        return [self._described(tool, names) for tool in tools]
+
+    def _described(self, tool: Tool, names: IdMap) -> ToolDescription:
+        made = compile(tool.input_schema, self.dialect)
+        description = "\n".join(filter(None, [tool.description or tool.title or "", made.words]))
+        return ToolDescription(names.out(tool.name), description, made.schema)
+
+    def _output(self, request: CreateMessageRequestParams) -> int:
+        """The most tokens that it may say (`SAM-09`)."""
+        return max(1, min(request.max_tokens, self.facts.output))
+
+    # -- the talk with the provider --
+
+    async def _attempt(self, asked: ProviderRequest) -> AsyncGenerator[Delta | ModelAnswer, None]:
+        """Ask once."""
+        response = await self._send(asked)
+        try:
+            if response.status >= 300:
+                failure, found = of_body(
+                    self.who, response.status, response.headers, await self._error_body(response)
+                )
+                if failure.kind == "bad_request" and self._repair(asked, found):
+                    raise _Repaired
+                raise failure
+            reader = asked.reader()
+            if (
+                self.streamed
+                and "json" not in response.headers.get("content-type", "").partition(";")[0]
+            ):
+                async with aclosing(self._events(response, reader)) as deltas:
+                    async for delta in deltas:
+                        yield delta
+            else:
+                for delta in await self._whole(response, reader):
+                    yield delta
+            yield reader.said()
+        finally:
+            await response.aclose()
+
+    async def _send(self, asked: ProviderRequest) -> Response:
+        headers = {
+            "content-type": "application/json",
+            "accept": "text/event-stream" if self.streamed else "application/json",
+        }
+        headers |= self._sent_headers() | {
+            name.lower(): value for name, value in self._headers.items()
+        }
+        try:
+            body = msgspec.json.encode(asked.body)
+        except (ValueError, TypeError, RecursionError):
+            raise ModelFailure(
+                f"What {self.who.words} is to be asked cannot be written as JSON.", "bad_request"
+            ) from None
+        try:
+            async with asyncio.timeout(self.silence if self.streamed else self.seconds):
+                return await self._fetch(
+                    Request("POST", asked.url, tuple(headers.items()), body, again=True)
+                )
+        except TimeoutError as slow:
+            words = f"{self.who.words} did not begin to answer in time; it may be busy, or still loading the model."
+            raise ModelFailure(words, "unreachable") from slow
+        except Unreachable as gone:
+            words = f"{self.who.words} cannot be reached: {self.who.quote(str(gone))} Check the url, and that it is running."
+            raise ModelFailure(words, "unreachable", status=gone.status or 0) from gone
+        except ValueError:  # its words would repeat the header
+            raise ModelFailure(
+                f"{self.who.words} cannot be asked: its url or a header is wrong.", "bad_request"
+            ) from None
+
+    async def _error_body(self, response: Response) -> bytes:
+        try:
+            async with asyncio.timeout(min(self.silence, 10.0)):
+                return await response.read(_MOST_ERROR)
+        except (InterlockError, TimeoutError):
+            return b""
+
+    async def _whole(self, response: Response, reader: AnswerReader) -> list[Delta]:
+        try:
+            async with asyncio.timeout(self.seconds):
+                body = await response.read(self.most)
+        except TimeoutError as slow:
+            raise ModelFailure(
+                f"{self.who.words} did not end its answer within {self.seconds:g} seconds.", "cut"
+            ) from slow
+        except ConnectionLost as lost:
+            raise self._cut() from lost
+        except InterlockError as bad:
+            raise ModelFailure(
+                f"{self.who.words} gave too large an answer: {bad}", "bad_answer"
+            ) from bad
+        try:
+            return reader.whole(parsed(body))
+        except ValueError:
+            raise ModelFailure(
+                f"{self.who.words} gave an answer that is no JSON; is the url right?", "bad_answer"
+            ) from None
+
+    async def _events(
+        self, response: Response, reader: AnswerReader
+    ) -> AsyncGenerator[Delta, None]:
+        """Read a stream to its end."""
+        events, size = EventReader(min(_MOST_EVENT, self.most)), 0
+        end = time.monotonic() + self.seconds
+        chunks = response.chunks()
+        while not reader.over:
+            try:
+                async with asyncio.timeout(min(self.silence, max(0.0, end - time.monotonic()))):
+                    chunk = await anext(chunks, None)
+            except (TimeoutError, InterlockError) as bad:
+                if reader.complete:
+                    return
+                raise self._cut(silent=isinstance(bad, TimeoutError)) from bad
+            if chunk is None:
+                break
+            size += len(chunk)
+            if size > self.most:
+                raise ModelFailure(
+                    f"{self.who.words} gave an answer of more than {self.most} bytes; it was given up.",
+                    "bad_answer",
+                )
+            try:
+                found = events.feed(chunk)
+            except Exception as bad:  # the reader raises one thing only: an event over the limit
+                raise ModelFailure(
+                    f"{self.who.words} sent an event that is too large.", "bad_answer"
+                ) from bad
+            for event in found:
+                if reader.over:
+                    break
+                try:
+                    deltas = reader.take(event.name, event.data)
+                except ValueError:
+                    raise self._cut() from None
+                for delta in deltas:
+                    yield delta
+        if not reader.complete:
+            raise self._cut()
+        try:
+            async with asyncio.timeout(_DRAIN):
+                await anext(chunks, None)
+        except (TimeoutError, InterlockError):
+            pass
+
+    def _cut(self, silent: bool = False) -> ModelFailure:
+        how = "fell silent" if silent else "broke off"
+        return ModelFailure(
+            f"{self.who.words} {how} in the middle of its answer; what it said so far is not the whole. Ask again.",
+            "cut",
+        )
+
+    def _judged(self, request: CreateMessageRequestParams, said: ModelAnswer) -> ModelAnswer:
+        """What the model said, held against what it was told of tools (`SAM-16`)."""
+        mode = _mode(request)
+        if mode == "none":
+            return without_calls(said)
+        if (
+            mode == "required"
+            and not has_calls(said)
+            and said.result.stop_reason in ("endTurn", "stopSequence")
+        ):
+            raise ModelFailure(
+                f"{self.who.words} called no tool although it had to; it may not be able to.",
+                "bad_answer",
+            )
+        return said
+
+
+class _Repaired(Exception):
+    """The request was changed and is worth to be sent again."""
+
+
+def _mode(request: CreateMessageRequestParams) -> str:
+    return (request.tool_choice and request.tool_choice.mode) or "auto"
+
+
+def _checked(url: str) -> str:
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise ValueError("a model's url begins with https:// or http:// and names a host")
+    if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
+        raise ValueError(
+            "a model's url has no name, password, query or fragment; the key has a place of its own"
+        )
+    return url.rstrip("/")

@@ -1,0 +1,87 @@
+"""The questions that a server has put to its peer as requests of its own, and what comes back (handshake era)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+
+from msgspec import UNSET, Struct
+
+from ... import types as t
+from ...wire import jsonrpc
+from ...wire.codec import decode, encode
+from ...wire.jsonrpc import Envelope, Frame, Malformed
+from ..events import CallId, ResponseReceived, Route
+
+
+class Question(Struct, frozen=True):
+    """One that is open, and the request on whose way it was put."""
+
+    route: Route
+    request: t.InputRequest
+
+
+class Questions:
+    """Open questions by id; `next_id` numbers them, where several connections share the numbers of one session."""
+
+    __slots__ = ("_next_id", "_open")
+
+    def __init__(self, next_id: Callable[[], int] | None = None) -> None:
+        self._open: dict[t.RequestId, Question] = {}
+        self._next_id = next_id or count(1).__next__
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def ask(
+        self, route: CallId, request: t.InputRequest, method: str, revision: str
+    ) -> tuple[t.RequestId, Frame]:
+        """Note a question; return its id and the frame that puts it."""
+        id = self._next_id()
+        self._open[id] = Question(route, request)
+        return id, jsonrpc.request(
+            id, method, b"{}" if request.params is None else encode(request.params, revision)
+        )
+
+    def forget(self, id: t.RequestId) -> Question | None:
+        """The question is no longer open."""
+        return self._open.pop(id, None)
+
+    def of(self, route: Route) -> list[t.RequestId]:
+        """The open questions of one request."""
+        return [id for id, question in self._open.items() if question.route == route]
+
+    def clear(self) -> list[t.RequestId]:
+        """No answer can come any more: the questions that were open."""
+        left = list(self._open)
+        self._open.clear()
+        return left
+
+    def answered(self, envelope: Envelope) -> ResponseReceived | None:
+        """The answer that a response brings; None where nobody asked."""
+        id = envelope.id if isinstance(envelope.id, int | str) else None
+        question = self._open.pop(id, None) if id is not None else None
+        if question is None or id is None:
+            return None
+        if envelope.error:
+            return ResponseReceived(
+                id, t.McpError(envelope.error.code, envelope.error.message, envelope.error.data)
+            )
+        try:
+            answer = decode(
+                b"null" if envelope.result is UNSET else envelope.result,
+                t.RESPONSE_TYPES[type(question.request)],
+            )
+        except Malformed as bad:
+            return ResponseReceived(
+                id, t.McpError(t.INVALID_PARAMS, f"The client's answer is malformed: {bad}")
+            )
+        return ResponseReceived(id, answer)
+
+    def garbled(self, bad: Malformed) -> ResponseReceived | None:
+        """An answer that cannot be read: whoever waits for it hears so; an answer is never answered."""
+        if bad.id is None or self._open.pop(bad.id, None) is None:
+            return None
+        return ResponseReceived(
+            bad.id, t.McpError(t.INVALID_PARAMS, f"The client's answer is malformed: {bad}")
+        )

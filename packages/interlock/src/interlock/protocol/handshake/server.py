@@ -1,0 +1,660 @@
+"""The server's end of one connection, without I/O: frames in, events out; decisions in, frames out.
+
+What a peer said once with `initialize` is remembered here and put on each of its requests, so that everything above sees
+stateless requests only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
+
+from ... import types as t
+from ...exchange import AnyResult, Caller, Principal
+from ...wire import jsonrpc
+from ...wire.codec import decode, encode
+from ...wire.jsonrpc import READ_ERRORS, Envelope, Frame, Malformed
+from ...wire.revisions import (
+    HANDSHAKE_REVISIONS,
+    METHODS,
+    STATELESS_REVISIONS,
+    Era,
+    error_code,
+    speaks,
+    supports,
+)
+from ..events import (
+    CallId,
+    NotificationReceived,
+    RequestCancelled,
+    RequestReceived,
+    ResponseReceived,
+    Route,
+    ServerEvent,
+    SessionListen,
+)
+from ..identity import Identity
+from ..metadata import take_meta, traced
+from ..server import (
+    MOST_SUBSCRIPTIONS,
+    RequestError,
+    accept,
+    error_frame,
+    find_notifier,
+    notification_frame,
+    params_error,
+    read_extension_notification,
+    read_meta,
+    read_params,
+    result_frame,
+    subscription_params,
+    subscription_result,
+)
+from .batches import Batches
+from .questions import Questions
+
+IN_BATCH = "Invalid request: initialize cannot be in a batch"
+STILL_OPEN = "Invalid request: a request with this id is still open"
+_LIST_CHANGES = t.SubscriptionFilter(
+    tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
+)
+_ANSWERED_HERE = frozenset(
+    {"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"}
+)
+
+
+class _Subscription(Struct):
+    listen: SessionListen
+    waiting: (
+        list[t.RequestId] | None
+    )  # the calls to answer once it is acknowledged; None after that
+
+
+class _Unread(Struct, frozen=True):
+    """A request that was read piece by piece."""
+
+    id: t.RequestId
+    method: str
+    params: Any
+
+
+class ServerConnection:
+    """One peer. Give it frames with `receive` and send what `outgoing` returns; it never raises for anything a peer sends."""
+
+    __slots__ = (
+        "_batches",
+        "_listens",
+        "_open",
+        "_out",
+        "_questions",
+        "_shared",
+        "_subscriptions",
+        "error",
+        "identity",
+        "principal",
+        "remembered",
+        "session",
+        "sessions_begun",
+    )
+
+    def __init__(
+        self,
+        identity: Identity,
+        *,
+        principal: Principal | None = None,
+        session: str | None = None,
+        shared: bool = True,
+        remembered: Caller | None = None,
+        subscriptions: Iterable[str] = (),
+        next_id: Callable[[], int] | None = None,
+    ) -> None:
+        """`remembered` and `subscriptions` are what a session said on earlier connections; `next_id` numbers the questions."""
+        self.identity = identity
+        self._shared = shared  # all requests share one channel, as over stdio
+        self._listens: dict[CallId, None] = {}
+        self._batches = Batches()
+        self.principal, self.session = principal, session
+        self.remembered = (
+            remembered  # what `initialize` said: the whole of the handshake era's memory
+        )
+        self._open: dict[CallId, Caller] = {}
+        self._questions = Questions(next_id)
+        self._subscriptions = {
+            uri: _Subscription(SessionListen(uri), None) for uri in subscriptions
+        }
+        self.sessions_begun = 0  # how often the peer said `initialize` here
+        self.error = 0  # the code of the last error that was answered
+        self._out: list[tuple[Route, Frame]] = []
+
+    # -- frames in -----------------------------------------------------------------------------
+
+    def receive(self, frame: Frame) -> list[ServerEvent]:
+        """Take in one message; the answers that need no decision are put among the outgoing frames at once."""
+        try:
+            if not frame.isascii():
+                jsonrpc.check_utf8(frame)
+            request = self.identity.read_request(frame)
+            meta = take_meta(request.params)
+        except (Malformed, *READ_ERRORS):
+            return self._receive_other(frame)
+        return self.receive_read(request, meta, frame)
+
+    def receive_read(
+        self, request: Any, meta: t.RequestMeta, frame: Frame | None = None
+    ) -> list[ServerEvent]:
+        """Take in a request that `identity.read_request` has read already from `frame`, with its `_meta`."""
+        id: t.RequestId = request.id
+        if id in self._open and not self._is_opening_anew(id, request.method):
+            self.refuse(id, t.INVALID_REQUEST, STILL_OPEN)
+            return []
+        if meta.protocol_version is None:
+            return self._receive_remembered(id, request.method, request.params, meta, frame)
+        event = accept(self.identity, request, meta, frame, self.principal, self.session)
+        if isinstance(event, RequestError):
+            self._refuse_with(event)
+            return []
+        self.adopt(event)
+        return [event]
+
+    def adopt(self, event: RequestReceived) -> None:
+        """Go on with a request that was read without a connection: it can be answered from now on."""
+        id = event.id
+        self._open[id] = event.caller
+        if event.method == "subscriptions/listen" and not isinstance(id, SessionListen):
+            self._listens[id] = None
+
+    @property
+    def subscriptions(self) -> tuple[str, ...]:
+        """The resources that the peer has subscribed to (handshake era)."""
+        return tuple(
+            uri for uri, subscription in self._subscriptions.items() if subscription.waiting is None
+        )
+
+    @property
+    def unanswered(self) -> int:
+        """How many requests of the peer have been neither answered nor cancelled."""
+        return sum(not isinstance(id, SessionListen) for id in self._open) if self._open else 0
+
+    def _receive_other(self, frame: Frame) -> list[ServerEvent]:
+        """Whatever is no request that can be read in one pass: looked at piece by piece, to act on it or to say what is wrong with it."""
+        try:
+            envelope = jsonrpc.open_envelope(frame)
+        except Malformed as bad:
+            if jsonrpc.is_batch(frame):
+                return self._receive_batch(frame)
+            if bad.is_answer:
+                answer = self._questions.garbled(bad)
+                return [] if answer is None else [answer]
+            if not (self._shared and frame.isspace()):  # an empty line between messages
+                self.refuse(bad.id, bad.code, str(bad))
+            return []
+        id = envelope.id
+        if envelope.method is UNSET:
+            return self._receive_response(envelope)
+        if id is UNSET:
+            return self._receive_notification(envelope)
+        if id is None:
+            self.refuse(
+                None,
+                t.INVALID_REQUEST,
+                "Invalid request: the id must be a string or an integer, not null",
+            )
+            return []
+        return self._receive_unread_request(id, envelope)
+
+    def refuse_unread(self, why: str) -> None:
+        """A message was lost before it could be read, such as one over the size limit; whose it was is not known."""
+        self.refuse(None, t.INVALID_REQUEST, f"Invalid request: {why}")
+
+    def outgoing(self) -> list[tuple[Route, Frame]]:
+        """What is to be sent now, each frame with the request it belongs to."""
+        out, self._out = self._out, []
+        return out
+
+    def close(self) -> list[ServerEvent]:
+        """The peer has gone: every open request is cancelled, and nothing will be sent."""
+        events: list[ServerEvent] = [
+            RequestCancelled(id, "the connection was closed") for id in self._open
+        ]
+        events += [
+            ResponseReceived(id, t.McpError(t.INTERNAL_ERROR, "The client has gone."))
+            for id in self._questions.clear()
+        ]
+        self._open.clear()
+        self._batches.clear()
+        self._out.clear()
+        return events
+
+    def respond(self, id: CallId, result: AnyResult) -> None:
+        """Answer a request; ignored where it has been cancelled meanwhile. TypeError where the result is no JSON: then `fail` it."""
+        caller = self._open.get(id)
+        if caller is None:
+            return
+        if isinstance(id, SessionListen):
+            self._end_session_listen(id, t.INTERNAL_ERROR, "The server has ended the subscription.")
+            return
+        if id in self._listens:
+            result = subscription_result(id, result)
+        frame = result_frame(self.identity, id, result, caller.revision)
+        del self._open[id]
+        self._answer(id, frame)
+        if self._questions:
+            self._withdraw_all(id)
+        if id in self._listens:
+            self._end_listen(id)
+
+    def fail(self, id: CallId, code: int, message: str, data: Any = None) -> None:
+        """Answer a request with an error; ignored where it has been cancelled meanwhile."""
+        if id not in self._open:
+            return
+        if isinstance(id, SessionListen):
+            self._end_session_listen(id, code, message, data)
+            return
+        revision = self._open.pop(id).revision
+        self._listens.pop(id, None)
+        self.error, frame = error_frame(id, code, message, data, revision)
+        self._answer(id, frame)
+        if self._questions:
+            self._withdraw_all(id)
+
+    def is_open(self, id: CallId) -> bool:
+        """Whether a request has been neither answered nor cancelled."""
+        return id in self._open
+
+    def notify(self, id: CallId, method: str, params: Any) -> int:
+        """Send a notification on the way of an open request.
+
+        It is dropped where the revision of the request does not have the method.
+
+        Returns:
+            The bytes that it adds to what is outgoing; 0 where it was dropped.
+        """
+        caller = self._open.get(id)
+        if caller is None:
+            return 0
+        if isinstance(id, SessionListen):
+            before = len(self._out)
+            self._notify_session(id, method, params, caller)
+            return sum(len(frame) for _, frame in self._out[before:])
+        if id in self._listens:
+            params = subscription_params(id, method, params)
+            if params is None:
+                return 0
+        frame = notification_frame(self.identity, caller, method, params)
+        if frame is None:
+            return 0
+        self._out.append((id, frame))
+        return len(frame)
+
+    def ask(self, id: CallId, request: t.InputRequest) -> t.RequestId:
+        """Put a question to the peer as a request of our own (handshake era only); its answer comes as ResponseReceived."""
+        caller = self._open.get(id)
+        method = type(request).__struct_config__.tag
+        if (
+            caller is None
+            or caller.era is not Era.HANDSHAKE
+            or not isinstance(method, str)
+            or not speaks(caller.revision, method)
+        ):
+            raise t.ProtocolError(f"{method} cannot be asked on this request")
+        asked, frame = self._questions.ask(id, request, method, caller.revision)
+        self._out.append((id, frame))
+        return asked
+
+    def withdraw(self, asked: t.RequestId, reason: str) -> None:
+        """Stop waiting for the answer to a question, and tell the peer so."""
+        question = self._questions.forget(asked)
+        if question is not None and self.remembered is not None:
+            params = t.CancelledNotificationParams(request_id=asked, reason=reason)
+            self._out.append(
+                (
+                    question.route,
+                    jsonrpc.notification(
+                        "notifications/cancelled", encode(params, self.remembered.revision)
+                    ),
+                )
+            )
+
+    # -- the three kinds of message ------------------------------------------------------------
+
+    def _receive_unread_request(self, id: t.RequestId, envelope: Envelope) -> list[ServerEvent]:
+        method = str(envelope.method)
+        try:
+            params, meta = read_params(self.identity, envelope)
+        except Malformed as bad:
+            self._refuse_params(id, method, envelope, str(bad))
+            return []
+        return self.receive_read(_Unread(id, method, params), meta)
+
+    def _is_opening_anew(self, id: t.RequestId, method: str) -> bool:
+        """Whether a request opens a session and has the id of one that belongs to the old session."""
+        return method == "initialize" and self._open[id].era is Era.HANDSHAKE
+
+    def _receive_remembered(
+        self,
+        id: t.RequestId,
+        method: str,
+        params: Any,
+        meta: t.RequestMeta,
+        frame: Frame | None,
+    ) -> list[ServerEvent]:
+        """A request of the handshake era."""
+        caller = self.remembered
+        if method == "initialize":
+            return self._greet(id, params)
+        if caller is None:
+            if method == "ping" and self.identity.handshakes:
+                self._answer(id, jsonrpc.response(id, b"{}"))
+            else:
+                words = "Invalid params: say who you are first: with `initialize`, or with the keys of _meta on each request"
+                self.refuse(
+                    id,
+                    t.INVALID_PARAMS,
+                    words,
+                    {"supported": list(reversed(self.identity.revisions))},
+                )
+            return []
+        if not self.identity.serves(caller.revision, method):
+            self.refuse(id, t.METHOD_NOT_FOUND, f"Method not found: {method}")
+            return []
+        self._open[id] = caller
+        if method in _ANSWERED_HERE:
+            return self._answer_here(id, method, params, caller)
+        caller = traced(caller, meta)
+        return [RequestReceived(id, method, params, caller, meta.progress_token, frame)]
+
+    def _receive_notification(self, envelope: Envelope) -> list[ServerEvent]:
+        method = envelope.method
+        row = METHODS.get(method) if isinstance(method, str) else None
+        if row is None:
+            return self._receive_extension_notification(envelope)
+        if row.result is not None:
+            return []
+        try:
+            params = decode(envelope.params, row.params)
+        except Malformed:
+            return []  # a notification is never answered, not even with an error (`RPC-11`)
+        if method == "notifications/cancelled":
+            if self._open.pop(params.request_id, None) is None:
+                return []
+            self._withdraw_all(params.request_id)
+            self._listens.pop(params.request_id, None)
+            self._send_batch(params.request_id, self._batches.cancel(params.request_id))
+            return [RequestCancelled(params.request_id, params.reason)]
+        if method == "notifications/initialized":
+            return self._listen(None) if self.remembered is not None else []
+        return [NotificationReceived(str(method), params)]
+
+    def _receive_extension_notification(self, envelope: Envelope) -> list[ServerEvent]:
+        """A notification of an extension; one that nobody has declared is ignored, as any that is unknown."""
+        try:
+            params, meta, method = read_extension_notification(self.identity, envelope)
+        except Malformed:
+            return []
+        caller = self.remembered
+        if meta.protocol_version is not None:
+            caller = find_notifier(self.identity, meta, self.principal, self.session)
+        if caller is None or caller.revision not in self.identity.revisions:
+            return []
+        if not self.identity.extensions.tells(method, caller):
+            return []
+        return [NotificationReceived(method, params, caller)]
+
+    def _receive_response(self, envelope: Envelope) -> list[ServerEvent]:
+        if envelope.result is UNSET and envelope.error is UNSET:
+            id = envelope.id if isinstance(envelope.id, int | str) else None
+            self.refuse(
+                id,
+                t.INVALID_REQUEST,
+                "Invalid request: neither a method, nor a result, nor an error",
+            )
+            return []
+        answer = self._questions.answered(envelope)
+        return [] if answer is None else [answer]
+
+    def _receive_batch(self, frame: Frame) -> list[ServerEvent]:
+        """Only 2025-03-26 has batches (`RPC-13`, `RPC-16`); they are answered with an array."""
+        try:
+            jsonrpc.check_utf8(frame)
+            messages = jsonrpc.open_batch(frame)
+        except Malformed as bad:
+            self.refuse(None, bad.code, str(bad))
+            return []
+        if self.remembered is None or not supports(self.remembered.revision, "batches"):
+            self.refuse(None, t.INVALID_REQUEST, "Invalid request: this revision has no batches")
+            return []
+        events: list[ServerEvent] = []
+        self._batches.begin(self._open)
+        for message in messages:
+            if jsonrpc.is_batch(message):
+                self.refuse_unread("a batch within a batch")
+            else:
+                events += self.receive(message)
+        left = [id for id in self._open if not isinstance(id, SessionListen)]
+        self._send_batch(None, self._batches.end(left))
+        return events
+
+    def _send_batch(self, id: Route, array: Frame | None) -> None:
+        if array is not None:
+            self._out.append((id, array))
+
+    # -- the handshake era, and what it asks that is answered here --------------------------------
+
+    def _greet(self, id: t.RequestId, hello: t.InitializeRequestParams) -> list[ServerEvent]:
+        if self._batches.is_reading:  # `RPC-15`
+            self.refuse(id, t.INVALID_REQUEST, IN_BATCH)
+            return []
+        spoken = [r for r in self.identity.revisions if r in HANDSHAKE_REVISIONS]
+        if not spoken:
+            data = {
+                "supported": list(reversed(self.identity.revisions)),
+                "requested": hello.protocol_version,
+            }
+            code = error_code("unsupported_protocol_version", STATELESS_REVISIONS[-1])
+            self.refuse(
+                id, code, "Unsupported protocol version: this server knows no `initialize`", data
+            )
+            return []
+        revision = hello.protocol_version if hello.protocol_version in spoken else spoken[-1]
+        declared = decode(
+            encode(hello.capabilities, revision), t.ClientCapabilities
+        )  # what the revision lacks cannot be asked (`LIF-12`)
+        declared = self.identity.extensions.heard(declared, hello.capabilities, revision)
+        caller = Caller(revision, declared, hello.client_info, "info", self.principal, self.session)
+        try:
+            offered = _offered(self.identity, caller, can_notify=self._can_notify)
+        except t.McpError as bad:
+            self.refuse(id, bad.code, bad.message, bad.data)
+            return []
+        events = self._end_session()
+        self.remembered = caller
+        reply = t.InitializeResult(
+            protocol_version=revision,
+            capabilities=offered,
+            server_info=self.identity.info,
+            instructions=self.identity.instructions,
+        )
+        self._answer(id, jsonrpc.response(id, encode(reply, revision)))
+        return events
+
+    def _end_session(self) -> list[ServerEvent]:
+        """A second `initialize` begins a new session: all that runs for the old one is cancelled.
+
+        It is not answered, for the new session may use the same ids. Requests of the stateless era
+        belong to no session, and go on.
+        """
+        old = [id for id, caller in self._open.items() if caller.era is Era.HANDSHAKE]
+        for id in old:
+            del self._open[id]
+            self._withdraw_all(id)
+        self._subscriptions.clear()
+        self._batches.clear()
+        self.sessions_begun += 1
+        return [RequestCancelled(id, "the session was opened anew") for id in old]
+
+    def _answer_here(
+        self, id: t.RequestId, method: str, params: Any, caller: Caller
+    ) -> list[ServerEvent]:
+        match method:
+            case "ping":
+                self.respond(id, t.EmptyResult())
+            case "logging/setLevel":
+                self.remembered = replace(caller, log_level=params.level)
+                self.respond(id, t.EmptyResult())
+            case "resources/subscribe":
+                return self._subscribe(id, params.uri, caller)
+            case "resources/unsubscribe":
+                subscription = self._subscriptions.get(params.uri)
+                if subscription is not None:
+                    self._end_session_listen(
+                        subscription.listen,
+                        t.INVALID_REQUEST,
+                        "Invalid request: unsubscribed meanwhile",
+                    )
+                self.respond(id, t.EmptyResult())
+                return [] if subscription is None else [RequestCancelled(subscription.listen)]
+        return []
+
+    def _subscribe(self, id: t.RequestId, uri: str, caller: Caller) -> list[ServerEvent]:
+        try:
+            resources = self.identity.capabilities(caller).resources if self._can_notify else None
+        except t.McpError as bad:
+            self.fail(id, bad.code, bad.message, bad.data)
+            return []
+        if resources is None or not resources.subscribe:
+            self.fail(
+                id,
+                t.METHOD_NOT_FOUND,
+                "Method not found: this server's resources cannot be subscribed to",
+            )
+        elif (known := self._subscriptions.get(uri)) is not None:
+            if known.waiting is None:
+                self.respond(id, t.EmptyResult())
+            else:
+                known.waiting.append(id)
+        elif len(self._subscriptions) >= MOST_SUBSCRIPTIONS:
+            words = f"At most {MOST_SUBSCRIPTIONS} resources can be subscribed to at once; unsubscribe from some first"
+            self.fail(id, t.INVALID_PARAMS, words)
+        else:
+            events = self._listen(uri)
+            self._subscriptions[uri] = _Subscription(events[0].id, [id])  # type: ignore[arg-type, union-attr]  # a listen of ours
+            return events
+        return []
+
+    def _listen(self, uri: str | None) -> list[ServerEvent]:
+        """Open a listen exchange on the peer's behalf: for the lists, or for one resource."""
+        caller = self.remembered
+        if caller is None or (
+            uri is None and any(isinstance(i, SessionListen) and i.uri is None for i in self._open)
+        ):
+            return []
+        listen = SessionListen(uri)
+        self._open[listen] = caller
+        wanted = (
+            _LIST_CHANGES if uri is None else t.SubscriptionFilter(resource_subscriptions=[uri])
+        )
+        params = t.SubscriptionsListenRequestParams(notifications=wanted)
+        return [RequestReceived(listen, "subscriptions/listen", params, caller)]
+
+    def _notify_session(
+        self, listen: SessionListen, method: str, params: Any, caller: Caller
+    ) -> None:
+        """What a listen exchange of ours has to say, in the words of the handshake era."""
+        if method != "notifications/subscriptions/acknowledged":
+            plain = replace(params, meta=t.NOTHING)
+            self._out.append((None, jsonrpc.notification(method, encode(plain, caller.revision))))
+            return
+        subscription = self._subscriptions.get(listen.uri) if listen.uri is not None else None
+        if subscription is None or subscription.waiting is None:
+            return
+        waiting, subscription.waiting = subscription.waiting, None
+        honoured = listen.uri in (params.notifications.resource_subscriptions or ())
+        if not honoured:
+            del self._subscriptions[subscription.listen.uri or ""]
+        for id in waiting:
+            if honoured:
+                self.respond(id, t.EmptyResult())
+            else:
+                code = error_code("resource_not_found", caller.revision)
+                self.fail(id, code, f"Resource not found: {listen.uri}", {"uri": listen.uri})
+
+    def _end_session_listen(
+        self, listen: SessionListen, code: int, message: str, data: Any = None
+    ) -> None:
+        """A listen exchange of ours is over; calls that still wait for it are refused."""
+        self._open.pop(
+            listen, None
+        )  # a session of several connections has listens that were opened by another one
+        subscription = self._subscriptions.get(listen.uri) if listen.uri is not None else None
+        if subscription is not None and subscription.listen is listen:
+            del self._subscriptions[listen.uri or ""]
+            for id in subscription.waiting or ():
+                self.fail(id, code, message, data)
+
+    def refuse(self, id: t.RequestId | None, code: int, message: str, data: Any = None) -> None:
+        """Answer a message that never became an open request."""
+        self.error = code
+        frame = jsonrpc.failure(id, code, message, data)
+        if not self._batches.refuse(frame):
+            self._out.append((id, frame))
+
+    def _answer(self, id: CallId, frame: Frame) -> None:
+        """Put a response among the outgoing frames, or among those of its batch."""
+        if self._batches:
+            taken, array = self._batches.answer(id, frame)
+            if taken:
+                self._send_batch(id, array)
+                return
+        self._out.append((id, frame))
+
+    @property
+    def _can_notify(self) -> bool:
+        """Whether a handshake peer can be told of changes."""
+        return self._shared or self.session is not None
+
+    def _refuse_params(self, id: t.RequestId, method: str, envelope: Envelope, why: str) -> None:
+        """Params that cannot be read; a revision or a method that does not exist is the greater fault and is named first."""
+        identity = self.identity
+        if read_meta(envelope).protocol_version is not None:
+            self._refuse_with(params_error(identity, id, method, envelope, why))
+        elif method not in identity.requests or (
+            self.remembered and not identity.serves(self.remembered.revision, method)
+        ):
+            self.refuse(id, t.METHOD_NOT_FOUND, f"Method not found: {method}")
+        else:
+            data = None
+            if method == "initialize" and not identity.handshakes:  # `ERA-03`
+                data = {"supported": list(reversed(identity.revisions))}
+            self.refuse(id, t.INVALID_PARAMS, f"Invalid params: {why}", data)
+
+    def _refuse_with(self, error: RequestError) -> None:
+        self.refuse(error.id, error.code, error.message, error.data)
+
+    def _end_listen(self, id: t.RequestId) -> None:
+        """A subscription closed from this side; on a shared channel the specification wants a notification besides (`X-01`)."""
+        self._listens.pop(id, None)
+        if self._shared:
+            params = t.CancelledNotificationParams(
+                request_id=id, reason="the server closed the subscription"
+            )
+            self._out.append((id, jsonrpc.notification("notifications/cancelled", encode(params))))
+
+    def _withdraw_all(self, id: CallId | None) -> None:
+        for asked in self._questions.of(id):
+            self.withdraw(asked, "the request that asked this has ended")
+
+
+def _offered(identity: Identity, caller: Caller, *, can_notify: bool) -> t.ServerCapabilities:
+    """The capabilities for a handshake peer; without those of changes where it cannot be notified of them."""
+    offered = identity.extensions.shown(identity.capabilities(caller), caller.revision)
+    if can_notify:
+        return offered
+    return replace(
+        offered,
+        tools=offered.tools and t.ListChangedCapability(),
+        prompts=offered.prompts and t.ListChangedCapability(),
+        resources=offered.resources and t.ResourcesCapability(),
+    )

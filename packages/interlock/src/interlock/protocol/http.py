@@ -1,0 +1,477 @@
+"""Which HTTP requests an MCP endpoint takes, and as what: pure rules over method, headers and body, for all five revisions.
+
+The order of refusals: where it comes from, the HTTP method, the media types, the body, then the era and the ladder of that era
+(2026-07-28 and 2025-11-25, "Streamable HTTP").
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec import UNSET, Struct
+
+from .. import types as t
+from ..wire import jsonrpc
+from ..wire.codec import decode
+from ..wire.http import BadValue, decode_value, is_numeric
+from ..wire.jsonrpc import READ_ERRORS, Frame, Malformed
+from ..wire.revisions import HANDSHAKE_REVISIONS, R2, REVISIONS, STATELESS_REVISIONS, error_code
+from ..wire.salvage import without_lone_surrogates
+from .identity import Identity
+from .metadata import NO_META, take_meta
+
+Headers = Mapping[bytes, bytes]
+
+LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+VERSION, METHOD, NAME, SESSION, LAST_EVENT = (
+    b"mcp-protocol-version",
+    b"mcp-method",
+    b"mcp-name",
+    b"mcp-session-id",
+    b"last-event-id",
+)
+_ROUTING = frozenset({VERSION, METHOD, NAME, SESSION})
+_PARAM = b"mcp-param-"
+_PLAIN = re.compile(rb"[A-Za-z0-9_./:-]+").fullmatch  # what stands for itself in a header
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
+_MOST_HOSTS = 1000
+_HOST = re.compile(r"(?:\[([0-9a-f:.%]+)\]|([^\[\]:@/?#,\s]+))(?::[0-9]{0,5})?")
+_LONGEST_SOURCE = 600  # bytes of a host and an origin; a name in the DNS has 253
+_LONGEST = 80  # of what is repeated in a refusal
+JSON, EVENTS = b"application/json", b"text/event-stream"
+_BOTH = b"application/json, text/event-stream"  # as nearly every client has it
+_NO_WEIGHT = re.compile(rb"q\s*=\s*0(\.0*)?")
+
+_STATUS = {
+    t.METHOD_NOT_FOUND: 404,
+    t.HEADER_MISMATCH: 400,
+    t.MISSING_CLIENT_CAPABILITY: 400,
+    t.UNSUPPORTED_PROTOCOL_VERSION: 400,
+}
+
+
+class Rules(Struct, kw_only=True):
+    """What an endpoint allows.
+
+    `hosts` are the names (with or without a port) under which it may be asked, besides the loopback names and plain addresses, which
+    no rebinding can take over; "*" allows every name. `origins` are those of web pages that may ask besides pages of the same host and,
+    on loopback, of this machine. `sessions` says whether handshake-era requests have a session, `greets` whether that era is served.
+    """
+
+    hosts: frozenset[str] = frozenset()
+    origins: frozenset[str] = frozenset()
+    sessions: bool = True
+    greets: bool = True
+    _known: dict[tuple[bytes | None, bytes | None], str] = {}
+
+    def check_host_and_origin(self, host: bytes | None, origin: bytes | None) -> str:
+        """Why a request from there is refused; '' where it is welcome (`SEC-01`, `HTM-22`)."""
+        known = self._known.get((host, origin))
+        if known is None:
+            if len(self._known) >= _MOST_HOSTS:
+                self._known.clear()
+            known = self._judge_source(host, origin)
+            if (
+                len(host or b"") + len(origin or b"") <= _LONGEST_SOURCE
+            ):  # else strangers could fill the memory
+                self._known[host, origin] = known
+        return known
+
+    def _judge_source(self, host: bytes | None, origin: bytes | None) -> str:
+        asked = (host or b"").decode("latin-1").strip(" \t").lower()
+        name = _name(asked)
+        if not name or not (
+            is_numeric(name) or name == "localhost" or {"*", asked, name} & self.hosts
+        ):
+            return f"the host {_short(asked)} is not one of this server; if it should be, name it: hosts=[{_short(name)}]"
+        if origin is None:
+            return ""
+        page = origin.decode("latin-1").strip(" \t").lower()
+        scheme, _, where = page.partition("://")
+        if {"*", page} & self.origins:
+            return ""
+        if (
+            scheme in ("http", "https")
+            and where
+            and (where == asked or (_name(where) in LOOPBACK_NAMES and name in LOOPBACK_NAMES))
+        ):
+            return ""
+        return f"the origin {_short(page)} may not use this server; if it should, name it: origins=[{_short(page)}]"
+
+
+class HttpRefusal(Struct, frozen=True):
+    """No: with this status, body and further headers."""
+
+    status: int
+    body: bytes = b""
+    headers: tuple[tuple[bytes, bytes], ...] = ()
+    why: str = ""
+
+
+class Stateless(Struct, frozen=True):
+    """A request of the stateless era; read already where it could be read in one pass, else the connection is to say what is wrong."""
+
+    request: Any
+    meta: t.RequestMeta
+    headers: Mapping[str, str]
+
+
+class Greeting(Struct, frozen=True):
+    """`initialize`: a session is to be opened."""
+
+
+class InSession(Struct, frozen=True):
+    """Messages of the handshake era: for the session named, or for none. `revision` is what the header says.
+
+    `request` is set where the body is one request that was read in one pass.
+    """
+
+    session: str | None
+    revision: str | None
+    request: Any = None
+    meta: t.RequestMeta = NO_META
+
+
+class Listening(Struct, frozen=True):
+    """GET: the stream of a session, or the rest of one of its streams."""
+
+    session: str
+    revision: str | None
+    last_event: str | None
+
+
+class Ending(Struct, frozen=True):
+    """DELETE: the end of a session."""
+
+    session: str
+    revision: str | None
+
+
+class Taken(Struct, frozen=True):
+    """A message that asks for nothing and changes nothing: 202 (`HTM-05`)."""
+
+
+Verdict = HttpRefusal | Stateless | Greeting | InSession | Listening | Ending | Taken
+
+
+def error(
+    status: int,
+    code: int,
+    message: str,
+    data: Any = None,
+    *,
+    id: t.RequestId | None = None,
+    headers: Sequence[tuple[bytes, bytes]] = (),
+) -> HttpRefusal:
+    """A refusal with a JSON-RPC error as its body."""
+    return HttpRefusal(
+        status,
+        jsonrpc.failure(id, code, message, data),
+        ((b"content-type", JSON), *headers),
+        message,
+    )
+
+
+def status_of(code: int) -> int:
+    """The status of a response that is the JSON-RPC error `code`, in the stateless era (`HTM-24`; X-14: what is not named is 200)."""
+    return _STATUS.get(code, 200)
+
+
+def judge(
+    rules: Rules,
+    identity: Identity,
+    method: str,
+    headers: Headers,
+    twice: Sequence[bytes],
+    body: Frame,
+) -> Verdict:
+    """What a request to the endpoint is; never raises.
+
+    `headers` have lower-case names; `twice` are the names that came more than once.
+    """
+    if why := rules.check_host_and_origin(headers.get(b"host"), headers.get(b"origin")):
+        return error(403, t.INVALID_REQUEST, f"Forbidden: {why}")
+    if twice and (
+        doubled := [
+            n for n in twice if n in _ROUTING or n.startswith(_PARAM) or n in (b"host", b"origin")
+        ]
+    ):  # `HDR-11`: who reads the first and who reads the last would see different requests
+        return error(
+            400,
+            t.HEADER_MISMATCH,
+            f"Header mismatch: the header {doubled[0].decode('latin-1')} comes more than once",
+        )
+    if method != "POST":
+        return _judge_other(rules, identity, method, headers)
+    kind = headers.get(b"content-type", b"")
+    if kind != JSON and kind.split(b";", 1)[0].strip().lower() != JSON:
+        return error(
+            415,
+            t.INVALID_REQUEST,
+            "Unsupported media type: the body must be sent as application/json",
+        )
+    if not (accepts(headers, JSON) or accepts(headers, EVENTS)):
+        return error(
+            406,
+            t.INVALID_REQUEST,
+            "Not acceptable: the answer is application/json or text/event-stream; accept both",
+        )
+    return _judge_body(rules, identity, headers, body)
+
+
+def accepts(headers: Headers, kind: bytes) -> bool:
+    """Whether the Accept header allows a media type; one that is missing allows all."""
+    accept = headers.get(b"accept")
+    if accept is None or accept == _BOTH:
+        return True
+    wanted: dict[bytes, bool] = {}
+    for part in accept.lower().split(b","):
+        name, *parameters = (piece.strip() for piece in part.split(b";"))
+        wanted[name] = not any(_NO_WEIGHT.fullmatch(parameter) for parameter in parameters)
+    for name in (kind, kind.partition(b"/")[0] + b"/*", b"*/*"):  # the closest one counts
+        if name in wanted:
+            return wanted[name]
+    return False
+
+
+def _judge_other(rules: Rules, identity: Identity, method: str, headers: Headers) -> Verdict:
+    """GET and DELETE belong to sessions, and to nothing else (`HTM-19`, `HTL-25`)."""
+    session, revision = text(headers, SESSION), text(headers, VERSION)
+    served = rules.sessions and rules.greets
+    if (
+        method not in ("GET", "DELETE")
+        or not served
+        or (revision is not None and revision in STATELESS_REVISIONS)
+    ):
+        allowed = b"GET, POST, DELETE" if served else b"POST"
+        words = (
+            f"Method not allowed: {method[:20]}"
+            if revision is None
+            else f"Method not allowed in {revision[:20]}: {method[:20]}"
+        )
+        return error(405, t.INVALID_REQUEST, words, headers=[(b"allow", allowed)])
+    if refused := _unserved(identity, headers, revision, None):
+        return refused
+    if method == "GET" and not accepts(headers, EVENTS):
+        return error(406, t.INVALID_REQUEST, "Not acceptable: the answer is text/event-stream")
+    if session is None:
+        return error(400, t.INVALID_REQUEST, "Bad request: the header Mcp-Session-Id is missing")
+    return (
+        Ending(session, revision)
+        if method == "DELETE"
+        else Listening(session, revision, text(headers, LAST_EVENT))
+    )
+
+
+def _judge_body(rules: Rules, identity: Identity, headers: Headers, body: Frame) -> Verdict:
+    said = text(headers, VERSION)
+    try:
+        if not body.isascii():
+            jsonrpc.check_utf8(body)
+        request = identity.read_request(body)
+        meta = take_meta(request.params)
+    except (Malformed, *READ_ERRORS):
+        repaired = without_lone_surrogates(body)
+        if repaired is not None:  # so that its names are compared with the headers as they are read
+            return _judge_body(rules, identity, headers, repaired)
+        return _judge_unread(rules, identity, headers, said, body)
+    if meta.protocol_version is None and (said is None or said in HANDSHAKE_REVISIONS):
+        return (
+            Greeting()
+            if request.method == "initialize"
+            else _in_session(identity, headers, said, request.id, request, meta)
+        )
+    if said not in STATELESS_REVISIONS and not _says_who(meta):
+        return _unsupported(identity, said, request.id)
+    name = identity.extensions.mirror(request.method, request.params)
+    if refused := _mirrors(request.id, request.method, name, meta, said, headers):
+        return refused
+    return Stateless(request, meta, Params(headers))
+
+
+def _judge_unread(
+    rules: Rules, identity: Identity, headers: Headers, said: str | None, body: Frame
+) -> Verdict:
+    """A body that is no request that can be read in one pass: a notification, an answer, a batch, an unknown method, or nonsense."""
+    stateless = said is not None and said not in HANDSHAKE_REVISIONS
+    known = said is None or said in REVISIONS
+    try:
+        envelope = jsonrpc.open_envelope(body)
+    except Malformed as bad:
+        if jsonrpc.is_batch(body) and bad.code != t.PARSE_ERROR and not known:
+            return _unsupported(identity, said, None)
+        if jsonrpc.is_batch(body) and bad.code != t.PARSE_ERROR and not stateless:
+            return _in_session(
+                identity, headers, said, None
+            )  # whether its revision has batches, the session says
+        return error(400, bad.code, str(bad), id=bad.id)
+    if not known and (envelope.method is UNSET or envelope.id is UNSET):
+        return _unsupported(identity, said, None)
+    if envelope.method is UNSET:
+        if stateless:  # `RPC-18`
+            return error(
+                400,
+                t.INVALID_REQUEST,
+                "Invalid request: in this revision a client sends no responses",
+            )
+        return _in_session(identity, headers, said, None)
+    if envelope.id is UNSET:
+        if stateless:
+            return _unserved(identity, headers, said, None) or Taken()
+        return _in_session(identity, headers, said, None)
+    if envelope.id is None:
+        return error(
+            400,
+            t.INVALID_REQUEST,
+            "Invalid request: the id must be a string or an integer, not null",
+        )
+    try:
+        meta = decode(decode(envelope.params, t.Params).meta, t.RequestMeta)
+    except Malformed:
+        meta = t.RequestMeta()
+    if meta.protocol_version is None and not stateless:
+        return (
+            Greeting()
+            if envelope.method == "initialize"
+            else _in_session(identity, headers, said, envelope.id)
+        )
+    if not known and not _says_who(meta):
+        return _unsupported(identity, said, envelope.id)
+    if refused := _mirrors(envelope.id, envelope.method, None, meta, said, headers):
+        return refused
+    return Stateless(None, meta, Params(headers))
+
+
+def _in_session(
+    identity: Identity,
+    headers: Headers,
+    said: str | None,
+    id: t.RequestId | None,
+    request: Any = None,
+    meta: t.RequestMeta = NO_META,
+) -> HttpRefusal | InSession:
+    return _unserved(identity, headers, said, id) or InSession(
+        text(headers, SESSION), said, request, meta
+    )
+
+
+def _unserved(
+    identity: Identity, headers: Headers, said: str | None, id: t.RequestId | None
+) -> HttpRefusal | None:
+    """A refusal where the header names a revision that is not served, or none where 2025-03-26 is not (`HTL-49`, `HTL-50`, `ERA-18`)."""
+    if said is None:
+        knows = R2 in identity.revisions or (
+            SESSION in headers and any(r in HANDSHAKE_REVISIONS for r in identity.revisions)
+        )
+        return None if knows else _mismatch(id, "MCP-Protocol-Version", None, None)
+    if said in identity.revisions:
+        return None
+    return _unsupported(identity, said, id)
+
+
+def _says_who(meta: t.RequestMeta) -> bool:
+    """Whether a request has any of the keys by which a client of the stateless era says who asks."""
+    keys = (meta.protocol_version, meta.client_capabilities, meta.client_info)
+    return any(key is not None for key in keys)
+
+
+def _unsupported(identity: Identity, said: str | None, id: t.RequestId | None) -> HttpRefusal:
+    """The refusal of a revision that only the header names (`HTL-50`).
+
+    One that nobody knows comes from a client of the handshake era, and is refused with the code
+    and in the words of that era; any other client can tell by the newer code what to speak.
+    """
+    said = said or ""
+    served = list(reversed(identity.revisions))
+    data = {"supported": served, "requested": said[:_LONGEST]}
+    if said in REVISIONS or (_DATE(said) and said >= STATELESS_REVISIONS[0]):
+        code = t.UNSUPPORTED_PROTOCOL_VERSION
+        return error(400, code, "Unsupported protocol version", data, id=id)
+    words = (
+        f"Bad request: the header MCP-Protocol-Version says {_short(said)}, which this server"
+        f" does not support. It supports {', '.join(served)}"
+    )
+    code = error_code("unsupported_protocol_version", HANDSHAKE_REVISIONS[-1])
+    return error(400, code, words, data, id=id)
+
+
+def _mirrors(
+    id: t.RequestId,
+    method: str,
+    name: str | None,
+    meta: t.RequestMeta,
+    said: str | None,
+    headers: Headers,
+) -> HttpRefusal | None:
+    """The required keys of `_meta`, then whether headers and body say the same (`STA-10`, `HDR-01` to `HDR-10`)."""
+    if meta.protocol_version is None or meta.client_capabilities is None:
+        lacking = "protocolVersion" if meta.protocol_version is None else "clientCapabilities"
+        return error(
+            400,
+            t.INVALID_PARAMS,
+            f"Invalid params: _meta lacks io.modelcontextprotocol/{lacking}",
+            id=id,
+        )
+    if said != meta.protocol_version:
+        return _mismatch(id, "MCP-Protocol-Version", said, meta.protocol_version)
+    mirrored = text(headers, METHOD)
+    if mirrored != method:
+        return _mismatch(id, "Mcp-Method", mirrored, method)
+    raw = headers.get(NAME, b"")
+    if name is not None and not (_PLAIN(raw) and raw == name.encode("utf-8", "replace")):
+        try:
+            mirrored = None if NAME not in headers else decode_value(raw.decode("latin-1"))
+        except BadValue as bad:
+            return error(400, t.HEADER_MISMATCH, f"Header mismatch: Mcp-Name: {bad}", id=id)
+        if mirrored != name:
+            return _mismatch(id, "Mcp-Name", mirrored, name)
+    return None
+
+
+def _mismatch(
+    id: t.RequestId | None, header: str, said: str | None, meant: str | None
+) -> HttpRefusal:
+    if said is None:
+        words = f"the header {header} is missing"
+    else:
+        words = f"the header {header} says {_short(said)}, the body {_short(meant or 'nothing')}"
+    return error(400, t.HEADER_MISMATCH, f"Header mismatch: {words}", id=id)
+
+
+def _short(words: str) -> str:
+    return repr(words if len(words) <= _LONGEST else f"{words[:_LONGEST]}...")
+
+
+class Params(Mapping[str, str]):
+    """The headers that mirror arguments, names in lower case; the tool handler, which knows the schema, checks them."""
+
+    __slots__ = ("_headers",)
+
+    def __init__(self, headers: Headers) -> None:
+        self._headers = headers
+
+    def __getitem__(self, name: str) -> str:
+        key = name.encode("latin-1", "replace")
+        if not key.startswith(_PARAM):
+            raise KeyError(name)
+        return self._headers[key].decode("latin-1")
+
+    def __iter__(self) -> Iterator[str]:
+        return (name.decode("latin-1") for name in self._headers if name.startswith(_PARAM))
+
+    def __len__(self) -> int:
+        return sum(name.startswith(_PARAM) for name in self._headers)
+
+
+def text(headers: Headers, name: bytes) -> str | None:
+    """A header's value without the white space around it (`HDR-08`), None where it is missing."""
+    value = headers.get(name)
+    return None if value is None else value.decode("latin-1").strip(" \t")
+
+
+def _name(host: str) -> str:
+    """The host of a Host header or an origin, without the port; '' where it is neither."""
+    found = _HOST.fullmatch(host)
+    return "" if found is None else found[1] or found[2]

@@ -1,0 +1,1 @@
+"""Running an author's function: context, limits, threads, sampling and session state."""

@@ -1,0 +1,124 @@
+"""Running an author's function: in place or in a thread, within its limits, cancelled when nobody waits any more."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ... import types as t
+from ..catalogue.features import Call
+from .context import Context, Progress, RunningCall
+from .threads import Workers
+
+if TYPE_CHECKING:
+    from ..app import Server
+
+
+class Calling:
+    """Runs functions for one server in one event loop."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self.loop = asyncio.get_running_loop()
+        self._workers: Workers | None = None
+
+    async def run(self, call: Call, values: dict[str, Any], running: RunningCall) -> Any:
+        """Call the function with `values`, and with a Context where it wants one. Raises what it raises; TimedOut past its timeout."""
+        # Every call but the plainest has one: a generator's progress, a thread that is to learn
+        # that nobody waits, and a timeout that is paused go through it.
+        context = running.context = Context(running.exchange, self._server, self.loop)
+        if call.context is not None:
+            values[call.context] = context
+        else:
+            context._is_declared = False
+        if call.gate is None and call.timeout is None:
+            if call.waits:
+                return await call.function(**values)
+            return await self._run(call, values, context)
+        return await self._run_within_limits(call, values, context)
+
+    async def _run(self, call: Call, values: dict[str, Any], context: Context[Any]) -> Any:
+        if call.waits:
+            return await call.function(**values)
+        if call.yields:
+            return await _last(call.function(**values), context)
+        if self._workers is None:
+            self._workers = Workers(self._server.limits.threads)
+        try:
+            value = await self._workers.submit(partial(call.function, **values))
+        except asyncio.CancelledError:
+            context.abandon()
+            raise
+        if inspect.isawaitable(
+            value
+        ):  # a plain function around an async one, as decorators make them
+            return await value
+        return await _last(value, context) if inspect.isasyncgen(value) else value
+
+    async def _run_within_limits(
+        self, call: Call, values: dict[str, Any], context: Context[Any]
+    ) -> Any:
+        async with AsyncExitStack() as limits:
+            if call.gate is not None:
+                await limits.enter_async_context(call.gate)
+            if call.timeout is None:
+                return await self._run(call, values, context)
+            deadline = asyncio.timeout(call.timeout)
+            context._pauses = pausing(deadline, call.timeout, self.loop.time)
+            try:
+                async with deadline:
+                    return await self._run(call, values, context)
+            except TimeoutError:
+                if deadline.expired():
+                    raise t.TimedOut(
+                        f"The call took longer than {call.timeout:g} seconds and was stopped."
+                    ) from None
+                raise
+            finally:
+                context._pauses = None  # a question that outlives the call stops no clock
+
+    def close(self) -> None:
+        """Let the threads end."""
+        if self._workers is not None:
+            self._workers.close()
+
+
+def pausing(
+    deadline: asyncio.Timeout, seconds: float, now: Callable[[], float]
+) -> Callable[[bool], None]:
+    """Stop the clock while a person is asked, however many questions are open at once, and go on after."""
+    left, open_questions = seconds, 0
+
+    def pause(begins: bool) -> None:
+        nonlocal left, open_questions
+        open_questions += 1 if begins else -1
+        if deadline.expired():
+            return
+        if begins and open_questions == 1:
+            when = deadline.when()
+            left = max(0.0, when - now()) if when is not None else left
+            deadline.reschedule(None)
+        elif open_questions == 0:
+            deadline.reschedule(now() + left)
+
+    return pause
+
+
+async def _last(items: AsyncIterator[Any], context: Context[Any]) -> Any:
+    """What an async generator yields last; the Progress that it yields goes out as it comes."""
+    value: Any = None
+    try:
+        async for item in items:
+            if isinstance(item, Progress):
+                context.progress(item.progress, item.total, item.message)
+            else:
+                value = item
+    finally:
+        close = getattr(items, "aclose", None)
+        if close is not None:
+            await close()
+    return value

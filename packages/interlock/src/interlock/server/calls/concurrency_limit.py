@@ -1,0 +1,60 @@
+"""How many may be in at once, and how many may wait at the door."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from types import TracebackType
+
+from ... import types as t
+
+
+class Gate:
+    """Lets `most` in at once and `waiting` more queue in order; whoever comes beyond that is refused at once."""
+
+    def __init__(self, most: int, waiting: int, what: str) -> None:
+        if most < 1 or waiting < 0:
+            raise ValueError(
+                "a limit lets at least one in, and a queue is not shorter than nothing"
+            )
+        self.most, self.waiting, self.what = most, waiting, what
+        self.inside = 0
+        self._queue: deque[asyncio.Future[None]] = deque()
+
+    async def __aenter__(self) -> None:
+        if self.inside < self.most:
+            self.inside += 1
+            return
+        if len(self._queue) >= self.waiting:
+            words = f"{self.what} is busy: {self.inside} calls are running and {len(self._queue)} wait. Try again later."
+            raise t.McpError(t.INTERNAL_ERROR, words, {"reason": "busy"})
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._leave()
+            else:
+                with contextlib.suppress(
+                    ValueError
+                ):  # whoever left in the same turn of the loop has passed it over already
+                    self._queue.remove(turn)
+            raise
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._leave()
+
+    def _leave(self) -> None:
+        while self._queue:
+            turn = self._queue.popleft()
+            if not turn.done():
+                turn.set_result(None)  # the place is handed on, so `inside` stays as it is
+                return
+        self.inside -= 1

@@ -1,0 +1,669 @@
+"""A running call, as the author of a tool, resource or prompt sees it."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import inspect
+import threading
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextvars import ContextVar
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Generic,
+    Literal,
+    TypeVar,
+    overload,
+)
+
+import msgspec
+from msgspec import Struct
+
+from ... import types as t
+from ...deprecation import deprecated, warn_deprecated
+from ...exchange import MUTE, Caller, Exchange, HttpRequest, Principal
+from ...input_required import required_capability
+from ...typed.forms import form
+from ...types.lifecycle import LOGGING_LEVELS, LoggingLevel
+from ..catalogue.scopes import check
+from .never_awaited import Started, to_be_awaited
+from .session_state import SessionState, session_state
+
+if TYPE_CHECKING:
+    from types import UnionType
+    from typing import _SpecialForm  # what a checker takes Literal[...] and the like for
+
+    from ..app import Server
+    from ..server_options import FallbackModel
+    from .sampling import Sampler
+
+    State = TypeVar("State", default=Any)  # a plain `Context` is one whose state may be anything
+else:
+    State = TypeVar("State")  # Python knows defaults of type variables from 3.13 on only
+T = TypeVar("T")
+_HANDED_OVER_AT_ONCE = 256  # notifications of a thread, until it waits for the loop to take them
+_PATIENCE = 10.0  # seconds that it waits
+_INCLUDE_CONTEXT = (
+    "include_context='thisServer' and 'allServers' are deprecated since 2025-11-25 (SEP-2596) and go with"
+    " sampling (SEP-2577), from 2027-07-28 on: leave the argument out."
+)
+_RANK = {level: n for n, level in enumerate(LOGGING_LEVELS)}
+
+
+class Log:
+    """Messages to the client's log, one method for each level; the client says from which level on it wants them."""
+
+    def __init__(self, context: Context[Any]) -> None:
+        self._context = context
+
+    def write(self, level: LoggingLevel, data: Any, logger: str | None = None) -> None:
+        """Send `data` (any JSON value) at a level; `logger` names the part of the server that speaks (2026-07-28, "Logging")."""
+        wanted = self._context.caller.log_level
+        if wanted is not None and _RANK[level] >= _RANK[wanted]:
+            self._context._notify(
+                "notifications/message",
+                t.LoggingMessageNotificationParams(level=level, data=data, logger=logger),
+            )
+
+    def debug(self, data: Any, logger: str | None = None) -> None:
+        """Detail for whoever looks for a fault."""
+        self.write("debug", data, logger)
+
+    def info(self, data: Any, logger: str | None = None) -> None:
+        """What happens in the normal course."""
+        self.write("info", data, logger)
+
+    def notice(self, data: Any, logger: str | None = None) -> None:
+        """Normal but worth noting."""
+        self.write("notice", data, logger)
+
+    def warning(self, data: Any, logger: str | None = None) -> None:
+        """Something that may become a fault."""
+        self.write("warning", data, logger)
+
+    def error(self, data: Any, logger: str | None = None) -> None:
+        """Something failed."""
+        self.write("error", data, logger)
+
+    def critical(self, data: Any, logger: str | None = None) -> None:
+        """A part of the server failed."""
+        self.write("critical", data, logger)
+
+    def alert(self, data: Any, logger: str | None = None) -> None:
+        """Somebody must act at once."""
+        self.write("alert", data, logger)
+
+    def emergency(self, data: Any, logger: str | None = None) -> None:
+        """The server cannot be used."""
+        self.write("emergency", data, logger)
+
+
+class Progress(msgspec.Struct, frozen=True):
+    """What an async generator yields to say how far it has come; `progress` grows, `total` is in the same unit."""
+
+    progress: float
+    total: float | None = None
+    message: str | None = None
+
+
+class Context(Generic[State]):
+    """One call while it runs. Ask for it with a parameter annotated `Context`, or `Context[State]` for the lifespan's state.
+
+    The methods that wait are coroutines; a plain function, which runs in a thread, waits with `ctx.wait(...)`.
+    """
+
+    _path = "ctx"
+
+    def __init__(self, exchange: Exchange, server: Server, loop: asyncio.AbstractEventLoop) -> None:
+        self._exchange, self._loop = exchange, loop
+        self._handed_over = 0  # notifications of other threads
+        self._thread = threading.get_ident()
+        self._last_progress: float | None = None
+        self._pauses: Callable[[bool], None] | None = None
+        self._waits: list[asyncio.Task[Any]] = []
+        self._is_declared = True
+        self._sampler: Sampler | None = None
+        self._started = Started()
+        self.server = server
+        self.cancelled = (
+            False  # for plain functions to look at: nobody waits for the answer any more
+        )
+
+    # -- who and what ------------------------------------------------------------------------------
+
+    @property
+    def caller(self) -> Caller:
+        """Who asks, under which revision, with which capabilities."""
+        return self._exchange.caller
+
+    @property
+    def principal(self) -> Principal | None:
+        """On whose behalf the call is made, as the guard before the server found it; None where there is none."""
+        return self._exchange.caller.principal
+
+    @property
+    def request(self) -> HttpRequest | None:
+        """The HTTP request that brought the call: headers, client address, method and path; None on every other transport."""
+        return self._exchange.transport.request
+
+    @property
+    @deprecated(
+        "Logging is deprecated since 2026-07-28 (SEP-2577) and may be removed from revisions of 2027-07-28"
+        " and later: log to stderr, which Python's logging does, or to OpenTelemetry."
+    )
+    def log(self) -> Log:
+        """The client's log: `ctx.log.info("...")`."""
+        return Log(self)
+
+    def require(self, *scopes: str) -> None:
+        """Go on only where the caller has all of these scopes. Raises Forbidden, which ends the call and tells the client what it lacks.
+
+        For what depends on the arguments, and for features that all may see: name at once all that the call needs, and do it before
+        the call tells or changes anything. Over stdio and in memory it is the person at the machine who asks, and may do everything;
+        over HTTP without a guard nobody has any scope (2026-07-28, "Scope Challenge Handling").
+        """
+        check(self._exchange.caller, scopes)
+
+    @property
+    def lifespan_state(self) -> State:
+        """What the server's lifespan yielded: what all calls of the server share."""
+        state: State = self.server.lifespan_state
+        return state
+
+    @property
+    def session_state(self) -> SessionState:
+        """What the calls of this client's session share: `await ctx.session_state.get("cart", [])`.
+
+        Raises:
+            NoSession: The call belongs to no session, as every call of 2026-07-28.
+        """
+        most = self.server.limits.session_state_bytes
+        return session_state(self._exchange, most, self._started)
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """The request's `_meta` without the keys of the protocol itself: what its author put there."""
+        decoded = msgspec.json.decode(self._exchange.params.meta)
+        return decoded if isinstance(decoded, dict) else {}
+
+    @property
+    def input_responses(self) -> dict[str, Any]:
+        """For tools that write InputRequiredResult by hand: the answers that came with this round, by key."""
+        return {
+            key: msgspec.json.decode(raw)
+            for key, raw in (self._exchange.params.input_responses or {}).items()
+        }
+
+    @property
+    def request_state(self) -> str | None:
+        """For tools that write InputRequiredResult by hand: the state of the round before; it was sealed on its way."""
+        state: str | None = self._exchange.params.request_state
+        return state
+
+    # -- telling ------------------------------------------------------------------------------------
+
+    def progress(
+        self, progress: float, total: float | None = None, message: str | None = None
+    ) -> None:
+        """Say how far the call has come; a value that does not grow is not sent (`PRG-02`)."""
+        token = self._exchange.progress_token
+        if token is None or (self._last_progress is not None and progress <= self._last_progress):
+            return
+        self._last_progress = progress
+        params = t.ProgressNotificationParams(
+            progress_token=token, progress=progress, total=total, message=message
+        )
+        self._notify("notifications/progress", params)
+
+    def updated(self, uri: str) -> None:
+        """Say that what stands behind a resource's URI has changed; whoever watches it is told."""
+        self.server.updated(uri)
+
+    def _notify(self, method: str, params: Any) -> None:
+        if threading.get_ident() == self._thread:
+            self._exchange.notify(method, params)
+            return
+        self._loop.call_soon_threadsafe(self._exchange.notify, method, params)
+        self._handed_over += 1
+        if self._handed_over % _HANDED_OVER_AT_ONCE == 0:
+            taken = threading.Event()
+            self._loop.call_soon_threadsafe(taken.set)
+            taken.wait(_PATIENCE)  # else a quick thread would fill the memory with what waits
+
+    async def disconnect(self, *, retry_ms: int | None = None) -> bool:
+        """Let the client go for now, where it can come back: its event stream is closed, and the rest waits for it in the event log.
+
+        For long work over HTTP, so that no connection is held. `retry_ms` asks the client to come back after so many milliseconds.
+        Returns whether it was let go; on every other transport and revision it stays (2025-11-25, "Sending Messages to the Server").
+        """
+        return self._exchange.transport.release(retry_ms)
+
+    async def drain(self) -> None:
+        """Wait until the client has taken in most of what was sent; for tools that tell much."""
+        await self._exchange.drain()
+
+    # -- asking ---------------------------------------------------------------------------------------
+
+    @overload
+    async def elicit(self, message: str, kind: type[T], *, key: str | None = None) -> T: ...
+
+    @overload
+    async def elicit(
+        self,
+        message: str,
+        kind: Mapping[str, Any] | UnionType | _SpecialForm,
+        *,
+        key: str | None = None,
+    ) -> Any: ...
+
+    @to_be_awaited
+    async def elicit(self, message: str, kind: Any, *, key: str | None = None) -> Any:
+        """Ask the person to fill in a form for `kind` (see Form), and return a value of that type.
+
+        Raises Declined or Cancelled where the person does not answer, Unanswerable where the client has nobody to ask; all
+        three are ToolErrors, so a tool that does not catch them ends there, with words for the model
+        (2026-07-28, "Elicitation"). `key` names the question on the wire.
+        """
+        asked = form(kind)
+        answer = await self._ask(
+            t.ElicitRequest(
+                t.ElicitRequestParams(message=message, mode="form", requested_schema=asked.schema)
+            ),
+            key,
+        )
+        return asked.read(_accepted(answer, message).content)
+
+    @to_be_awaited
+    async def elicit_url(
+        self, message: str, url: str, *, elicitation_id: str | None = None, key: str | None = None
+    ) -> None:
+        """Ask the person to visit a page (to sign in, to pay); returns once they agreed, which is not once they are done.
+
+        Never put a secret or a pre-authenticated link into `url`. `elicitation_id` is a name of your own for what they do there, for
+        `elicitation_complete`; without it one is made. Raises as `elicit` does (`ELI-17`, `ELI-27`).
+        """
+        id = elicitation_id if self.caller.supports("elicitation_ids") else None  # `ELI-19`
+        params = t.ElicitRequestParams(message=message, mode="url", url=url, elicitation_id=id)
+        _accepted(await self._ask(t.ElicitRequest(params), key), message)
+
+    def elicitation_complete(self, elicitation_id: str) -> None:
+        """Say that the person is done at the page that they were asked to visit; only 2025-11-25 has this, others are not told.
+
+        It goes to the client that makes this call, which has to be the one that was asked (2025-11-25, "Elicitation"; `ELI-20`).
+        """
+        params = t.ElicitationCompleteNotificationParams(elicitation_id=elicitation_id)
+        self._notify("notifications/elicitation/complete", params)
+
+    @to_be_awaited
+    async def confirm(self, message: str, *, key: str | None = None) -> bool:
+        """Ask the person for a yes; True only where the form was accepted with it.
+
+        Raises Unanswerable where the client has nobody to ask: a confirmation is never skipped.
+        """
+        schema = {
+            "type": "object",
+            "properties": {"confirm": {"type": "boolean", "title": "Yes", "default": False}},
+            "required": ["confirm"],
+        }
+        answer = await self._ask(
+            t.ElicitRequest(
+                t.ElicitRequestParams(message=message, mode="form", requested_schema=schema)
+            ),
+            key,
+        )
+        return (
+            isinstance(answer, t.ElicitResult)
+            and answer.action == "accept"
+            and (answer.content or {}).get("confirm") is True
+        )
+
+    @overload
+    @deprecated(
+        "Sampling is deprecated since 2026-07-28 (SEP-2577) and may be removed from revisions of 2027-07-28"
+        " and later: call the API of a model provider."
+    )
+    async def sample(
+        self,
+        messages: str | Sequence[str | t.SamplingMessage],
+        *,
+        result_type: None = None,
+        max_tokens: int = 1024,
+        system: str | None = None,
+        temperature: float | None = None,
+        stop: Sequence[str] | None = None,
+        preferences: t.ModelPreferences | None = None,
+        include_context: Literal["none", "thisServer", "allServers"] | None = None,
+        tools: Sequence[t.Tool] | None = None,
+        tool_choice: t.ToolChoice | None = None,
+        metadata: dict[str, Any] | None = None,
+        fallback_model: FallbackModel | None = None,
+        prefer_fallback_model: bool | None = None,
+        key: str | None = None,
+    ) -> t.CreateMessageResult: ...
+
+    @overload
+    @deprecated(
+        "Sampling is deprecated since 2026-07-28 (SEP-2577) and may be removed from revisions of 2027-07-28"
+        " and later: call the API of a model provider."
+    )
+    async def sample(
+        self,
+        messages: str | Sequence[str | t.SamplingMessage],
+        *,
+        result_type: type[T],
+        retries: int = 2,
+        max_tokens: int = 1024,
+        system: str | None = None,
+        temperature: float | None = None,
+        stop: Sequence[str] | None = None,
+        preferences: t.ModelPreferences | None = None,
+        include_context: Literal["none", "thisServer", "allServers"] | None = None,
+        metadata: dict[str, Any] | None = None,
+        fallback_model: FallbackModel | None = None,
+        prefer_fallback_model: bool | None = None,
+        key: str | None = None,
+    ) -> T: ...
+
+    @overload
+    @deprecated(
+        "Sampling is deprecated since 2026-07-28 (SEP-2577) and may be removed from revisions of 2027-07-28"
+        " and later: call the API of a model provider."
+    )
+    async def sample(
+        self,
+        messages: str | Sequence[str | t.SamplingMessage],
+        *,
+        result_type: Mapping[str, Any] | UnionType | _SpecialForm,
+        retries: int = 2,
+        max_tokens: int = 1024,
+        system: str | None = None,
+        temperature: float | None = None,
+        stop: Sequence[str] | None = None,
+        preferences: t.ModelPreferences | None = None,
+        include_context: Literal["none", "thisServer", "allServers"] | None = None,
+        metadata: dict[str, Any] | None = None,
+        fallback_model: FallbackModel | None = None,
+        prefer_fallback_model: bool | None = None,
+        key: str | None = None,
+    ) -> Any: ...
+
+    @deprecated(
+        "Sampling is deprecated since 2026-07-28 (SEP-2577) and may be removed from revisions of 2027-07-28"
+        " and later: call the API of a model provider."
+    )
+    @to_be_awaited
+    async def sample(
+        self,
+        messages: str | Sequence[str | t.SamplingMessage],
+        *,
+        result_type: Any = None,
+        retries: int = 2,
+        max_tokens: int = 1024,
+        system: str | None = None,
+        temperature: float | None = None,
+        stop: Sequence[str] | None = None,
+        preferences: t.ModelPreferences | None = None,
+        include_context: Literal["none", "thisServer", "allServers"] | None = None,
+        tools: Sequence[t.Tool] | None = None,
+        tool_choice: t.ToolChoice | None = None,
+        metadata: dict[str, Any] | None = None,
+        fallback_model: FallbackModel | None = None,
+        prefer_fallback_model: bool | None = None,
+        key: str | None = None,
+    ) -> Any:
+        """Ask the client's model (2026-07-28, "Sampling").
+
+        Args:
+            messages: What it is asked; strings are messages of the user.
+            result_type: What its answer is to be: `str` for its text, a type that a tool could take
+                as an argument, or a JSON Schema. Without it the whole CreateMessageResult is
+                returned.
+            retries: How often a model is told that its answer is not of the type, and asked again.
+            max_tokens: The most it may say in one answer.
+            system: The system prompt.
+            temperature: How much chance decides.
+            stop: Texts at which it stops.
+            preferences: Which model is wanted.
+            include_context: A wish, which is left out where the client does not take it (`SAM-17`;
+                deprecated since 2025-11-25).
+            tools: What the model may call; its answer may then hold tool uses, which are the
+                caller's to carry out. Not with a `result_type`.
+            tool_choice: Whether it has to call one.
+            metadata: For the client's provider.
+            fallback_model: An async function that answers in place of a client that has no model,
+                or none that takes tools where `tools` are given. Without it the server's is used.
+            prefer_fallback_model: Whether it answers although the client has a model. Without it
+                the server's setting counts.
+            key: The name of the question on the wire.
+
+        Returns:
+            The model's message, or a value of `result_type`.
+
+        Raises:
+            Declined: The person refused. The fallback model is not asked then.
+            Unanswerable: The client has no model to ask, and there is no fallback model.
+            ToolError: The model did not give an answer of the type.
+        """
+        if include_context not in (None, "none"):
+            warn_deprecated(_INCLUDE_CONTEXT)
+        given = [messages] if isinstance(messages, str) else messages
+        params = t.CreateMessageRequestParams(
+            messages=[
+                t.SamplingMessage(role="user", content=t.TextContent(m))
+                if isinstance(m, str)
+                else m
+                for m in given
+            ],
+            max_tokens=max_tokens,
+            system_prompt=system,
+            temperature=temperature,
+            stop_sequences=list(stop) if stop is not None else None,
+            model_preferences=preferences,
+            include_context=include_context
+            if include_context in (None, "none") or self._takes_context
+            else None,
+            tools=list(tools) if tools is not None else None,
+            tool_choice=tool_choice,
+            metadata=metadata,
+        )
+        model = fallback_model or self.server.questions.fallback_model
+        preferred = (
+            self.server.questions.prefer_fallback_model
+            if prefer_fallback_model is None
+            else prefer_fallback_model
+        )
+        lacking = required_capability(t.CreateMessageRequest(params), self.caller.capabilities)
+        fallback = model if preferred or lacking is not None else None
+        if self._sampler is None:
+            from .sampling import Sampler  # late: only for tools that ask a model
+
+            self._sampler = Sampler(self._ask_model, self._exchange.asker.once)
+        if result_type is None:
+            return await self._sampler.ask(params, fallback, key)
+        if tools is not None or tool_choice is not None:
+            raise ValueError("sample takes tools or a result_type: the answer cannot be both")
+        if result_type is str:
+            return (await self._sampler.ask(params, fallback, key)).text
+        sampling = self.caller.capabilities.sampling
+        takes_tools = sampling is not None and sampling.tools is not None
+        return await self._sampler.ask_typed(
+            params, result_type, retries, fallback, key, takes_tools=takes_tools
+        )
+
+    async def _ask_model(
+        self, params: t.CreateMessageRequestParams, key: str | None
+    ) -> t.CreateMessageResult:
+        answer = await self._ask(t.CreateMessageRequest(params), key)
+        if not isinstance(answer, t.CreateMessageResult):
+            raise t.ProtocolError("The client answered a sampling request with something else.")
+        return answer
+
+    @deprecated(
+        "Roots are deprecated since 2026-07-28 (SEP-2577) and may be removed from revisions of 2027-07-28"
+        " and later: take folders as arguments of a tool, or from the configuration of the server."
+    )
+    @to_be_awaited
+    async def roots(self, *, key: str | None = None) -> list[t.Root]:
+        """The folders that the client lets the server work in (2026-07-28, "Roots"). Raises Unanswerable where it has none to name."""
+        answer = await self._ask(t.ListRootsRequest(t.ListRootsRequestParams()), key)
+        if not isinstance(answer, t.ListRootsResult):
+            raise t.ProtocolError(
+                "The client answered a request for its roots with something else."
+            )
+        return answer.roots
+
+    @to_be_awaited
+    async def once(self, name: str, do: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        """Do what must not happen twice, though a tool that asks may run again from the top; return its result.
+
+        `name` is unique in the call; the result must be JSON-able, for it is kept with the answers (`MRT-24`).
+        """
+
+        async def now() -> Any:
+            result = do(*args, **kwargs)
+            return await result if inspect.isawaitable(result) else result
+
+        return await self._exchange.asker.once(name, now)
+
+    @to_be_awaited
+    async def read_resource(self, uri: str) -> list[t.ResourceContents]:
+        """Read a resource of this server, as a client would. Raises McpError where there is none."""
+        result = await self.server.handlers.read_for(uri, self._exchange)
+        return result.contents
+
+    def wait(self, awaitable: Awaitable[T]) -> T:
+        """In a plain function: wait in this thread for one of the methods that wait.
+
+        Raises what it raises, and asyncio.CancelledError once nobody waits for the call any more.
+        """
+        if threading.get_ident() == self._thread:
+            _drop(awaitable)
+            raise RuntimeError(
+                "ctx.wait is for plain functions, which run in a thread; an async function uses await"
+            )
+        if self.cancelled:  # and the loop may have gone by now
+            _drop(awaitable)
+            raise asyncio.CancelledError
+        try:
+            return asyncio.run_coroutine_threadsafe(self._waited(awaitable), self._loop).result()
+        except concurrent.futures.CancelledError:
+            raise asyncio.CancelledError from None  # which an author's `except Exception` cannot eat
+
+    async def _waited(self, awaitable: Awaitable[T]) -> T:
+        task = asyncio.current_task()
+        assert task is not None
+        if self.cancelled:
+            _drop(awaitable)
+            raise asyncio.CancelledError
+        self._waits.append(task)
+        try:
+            return await awaitable
+        finally:
+            self._waits.remove(task)
+
+    def check_awaited(self) -> None:
+        """Raise ToolError where the function, which has returned, did not await a question or another method that waits."""
+        forgotten = self._started.not_awaited()
+        if not forgotten:
+            return
+        for _, coroutine in forgotten:
+            coroutine.close()
+        name, _ = forgotten[0]
+        raise t.ToolError(
+            f"{name}(...) was called but not awaited, so nothing came of it. Await it:"
+            f" `await {name}(...)`, or `ctx.wait({name}(...))` in a plain function."
+        )
+
+    def abandon(self) -> None:
+        """Nobody waits for the answer any more: the thread of a plain function is woken from what it waits for."""
+        self.cancelled = True
+        for task in self._waits:
+            task.cancel()
+
+    @property
+    def _takes_context(self) -> bool:
+        """Whether the client takes includeContext; before 2025-11-25 none could say that it does not."""
+        sampling = self.caller.capabilities.sampling
+        if not self.caller.supports("sampling_context_declared"):
+            return True
+        return sampling is not None and sampling.context is not None
+
+    async def _ask(self, request: t.InputRequest, key: str | None) -> t.InputResponse:
+        if self._exchange.asker is MUTE and not self._is_declared:
+            raise RuntimeError(
+                "A function that takes no Context asked a question through get_context(), and this"
+                " call cannot be suspended for it. Give the tool, resource or prompt a parameter"
+                " `ctx: Context`; its helpers can go on using get_context()."
+            )
+        lacking = required_capability(request, self.caller.capabilities)
+        if lacking is not None:
+            raise t.Unanswerable(
+                f"This tool needs to ask something that this client cannot be asked ({lacking[0]}).",
+                lacking[0],
+            )
+        if self._pauses is not None:
+            self._pauses(True)
+        try:
+            return await self._exchange.asker.ask(request, key)
+        except t.McpError as bad:
+            if bad.code == t.USER_REJECTED:
+                raise t.Declined(f"The person refused: {bad.message}") from bad
+            raise
+        finally:
+            if self._pauses is not None:
+                self._pauses(False)
+
+
+class RunningCall(Struct, kw_only=True, eq=False):
+    """What get_context makes the Context of a call from, where the author's function takes none."""
+
+    exchange: Exchange
+    server: Server
+    loop: asyncio.AbstractEventLoop
+    context: Context[Any] | None = None
+
+
+# A Context is made when it is first asked for, so that calls which need none do not pay for it.
+RUNNING: ContextVar[RunningCall] = ContextVar("interlock.running_call")
+
+
+def get_context() -> Context[Any]:
+    """The Context of the running call, for functions that are called by a tool, resource or prompt.
+
+    It is the same object that the tool has as its parameter. Plain functions in threads and tasks
+    that the call starts find it too. A tool that asks questions this way on a 2026-07-28 connection
+    has to declare `ctx: Context` itself, so that the call can be suspended.
+
+    Returns:
+        The Context.
+
+    Raises:
+        RuntimeError: No call is running here.
+    """
+    running = RUNNING.get(None)
+    if running is None:
+        raise RuntimeError(
+            "get_context() found no running call. Use it in a tool, resource or prompt, or in what"
+            " one calls; in middleware use the Exchange."
+        )
+    if running.context is None:
+        running.context = Context(running.exchange, running.server, running.loop)
+        running.context._is_declared = False
+    return running.context
+
+
+def _drop(awaitable: Awaitable[Any]) -> None:
+    """Nothing will await it."""
+    if inspect.iscoroutine(awaitable):
+        awaitable.close()
+
+
+def _accepted(answer: t.InputResponse, message: str) -> t.ElicitResult:
+    if not isinstance(answer, t.ElicitResult):
+        raise t.ProtocolError("The client answered an elicitation with something else.")
+    if answer.action == "decline":
+        raise t.Declined(f"The person declined to answer: {message}")
+    if answer.action == "cancel":
+        raise t.Cancelled(f"The person dismissed the question: {message}")
+    return answer

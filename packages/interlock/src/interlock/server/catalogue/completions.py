@@ -1,0 +1,117 @@
+"""Functions that suggest values for the arguments of prompts and templates."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from ... import types as t
+from ...typed.signature import is_context
+from ...typed.type_hints import hints_of, signature_with_text
+from .features import Call, Shelf, call_of
+
+if TYPE_CHECKING:
+    from ..app import Server
+
+
+class CompletionFeature(Struct, frozen=True):
+    """A completion function and which of the things it may know it wants to be given."""
+
+    call: Call
+    wants: frozenset[str]
+
+    def values(self, p: t.CompleteRequestParams, given: Mapping[str, str]) -> dict[str, Any]:
+        """The arguments to call it with."""
+        all_there_is = {
+            "value": p.argument.value,
+            "ref": p.ref,
+            "argument": p.argument,
+            "arguments": dict(given),
+            "context": p.context,
+        }
+        return {name: all_there_is[name] for name in self.wants}
+
+
+class Completions:
+    """The completion functions of one server: for one argument each, and one for all others."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._each: dict[tuple[str, str], CompletionFeature] = {}
+        self._other: CompletionFeature | None = None
+
+    def add(self, feature: CompletionFeature, of: str | None, argument: str | None) -> None:
+        """Use a function for an argument of a prompt or template; for every other one where none is named."""
+        if of is None or argument is None:
+            self._other = feature
+        else:
+            self._each[of, argument] = feature
+
+    def get(
+        self, ref: t.PromptReference | t.ResourceTemplateReference, argument: str
+    ) -> CompletionFeature | None:
+        """The function that suggests values for an argument, where there is one."""
+        of = ref.name if isinstance(ref, t.PromptReference) else ref.uri
+        return self._each.get((of, argument)) or (
+            self._other if not self._has_choices(ref, argument) else None
+        )
+
+    def _has_choices(
+        self, ref: t.PromptReference | t.ResourceTemplateReference, argument: str
+    ) -> bool:
+        server = self._server
+        feature: Any = (
+            server.prompts.get(ref.name)
+            if isinstance(ref, t.PromptReference)
+            else server.templates.get(ref.uri)
+        )
+        return feature is not None and argument in feature.strings.choices
+
+    def are_offered(self, shown: Callable[[Shelf[Any], Any], bool]) -> bool:
+        """Whether there is anything to suggest, by a function or by the type of an argument, of the features that are shown."""
+        if self._other is not None:
+            return True
+        prompts, templates = self._server.prompts, self._server.templates
+        if any(shown(prompts, f) for f in prompts.all() if f.strings.choices) or any(
+            shown(templates, f) for f in templates.all() if f.strings.choices
+        ):
+            return True
+        for of, _ in self._each:
+            prompt, template = prompts.get(of), templates.get(of)
+            if (
+                (prompt is None and template is None)
+                or (prompt is not None and shown(prompts, prompt))
+                or (template is not None and shown(templates, template))
+            ):
+                return True
+        return False
+
+
+def completion_of(
+    function: Callable[..., Any], context_type: type[Any], timeout: float | None
+) -> CompletionFeature:
+    """Take in a completion function. Raises TypeError for a parameter that it cannot be given.
+
+    Parameters are given by their names: `value` (what was typed), `arguments` (the others that are known, by name), `ref`,
+    `argument` and `context` (as the protocol has them), and one annotated with the Context.
+    """
+    wants: set[str] = set()
+    takes_context: str | None = None
+    hints = hints_of(function, {context_type.__name__: context_type})
+    for name in signature_with_text(function).parameters:
+        hint = hints.get(name)
+        if is_context(hint, context_type):
+            takes_context = name
+        elif name in ("value", "ref", "argument", "arguments", "context"):
+            wants.add(name)
+        else:
+            raise TypeError(
+                f"a completion function is given value, arguments, ref, argument, context or a Context, not {name!r}"
+            )
+    name = getattr(function, "__name__", "completion")
+    return CompletionFeature(
+        call_of(function, takes_context, timeout=timeout, concurrency=None, queue=0, name=name),
+        frozenset(wants),
+    )

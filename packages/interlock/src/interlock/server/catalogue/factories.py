@@ -1,0 +1,325 @@
+"""Feature factories: tools, resources and prompts made of an author's functions and options."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from ... import types as t
+from ...keywords import check_keywords
+from ...logs import limited
+from ...schema import SchemaError, header_parameters
+from ...typed.content import contents
+from ...typed.docstrings import parse
+from ...typed.media import File, guess_mime
+from ...typed.output import output_of
+from ...typed.raw_schema import RawSignature
+from ...typed.signature import Signature, signature_of
+from ...typed.string_arguments import Strings
+from ...typed.type_hints import doc_of
+from .feature_options import FeatureOptions, PromptOptions, ResourceOptions, ToolOptions
+from .features import (
+    Call,
+    PromptFeature,
+    ResourceFeature,
+    TemplateFeature,
+    ToolFeature,
+    call_of,
+    with_tags,
+)
+from .scopes import scopes_of
+
+if TYPE_CHECKING:
+    from ...typed.uri_templates import Template
+
+log = limited("interlock.server")
+_NAME = re.compile(r"[A-Za-z0-9_./-]{1,128}")
+_PORTABLE_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
+
+
+class FeatureDefaults(Struct, frozen=True):
+    """What features have unless their options say otherwise.
+
+    Attributes:
+        context_type: The type of the parameter that gets the running call.
+        timeout: Seconds that one call may take; None for no limit.
+        lenient: Whether tools read strings as what their schema has in that place.
+    """
+
+    context_type: type[Any]
+    timeout: float | None = None
+    lenient: bool = True
+
+
+def make_tool(
+    function: Callable[..., Any], options: ToolOptions, defaults: FeatureDefaults
+) -> ToolFeature:
+    """Make a tool of a function.
+
+    Raises:
+        TypeError: The function cannot be a tool, or there is no such option.
+        ValueError: The name, a schema or another option cannot be used.
+    """
+    check_keywords(options, ToolOptions.__annotations__, "Server.tool")
+    name = _named(function, options.get("name"))
+    if not _NAME.fullmatch(name):
+        raise ValueError(
+            f"{name!r} cannot be the name of a tool: it has 1 to 128 of the characters"
+            " A-Z a-z 0-9 _ - . /"
+        )
+    if not _PORTABLE_NAME.fullmatch(name):
+        log.warning(
+            "the tool name %r is legal, but some models and clients take only 64 of"
+            " A-Z a-z 0-9 _ - .",
+            name,
+        )
+    doc = parse(doc_of(function))
+    lenient = options.get("lenient")
+    signature = _signature(
+        function,
+        options.get("input_schema"),
+        defaults.context_type,
+        doc.params,
+        lenient=defaults.lenient if lenient is None else lenient,
+    )
+    output = output_of(function, output_schema=options.get("output_schema"))
+    try:
+        mirrors = header_parameters(signature.schema)
+    except SchemaError as bad:
+        raise ValueError(f"the input schema of tool {name!r} cannot be used: {bad}") from None
+    what = f"the tool {name}"
+    listing = t.Tool(
+        name=name,
+        title=options.get("title"),
+        description=_description(options, doc.summary_and_text),
+        input_schema=signature.schema,
+        output_schema=output.schema,
+        annotations=options.get("annotations"),
+        icons=_icons(options),
+        meta=_meta(options),
+    )
+    call = _call(function, signature.context, what, options, defaults)
+    return ToolFeature(
+        listing, call, signature, output, mirrors, scopes_of(options.get("scopes"), what)
+    )
+
+
+def _signature(
+    function: Callable[..., Any],
+    input_schema: Mapping[str, Any] | None,
+    context_type: type[Any],
+    description_of: Mapping[str, str],
+    *,
+    lenient: bool,
+) -> Signature | RawSignature:
+    if input_schema is not None:
+        return RawSignature(function, input_schema, context_type, lenient=lenient)
+    return signature_of(
+        function, context_type=context_type, description_of=description_of, lenient=lenient
+    )
+
+
+def make_resource(
+    uri: str,
+    content: Callable[..., Any] | str | bytes | os.PathLike[str] | t.ResourceContents,
+    options: ResourceOptions,
+    defaults: FeatureDefaults,
+) -> ResourceFeature:
+    """Make a resource with a fixed URI of a function or of its content.
+
+    Raises:
+        TypeError: The function takes more than a Context, or there is no such option.
+        ValueError: The URI has no scheme.
+    """
+    check_keywords(options, ResourceOptions.__annotations__, "Server.resource")
+    _check_uri(uri)
+    what = f"the resource {uri}"
+    call: Call | None = None
+    data: t.ResourceContents | None = None
+    description = options.get("description")
+    mime_type = options.get("mime_type")
+    name = options.get("name")
+    size = options.get("size")
+    if isinstance(content, os.PathLike):
+        path = os.fspath(content)
+        size = os.stat(path).st_size if size is None else size
+        mime_type = mime_type or guess_mime(path)
+        name = name or os.path.basename(path)
+        content = partial(_read_file, path, uri, mime_type)
+    if callable(content):
+        strings = Strings(content, defaults.context_type)
+        if strings.names:
+            raise TypeError(
+                f"the function for {uri} takes {', '.join(strings.names)}, but the URI has no"
+                " variables for that"
+            )
+        description = _description(options, parse(doc_of(content)).summary_and_text)
+        call = _call(content, strings.context, what, options, defaults)
+        mime_type = mime_type or guess_mime(uri)
+        name = name or _function_name(content)
+    else:
+        data = contents(content, uri, mime_type)
+        mime_type = data.mime_type
+        size = _size(data) if size is None else size
+    listing = t.Resource(
+        uri=uri,
+        name=name or uri.rstrip("/").rpartition("/")[2] or uri,
+        title=options.get("title"),
+        description=description,
+        mime_type=mime_type,
+        size=size,
+        annotations=options.get("annotations"),
+        icons=_icons(options),
+        meta=_meta(options),
+    )
+    return ResourceFeature(
+        listing,
+        call,
+        data,
+        options.get("ttl_ms", 0),
+        options.get("cache_scope", "private"),
+        scopes_of(options.get("scopes"), what),
+    )
+
+
+def make_template(
+    template: Template,
+    function: Callable[..., Any],
+    options: ResourceOptions,
+    defaults: FeatureDefaults,
+) -> TemplateFeature:
+    """Make a resource template of a function.
+
+    Raises:
+        TypeError: The function's parameters are not the template's variables, or there is no such
+            option.
+        ValueError: The URI has no scheme.
+    """
+    check_keywords(options, ResourceOptions.__annotations__.keys() - {"size"}, "Server.resource")
+    _check_uri(template.text)
+    what = f"the resource {template.text}"
+    strings = Strings(function, defaults.context_type)
+    if not (strings.required <= set(template.names) and set(template.names) <= strings.names):
+        parameters = ", ".join(sorted(strings.names)) or "nothing"
+        variables = ", ".join(template.names)
+        raise TypeError(
+            f"the function for {template.text} takes {parameters}, but the template's variables are"
+            f" {variables}"
+        )
+    listing = t.ResourceTemplate(
+        uri_template=template.text,
+        name=options.get("name") or _function_name(function) or template.text,
+        title=options.get("title"),
+        description=_description(options, parse(doc_of(function)).summary_and_text),
+        mime_type=options.get("mime_type") or guess_mime(template.text),
+        annotations=options.get("annotations"),
+        icons=_icons(options),
+        meta=_meta(options),
+    )
+    return TemplateFeature(
+        listing,
+        template,
+        _call(function, strings.context, what, options, defaults),
+        strings,
+        options.get("ttl_ms", 0),
+        options.get("cache_scope", "private"),
+        scopes_of(options.get("scopes"), what),
+    )
+
+
+def make_prompt(
+    function: Callable[..., Any], options: PromptOptions, defaults: FeatureDefaults
+) -> PromptFeature:
+    """Make a prompt of a function.
+
+    Raises:
+        TypeError: An argument of the function cannot be given by name, or there is no such option.
+    """
+    check_keywords(options, PromptOptions.__annotations__, "Server.prompt")
+    name = _named(function, options.get("name"))
+    what = f"the prompt {name}"
+    strings = Strings(function, defaults.context_type)
+    listing = t.Prompt(
+        name=name,
+        title=options.get("title"),
+        description=_description(options, parse(doc_of(function)).summary_and_text),
+        arguments=strings.arguments or None,
+        icons=_icons(options),
+        meta=_meta(options),
+    )
+    call = _call(function, strings.context, what, options, defaults)
+    return PromptFeature(listing, call, strings, scopes_of(options.get("scopes"), what))
+
+
+def _call(
+    function: Callable[..., Any],
+    context: str | None,
+    what: str,
+    options: FeatureOptions,
+    defaults: FeatureDefaults,
+) -> Call:
+    timeout = options.get("timeout")
+    return call_of(
+        function,
+        context,
+        timeout=defaults.timeout if timeout is None else timeout,
+        concurrency=options.get("concurrency"),
+        queue=options.get("queue", 1000),
+        name=f"{what[0].upper()}{what[1:]}",
+    )
+
+
+def _description(options: FeatureOptions, documented: str) -> str | None:
+    """The description that the options give, else that of the docstring."""
+    description = options.get("description")
+    return description if description is not None else documented or None
+
+
+def _icons(options: FeatureOptions) -> list[t.Icon] | None:
+    icons = options.get("icons")
+    return list(icons) if icons else None
+
+
+def _meta(options: FeatureOptions) -> t.JSONObject | None:
+    meta = options.get("meta")
+    return with_tags(dict(meta) if meta else None, options.get("tags"))
+
+
+def _named(function: Callable[..., Any], name: str | None) -> str:
+    found = name or _function_name(function)
+    if not found:
+        raise ValueError(f"{function!r} has no name of its own; give it one")
+    if not isinstance(found, str):
+        raise TypeError(f"a name is a string, not {found!r}")
+    return found
+
+
+def _function_name(function: Any) -> str | None:
+    inner = getattr(function, "func", function)
+    found = getattr(inner, "__name__", None)
+    return found if isinstance(found, str) and found != "<lambda>" else None
+
+
+def _read_file(path: str, uri: str, mime_type: str | None) -> t.ResourceContents | None:
+    try:
+        return File(path=path, uri=uri, mime_type=mime_type).content().resource
+    except FileNotFoundError:
+        return None  # it has gone meanwhile
+
+
+def _check_uri(uri: str) -> None:
+    if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", uri):
+        raise ValueError(f"{uri!r} is no URI: it needs a scheme, as in 'docs://{uri}'")
+
+
+def _size(data: t.ResourceContents) -> int:
+    return (
+        len(data.text.encode())
+        if data.text is not None
+        else len(data.blob or "") * 3 // 4 - (data.blob or "").count("=")
+    )

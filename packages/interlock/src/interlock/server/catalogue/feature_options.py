@@ -1,0 +1,76 @@
+"""The options of tools, resources and prompts, as typed dicts for editors and type checkers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypedDict
+
+from ... import types as t
+
+
+class FeatureOptions(TypedDict, total=False):
+    """Options that every feature has.
+
+    Attributes:
+        name: The name; that of the function by default.
+        title: The name for people.
+        description: What it is for; the docstring by default.
+        icons: Its icons.
+        meta: Its `_meta`.
+        tags: Tags, for visibility hooks.
+        scopes: The scopes that a caller needs, all of them. Other callers do not see the feature and
+            cannot use it. For a tool that everybody sees use `ctx.require`.
+        timeout: Seconds that one call may take; the server's limit by default.
+        concurrency: How many calls run at once; None for no limit.
+        queue: How many more calls wait for one of these to end; 1000 by default.
+    """
+
+    name: str | None
+    title: str | None
+    description: str | None
+    icons: Sequence[t.Icon] | None
+    meta: Mapping[str, Any] | None
+    tags: Iterable[str] | None
+    scopes: str | Iterable[str] | None
+    timeout: float | None
+    concurrency: int | None
+    queue: int
+
+
+class ToolOptions(FeatureOptions, total=False):
+    """Options of a tool.
+
+    Attributes:
+        annotations: Hints about what the tool does. They must be true.
+        input_schema: A JSON Schema of an object, for a function that takes all arguments as one dict.
+        output_schema: A JSON Schema of the result, if its Python type does not say enough.
+        lenient: Whether strings are read as what the schema has in their place ("5" as 5); the
+            server's setting by default.
+    """
+
+    annotations: t.ToolAnnotations | None
+    input_schema: Mapping[str, Any] | None
+    output_schema: Mapping[str, Any] | None
+    lenient: bool | None
+
+
+class PromptOptions(FeatureOptions, total=False):
+    """Options of a prompt."""
+
+
+class ResourceOptions(FeatureOptions, total=False):
+    """Options of a resource or a resource template.
+
+    Attributes:
+        mime_type: The MIME type; guessed from the URI by default.
+        size: The size in bytes; only of a resource with a fixed URI.
+        annotations: For whom the resource is, and how important.
+        ttl_ms: For how many milliseconds a client may cache the content; 0 by default.
+        cache_scope: Who may share a cached copy; "private" by default.
+    """
+
+    mime_type: str | None
+    size: int | None
+    annotations: t.Annotations | None
+    ttl_ms: int
+    cache_scope: t.CacheScope

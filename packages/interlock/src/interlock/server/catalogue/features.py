@@ -1,0 +1,273 @@
+"""What a server offers: each feature with the words it is listed by and the function behind it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ... import types as t
+from ...caches import BoundedCache
+from ...logs import limited
+from ...meta_keys import check_keys
+from ...typed.output import Output
+from ...typed.raw_schema import RawSignature
+from ...typed.signature import Signature
+from ...typed.string_arguments import Strings
+from ..calls.concurrency_limit import Gate
+from .scopes import NONE
+
+if TYPE_CHECKING:
+    from ...typed.uri_templates import Template
+
+TAGS = "interlock/tags"
+log = limited("interlock.server")
+
+_MOST_GONE = 1000  # features that were removed or replaced, whose descriptions are kept
+
+FeatureKind = Literal["tool", "resource", "template", "prompt", "skill"]
+
+
+class Feature(Struct, frozen=True, kw_only=True):
+    """A feature as a visibility hook sees it.
+
+    Attributes:
+        kind: What it is.
+        name: The name of a tool or prompt, the URI of a resource or of a skill's SKILL.md, the URI template of a template.
+        tags: The tags that its author gave it.
+        scopes: The scopes that a caller needs for it.
+        listing: How it is listed: a Tool, Resource, ResourceTemplate or Prompt of the protocol, or the entry of a skill.
+    """
+
+    kind: FeatureKind
+    name: str
+    tags: frozenset[str]
+    scopes: frozenset[str]
+    listing: Any
+
+
+class Call(Struct, frozen=True):
+    """How a function is run: in place or in a thread, to its end or item by item, for how long, and how often at once."""
+
+    function: Callable[..., Any]
+    context: str | None = None  # the parameter that takes the Context
+    waits: bool = False  # a coroutine function
+    yields: bool = False  # an async generator function
+    timeout: float | None = None  # seconds
+    gate: Gate | None = None
+
+
+def call_of(
+    function: Callable[..., Any],
+    context: str | None,
+    *,
+    timeout: float | None,
+    concurrency: int | None,
+    queue: int,
+    name: str,
+) -> Call:
+    """How `function` is to be run; `concurrency` calls at once and `queue` more waiting, where that is limited."""
+    if timeout is not None and timeout <= 0:
+        raise ValueError(f"the timeout of {name} must be more than 0 seconds")
+    inner = function
+    while isinstance(inner, partial):
+        inner = inner.func
+    if not inspect.isroutine(inner) and not inspect.isclass(inner):
+        inner = getattr(inner, "__call__", inner)  # noqa: B004 - an object that can be called: its method says how
+    return Call(
+        function,
+        context,
+        waits=inspect.iscoroutinefunction(inner),
+        yields=inspect.isasyncgenfunction(inner),
+        timeout=timeout,
+        gate=Gate(concurrency, queue, name) if concurrency is not None else None,
+    )
+
+
+class ToolFeature(Struct, frozen=True):
+    """A tool: its listing, how its arguments are read, how it is run, and how its value becomes a result."""
+
+    listing: t.Tool
+    call: Call
+    signature: Signature | RawSignature
+    output: Output
+    mirrors: Mapping[str, tuple[str, ...]]  # header name after "Mcp-Param-" -> path of the argument
+    scopes: frozenset[str] = NONE
+
+    @property
+    def key(self) -> str:
+        """What names it."""
+        return self.listing.name
+
+
+class ResourceFeature(Struct, frozen=True):
+    """A resource with a fixed URI: `content` where it is data, else the function that reads it."""
+
+    listing: t.Resource
+    call: Call | None = None
+    content: t.ResourceContents | None = None
+    ttl_ms: int = 0
+    cache_scope: t.CacheScope = "private"
+    scopes: frozenset[str] = NONE
+
+    @property
+    def key(self) -> str:
+        """What names it."""
+        return self.listing.uri
+
+
+class TemplateFeature(Struct, frozen=True):
+    """A family of resources: the template, how its variables are read, and the function that reads one."""
+
+    listing: t.ResourceTemplate
+    template: Template
+    call: Call
+    strings: Strings
+    ttl_ms: int = 0
+    cache_scope: t.CacheScope = "private"
+    scopes: frozenset[str] = NONE
+
+    @property
+    def key(self) -> str:
+        """What names it."""
+        return self.listing.uri_template
+
+
+class PromptFeature(Struct, frozen=True):
+    """A prompt: its listing, how its arguments are read, and the function that writes it."""
+
+    listing: t.Prompt
+    call: Call
+    strings: Strings
+    scopes: frozenset[str] = NONE
+
+    @property
+    def key(self) -> str:
+        """What names it."""
+        return self.listing.name
+
+
+class Keyed(Protocol):
+    """A feature, as far as a shelf cares."""
+
+    @property
+    def key(self) -> str:
+        """What names it."""
+        ...
+
+    @property
+    def listing(self) -> Any:
+        """How it is listed."""
+        ...
+
+    @property
+    def scopes(self) -> frozenset[str]:
+        """What a caller must be allowed to see and to use it."""
+        ...
+
+
+F = TypeVar("F", bound=Keyed)
+
+
+class Shelf(Generic[F]):
+    """Features of one kind in the order in which they were added.
+
+    `changed` is called after each change with the name of the feature that came or went. `had` says that
+    something was here before: clients may have been told so, and the kind stays on offer.
+    """
+
+    def __init__(self, kind: FeatureKind, changed: Callable[[str], None]) -> None:
+        self.kind, self._changed = kind, changed
+        self.what = "resource template" if kind == "template" else kind
+        self.had = False
+        self._features: dict[str, F] = {}
+        self._places: dict[str, tuple[int, F]] = {}
+        self._gone: BoundedCache[str, Feature] = BoundedCache(_MOST_GONE)
+        self._last = 0
+
+    def add(self, feature: F, *, replace: bool = False) -> None:
+        """Put a feature up. Raises ValueError where its name is taken, unless `replace`."""
+        before = self._features.get(feature.key)
+        if before is not None:
+            if not replace:
+                raise ValueError(
+                    f"there is a {self.what} {feature.key!r} already; pass replace=True to put another in its place"
+                )
+            self._note_gone(before)
+        self._features[feature.key] = feature
+        known = self._places.get(feature.key)
+        if known is None:
+            self._last += 1
+        self._places[feature.key] = known[0] if known else self._last, feature
+        self._changed(feature.key)
+
+    def remove(self, key: str) -> None:
+        """Take a feature down. Raises KeyError where there is none of that name."""
+        if key not in self._features:
+            raise KeyError(f"there is no {self.what} {key!r}")
+        self._note_gone(self._features[key])
+        self.had = True
+        del self._features[key], self._places[key]
+        self._changed(key)
+
+    def describe(self, feature: F) -> Feature:
+        """A feature as a visibility hook sees it."""
+        return Feature(
+            kind=self.kind,
+            name=feature.key,
+            tags=frozenset((getattr(feature.listing, "meta", None) or {}).get(TAGS, ())),
+            scopes=feature.scopes,
+            listing=feature.listing,
+        )
+
+    def versions(self, key: str) -> list[Feature]:
+        """What stands under a name now, and what stood there before, as far as that is remembered."""
+        now, before = self._features.get(key), self._gone.peek(key)
+        found = [] if now is None else [self.describe(now)]
+        return found if before is None else [*found, before]
+
+    def _note_gone(self, feature: F) -> None:
+        self._gone.put(feature.key, self.describe(feature))
+
+    def get(self, key: str) -> F | None:
+        """The feature of that name."""
+        return self._features.get(key)
+
+    def all(self) -> Sequence[F]:
+        """All features, in order."""
+        return list(self._features.values())
+
+    def after(self, place: int) -> Sequence[tuple[int, F]]:
+        """The features that stand behind a place, each with its own; places count up from 1 and are never given twice."""
+        return [(own, feature) for own, feature in list(self._places.values()) if own > place]
+
+    def __iter__(self) -> Iterator[F]:
+        return iter(self._features.values())
+
+    def __len__(self) -> int:
+        return len(self._features)
+
+
+def with_tags(meta: t.JSONObject | None, tags: Iterable[str] | None) -> t.JSONObject | None:
+    """`_meta` with the author's tags in it.
+
+    Raises:
+        ValueError: A key has not the form that the specification demands (`MET-02`).
+    """
+    if meta:
+        for key in check_keys(meta):
+            log.warning(
+                "the prefix of the _meta key %r is reserved for MCP and its official extensions; a key of your own"
+                " has a prefix such as com.example/",
+                key,
+            )
+    return {**(meta or {}), TAGS: sorted(tags)} if tags else meta
+
+
+def renamed(listing: Any, **changes: Any) -> Any:
+    """A listing with some of its words changed."""
+    return replace(listing, **changes)

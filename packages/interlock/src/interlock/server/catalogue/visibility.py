@@ -1,0 +1,472 @@
+"""Visibility: which features exist for a caller, by scopes, by apps and by a hook of the author, for lists and calls alike."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ... import types as t
+from ...caches import BoundedCache
+from ...exchange import Caller, Exchange
+from ...logs import limited
+from ...types.apps import APP_MIME_TYPE, UI_EXTENSION
+from ...wire.revisions import error_code
+from ..changes import Change, Kind
+from .completions import Completions
+from .features import Feature, PromptFeature, ResourceFeature, Shelf, TemplateFeature, ToolFeature
+from .scopes import NONE, check, forbidden, held, lacks
+
+log = limited("interlock.server")
+
+_MOST_KEYS = 1000  # visibility keys of which it is remembered what they are offered
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+class Offers(Protocol):
+    """The features of a server."""
+
+    tools: Shelf[ToolFeature]
+    resources: Shelf[ResourceFeature]
+    templates: Shelf[TemplateFeature]
+    prompts: Shelf[PromptFeature]
+    completions: Completions
+
+    def templates_by_specificity(self) -> list[TemplateFeature]:
+        """The templates, those first that say most about a URI."""
+        ...
+
+
+class Rule(Struct, frozen=True):
+    """A visibility hook: the key of a caller, and whether callers with that key see a feature."""
+
+    by: Callable[[Caller], Any]
+    sees: Callable[[Any, Feature], bool]
+
+
+class Audience(Struct, frozen=True):
+    """Callers who see the same: they have one key and the same scopes, and show apps or do not.
+
+    Attributes:
+        name: The key as JSON; empty without a hook.
+        key: The key.
+        scopes: The scopes that they have; None stands for all.
+        apps: Whether tools that are only for apps are listed to them (`APP-36`).
+    """
+
+    name: bytes
+    key: Any
+    scopes: frozenset[str] | None
+    apps: bool = True
+
+
+class Found(NamedTuple):
+    """The resource or the template behind a URI, with the values of its variables."""
+
+    feature: ResourceFeature | TemplateFeature
+    values: Mapping[str, Any]
+
+
+class Visibility:
+    """What each caller of one server sees. A feature that the hook hides is unknown; one whose scopes a caller lacks is forbidden."""
+
+    def __init__(self, offers: Offers) -> None:
+        self._offers = offers
+        self._lists: dict[str, Shelf[Any]] = {
+            "tools": offers.tools,
+            "prompts": offers.prompts,
+            "resources": offers.resources,
+            "resource_templates": offers.templates,
+        }
+        self._rule: Rule | None = None
+        self._changes = 0
+        self._scopes: frozenset[str] | None = None
+        self._for_apps: bool | None = None
+        self._offered: BoundedCache[bytes, frozenset[str]] = BoundedCache(_MOST_KEYS)
+
+    # -- the hook --------------------------------------------------------------------------------------
+
+    @property
+    def has_hook(self) -> bool:
+        """Whether the author has given a hook."""
+        return self._rule is not None
+
+    def hook(self, by: Callable[[Caller], Any], sees: Callable[[Any, Feature], bool]) -> None:
+        """Use a hook. Raises ValueError where there is one, and TypeError for functions that cannot be one."""
+        if self._rule is not None:
+            raise ValueError("there is a visibility hook already: a server has one")
+        for function in (by, sees):
+            if not callable(function):
+                raise TypeError(f"a visibility hook is made of two functions, not {function!r}")
+            if inspect.iscoroutinefunction(function):
+                raise TypeError(
+                    "a visibility hook is asked on every request and cannot wait: write a plain function, and let "
+                    "the guard's verifier look up what it needs"
+                )
+        self._rule = Rule(by, sees)
+        self.forget()
+
+    def forget(self) -> None:
+        """Features have come or gone, or what callers see has changed."""
+        self._changes += 1
+        self._scopes = None
+        self._for_apps = None
+        self._offered = BoundedCache(_MOST_KEYS)
+
+    # -- who sees what -----------------------------------------------------------------------------------
+
+    @property
+    def scopes(self) -> frozenset[str]:
+        """All the scopes that any feature needs; empty where everything is for everybody."""
+        scopes = self._scopes
+        if scopes is None:
+            changes = self._changes
+            shelves = self._lists.values()
+            scopes = NONE.union(*(feature.scopes for shelf in shelves for feature in shelf.all()))
+            if changes == self._changes:  # else a thread has added something meanwhile
+                self._scopes = scopes
+        return scopes
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether there could be a caller who does not see everything."""
+        return self._rule is not None or bool(self.scopes) or self.has_tools_for_apps
+
+    @property
+    def has_tools_for_apps(self) -> bool:
+        """Whether there are tools that clients without apps are not shown."""
+        found = self._for_apps
+        if found is None:
+            changes = self._changes
+            found = any(for_apps_only(tool) for tool in self._offers.tools.all())
+            if changes == self._changes:
+                self._for_apps = found
+        return found
+
+    def audience(self, caller: Caller) -> Audience | None:
+        """The audience of a caller; None where it sees everything."""
+        apps = not self.has_tools_for_apps or has_apps(caller)
+        if self._rule is None:
+            have = held(caller) if self.scopes else None
+            return None if have is None and apps else Audience(b"", None, have, apps)
+        key = self._key(caller)
+        return Audience(name_of(key), key, held(caller), apps)
+
+    def lists(self, shelf: Shelf[Any], feature: Any, audience: Audience) -> bool:
+        """Whether a feature is in the lists of an audience."""
+        if audience.scopes is not None and not feature.scopes <= audience.scopes:
+            return False
+        if not audience.apps and shelf.kind == "tool" and for_apps_only(feature):
+            return False
+        return self._rule is None or self._sees(audience.key, shelf.describe(feature))
+
+    def shelf(self, what: str) -> Shelf[Any]:
+        """The features of a list."""
+        return self._lists[what]
+
+    def add_list(self, what: str, shelf: Shelf[Any]) -> None:
+        """Add a list of an extension."""
+        self._lists[what] = shelf
+
+    def shows(self, shelf: Shelf[Any], feature: Any, caller: Caller) -> bool:
+        """Whether the hook lets a caller know of a feature."""
+        return self._rule is None or self._sees(self._key(caller), shelf.describe(feature))
+
+    def _key(self, caller: Caller) -> Any:
+        assert self._rule is not None
+        try:
+            key = self._rule.by(caller)
+            if not isinstance(key, str):
+                name_of(key)
+        except Exception as bad:
+            raise _failed(bad) from None
+        return key
+
+    def _sees(self, key: Any, feature: Feature) -> bool:
+        if self._rule is None:
+            return True
+        try:
+            seen = self._rule.sees(key, feature)
+            if seen is True or seen is False:
+                return seen
+            raise TypeError(f"a visibility hook says True or False, not {seen!r}")
+        except Exception as bad:
+            raise _failed(bad) from None
+
+    # -- requests ----------------------------------------------------------------------------------------
+
+    def check(self, x: Exchange) -> None:
+        """Raise what a first request like this would raise before anything runs: unknown, not offered or forbidden.
+
+        For whatever goes on with a call that began earlier: a feature may have gone meanwhile, and the token may be another.
+        """
+        match x.method:
+            case "tools/call":
+                self.tool(x)
+            case "prompts/get":
+                self.prompt(x)
+            case "resources/read":
+                self.resource(x)
+            case "completion/complete":
+                self.completed(x)
+
+    def tool(self, x: Exchange) -> ToolFeature:
+        """The tool that a request names. Raises McpError."""
+        name: str = x.params.name
+        tools = self._offers.tools
+        tool = tools.get(name)
+        if tool is None or (self._rule is not None and not self.shows(tools, tool, x.caller)):
+            self.require("tools", x)
+            raise t.McpError(t.INVALID_PARAMS, f"Unknown tool: {name}")
+        if tool.scopes:
+            check(x.caller, tool.scopes)  # before its arguments are looked at (`AUT-17`)
+        return tool
+
+    def prompt(self, x: Exchange) -> PromptFeature:
+        """The prompt that a request names. Raises McpError."""
+        name: str = x.params.name
+        prompts = self._offers.prompts
+        prompt = prompts.get(name)
+        if prompt is None or not self.shows(prompts, prompt, x.caller):
+            self.require("prompts", x)
+            raise t.McpError(t.INVALID_PARAMS, f"Unknown prompt: {name}")
+        if prompt.scopes:
+            check(x.caller, prompt.scopes)
+        return prompt
+
+    def resource(self, x: Exchange) -> Found:
+        """What stands behind the URI that a request names. Raises McpError."""
+        self.require("resources", x)
+        uri: str = x.params.uri
+        found = self.behind(uri)
+        if found is None or not self._shows_resource(found.feature, x.caller):
+            raise t.McpError(
+                error_code("resource_not_found", x.caller.revision),
+                f"Resource not found: {uri}",
+                {"uri": uri},
+            )
+        if found.feature.scopes:
+            check(x.caller, found.feature.scopes)
+        return found
+
+    def completed(self, x: Exchange) -> PromptFeature | TemplateFeature | None:
+        """The prompt or the template whose argument a request completes; None for a resource. Raises McpError (`CMP-04`)."""
+        self.require("completions", x)
+        ref, caller, offers = x.params.ref, x.caller, self._offers
+        feature: PromptFeature | TemplateFeature | ResourceFeature | None
+        if isinstance(ref, t.PromptReference):
+            feature, what = offers.prompts.get(ref.name), f"prompt: {ref.name}"
+            shown = feature is not None and self.shows(offers.prompts, feature, caller)
+        else:
+            what = f"resource template: {ref.uri}"
+            feature = offers.templates.get(ref.uri) or offers.resources.get(ref.uri)
+            shown = feature is not None and self._shows_resource(feature, caller)
+        if feature is None or not shown:
+            raise t.McpError(t.INVALID_PARAMS, f"Unknown {what}")
+        check(caller, feature.scopes)
+        return None if isinstance(feature, ResourceFeature) else feature
+
+    def behind(self, uri: str) -> Found | None:
+        """What is read for a URI. Whatever the caller sees: a feature that is hidden leaves its URIs to no other one."""
+        resource = self._offers.resources.get(uri)
+        if resource is not None:
+            return Found(resource, {})
+        for template in self._offers.templates_by_specificity():
+            values = template.template.match(uri)
+            if values is not None and template.strings.required <= values.keys():
+                return Found(template, values)  # a variable may be absent, a parameter may not
+        return None
+
+    def _shows_resource(self, feature: ResourceFeature | TemplateFeature, caller: Caller) -> bool:
+        if isinstance(feature, ResourceFeature):
+            return self.shows(self._offers.resources, feature, caller)
+        return self.shows(self._offers.templates, feature, caller)
+
+    # -- what is offered ---------------------------------------------------------------------------------
+
+    def require(self, what: str, x: Exchange) -> None:
+        """Raise McpError where a method's capability is not offered: then the method does not exist (`ERR-10`)."""
+        shelf = self._lists.get(what) if self._rule is None else None
+        if shelf:  # it has features, and every caller is offered them
+            return
+        if what not in self.offered(x.caller):
+            raise t.McpError(
+                t.METHOD_NOT_FOUND,
+                f"Method not found: {x.method} (this server has no {what})",
+            )
+
+    def offered(self, caller: Caller | None) -> frozenset[str]:
+        """The kinds of which there is, or was, something that a caller sees; None stands for one who sees everything."""
+        if caller is None or self._rule is None:
+            return self._found(None)
+        key = self._key(caller)
+        name = name_of(key)
+        known = self._offered
+        offered = known.get(name)
+        if offered is None:
+            offered = self._found(Audience(name, key, None))
+            known.put(name, offered)
+        return offered
+
+    def _found(self, audience: Audience | None) -> frozenset[str]:
+        """What is offered to an audience. Scopes hide nothing here: whoever lacks them is told which to ask for."""
+        offers = self._offers
+
+        def has(shelf: Shelf[Any]) -> bool:
+            if audience is None:
+                return len(shelf) > 0
+            return any(self.lists(shelf, feature, audience) for feature in shelf.all())
+
+        def shown(shelf: Shelf[Any], feature: Any) -> bool:
+            return audience is None or self.lists(shelf, feature, audience)
+
+        found = {
+            "tools": offers.tools.had or has(offers.tools),
+            "prompts": offers.prompts.had or has(offers.prompts),
+            "resources": offers.resources.had
+            or offers.templates.had
+            or has(offers.resources)
+            or has(offers.templates),
+            "completions": offers.completions.are_offered(shown),
+        }
+        return frozenset(what for what, is_offered in found.items() if is_offered)
+
+    # -- subscriptions -----------------------------------------------------------------------------------
+
+    def can_watch(self, uri: str, caller: Caller) -> bool:
+        """Whether there is, for a caller, a resource behind a URI."""
+        offers = self._offers
+        resource = offers.resources.get(uri)
+        if resource is not None:
+            return self._shows_resource(resource, caller)
+        found = self.behind(uri)
+        if found is not None:
+            return self._shows_resource(found.feature, caller)
+        return any(
+            template.template.match(uri) is not None and self._shows_resource(template, caller)
+            for template in offers.templates.all()
+        )
+
+    def hides(self, uri: str, caller: Caller) -> bool:
+        """Whether a caller may not hear of a resource."""
+        if not self.is_restricted:
+            return False
+        found = self.behind(uri)
+        if found is None:
+            return False
+        return lacks(caller, found.feature.scopes) or not self._shows_resource(
+            found.feature, caller
+        )
+
+    def watchable(
+        self, wanted: t.SubscriptionFilter, caller: Caller, *, again: bool
+    ) -> t.SubscriptionFilter:
+        """A filter whose resources a caller may all read. Raises Forbidden.
+
+        With `again` it is for what a session subscribed to before, with other scopes perhaps: what may not be heard any more is left out.
+        """
+        uris = wanted.resource_subscriptions
+        if not uris or not self.scopes:
+            return wanted
+        lacked = {uri: scopes for uri in uris if lacks(caller, scopes := self._scopes_of(uri))}
+        if not lacked:
+            return wanted
+        if again:
+            return replace(
+                wanted, resource_subscriptions=[uri for uri in uris if uri not in lacked]
+            )
+        raise forbidden(NONE.union(*lacked.values()), caller)
+
+    def _scopes_of(self, uri: str) -> frozenset[str]:
+        found = self.behind(uri)
+        return NONE if found is None else found.feature.scopes
+
+    def concerns(self, caller: Caller) -> Callable[[Change], bool] | None:
+        """Whether changes of lists are told to a caller, as a function; None where every one is."""
+        return ChangeFilter(self, caller) if self.is_restricted else None
+
+    def versions(self, kind: Kind, name: str) -> list[Feature]:
+        """The features that stand or stood under a name in a list."""
+        offers = self._offers
+        if kind == "resources":
+            return [*offers.resources.versions(name), *offers.templates.versions(name)]
+        return (offers.tools if kind == "tools" else offers.prompts).versions(name)
+
+    def sees(self, audience: Audience | None, feature: Feature) -> bool:
+        """Whether a feature, which may be gone by now, is or was in the lists of an audience."""
+        if audience is None:
+            return True
+        if audience.scopes is not None and not feature.scopes <= audience.scopes:
+            return False
+        if not audience.apps and feature.kind == "tool" and for_apps_only(feature):
+            return False
+        return self._sees(audience.key, feature)
+
+
+class ChangeFilter:
+    """The changes of lists that one caller is told: those of features that it sees or saw, and those of what it sees."""
+
+    __slots__ = ("_audience", "_caller", "_visibility")
+
+    def __init__(self, visibility: Visibility, caller: Caller) -> None:
+        self._visibility, self._caller = visibility, caller
+        self._audience = visibility.audience(caller)
+
+    def __call__(self, change: Change) -> bool:
+        before = self._audience
+        try:
+            now = self._audience = self._visibility.audience(self._caller)
+            if change.keys:
+                return any(
+                    audience is not None and audience.name.decode() in change.keys
+                    for audience in (before, now)
+                )
+            if change.feature is None:
+                return True
+            versions = self._visibility.versions(change.kind, change.feature)
+            if not versions:
+                return True  # another worker's: it is not known here who sees it
+            return any(self._visibility.sees(now, feature) for feature in versions)
+        except t.McpError:  # the hook failed, which is in the log
+            return False
+
+
+def for_apps_only(tool: ToolFeature | Feature) -> bool:
+    """Whether a tool is for its app and not for models (`_meta.ui.visibility` without "model")."""
+    ui = (tool.listing.meta or {}).get("ui")
+    visibility = ui.get("visibility") if isinstance(ui, dict) else None
+    return isinstance(visibility, list) and "model" not in visibility
+
+
+def has_apps(caller: Caller) -> bool:
+    """Whether a client declared that it shows apps, in a revision in which tools name them (`APP-02`)."""
+    if not caller.supports("apps"):
+        return False  # it could not tell which tools are not for its model
+    declared = (caller.capabilities.extensions or {}).get(UI_EXTENSION)
+    if not isinstance(declared, dict):
+        return False
+    kinds = declared.get("mimeTypes")
+    return not isinstance(kinds, list) or APP_MIME_TYPE in kinds
+
+
+def name_of(key: Any) -> bytes:
+    """A visibility key as JSON: the same on every worker. Raises TypeError for what is no plain data."""
+    try:
+        return _encode(key)
+    except (TypeError, ValueError, RecursionError):
+        raise TypeError(
+            "a visibility key is plain data, such as a string, a number, a tuple or a frozenset; "
+            f"{key!r} is not"
+        ) from None
+
+
+def _failed(bad: Exception) -> t.McpError:
+    """The error where a hook fails: nothing is shown, and the log says why."""
+    reference = os.urandom(4).hex()
+    log.error("the visibility hook failed (reference %s)", reference, exc_info=bad)
+    return t.McpError(t.INTERNAL_ERROR, f"Internal error (reference {reference})")

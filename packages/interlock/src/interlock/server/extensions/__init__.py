@@ -1,0 +1,1 @@
+"""Extensions that come with the server: skills and apps."""

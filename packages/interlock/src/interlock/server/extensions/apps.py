@@ -1,0 +1,280 @@
+"""MCP Apps for authors: pages that show the results of tools (SEP-1865, `io.modelcontextprotocol/ui`)."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ... import types as t
+from ...exchange import AnyResult
+from ...typed.output import Output, OutputError, can_be_text
+from ...typed.type_hints import bare, hints_of, named
+from ...types.apps import APP_MIME_TYPE, AppAudience, AppPermission
+from ..catalogue.features import Shelf, ToolFeature
+
+EVERYBODY: Final[tuple[AppAudience, ...]] = ("model", "app")
+"""The specification's default of `visibility`."""
+
+_HOST = r"(?:(?:\*\.)?[A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9])?|\[[0-9A-Fa-f:.]+\])"
+_ORIGIN = re.compile(rf"https?://{_HOST}(?::\d{{1,5}})?")
+_SOCKET = re.compile(rf"wss?://{_HOST}(?::\d{{1,5}})?")
+# The first thing in an HTML5 document that is neither white space nor a comment.
+_DOCTYPE = re.compile(r"\ufeff?(?:\s|<!--.*?-->)*<!doctype\s+html\s*>", re.IGNORECASE | re.DOTALL)
+
+
+class Csp(Struct, frozen=True, kw_only=True):
+    """The origins that an app's page uses, for the Content-Security-Policy that the host builds.
+
+    Each is an origin without a path, such as `https://api.example.com` or `https://*.example.com`.
+    The host blocks every origin that is not declared.
+
+    Args:
+        connect: Origins of fetch, XMLHttpRequest and WebSocket; `wss://` too.
+        resource: Origins of scripts, styles, images, fonts and media.
+        frame: Origins of frames within the page.
+        base_uri: Origins that may be the base of the page's relative URLs.
+
+    Raises:
+        ValueError: One of them is not an origin.
+        TypeError: A string was given in the place of a list of strings.
+    """
+
+    connect: Sequence[str] = ()
+    resource: Sequence[str] = ()
+    frame: Sequence[str] = ()
+    base_uri: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("connect", "resource", "frame", "base_uri"):
+            origins = getattr(self, name)
+            if isinstance(origins, str):
+                raise TypeError(f"Csp({name}=...) takes a list of origins: {name}=[{origins!r}]")
+            for origin in origins:
+                _check_origin(name, origin)
+
+    def declared(self) -> t.JSONObject:
+        """The object `_meta.ui.csp` of the specification; what is empty is left out."""
+        named_origins = {
+            "connectDomains": list(self.connect),
+            "resourceDomains": list(self.resource),
+            "frameDomains": list(self.frame),
+            "baseUriDomains": list(self.base_uri),
+        }
+        return {name: origins for name, origins in named_origins.items() if origins}
+
+
+class App:
+    """The app of a server: the resource with its page, and the tools that show their results in it.
+
+    `Server.app` makes one.
+    """
+
+    def __init__(self, uri: str, tools: Shelf[ToolFeature]) -> None:
+        self.uri = uri
+        self._tools = tools
+
+    def link(
+        self,
+        tool: Callable[..., Any] | str,
+        *,
+        visibility: Sequence[AppAudience] = EVERYBODY,
+    ) -> None:
+        """Show the results of one more tool in this app.
+
+        Args:
+            tool: The function of a tool of this server, or the tool's name.
+            visibility: Who may call the tool. `("app",)` hides it from models: it is for buttons of
+                the page.
+
+        Raises:
+            ValueError: It is not a tool of this server, or it is in another app already.
+            TypeError: It cannot answer in text, which hosts without apps need.
+        """
+        self._tools.add(linked(find_tool(self._tools, tool), self.uri, visibility), replace=True)
+
+
+class TextRequired(Output):
+    """The output of a tool with an app: a result without text is an error, for hosts without apps
+    and models read the text (`APP-05`)."""
+
+    def __init__(self, inner: Output) -> None:
+        super().__init__(inner.schema)
+        self._inner = inner
+
+    def result(self, value: Any, *, structured: bool = True) -> AnyResult:
+        """The result to send. Raises OutputError."""
+        result = self._inner.result(value, structured=structured)
+        if isinstance(result, t.CallToolResult) and not result.is_error and not _has_text(result):
+            raise OutputError(
+                "it has no text, and hosts without apps and models read nothing else: "
+                "return text or data, or a ToolResult with both"
+            )
+        return result
+
+
+def find_tool(tools: Shelf[ToolFeature], tool: Callable[..., Any] | str) -> ToolFeature:
+    """The tool of this name or function. ValueError where there is none, or more than one."""
+    if isinstance(tool, str):
+        found = [feature for feature in tools.all() if feature.key == tool]
+    else:
+        found = [feature for feature in tools.all() if feature.call.function == tool]
+    what = repr(tool) if isinstance(tool, str) else named(tool)
+    if not found:
+        raise ValueError(
+            f"{what} is not a tool of this server: add it with @server.tool before server.app"
+        )
+    if len(found) > 1:
+        names = ", ".join(feature.key for feature in found)
+        raise ValueError(f"{what} is the function of several tools: name one of {names}")
+    return found[0]
+
+
+def linked(tool: ToolFeature, uri: str, visibility: Sequence[AppAudience]) -> ToolFeature:
+    """The tool with `_meta.ui`, and with a check that its results have text where a model may call it.
+
+    Raises ValueError and TypeError, as `App.link` does.
+    """
+    audience = _checked("visibility", visibility, get_args(AppAudience))
+    if not audience:
+        raise ValueError("visibility is empty: nobody could call the tool")
+    meta = dict(tool.listing.meta or {})
+    ui = meta.get("ui")
+    ui = dict(ui) if isinstance(ui, dict) else {}
+    if ui.get("resourceUri", uri) != uri:
+        raise ValueError(f"the tool {tool.key} shows its results in {ui['resourceUri']} already")
+    ui["resourceUri"] = uri
+    if set(audience) != set(EVERYBODY):
+        ui["visibility"] = audience
+    meta["ui"] = ui
+    output = tool.output
+    if "model" in audience and not isinstance(output, TextRequired):
+        _check_text(tool)
+        output = TextRequired(output)
+    return replace(tool, listing=replace(tool.listing, meta=meta), output=output)
+
+
+def page_meta(
+    csp: Csp | None,
+    permissions: Iterable[AppPermission],
+    domain: str | None,
+    prefers_border: bool | None,
+) -> t.JSONObject | None:
+    """The `_meta` of a page, the same in `resources/list` and in `resources/read` (`APP-35`)."""
+    ui: t.JSONObject = {}
+    if csp is not None:
+        ui["csp"] = csp.declared()
+    if wanted := _checked("permissions", permissions, get_args(AppPermission)):
+        ui["permissions"] = {name: {} for name in wanted}
+    if domain is not None:
+        ui["domain"] = domain
+    if prefers_border is not None:
+        ui["prefersBorder"] = prefers_border
+    return {"ui": ui} if ui else None
+
+
+def page_uri(server_name: str, uri: str | None, path: Path) -> str:
+    """The URI of a page: the given one, else `ui://SERVER/FILE` without the suffix (`APP-03`)."""
+    if uri is None:
+        return f"ui://{_slug(server_name)}/{_slug(path.stem)}"
+    if not uri.startswith("ui://"):
+        raise ValueError(f"{uri!r} cannot be the URI of an app: it must begin with ui://")
+    return uri
+
+
+def page_path(file: str | os.PathLike[str], tool: ToolFeature) -> Path:
+    """The path of a page. A relative one begins in the folder of the file that defines the tool.
+
+    It does not begin in the working folder, which is any folder where a host starts the server.
+    """
+    path = _folder_of(tool.call.function) / Path(file)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path} for the app of the tool {tool.key}")
+    _check_page(path)
+    return path
+
+
+def page_reader(
+    path: Path, uri: str, meta: t.JSONObject | None
+) -> Callable[[], t.ResourceContents | None]:
+    """A function that reads a page anew each time, so that what an author saves is what a host gets."""
+    return partial(_read_page, path, uri, meta)
+
+
+def _read_page(path: Path, uri: str, meta: t.JSONObject | None) -> t.ResourceContents | None:
+    try:
+        html = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None  # removed after the start
+    return t.ResourceContents(uri=uri, mime_type=APP_MIME_TYPE, text=html, meta=meta)
+
+
+def _check_page(path: Path) -> None:
+    try:
+        html = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as bad:
+        raise ValueError(f"{path} is not in UTF-8: {bad}") from None
+    if not _DOCTYPE.match(html):
+        raise ValueError(f"{path} is not an HTML5 document: it must begin with <!doctype html>")
+
+
+def _check_text(tool: ToolFeature) -> None:
+    """Refuse a tool whose annotation shows that its results have no text (`APP-05`)."""
+    function = tool.call.function
+    if tool.output.schema is not None:
+        return  # data are text too
+    if "return" not in hints_of(function):
+        raise TypeError(
+            f"{named(function)} does not say what it returns: annotate it, for instance with -> str. "
+            "A tool with an app must answer in text too, for hosts without apps and for models"
+        )
+    if not can_be_text(function):
+        raise TypeError(
+            f"{named(function)} returns no text, and a tool with an app must: hosts without apps "
+            "show it, and models read it. Return text or data, or a ToolResult with both"
+        )
+
+
+def _has_text(result: t.CallToolResult) -> bool:
+    return any(isinstance(block, t.TextContent) and block.text.strip() for block in result.content)
+
+
+def _check_origin(name: str, origin: object) -> None:
+    sockets = name == "connect"
+    if isinstance(origin, str) and (
+        _ORIGIN.fullmatch(origin) or (sockets and _SOCKET.fullmatch(origin))
+    ):
+        return
+    example = (
+        "https://api.example.com or wss://api.example.com" if sockets else "https://example.com"
+    )
+    raise ValueError(
+        f"Csp({name}=...): {origin!r} is not an origin such as {example}, without a path"
+    )
+
+
+def _checked(what: str, given: Iterable[str], known: Sequence[str]) -> list[str]:
+    if isinstance(given, str):
+        raise TypeError(f"{what} is a list of names: [{given!r}]")
+    names = list(dict.fromkeys(given))
+    if unknown := [name for name in names if name not in known]:
+        raise ValueError(f"{what} cannot be {unknown[0]!r}; there are {', '.join(known)}")
+    return names
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-") or "app"
+
+
+def _folder_of(function: Callable[..., Any]) -> Path:
+    """The folder of the file that defines a function; the working folder where there is no file."""
+    module = sys.modules.get(getattr(bare(function), "__module__", None) or "")
+    file = getattr(module, "__file__", None)
+    return Path(file).resolve().parent if file else Path.cwd()

@@ -1,0 +1,535 @@
+"""What a server does for each method: the tool by name, the resource by URI, the lists, the subscriptions."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from .. import types as t
+from ..exchange import AnyResult, Caller, Exchange, Handler, RawResult
+from ..extension import Extension, ListenKeys, handlers_of
+from ..input_required import is_unwound, unanswerable
+from ..logs import limited
+from ..protocol.handshake.sessions import SINCE
+from ..protocol.server import MOST_SUBSCRIPTIONS
+from ..typed.content import prompt_result, resource_result
+from ..typed.output import OutputError
+from ..typed.signature import ArgumentsError
+from ..types.errors import InterlockError
+from ..wire.revisions import INPUT_REQUIRED_METHODS, METHODS, Era, error_code
+from .calls.calling import Calling
+from .calls.context import RUNNING, RunningCall
+from .calls.header_parameters import check_mirrors
+from .catalogue.features import Call, PromptFeature, ResourceFeature, TemplateFeature, ToolFeature
+from .catalogue.listing import Catalogue
+from .changes import Listener
+
+if TYPE_CHECKING:
+    from .app import Server
+
+log = limited("interlock.server")
+
+MOST_COMPLETIONS = 100
+AnyFeature = ToolFeature | ResourceFeature | TemplateFeature | PromptFeature
+_NOT_OURS = (asyncio.CancelledError, KeyboardInterrupt)
+"""What ends a call or the program, and not a tool. SystemExit does not: a tool must not end the server for all others."""
+
+
+class Handlers:
+    """The handlers of one server, by method."""
+
+    def __init__(self, server: Server) -> None:
+        self._server, self._visibility = server, server.visibility
+        self._calling: Calling | None = None
+        self._catalogue = Catalogue(server)
+        has_keys = any(extension.listens for extension in server.extensions)
+        self._listen_keys = ListenKeys(server.extensions) if has_keys else None
+        self._by_method: dict[str, Handler] = {
+            "tools/call": self.call_tool,
+            "tools/list": partial(self._list, "tools"),
+            "resources/list": partial(self._list, "resources"),
+            "resources/templates/list": partial(self._list, "resource_templates"),
+            "prompts/list": partial(self._list, "prompts"),
+            "resources/read": self.read_resource,
+            "prompts/get": self.get_prompt,
+            "completion/complete": self.complete,
+            "subscriptions/listen": self.listen,
+            "server/discover": self.discover,
+            **handlers_of(server.extensions),
+        }
+
+    async def handle(self, x: Exchange) -> AnyResult:
+        """Carry out one exchange. Raises McpError for what cannot be."""
+        handler = self._by_method.get(x.method)
+        if handler is None:
+            raise t.McpError(t.METHOD_NOT_FOUND, f"Method not found: {x.method}")
+        return await handler(x)
+
+    def add_extension(self, extension: Extension) -> None:
+        """Carry out the methods of one more extension."""
+        self._by_method.update(handlers_of([extension]))
+
+    def offer_list(self, what: str, shelf: Any, result: Any, page_size: int) -> None:
+        """Keep the pages of a list that an extension serves as those of the core lists are kept."""
+        self._catalogue.offer(what, shelf, result, page_size)
+
+    def page(self, what: str, cursor: str | None, caller: Caller) -> bytes:
+        """One page of a list, as bytes, of what a caller sees."""
+        audience = self._visibility.audience(caller)
+        return self._catalogue.page(what, cursor, caller.revision, audience)
+
+    async def run_for(self, what: str, call: Call, x: Exchange) -> Any:
+        """Run an author's function for an extension. Raises McpError as other features do."""
+        return await self._guarded(what, self._run(call, {}, x), x)
+
+    def forget_lists(self) -> None:
+        """Something was added or removed: the lists kept as bytes are out of date."""
+        self._catalogue.clear()
+
+    def close(self) -> None:
+        """Let the threads end."""
+        if self._calling is not None:
+            self._calling.close()
+            self._calling = None
+
+    # -- questions -----------------------------------------------------------------------------------
+
+    def could_ask(self, x: Exchange) -> bool:
+        """Whether carrying out an exchange could ask something: where the feature takes a Context, or belongs to an extension."""
+        if x.method == "tools/call":
+            tool = self._server.tools.get(x.params.name)
+            return tool is not None and tool.call.context is not None
+        if x.method in INPUT_REQUIRED_METHODS:
+            feature = self._feature(x)
+            call = feature.call if feature is not None else None
+            return call is not None and call.context is not None
+        return x.method not in METHODS
+
+    def check_known(self, x: Exchange) -> None:
+        """Check whether the caller may use the feature that an exchange names, where this server has it; else its middleware may.
+
+        Raises McpError.
+        """
+        if self._feature(x) is not None:
+            self._visibility.check(x)
+
+    def _feature(self, x: Exchange) -> AnyFeature | None:
+        """The feature that an exchange names, whoever may see it."""
+        if x.method == "tools/call":
+            return self._server.tools.get(x.params.name)
+        if x.method == "prompts/get":
+            return self._server.prompts.get(x.params.name)
+        if x.method != "resources/read":
+            return None
+        found = self._visibility.behind(x.params.uri)
+        return found.feature if found is not None else None
+
+    # -- tools ---------------------------------------------------------------------------------------
+
+    async def call_tool(self, x: Exchange) -> AnyResult:
+        """`tools/call`."""
+        p: t.CallToolRequestParams = x.params
+        tool = self._visibility.tool(x)
+        if tool.mirrors and (mirrored := x.transport.mirrored) is not None:
+            check_mirrors(tool.mirrors, mirrored, p.arguments)
+        try:
+            values = tool.signature.decode(p.arguments)
+        except ArgumentsError as bad:
+            if not x.caller.supports("argument_errors_as_results"):  # `TOL-16`
+                raise t.McpError(
+                    t.INVALID_PARAMS, f"Invalid arguments for tool {p.name}: {bad}"
+                ) from None
+            return _failed(f"Invalid arguments for tool {p.name}: {bad}")
+        return await self._run_tool(tool, values, x)
+
+    async def _run_tool(self, tool: ToolFeature, values: dict[str, Any], x: Exchange) -> AnyResult:
+        try:
+            value = await self._run(tool.call, values, x)
+            result = tool.output.result(value, structured=x.caller.supports("structured_content"))
+            if tool.call.context is None and isinstance(result, t.InputRequiredResult):
+                raise OutputError(
+                    "it asks for input, but takes no Context, by which alone it could read the answers"
+                )
+            return result
+        except _NOT_OURS:
+            raise
+        except BaseException as bad:
+            if is_unwound(x) or _is_closing(bad):
+                raise
+            return self._misfortune(tool, _meant(bad, x), x)
+
+    def _misfortune(self, tool: ToolFeature, bad: BaseException, x: Exchange) -> t.CallToolResult:
+        """The result of a tool that raised. Raises what is an answer of its own."""
+        if isinstance(bad, t.McpError | t.ProtocolError):
+            raise bad
+        if isinstance(bad, t.Unanswerable) and (error := unanswerable(bad, x)) is not None:
+            raise error from None
+        if isinstance(bad, t.ToolError | t.TimedOut):
+            return _failed(str(bad))
+        if isinstance(bad, OutputError):
+            words = f"The tool {tool.key} gave a result that does not fit what it declares"
+            return self._broke(tool, bad, words)
+        return self._broke(tool, bad, f"The tool {tool.key} failed")
+
+    def _broke(self, tool: ToolFeature, bad: BaseException, words: str) -> t.CallToolResult:
+        """The result of a tool that raised unforeseen: a plain sentence, the rest in the log (`ERR-20`).
+
+        A reference joins the two. In development mode the error itself stands beside the reference.
+        """
+        reference = os.urandom(4).hex()
+        log.error("tool %s failed (reference %s)", tool.key, reference, exc_info=bad)
+        return _failed(f"{words} (reference {reference}){self._explained(bad, tool.call.function)}")
+
+    def _explained(self, bad: BaseException, function: Callable[..., Any] | None) -> str:
+        """How a masked sentence ends: with the error in development mode, else with a full stop."""
+        if not self._server.dev:
+            return "."
+        from .calls.development import (  # late: only for authors who try a server out
+            describe,
+            place_of,
+        )
+
+        if not isinstance(bad, OutputError):
+            return f": {describe(bad, function)}"
+        place = place_of(function)  # its type is ours, and it was raised after the function
+        return f": {bad} ({place})" if place else f": {bad}"
+
+    async def _run(self, call: Call, values: dict[str, Any], x: Exchange) -> Any:
+        loop = asyncio.get_running_loop()
+        running = RunningCall(exchange=x, server=self._server, loop=loop)
+        outer = RUNNING.set(running)
+        try:
+            if call.waits and call.context is None and call.gate is None and call.timeout is None:
+                value = await call.function(**values)
+            else:
+                calling = self._calling
+                if (
+                    calling is None or calling.loop is not loop
+                ):  # a server may outlive its loop, from test to test
+                    self.close()
+                    calling = self._calling = Calling(self._server)
+                value = await calling.run(call, values, running)
+            if running.context is not None:
+                running.context.check_awaited()
+            return value
+        finally:
+            RUNNING.reset(outer)
+
+    # -- resources -------------------------------------------------------------------------------------
+
+    async def read_resource(self, x: Exchange) -> AnyResult:
+        """`resources/read`."""
+        return self._by_hand(await self._read_resource(x), x)
+
+    async def _read_resource(self, x: Exchange) -> AnyResult:
+        feature, values = self._visibility.resource(x)
+        if isinstance(feature, TemplateFeature):
+            strings = feature.strings.read(values)
+            return await self._read(feature, feature.call, strings, feature.listing.mime_type, x)
+        if feature.content is not None:
+            return _kept(t.ReadResourceResult(contents=[feature.content]), feature)
+        assert feature.call is not None  # a resource is data or a function
+        return await self._read(feature, feature.call, {}, feature.listing.mime_type, x)
+
+    async def read_for(self, uri: str, exchange: Exchange) -> t.ReadResourceResult:
+        """Read a resource on behalf of an exchange that runs. Raises McpError."""
+        x = replace(
+            exchange,
+            method="resources/read",
+            params=t.ReadResourceRequestParams(uri=uri),
+            progress_token=None,  # the progress of the request is another's to tell
+        )
+        result = await self._read_resource(x)
+        if not isinstance(result, t.ReadResourceResult):
+            raise t.McpError(
+                t.INTERNAL_ERROR,
+                f"The resource {uri} asks for input by hand, which another feature cannot give it.",
+            )
+        return result
+
+    async def _read(
+        self,
+        feature: ResourceFeature | TemplateFeature,
+        call: Call,
+        values: dict[str, Any],
+        mime_type: str | None,
+        x: Exchange,
+    ) -> AnyResult:
+        uri = x.params.uri
+        value = await self._guarded(f"the resource {uri}", self._run(call, values, x), x)
+        if isinstance(value, t.InputRequiredResult):
+            return value
+        if value is None:
+            code = error_code("resource_not_found", x.caller.revision)
+            raise t.McpError(code, f"Resource not found: {uri}", {"uri": uri})
+        return _kept(resource_result(value, uri, mime_type), feature)
+
+    # -- prompts and completion ----------------------------------------------------------------------------
+
+    async def get_prompt(self, x: Exchange) -> AnyResult:
+        """`prompts/get`."""
+        p: t.GetPromptRequestParams = x.params
+        prompt = self._visibility.prompt(x)
+        values = prompt.strings.read(p.arguments or {})
+        value = await self._guarded(f"the prompt {p.name}", self._run(prompt.call, values, x), x)
+        if isinstance(value, t.InputRequiredResult):
+            return self._by_hand(value, x)
+        return prompt_result(value, prompt.listing.description)
+
+    def _by_hand(self, result: AnyResult, x: Exchange) -> AnyResult:
+        """A result that may be questions written by hand. Raises McpError where their author could not read the answers."""
+        if isinstance(result, t.InputRequiredResult) and not self.could_ask(x):
+            words = (
+                "%s asks for input, but takes no Context, by which alone it could read the answers"
+            )
+            log.error(words, x.method)
+            raise t.McpError(t.INTERNAL_ERROR, "Internal error")
+        return result
+
+    async def _guarded(self, what: str, running: Awaitable[Any], x: Exchange) -> Any:
+        """Outside tools every error is a JSON-RPC error; what nobody foresaw is told to the log only."""
+        try:
+            return await running
+        except _NOT_OURS:
+            raise
+        except BaseException as bad:
+            if is_unwound(x) or _is_closing(bad):
+                raise
+            raise self._error(what, _meant(bad, x), x) from None
+
+    def _error(self, what: str, bad: BaseException, x: Exchange) -> Exception:
+        """The error that is answered where something other than a tool raised."""
+        if isinstance(bad, t.Unanswerable):
+            return unanswerable(bad, x) or t.McpError(t.INVALID_REQUEST, str(bad))
+        if isinstance(bad, t.ToolError | t.TimedOut):
+            return t.McpError(t.INTERNAL_ERROR, str(bad))
+        if isinstance(bad, InterlockError):
+            return bad
+        reference = os.urandom(4).hex()
+        log.error("%s failed (reference %s)", what, reference, exc_info=bad)
+        words = f"{what[0].upper()}{what[1:]} failed (reference {reference})"
+        return t.McpError(t.INTERNAL_ERROR, f"{words}{self._explained(bad, None)}")
+
+    async def complete(self, x: Exchange) -> AnyResult:
+        """`completion/complete`."""
+        p: t.CompleteRequestParams = x.params
+        choices = _choices(p, self._visibility.completed(x))
+        given = (
+            p.context.arguments if p.context is not None and p.context.arguments is not None else {}
+        )
+        call = self._server.completions.get(p.ref, p.argument.name)
+        if call is not None:
+            values = call.values(p, given)
+            found = await self._guarded("the completion", self._run(call.call, values, x), x)
+        else:
+            found = _matching(choices or [], p.argument.value)
+        return t.CompleteResult(completion=_completion(found))
+
+    # -- lists, discovery, subscriptions ---------------------------------------------------------------------
+
+    async def _list(self, what: str, x: Exchange) -> AnyResult:
+        self._visibility.require("resources" if what == "resource_templates" else what, x)
+        kind: Any = METHODS[x.method].result
+        return RawResult(self.page(what, x.params.cursor, x.caller), kind=kind)
+
+    async def discover(self, x: Exchange) -> AnyResult:
+        """`server/discover`."""
+        server = self._server
+        return t.DiscoverResult(
+            supported_versions=list(reversed(server.identity.revisions)),
+            capabilities=server.identity.extensions.shown(
+                server.capabilities(x.caller), x.caller.revision
+            ),
+            instructions=server.identity.instructions,
+            ttl_ms=server.limits.list_ttl_ms,
+            cache_scope="private" if self._visibility.has_hook else "public",
+        )
+
+    async def listen(self, x: Exchange) -> AnyResult:
+        """`subscriptions/listen`: stays open until the client or the server ends it."""
+        if (
+            x.caller.era is not Era.HANDSHAKE
+            and len(x.params.notifications.resource_subscriptions or ()) > MOST_SUBSCRIPTIONS
+        ):
+            raise t.McpError(
+                t.INVALID_PARAMS,
+                f"At most {MOST_SUBSCRIPTIONS} resources can be subscribed to at once",
+            )
+        again = (
+            x.caller.era is Era.HANDSHAKE and x.params.notifications.tools_list_changed is True
+        )  # the stream of a session
+        wanted = self._visibility.watchable(
+            honoured(x.params.notifications, self._server, x.caller), x.caller, again=again
+        )
+        if self._listen_keys is None or not self._listen_keys.wanted(x):
+            return await self._listen(x, wanted)
+        async with self._listen_keys.granted(x, wanted) as (granted, acknowledged):
+            return await self._listen(x, granted, acknowledged)
+
+    async def _listen(
+        self,
+        x: Exchange,
+        wanted: t.SubscriptionFilter,
+        acknowledged: Callable[[], None] | None = None,
+    ) -> AnyResult:
+        """Tell what changes of what is wanted, until the client or the server ends it."""
+        listener = Listener(wanted, self._server.bus, self._visibility.concerns(x.caller))
+        stop = self._server.bus.listen(listener.hear)
+        self._server.listeners.add(listener)
+        try:
+            if x.caller.era is Era.HANDSHAKE and (
+                since := _since(x.params.meta)
+            ):  # a stream that goes on after a break
+                await listener.catch_up(since)
+            said = t.SubscriptionsAcknowledgedNotificationParams(
+                notifications=wanted, meta=listener.meta
+            )
+            x.notify("notifications/subscriptions/acknowledged", said)
+            if acknowledged is not None:
+                acknowledged()
+            if x.caller.era is Era.HANDSHAKE and not listener.wants_anything:
+                return (
+                    t.SubscriptionsListenResult()
+                )  # opened on the peer's behalf, and nobody will ever end it
+            async for method, params in listener.notices():
+                if isinstance(
+                    params, t.ResourceUpdatedNotificationParams
+                ) and self._visibility.hides(params.uri, x.caller):
+                    continue  # a part of what is watched may ask for more than the whole
+                x.notify(method, params)
+                await x.drain()
+        finally:
+            stop()
+            self._server.listeners.discard(listener)
+        return t.SubscriptionsListenResult()
+
+
+def _since(meta: Raw) -> str:
+    """From where on a listener wants to hear, where one within the house says so."""
+    return "" if meta is t.NOTHING else str(msgspec.json.decode(meta).get(SINCE) or "")
+
+
+def honoured(wanted: t.SubscriptionFilter, server: Server, caller: Caller) -> t.SubscriptionFilter:
+    """The part of a filter that the server can serve (`LSN-03`): of lists those it offers, of URIs those that exist."""
+    capabilities = server.capabilities(caller)
+    resources = capabilities.resources
+    uris = wanted.resource_subscriptions if resources is not None and resources.subscribe else None
+    return t.SubscriptionFilter(
+        tools_list_changed=(wanted.tools_list_changed and capabilities.tools is not None) or None,
+        prompts_list_changed=(wanted.prompts_list_changed and capabilities.prompts is not None)
+        or None,
+        resources_list_changed=(wanted.resources_list_changed and resources is not None) or None,
+        resource_subscriptions=[uri for uri in uris if server.may_subscribe(uri, caller)]
+        if uris is not None
+        else None,
+    )
+
+
+def _kept(
+    result: t.ReadResourceResult, feature: ResourceFeature | TemplateFeature
+) -> t.ReadResourceResult:
+    """The result with the feature's caching hints, where the author gave none of his own (`CAC-01`)."""
+    scope = (
+        "private" if feature.scopes else result.cache_scope or feature.cache_scope
+    )  # what some may not read is for nobody else
+    if result.ttl_ms is not None and result.cache_scope == scope:
+        return result
+    return t.ReadResourceResult(
+        contents=result.contents,
+        meta=result.meta,
+        ttl_ms=result.ttl_ms if result.ttl_ms is not None else feature.ttl_ms,
+        cache_scope=scope,
+    )
+
+
+def _failed(words: str) -> t.CallToolResult:
+    return t.CallToolResult(content=[t.TextContent(words)], is_error=True)
+
+
+def _is_closing(bad: BaseException) -> bool:
+    """Whether a coroutine is being closed, and was not just raised out of: there is no task then."""
+    if not isinstance(bad, GeneratorExit):
+        return False
+    try:
+        return asyncio.current_task() is None
+    except RuntimeError:
+        return True
+
+
+def _meant(bad: BaseException, x: Exchange) -> BaseException:
+    """The error itself, or the one that a task group's errors come to.
+
+    That is words for the model where all are meant for it, an answer that is an error, else the whole group.
+    """
+    if not isinstance(bad, BaseExceptionGroup):
+        return bad
+    group: BaseExceptionGroup[Any] = bad
+    leaves = _leaves(group)
+    for leaf in leaves:
+        if isinstance(leaf, t.Unanswerable) and unanswerable(leaf, x) is not None:
+            return leaf
+    if refused := [
+        scope for leaf in leaves if isinstance(leaf, t.Forbidden) for scope in leaf.scopes
+    ]:
+        return t.Forbidden(
+            *refused
+        )  # all in one, so that the client need not come back for each (`AUS-08`)
+    if all(isinstance(leaf, t.ToolError) for leaf in leaves):
+        return t.ToolError("\n".join(dict.fromkeys(map(str, leaves))))
+    return next((leaf for leaf in leaves if isinstance(leaf, t.McpError)), group)
+
+
+def _leaves(group: BaseExceptionGroup[Any]) -> list[BaseException]:
+    return [
+        leaf
+        for e in group.exceptions
+        for leaf in (_leaves(e) if isinstance(e, BaseExceptionGroup) else [e])
+    ]
+
+
+def _choices(
+    p: t.CompleteRequestParams, feature: PromptFeature | TemplateFeature | None
+) -> list[str] | None:
+    """The values that the argument's type allows, where it names them. Raises McpError where there is no such argument (`CMP-04`)."""
+    if feature is None:
+        return None
+    if p.argument.name not in feature.strings.names:
+        what = (
+            f"prompt: {p.ref.name}"
+            if isinstance(p.ref, t.PromptReference)
+            else f"resource template: {p.ref.uri}"
+        )
+        raise t.McpError(t.INVALID_PARAMS, f"Unknown argument {p.argument.name} of {what}")
+    return feature.strings.choices.get(p.argument.name)
+
+
+def _matching(choices: list[str], typed: str) -> list[str]:
+    """Choices that begin with what was typed, then those that hold it, without regard to case (`CMP-05`)."""
+    low = typed.casefold()
+    first = [choice for choice in choices if choice.casefold().startswith(low)]
+    return first + [
+        choice for choice in choices if choice not in first and low in choice.casefold()
+    ]
+
+
+def _completion(found: Any) -> t.Completion:
+    """What a completion function gave, cut to what the protocol allows (`CMP-02`)."""
+    if isinstance(found, t.Completion):
+        if len(found.values) <= MOST_COMPLETIONS:
+            return found
+        return t.Completion(
+            values=found.values[:MOST_COMPLETIONS],
+            total=found.total or len(found.values),
+            has_more=True,
+        )
+    values = [found] if isinstance(found, str) else [str(value) for value in found or ()]
+    return t.Completion(
+        values=values[:MOST_COMPLETIONS], total=len(values), has_more=len(values) > MOST_COMPLETIONS
+    )

@@ -1,0 +1,1 @@
+"""Running a server as a program: event loop, HTTP server, worker processes."""

@@ -1,0 +1,189 @@
+"""A server over HTTP: the ASGI app with its options, and the program that serves it, in one process or in several."""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ...deprecation import warn_deprecated
+from ...protocol.handshake.sessions import Store
+from ...protocol.http import Rules
+from ...store import open_store
+from ...transport.http.app import HttpApp, HttpAppOptions
+from ...transport.http.authorization import Guarding, Learning
+from ...transport.http.limits import Limits
+from ..catalogue.scopes import as_anonymous, with_anonymous_callers
+from ..changes import BoardBus, MemoryBus
+from .program import keep_freed_memory, settle_memory
+
+if TYPE_CHECKING:
+    from ..app import Server
+
+DEFAULT_GRACE = 10.0  # seconds
+
+
+_LEGACY_SSE = (
+    "The HTTP+SSE transport (legacy_sse=True) is deprecated since 2025-03-26 (SEP-2596) and may be removed three"
+    " months after SEP-2596 is final: clients of today use Streamable HTTP."
+)
+
+
+def http_app(
+    server: Server,
+    path: str = "/mcp",
+    *,
+    hosts: str | Sequence[str] = (),
+    origins: str | Sequence[str] = (),
+    cors: str | Sequence[str] = (),
+    sessions: bool = True,
+    store: Store | str | None = None,
+    stream: bool = False,
+    retry_ms: int | None = None,
+    legacy_sse: bool = False,
+    limits: Limits | None = None,
+    grace: float = DEFAULT_GRACE,
+    guard: Guarding | None = None,
+) -> HttpApp:
+    """The server as an ASGI app; see `Server.http_app`."""
+    if legacy_sse:
+        warn_deprecated(_LEGACY_SSE, 3)
+    if not path.startswith("/"):
+        raise ValueError(f"a path begins with a slash; {path!r} does not")
+    if not isinstance(limits, Limits | None):
+        raise TypeError(f"limits are Limits(...), not {limits!r}")
+    kept = (
+        open_store(store)
+        if isinstance(store, str)
+        else store
+        if store is not None
+        else open_store("memory:")
+    )
+    if kept.shared and isinstance(server.bus, MemoryBus):
+        server.bus = BoardBus(kept.changes)
+    if isinstance(guard, Learning):
+        guard.learn(path, lambda: server.scopes)
+    elif guard is not None and not callable(guard):
+        raise TypeError(f"a guard takes an ASGI app and gives one; {guard!r} does not")
+    pages = (*_several(origins), *_several(cors))
+    rules = Rules(
+        hosts=frozenset(host.lower() for host in _several(hosts)),
+        origins=frozenset(page.rstrip("/").lower() for page in pages),
+        sessions=sessions,
+        greets=server.identity.handshakes,
+    )
+    options = HttpAppOptions(
+        path=path,
+        rules=rules,
+        limits=limits or Limits(),
+        cors=_several(cors),
+        stream=stream,
+        retry_ms=retry_ms,
+        legacy_sse=legacy_sse,
+        calls_per_session=server.limits.calls_per_peer,
+        grace=grace,
+        guard=guard,
+        routes=server.take_routes(),
+    )
+    return HttpApp(
+        with_anonymous_callers(server.handler),
+        server.identity.seen_by(as_anonymous),
+        kept,
+        server,
+        options,
+    )
+
+
+def _several(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+async def serve_web(
+    server: Server,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    sock: socket.socket | None = None,
+    grace: float = DEFAULT_GRACE,
+    on_ready: Callable[[Any], None] | None = None,
+    hosts: str | Sequence[str] = (),
+    proxies: str | Sequence[str] = (),
+    is_program: bool = False,
+    **options: Any,
+) -> None:
+    """Serve in this process until cancelled; `options` as for `http_app`.
+
+    `proxies` are addresses or networks whose `X-Forwarded-For` is believed; without them nobody's is. `is_program` says that the
+    process does nothing else, and that its memory may be managed for the server.
+    """
+    from ...transport.http.uvicorn_server import (  # late: only for programs that serve HTTP themselves
+        listening_socket,
+        serve_http,
+    )
+
+    app = http_app(server, hosts=(*_several(hosts), *_own_name(host)), **options)
+
+    def ready(address: Any) -> None:
+        if is_program:
+            settle_memory()
+        if on_ready is not None:
+            on_ready(address)
+
+    made = sock or listening_socket(host, port)
+    try:
+        await serve_http(
+            app,
+            made,
+            grace=grace,
+            proxies=_several(proxies),
+            on_ready=ready,
+            on_large=cache(keep_freed_memory) if is_program else bool,
+        )
+    finally:
+        close = getattr(options.get("guard"), "aclose", None)
+        if close is not None:  # what it has opened to look at tokens
+            await close()
+
+
+def _own_name(host: str) -> tuple[str, ...]:
+    """The name under which a server was told to listen is one of its names."""
+    return () if host in ("", "0.0.0.0", "::") else (host,)
+
+
+def run_workers(
+    count: int,
+    serve: Callable[[dict[str, Any], Callable[[Any], None] | None], None],
+    options: dict[str, Any],
+    told: Callable[[Any], None] | None,
+) -> None:
+    """Serve with `count` processes. Without a store of its own they share an SQLite file that is gone at the end."""
+    from ...transport.http.uvicorn_server import listening_socket  # late: as where it is served
+    from .supervisor import Supervisor  # late: only for several workers
+
+    if not hasattr(os, "fork"):
+        raise ValueError(
+            "several workers need a system that can fork; start several servers behind a balancer, with one store"
+        )
+    if options.get("store") in (None, "memory:"):
+        folder = tempfile.TemporaryDirectory(prefix="interlock-")
+        options["store"] = f"sqlite:///{Path(folder.name).resolve()}/store.db"
+    else:
+        folder = None
+    host = options.pop("host", "127.0.0.1")
+    sock = listening_socket(host, options.pop("port", 8000))
+    address = sock.getsockname()
+
+    def work(ready: Callable[[], None]) -> None:
+        serve({**options, "host": host, "sock": sock}, lambda _: ready())
+
+    try:
+        on_ready = None if told is None else lambda: told(address)
+        Supervisor(count, work, grace=options.get("grace", DEFAULT_GRACE), on_ready=on_ready).run()
+    finally:
+        sock.close()
+        if folder is not None:
+            folder.cleanup()

@@ -1,0 +1,114 @@
+"""Where what workers share is kept: in memory, in a SQLite file for the workers of one machine, or in Redis or Valkey for many machines.
+
+`open_store("memory:" | "sqlite:///path" | "redis://...")` gives the store that a URL names. The seams that every store fulfils are
+those of `interlock.protocol.handshake.sessions`, and `interlock.testing.check_store` shows whether one does. Small secret things (tokens,
+registrations, codes) are kept in a `Vault`: `open_vault` gives the one that a URL names, `interlock.testing.check_vault` checks one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..lazy_names import lazily
+
+if TYPE_CHECKING:
+    from ..protocol.handshake.sessions import (
+        Board,
+        EventLog,
+        RateStore,
+        Replay,
+        Session,
+        SessionStore,
+        Store,
+        StoreError,
+        WorkerStore,
+    )
+    from ..wire.seal import BadSeal, Seal
+    from .files import lock, put_whole, turn, write_new
+    from .folders import own_path
+    from .from_url import open_store
+    from .memory import MemoryStore
+    from .redis import RedisStore
+    from .sqlite import SqliteStore
+    from .sqlite.writer import Writer, to_wal
+    from .vaults.file import FileVault
+    from .vaults.from_url import data_folder, open_vault
+    from .vaults.interface import Vault
+    from .vaults.keyring import KeyringVault
+    from .vaults.leases import alone
+    from .vaults.memory import MemoryVault
+    from .vaults.privacy import make_folder
+    from .vaults.rates import VaultRates
+    from .vaults.redis import RedisVault
+    from .vaults.sqlite import SqliteVault
+
+# Loaded at first use: who keeps everything in memory loads no sqlite3, and nobody loads redis without asking.
+_ROOMS = {
+    "..protocol.handshake.sessions": (
+        "Board",
+        "EventLog",
+        "RateStore",
+        "Replay",
+        "Session",
+        "SessionStore",
+        "Store",
+        "StoreError",
+        "WorkerStore",
+    ),
+    "..wire.seal": ("BadSeal", "Seal"),
+    ".files": ("lock", "put_whole", "turn", "write_new"),
+    ".folders": ("own_path",),
+    ".memory": ("MemoryStore",),
+    ".from_url": ("open_store",),
+    ".redis": ("RedisStore",),
+    ".sqlite": ("SqliteStore",),
+    ".sqlite.writer": ("Writer", "to_wal"),
+    ".vaults.file": ("FileVault",),
+    ".vaults.keyring": ("KeyringVault",),
+    ".vaults.leases": ("alone",),
+    ".vaults.memory": ("MemoryVault",),
+    ".vaults.from_url": ("data_folder", "open_vault"),
+    ".vaults.privacy": ("make_folder",),
+    ".vaults.rates": ("VaultRates",),
+    ".vaults.redis": ("RedisVault",),
+    ".vaults.interface": ("Vault",),
+    ".vaults.sqlite": ("SqliteVault",),
+}
+
+__all__ = [
+    "BadSeal",
+    "Board",
+    "EventLog",
+    "FileVault",
+    "KeyringVault",
+    "MemoryStore",
+    "MemoryVault",
+    "RateStore",
+    "RedisStore",
+    "RedisVault",
+    "Replay",
+    "Seal",
+    "Session",
+    "SessionStore",
+    "SqliteStore",
+    "SqliteVault",
+    "Store",
+    "StoreError",
+    "Vault",
+    "VaultRates",
+    "WorkerStore",
+    "Writer",
+    "alone",
+    "data_folder",
+    "lock",
+    "make_folder",
+    "open_store",
+    "open_vault",
+    "own_path",
+    "put_whole",
+    "to_wal",
+    "turn",
+    "write_new",
+]
+
+__getattr__, __dir__ = lazily(__name__, _ROOMS)

@@ -1,0 +1,42 @@
+"""The store of one process: nothing waits, nothing lasts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from .. import bounds
+from .events import MemoryEvents
+from .rates import MemoryRates
+from .sessions import MemorySessions
+from .topics import MemoryBoard
+from .workers import MemoryWorkers
+
+__all__ = [
+    "MemoryBoard",
+    "MemoryEvents",
+    "MemoryRates",
+    "MemorySessions",
+    "MemoryStore",
+    "MemoryWorkers",
+]
+
+
+class MemoryStore:
+    """Keeps everything in memory, for the workers of one process. `clock` gives the seconds by which streams grow old."""
+
+    shared = False
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.events = MemoryEvents(clock)
+        self.sessions = MemorySessions(self.events.forget)
+        self.changes = MemoryBoard(bounds.CHANGES)
+        self.notes = MemoryBoard(bounds.CHANGES)
+        self.rates = MemoryRates()
+        self.workers = MemoryWorkers()
+
+    async def open(self) -> None:
+        """There is nothing to connect to."""
+
+    async def aclose(self) -> None:
+        """There is nothing to let go of; what was kept stays for as long as this object does."""

@@ -1,0 +1,51 @@
+"""A board of notes in memory."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from itertools import islice
+
+from .. import records
+from ..subscribers import Hear, Listeners
+
+
+class MemoryBoard:
+    """A Board in memory that keeps the last `most` notes."""
+
+    def __init__(self, most: int) -> None:
+        self._kept: deque[bytes] = deque(maxlen=most)
+        # Counted from the time of day, so that a position from before a restart is not taken for one of now.
+        self._newest = time.time_ns() // 1_000_000
+        self._lock = threading.Lock()
+        self._listeners = Listeners()
+
+    @property
+    def position(self) -> str:
+        """The place of the newest note that those in this loop have heard."""
+        with self._lock:
+            return str(self._listeners.before(self._newest))
+
+    def post(self, note: bytes) -> None:
+        """Put a note up; from any thread."""
+        with self._lock:
+            self._newest += 1
+            self._kept.append(note)
+            self._listeners.put(note, self._newest)
+        self._listeners.wake()
+
+    def listen(self, hear: Hear) -> Callable[[], None]:
+        """Call `hear` with each note and its position until the returned function is called."""
+        return self._listeners.add(hear)
+
+    async def since(self, position: str) -> list[tuple[bytes, str]] | None:
+        """The notes after a position, oldest first; None where some of them are no longer kept, or there was no such position."""
+        after = records.number(position)
+        with self._lock:
+            before_first = self._newest - len(self._kept)
+            if after is None or not before_first <= after <= self._newest:
+                return None
+            notes = list(islice(self._kept, after - before_first, None))
+        return [(note, str(number)) for number, note in enumerate(notes, after + 1)]

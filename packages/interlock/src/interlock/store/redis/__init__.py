@@ -1,0 +1,63 @@
+"""The store of many machines: a Redis or Valkey server, reached through redis-py (extra `redis`)."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from ...protocol.handshake.sessions import StoreError
+from .. import bounds
+from .connection import Link
+from .events import RedisEvents
+from .rates import RedisRates
+from .sessions import RedisSessions
+from .topics import Ear, RedisBoard
+from .workers import RedisWorkers
+
+__all__ = ["RedisBoard", "RedisEvents", "RedisRates", "RedisSessions", "RedisStore", "RedisWorkers"]
+
+
+class RedisStore:
+    """Keeps everything in a Redis (6.2 or newer) or Valkey server at a `redis://`, `rediss://` or `unix://` URL.
+
+    `prefix` begins the name of every key; with a hash tag in it (`{interlock}:`) all keys live in one slot of a cluster. A server that
+    goes away is awaited: what was to be written waits too, within bounds, what needs an answer raises StoreError after `patience`
+    seconds, and who listens goes on where they were. Raises StoreError where the package `redis` is not installed.
+    """
+
+    shared = True
+
+    def __init__(self, url: str, *, prefix: str = "interlock:", patience: float = 5.0) -> None:
+        if find_spec("redis") is None:
+            raise StoreError(
+                "the Redis store needs the package redis: pip install 'interlock[redis]'"
+            )
+        self._link = Link(url, patience)
+        self.sessions = RedisSessions(self._link, prefix)
+        self.events = RedisEvents(self._link, prefix)
+        self.changes = RedisBoard(self._link, f"{prefix}changes", most=bounds.CHANGES)
+        self.notes = RedisBoard(self._link, f"{prefix}notes", most=bounds.NOTES)
+        self.rates = RedisRates(self._link, prefix)
+        self.workers = RedisWorkers(self._link, prefix)
+        self._ear = Ear(self._link, (self.changes, self.notes))
+        self._open = False
+
+    async def open(self) -> None:
+        """Connect, and begin to hear. Raises StoreError where the server cannot be reached, or will not have us."""
+        if self._open:
+            return
+        await self._link.open()
+        try:
+            for board in (self.changes, self.notes):
+                await board.begin()
+            self._ear.open()
+        except BaseException:
+            await self._link.aclose()
+            raise
+        self._open = True
+
+    async def aclose(self) -> None:
+        """Write what is left, within the patience of this store, and let go of the server."""
+        if self._open:
+            self._open = False
+            await self._ear.aclose()
+            await self._link.aclose()

@@ -1,0 +1,243 @@
+"""The connection to a Redis server: one ordered pipeline into which all commands go, and which outlives the server's absences."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ...logs import limited
+from ...protocol.handshake.sessions import StoreError
+from .. import bounds
+from ..from_url import place_of
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+Argument = bytes | str | int
+
+_BATCH, _BATCH_BYTES = (
+    1000,
+    4 * 1024 * 1024,
+)  # commands and bytes that are sent before their replies are read
+_LONGEST_PAUSE = 1.0  # seconds between two attempts to reach a server that is away
+
+# Errors of redis-py after which another connection may fare better: the server has just begun, or another one has become the first.
+_NOT_NOW = {"BusyLoadingError", "MasterDownError", "ReadOnlyError"}
+
+log = limited("interlock.store")
+
+
+class _Command:
+    """A command, and who waits for its reply."""
+
+    __slots__ = ("arguments", "size", "waiter")
+
+    def __init__(
+        self, arguments: tuple[Argument, ...], waiter: asyncio.Future[Any] | None, size: int
+    ) -> None:
+        # Encoded here, so that no name from outside can be one that stops the pipeline.
+        self.arguments = tuple(
+            each.encode("utf-8", "surrogatepass") if isinstance(each, str) else each
+            for each in arguments
+        )
+        self.waiter, self.size = waiter, size
+
+
+class Link:
+    """Sends commands in the order in which they were given, as many at once as there are, from `open` to `aclose`."""
+
+    def __init__(self, url: str, patience: float) -> None:
+        self._url = url
+        self.place = place_of(url)
+        self._patience = patience
+        self._waiting: deque[_Command] = deque()
+        self._size = 0  # bytes in the commands that wait and that nobody waits for
+        self._stirred = asyncio.Event()
+        self._open = False
+        self._away = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = 0
+        self._client: Redis | None = None
+        self._sending: asyncio.Task[None] | None = None
+
+    async def open(self) -> None:
+        """Connect. Raises StoreError where the server cannot be reached, or will not have us."""
+        self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
+        self._waiting.clear()
+        self._size, self._away, self._stirred = 0, False, asyncio.Event()
+        try:
+            self._client = self.client(self._patience)
+            await self._client.ping()
+        except Exception as bad:  # no server, a wrong password: redis-py has many kinds
+            await self._let_go()
+            # A ValueError is about the URL and may quote its password.
+            why = (
+                "its URL cannot be read"
+                if isinstance(bad, ValueError)
+                else str(bad) or type(bad).__name__
+            )
+            raise StoreError(f"the Redis server at {self.place} cannot be used: {why}") from None
+        self._open = True
+        self._sending = asyncio.create_task(self._send_all())
+
+    async def aclose(self) -> None:
+        """Send what is left, for as long as the patience lasts, and disconnect."""
+        self._open = False
+        self._stirred.set()
+        sending, self._sending = self._sending, None
+        if sending is not None:
+            await asyncio.wait({sending}, timeout=self._patience)
+            await end(sending)
+        for command in self._waiting:
+            _settle(command, StoreError("the store has been closed"))
+        self._waiting.clear()
+        await self._let_go()
+
+    def client(self, timeout: float) -> Redis:
+        """A client of its own that never tries anything twice; `timeout` is for one reply, in seconds."""
+        from redis.asyncio import Redis  # optional extra `redis`, which takes its time to load
+        from redis.asyncio.retry import Retry
+        from redis.backoff import NoBackoff
+
+        once = Retry(NoBackoff(), 0)
+        return Redis.from_url(
+            self._url,
+            protocol=2,
+            retry=once,
+            socket_timeout=timeout,
+            socket_connect_timeout=min(timeout, 5.0),
+        )
+
+    def soon(self, call: Callable[..., None], *arguments: Any) -> None:
+        """Call something in the loop of this link, at once where this is its thread; nothing happens where that has ended."""
+        if threading.get_ident() == self._thread:
+            call(*arguments)
+        elif self._loop is not None:
+            with contextlib.suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(call, *arguments)
+
+    def send(self, *arguments: Argument, size: int = 0) -> None:
+        """Have a command carried out; where too much waits, or the link is closed, it is not. In the loop of this link."""
+        if not self._open:
+            return
+        if len(self._waiting) >= bounds.WAITING or self._size + size > bounds.WAITING_BYTES:
+            log.warning("the store cannot keep up and has dropped what was to be written")
+            return
+        self._size += size
+        self._put(_Command(arguments, None, size))
+
+    async def ask(self, *arguments: Argument) -> Any:
+        """The reply to a command, carried out after all that were given before. Raises StoreError where there is none."""
+        if not self._open:
+            raise StoreError("the store is not open")
+        waiter: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._put(_Command(arguments, waiter, 0))
+        try:
+            async with asyncio.timeout(self._patience):
+                return await waiter
+        except TimeoutError:
+            raise StoreError(f"the Redis server at {self.place} does not answer") from None
+
+    def _put(self, command: _Command) -> None:
+        self._waiting.append(command)
+        self._stirred.set()
+
+    async def _send_all(self) -> None:
+        while self._open or self._waiting:
+            self._stirred.clear()
+            while self._waiting:
+                await self._carry_out(self._next())
+            if self._open:
+                await self._stirred.wait()
+
+    def _next(self) -> list[_Command]:
+        batch: list[_Command] = []
+        size = 0
+        while self._waiting and len(batch) < _BATCH and size < _BATCH_BYTES:
+            command = self._waiting.popleft()
+            batch.append(command)
+            size += command.size
+        return batch
+
+    async def _carry_out(self, batch: list[_Command]) -> None:
+        """Send a batch, again and again while the server is away: each command is such that it may come twice."""
+        size = sum(command.size for command in batch)
+        pause = 0.0
+        try:
+            while batch := [
+                command for command in batch if command.waiter is None or not command.waiter.done()
+            ]:
+                try:
+                    replies = await self._replies(batch)
+                except Exception as bad:  # the connection broke, in one of redis-py's many ways
+                    self._lost(bad)
+                    await asyncio.sleep(pause)
+                    pause = min(max(2 * pause, 0.02), _LONGEST_PAUSE)
+                    continue
+                self._found()
+                for command, reply in zip(batch, replies, strict=True):
+                    self._take(command, reply)
+                return
+        finally:
+            self._size -= size
+            for command in batch:
+                _settle(command, StoreError("the store has been closed"))
+
+    async def _replies(self, batch: list[_Command]) -> list[Any]:
+        assert self._client is not None
+        pipeline = self._client.pipeline(transaction=False)
+        for command in batch:
+            pipeline.execute_command(*command.arguments)
+        replies: list[Any] = await pipeline.execute(raise_on_error=False)
+        for reply in replies:
+            if type(reply).__name__ in _NOT_NOW:
+                await self._client.connection_pool.disconnect()
+                raise reply
+        return replies
+
+    def _take(self, command: _Command, reply: Any) -> None:
+        if not isinstance(reply, Exception):
+            if command.waiter is not None and not command.waiter.done():
+                command.waiter.set_result(reply)
+        elif command.waiter is None:
+            kind = type(reply).__name__
+            log.warning("the Redis server has refused what was to be written: %s", kind)
+        else:
+            _settle(
+                command,
+                StoreError(f"the Redis server has refused a command: {type(reply).__name__}"),
+            )
+
+    def _lost(self, bad: Exception) -> None:
+        if not self._away:
+            self._away = True
+            log.warning(
+                "the Redis server at %s is away (%s); trying again", self.place, type(bad).__name__
+            )
+
+    def _found(self) -> None:
+        if self._away:
+            self._away = False
+            log.info("the Redis server at %s is back", self.place)
+
+    async def _let_go(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            with contextlib.suppress(Exception):  # it is gone either way
+                await client.aclose()
+
+
+async def end(task: asyncio.Task[None]) -> None:
+    """Cancel a task that talks to Redis, again and again: redis-py loses a cancellation that comes while it connects."""
+    while not task.done():
+        task.cancel()
+        await asyncio.wait({task}, timeout=0.05)
+
+
+def _settle(command: _Command, bad: StoreError) -> None:
+    if command.waiter is not None and not command.waiter.done():
+        command.waiter.set_exception(bad)

@@ -1,0 +1,147 @@
+"""Sessions in Redis: a hash for each, and a sorted set of their ends."""
+
+from __future__ import annotations
+
+from ...protocol.handshake.sessions import Session
+from .. import records
+from .connection import Link
+from .keys import DROP, Keys
+
+# The server's own expiry only tidies up, and so leaves room for clocks that differ: whether a session is over is for the workers to say.
+_KEEP = b"""
+local function keep(key, ends, id, data, till)
+  if data then redis.call('HSET', key, 'd', data) end
+  redis.call('HSET', key, 'u', till)
+  redis.call('PEXPIREAT', key, string.format('%.0f', tonumber(till) * 1000 + 60000))
+  redis.call('ZADD', ends, till, id)
+end
+"""
+
+_COUNT = (
+    DROP
+    + b"""
+local function count(prefix, now)
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', '(' .. now)) do drop(prefix, id) end
+  return redis.call('ZCARD', KEYS[1])
+end
+"""
+)
+
+# KEYS: ends, session. ARGV: prefix, id, data, until, now, most. One that comes twice is kept once.
+_CREATE = (
+    _COUNT
+    + _KEEP
+    + b"""
+if count(ARGV[1], ARGV[5]) >= tonumber(ARGV[6]) and redis.call('EXISTS', KEYS[2]) == 0 then return 0 end
+redis.call('HDEL', KEYS[2], 's')
+keep(KEYS[2], KEYS[1], ARGV[2], ARGV[3], ARGV[4])
+return 1
+"""
+)
+
+# KEYS: ends, session. ARGV: id, data, until, the data that is to be replaced.
+_SAVE = (
+    _KEEP
+    + b"""
+if redis.call('HGET', KEYS[2], 'd') ~= ARGV[4] then return 0 end
+local known = redis.call('HGET', KEYS[2], 'u')
+local till = ARGV[3]
+if tonumber(known) > tonumber(till) then till = known end
+keep(KEYS[2], KEYS[1], ARGV[1], ARGV[2], till)
+return 1
+"""
+)
+
+# KEYS: ends, session. ARGV: id, until.
+_PROLONG = (
+    _KEEP
+    + b"""
+if redis.call('EXISTS', KEYS[2]) == 0 then return 0 end
+keep(KEYS[2], KEYS[1], ARGV[1], false, ARGV[2])
+return 1
+"""
+)
+
+# KEYS: session. ARGV: state, the state that is to be replaced.
+_SAVE_STATE = b"""
+if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+if (redis.call('HGET', KEYS[1], 's') or '') ~= ARGV[2] then return 0 end
+redis.call('HSET', KEYS[1], 's', ARGV[1])
+return 1
+"""
+
+_END = DROP + b"return drop(ARGV[1], ARGV[2])"
+_HOW_MANY = _COUNT + b"return count(ARGV[1], ARGV[2])"
+
+
+class RedisSessions:
+    """A SessionStore in Redis."""
+
+    def __init__(self, link: Link, prefix: str) -> None:
+        self._link = link
+        self._keys = Keys(prefix)
+
+    async def create(self, session: Session, *, most: int, now: float) -> bool:
+        """Keep a new session; False, and nothing kept, where `most` exist already."""
+        keys = (self._keys.ends, self._keys.session(session.id))
+        values = (
+            self._keys.prefix,
+            session.id,
+            records.encode(session),
+            repr(session.until),
+            repr(now),
+            most,
+        )
+        return bool(await self._link.ask("EVAL", _CREATE, 2, *keys, *values))
+
+    async def load(self, id: str, *, now: float) -> Session | None:
+        """The session with this id."""
+        data, end = await self._link.ask("HMGET", self._keys.session(id), "d", "u")
+        if data is None or end is None:
+            return None
+        until = float(end)
+        if until < now:
+            await self.count(now=now)
+            return None
+        return records.decode(data, until)
+
+    async def save(self, session: Session, *, was: Session) -> bool:
+        """Keep the session as it is now, if it still is as it `was`, and the later of its two ends; False where it is not."""
+        key = self._keys.session(session.id)
+        # Compared here and not as bytes only: another version of Interlock may have written the same session with other bytes.
+        data = await self._link.ask("HGET", key, "d")
+        known = None if data is None else records.decode(data, was.until)
+        if known is None or not records.follows(was, known):
+            return False
+        values = (session.id, records.encode(session), repr(session.until), data)
+        return bool(await self._link.ask("EVAL", _SAVE, 2, self._keys.ends, key, *values))
+
+    async def prolong(self, id: str, until: float) -> None:
+        """Move the end of a session."""
+        await self._link.ask(
+            "EVAL", _PROLONG, 2, self._keys.ends, self._keys.session(id), id, repr(until)
+        )
+
+    async def load_state(self, id: str) -> bytes | None:
+        """The author's state of a session."""
+        data, state = await self._link.ask("HMGET", self._keys.session(id), "d", "s")
+        if data is None:
+            return None
+        return b"" if state is None else bytes(state)
+
+    async def save_state(self, id: str, state: bytes, *, was: bytes) -> bool:
+        """Keep the author's state of a session, if it still is as it `was`."""
+        key = self._keys.session(id)
+        return bool(await self._link.ask("EVAL", _SAVE_STATE, 1, key, state, was))
+
+    async def end(self, id: str) -> bool:
+        """Forget a session, its state and its events; False where there was none."""
+        return bool(await self._link.ask("EVAL", _END, 1, self._keys.ends, self._keys.prefix, id))
+
+    async def count(self, *, now: float) -> int:
+        """How many sessions exist."""
+        return int(
+            await self._link.ask(
+                "EVAL", _HOW_MANY, 1, self._keys.ends, self._keys.prefix, repr(now)
+            )
+        )

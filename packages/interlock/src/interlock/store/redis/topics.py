@@ -1,0 +1,158 @@
+"""Boards of notes in Redis: streams that are numbered without gaps, and one task that hears all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...logs import limited
+from .. import records
+from ..subscribers import Hear, Listeners
+from .connection import Link, end
+
+_BLOCK = 5.0  # seconds that the server waits for a note before it answers that there is none
+_LONGEST_PAUSE = 1.0  # seconds between two attempts to hear a server that is away
+_HOUR, _DAY = 3_600_000, 86_400_000  # in milliseconds
+
+log = limited("interlock.store")
+
+# KEYS: stream, counter, what this worker has posted. ARGV: where to begin to count, most, which of the worker's notes this is, note.
+# The worker counts its notes so that one that is sent again, because the connection broke, is put up once.
+_POST = f"""
+if tonumber(redis.call('GET', KEYS[3]) or 0) >= tonumber(ARGV[3]) then return end
+redis.call('SET', KEYS[3], ARGV[3], 'PX', {_HOUR})
+redis.call('SET', KEYS[2], ARGV[1], 'NX')
+local number = string.format('%.0f-0', redis.call('INCR', KEYS[2]))
+redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[2], number, 'n', ARGV[4])
+redis.call('PEXPIRE', KEYS[1], {_DAY})
+""".encode()
+
+# KEYS: stream, counter. ARGV: after.
+_SINCE = b"""
+local newest = redis.call('GET', KEYS[2])
+if not newest or tonumber(ARGV[1]) > tonumber(newest) then return false end
+local notes = redis.call('XRANGE', KEYS[1], '(' .. ARGV[1] .. '-0', '+')
+local first = notes[1] and tonumber(string.match(notes[1][1], '^%d+')) or tonumber(newest) + 1
+if first ~= tonumber(ARGV[1]) + 1 then return false end
+for place, note in ipairs(notes) do notes[place] = note[2][2] end
+return notes
+"""
+
+
+class RedisBoard:
+    """A Board in a Redis stream, which keeps the last `most` notes or somewhat more."""
+
+    def __init__(self, link: Link, key: str, *, most: int) -> None:
+        self._link = link
+        self.key = key
+        self._counter = f"{key}:count"
+        self._most = most
+        self._own = ""
+        self._posted = 0
+        self._listeners = Listeners()
+        self._heard = 0
+
+    async def begin(self) -> None:
+        """Begin with what comes from now on; those who listen already go on where they were."""
+        self._own, self._posted = f"{self.key}:by:{secrets.token_hex(8)}", 0
+        await self._link.ask("SET", self._counter, _beginning(), "NX")
+        newest = int(await self._link.ask("GET", self._counter))
+        if not self._listeners or not self._heard:
+            self._heard = newest
+
+    @property
+    def position(self) -> str:
+        """The place of the newest note that this worker has heard."""
+        return str(self._heard)
+
+    def post(self, note: bytes) -> None:
+        """Put a note up; from any thread."""
+        self._link.soon(self._post, note)
+
+    def listen(self, hear: Hear) -> Callable[[], None]:
+        """Call `hear` with each note and its position until the returned function is called."""
+        return self._listeners.add(hear)
+
+    async def since(self, position: str) -> list[tuple[bytes, str]] | None:
+        """The notes after a position, all that this worker has posted before included; None where some of them are no longer kept."""
+        after = records.number(position)
+        notes = (
+            None
+            if after is None
+            else await self._link.ask("EVAL", _SINCE, 2, self.key, self._counter, after)
+        )
+        if after is None or notes is None:
+            return None
+        return [(note, str(number)) for number, note in enumerate(notes, after + 1)]
+
+    def hear(self, number: int, note: bytes) -> None:
+        """Tell those who listen a note that has come."""
+        self._heard = number
+        self._listeners.put(note, number)
+        self._listeners.wake()
+
+    def _post(self, note: bytes) -> None:
+        self._posted += 1
+        keys = (self.key, self._counter, self._own)
+        self._link.send(
+            "EVAL", _POST, 3, *keys, _beginning(), self._most, self._posted, note, size=len(note)
+        )
+
+
+def _beginning() -> int:
+    """Where to begin to count: at the time of day, so that a position of before is not taken for one of now where the server forgot all."""
+    return time.time_ns() // 1_000_000
+
+
+class Ear:
+    """Hears what is posted to the boards, over a connection of its own."""
+
+    def __init__(self, link: Link, boards: Sequence[RedisBoard]) -> None:
+        self._link = link
+        self._boards = {board.key.encode(): board for board in boards}
+        self._task: asyncio.Task[None] | None = None
+
+    def open(self) -> None:
+        """Begin to hear."""
+        self._task = asyncio.create_task(self._listen())
+
+    async def aclose(self) -> None:
+        """Hear no more."""
+        task, self._task = self._task, None
+        if task is not None:
+            await end(task)
+
+    async def _listen(self) -> None:
+        client = self._link.client(2 * _BLOCK)
+        pause = 0.0
+        try:
+            while True:
+                positions: dict[Any, Any] = {
+                    key: f"{board.position}-0" for key, board in self._boards.items()
+                }
+                try:
+                    heard: Any = await client.xread(positions, count=1000, block=int(_BLOCK * 1000))
+                except Exception as bad:  # the connection broke, in one of redis-py's many ways
+                    if not pause:
+                        log.warning(
+                            "the Redis server at %s cannot be heard (%s); trying again",
+                            self._link.place,
+                            type(bad).__name__,
+                        )
+                    pause = min(max(2 * pause, 0.02), _LONGEST_PAUSE)
+                    await asyncio.sleep(pause)
+                    continue
+                pause = 0.0
+                self._tell(heard or ())
+        finally:
+            with contextlib.suppress(Exception):  # it is gone either way
+                await client.aclose()
+
+    def _tell(self, heard: Sequence[tuple[bytes, Sequence[tuple[bytes, Any]]]]) -> None:
+        for key, notes in heard:
+            for id, fields in notes:
+                self._boards[key].hear(int(id.partition(b"-")[0]), fields.get(b"n", b""))

@@ -1,0 +1,26 @@
+"""Which workers live, in Redis."""
+
+from __future__ import annotations
+
+from .connection import Link
+
+_SLACK = 60.0  # seconds that a key is kept longer, for the clocks of the workers and of the server may differ
+
+
+class RedisWorkers:
+    """A WorkerStore in Redis."""
+
+    def __init__(self, link: Link, prefix: str) -> None:
+        self._link = link
+        self._prefix = f"{prefix}worker:"
+
+    async def beat(self, worker: str, *, until: float) -> None:
+        """This worker lives until then at least."""
+        await self._link.ask(
+            "SET", self._prefix + worker, repr(until), "PXAT", int((until + _SLACK) * 1000)
+        )
+
+    async def lives(self, worker: str, *, now: float) -> bool:
+        """Whether a worker lives."""
+        until = await self._link.ask("GET", self._prefix + worker)
+        return until is not None and float(until) >= now

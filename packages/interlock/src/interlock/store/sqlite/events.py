@@ -1,0 +1,126 @@
+"""Events of streams in SQLite, bounded for each session, each stream, and in age."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+
+from ...protocol.handshake.sessions import Replay
+from .. import bounds, records
+from .writer import Writer
+
+_SWEEP = 30.0  # seconds between two looks for what is too old
+
+_STREAM = "session = ? AND stream = ?"
+
+
+class SqliteEvents:
+    """An EventLog in SQLite."""
+
+    def __init__(self, writer: Writer, clock: Callable[[], float]) -> None:
+        self._writer = writer
+        self._clock = clock
+        self._next_sweep = 0.0
+
+    def append(self, session: str, stream: str, number: int, data: bytes, *, last: bool) -> None:
+        """Note an event."""
+        now = self._clock()
+        if now >= self._next_sweep:
+            self._next_sweep = now + _SWEEP
+            self._writer.send(lambda db: _sweep(db, now))
+        self._writer.send(
+            lambda db: _append(db, session, stream, number, data, last, now), size=len(data)
+        )
+
+    async def read(self, session: str, stream: str, after: int) -> Replay | None:
+        """What came after event `after`, all that this worker has noted before included."""
+        now = self._clock()
+        return await self._writer.ask(
+            lambda db: _read(db, session, stream, records.known(after), now)
+        )
+
+
+def _append(
+    db: sqlite3.Connection,
+    session: str,
+    stream: str,
+    number: int,
+    data: bytes,
+    last: bool,
+    now: float,
+) -> None:
+    key = (session, stream)
+    rows = db.execute(
+        f"SELECT first, next, size, turn FROM streams WHERE {_STREAM}", key
+    ).fetchall()
+    first, awaited, size, turn = rows[0] if rows else (number, number, 0, None)
+    if turn is not None or number < awaited:
+        return
+    if number > awaited:  # some were lost on the way here, so the ones before them are of no use
+        db.execute(f"DELETE FROM events WHERE {_STREAM}", key)
+        first, size = number, 0
+    db.execute("INSERT INTO events VALUES (?, ?, ?, ?)", (session, stream, number, data))
+    size += len(data)
+    while number - first >= bounds.RUNNING_EVENTS or (
+        size > bounds.RUNNING_BYTES and first < number
+    ):
+        ((lost,),) = db.execute(
+            f"SELECT length(data) FROM events WHERE {_STREAM} AND number = ?", (*key, first)
+        ).fetchall()
+        db.execute(f"DELETE FROM events WHERE {_STREAM} AND number = ?", (*key, first))
+        size -= lost
+        first += 1
+    if last:
+        ((turn,),) = db.execute(
+            "SELECT coalesce(max(turn), 0) + 1 FROM streams WHERE session = ?", (session,)
+        ).fetchall()
+    db.execute(
+        "INSERT OR REPLACE INTO streams VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (*key, first, number + 1, size, now, turn),
+    )
+    if last:
+        _bound(db, session)
+
+
+def _bound(db: sqlite3.Connection, session: str) -> None:
+    """Forget the oldest ended streams of a session while there are too many, or too many bytes in them."""
+    ended = "FROM streams WHERE session = ? AND turn IS NOT NULL"
+    ((count, size),) = db.execute(f"SELECT count(*), sum(size) {ended}", (session,)).fetchall()
+    while count > bounds.ENDED_STREAMS or (size > bounds.ENDED_BYTES and count > 1):
+        ((stream, freed),) = db.execute(
+            f"SELECT stream, size {ended} ORDER BY turn LIMIT 1", (session,)
+        ).fetchall()
+        _drop(db, session, stream)
+        count, size = count - 1, size - freed
+
+
+def _sweep(db: sqlite3.Connection, now: float) -> None:
+    """Forget the streams that are too old."""
+    over = "stirred < ? AND (turn IS NOT NULL OR stirred < ?)"
+    for key in db.execute(
+        f"SELECT session, stream FROM streams WHERE {over}",
+        (now - bounds.ENDED_AGE, now - bounds.RUNNING_AGE),
+    ).fetchall():
+        _drop(db, *key)
+
+
+def _drop(db: sqlite3.Connection, session: str, stream: str) -> None:
+    db.execute(f"DELETE FROM events WHERE {_STREAM}", (session, stream))
+    db.execute(f"DELETE FROM streams WHERE {_STREAM}", (session, stream))
+
+
+def _read(
+    db: sqlite3.Connection, session: str, stream: str, after: int, now: float
+) -> Replay | None:
+    rows = db.execute(
+        f"SELECT first, stirred, turn FROM streams WHERE {_STREAM}", (session, stream)
+    ).fetchall()
+    if not rows:
+        return None
+    ((first, stirred, turn),) = rows
+    if after + 1 < first or stirred < now - (
+        bounds.RUNNING_AGE if turn is None else bounds.ENDED_AGE
+    ):
+        return None
+    later = f"SELECT number, data FROM events WHERE {_STREAM} AND number > ? ORDER BY number"
+    return Replay(tuple(db.execute(later, (session, stream, after)).fetchall()), turn is not None)

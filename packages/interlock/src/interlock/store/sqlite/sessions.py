@@ -1,0 +1,128 @@
+"""Sessions in SQLite."""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any
+
+from ...protocol.handshake.sessions import Session, StoreError
+from .. import records
+from .writer import Writer
+
+_LOAD = "SELECT data, until FROM sessions WHERE id = ?"
+_LOAD_STATE = "SELECT state FROM sessions WHERE id = ?"
+_SAVE_STATE = "UPDATE sessions SET state = ? WHERE id = ? AND state = ?"
+_DROP_SESSION = "DELETE FROM sessions WHERE id = ?"
+_DROP_EVENTS = ("DELETE FROM events WHERE session = ?", "DELETE FROM streams WHERE session = ?")
+
+
+class SqliteSessions:
+    """A SessionStore in SQLite."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._reader: sqlite3.Connection | None = None
+
+    def attach(self, reader: sqlite3.Connection) -> None:
+        """Read from here."""
+        self._reader = reader
+
+    def detach(self) -> None:
+        """Read no more."""
+        self._reader = None
+
+    async def create(self, session: Session, *, most: int, now: float) -> bool:
+        """Keep a new session; False, and nothing kept, where `most` exist already."""
+        data = records.encode(session)
+
+        def work(db: sqlite3.Connection) -> bool:
+            # Counted first, for that forgets those that are over, and this may be one of them.
+            if (
+                _count(db, now) >= most
+                and not db.execute("SELECT 1 FROM sessions WHERE id = ?", (session.id,)).fetchall()
+            ):
+                return False
+            db.execute(
+                "INSERT OR REPLACE INTO sessions (id, until, data) VALUES (?, ?, ?)",
+                (session.id, session.until, data),
+            )
+            return True
+
+        return await self._writer.ask(work)
+
+    async def load(self, id: str, *, now: float) -> Session | None:
+        """The session with this id."""
+        rows = self._read(_LOAD, id)
+        if not rows:
+            return None
+        ((data, until),) = rows
+        if until < now:
+            await self._writer.ask(lambda db: _count(db, now))
+            return None
+        return records.decode(data, until)
+
+    async def save(self, session: Session, *, was: Session) -> bool:
+        """Keep the session as it is now, if it still is as it `was`, and the later of its two ends; False where it is not."""
+        row = (records.encode(session), session.until, session.id)
+
+        def work(db: sqlite3.Connection) -> bool:
+            known = [records.decode(*row) for row in db.execute(_LOAD, (session.id,)).fetchall()]
+            if not known or known[0] is None or not records.follows(was, known[0]):
+                return False
+            return (
+                db.execute(
+                    "UPDATE sessions SET data = ?, until = max(until, ?) WHERE id = ?", row
+                ).rowcount
+                > 0
+            )
+
+        return await self._writer.ask(work)
+
+    async def prolong(self, id: str, until: float) -> None:
+        """Move the end of a session."""
+        await self._writer.ask(
+            lambda db: (
+                db.execute("UPDATE sessions SET until = ? WHERE id = ?", (until, id)).rowcount
+            )
+        )
+
+    async def load_state(self, id: str) -> bytes | None:
+        """The author's state of a session."""
+        rows = self._read(_LOAD_STATE, id)
+        return rows[0][0] if rows else None
+
+    async def save_state(self, id: str, state: bytes, *, was: bytes) -> bool:
+        """Keep the author's state of a session, if it still is as it `was`."""
+        return await self._writer.ask(
+            lambda db: db.execute(_SAVE_STATE, (state, id, was)).rowcount > 0
+        )
+
+    def _read(self, query: str, id: str) -> list[Any]:
+        if self._reader is None:
+            raise StoreError("the store is not open")
+        try:
+            return self._reader.execute(query, (id,)).fetchall()
+        except (sqlite3.Error, UnicodeError) as bad:
+            raise StoreError(f"the store has failed: {bad}") from None
+
+    async def end(self, id: str) -> bool:
+        """Forget a session, its state and its events; False where there was none."""
+        return await self._writer.ask(lambda db: _drop(db, id))
+
+    async def count(self, *, now: float) -> int:
+        """How many sessions exist."""
+        return await self._writer.ask(lambda db: _count(db, now))
+
+
+def _count(db: sqlite3.Connection, now: float) -> int:
+    """How many sessions are left once those that are over are forgotten."""
+    for (id,) in db.execute("SELECT id FROM sessions WHERE until < ?", (now,)).fetchall():
+        _drop(db, id)
+    ((count,),) = db.execute("SELECT COUNT(*) FROM sessions").fetchall()
+    return int(count)
+
+
+def _drop(db: sqlite3.Connection, id: str) -> bool:
+    for query in _DROP_EVENTS:
+        db.execute(query, (id,))
+    return db.execute(_DROP_SESSION, (id,)).rowcount > 0

@@ -1,0 +1,196 @@
+"""Boards of notes in SQLite: tables, and one look every few milliseconds at whether another process has written."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Sequence
+
+from ...logs import limited
+from .. import records
+from ..subscribers import Hear, Listeners
+from .writer import Writer
+
+_PAUSE = 0.02  # seconds between two looks
+_SWEEP = 256  # notes of this process between two looks for what is too old or too much
+
+log = limited("interlock.store")
+
+
+class SqliteBoard:
+    """A Board in a table of its own, which keeps the last `most` notes, for `age` seconds."""
+
+    def __init__(
+        self,
+        table: str,
+        writer: Writer,
+        clock: Callable[[], float],
+        poll: Poll,
+        *,
+        most: int,
+        age: float,
+    ) -> None:
+        self._table = table
+        self._writer = writer
+        self._clock = clock
+        self._poll = poll
+        self._most, self._age = most, age
+        self._reader: sqlite3.Connection | None = None
+        self._listeners = Listeners()
+        self._heard = 0
+        self._posted = 0
+        self._next_sweep = 0.0
+
+    def attach(self, reader: sqlite3.Connection) -> None:
+        """Read from here; those who listen already go on where they were."""
+        self._reader = reader
+        if not self._listeners or not self._heard:
+            self._heard = self._newest()
+
+    def detach(self) -> None:
+        """Read no more."""
+        self._reader = None
+
+    @property
+    def position(self) -> str:
+        """The place of the newest note that this worker has heard."""
+        if not self._listeners:
+            self._heard = self._newest()
+        return str(self._heard)
+
+    def post(self, note: bytes) -> None:
+        """Put a note up; from any thread."""
+        now = self._clock()
+        self._writer.send(lambda db: self._insert(db, note, now), size=len(note), posts=True)
+
+    def listen(self, hear: Hear) -> Callable[[], None]:
+        """Call `hear` with each note and its position until the returned function is called."""
+        if not self._listeners:
+            self._heard = self._newest()
+        stop = self._listeners.add(hear)
+        self._poll.wake()
+        return stop
+
+    async def since(self, position: str) -> list[tuple[bytes, str]] | None:
+        """The notes after a position, all that this worker has posted before included; None where some of them are no longer kept."""
+        after = records.number(position)
+        return None if after is None else await self._writer.ask(lambda db: self._after(db, after))
+
+    @property
+    def heeded(self) -> bool:
+        """Whether anyone listens."""
+        return bool(self._listeners)
+
+    def look(self) -> None:
+        """Tell those who listen what is new."""
+        if self._reader is None or not self._listeners:
+            return
+        query = (
+            f"SELECT number, note FROM {self._table} WHERE number > ? ORDER BY number LIMIT 1000"
+        )
+        while rows := self._reader.execute(query, (self._heard,)).fetchall():
+            for number, note in rows:
+                self._heard = number
+                self._listeners.put(note, number)
+                self._listeners.wake()
+
+    def _newest(self) -> int:
+        try:
+            return self._heard if self._reader is None else _newest(self._reader, self._table)
+        except sqlite3.Error:
+            return self._heard  # an older position is a true one, too
+
+    # -- in the writer's thread ---------------------------------------------------------------------------------------
+
+    def _insert(self, db: sqlite3.Connection, note: bytes, now: float) -> None:
+        db.execute(f"INSERT INTO {self._table} (at, note) VALUES (?, ?)", (now, note))
+        self._posted += 1
+        if self._posted % _SWEEP == 0 or now >= self._next_sweep:
+            self._next_sweep = now + self._age / 10
+            # By number and never by time alone: what is left must have no holes, for that is how a lost note is noticed.
+            oldest = f"max(coalesce((SELECT max(number) FROM {self._table} WHERE at < ?), 0), ?)"
+            db.execute(
+                f"DELETE FROM {self._table} WHERE number <= {oldest}",
+                (now - self._age, _newest(db, self._table) - self._most),
+            )
+
+    def _after(self, db: sqlite3.Connection, after: int) -> list[tuple[bytes, str]] | None:
+        newest = _newest(db, self._table)
+        ((first,),) = db.execute(f"SELECT min(number) FROM {self._table}").fetchall()
+        if not (newest if first is None else first - 1) <= after <= newest:
+            return None
+        rows = db.execute(
+            f"SELECT note, number FROM {self._table} WHERE number > ? ORDER BY number", (after,)
+        ).fetchall()
+        return [(note, str(number)) for note, number in rows]
+
+
+def _newest(db: sqlite3.Connection, table: str) -> int:
+    ((newest,),) = db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchall()
+    return int(newest)
+
+
+class Poll:
+    """Looks whether the file has changed, for as long as anyone listens to a board."""
+
+    def __init__(self) -> None:
+        self._reader: sqlite3.Connection | None = None
+        self._boards: Sequence[SqliteBoard] = ()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._version = -1
+
+    def start(self, reader: sqlite3.Connection, boards: Sequence[SqliteBoard]) -> None:
+        """Look in this loop, on behalf of these boards."""
+        self._reader, self._boards, self._loop = reader, boards, asyncio.get_running_loop()
+        self.wake()
+
+    def stop(self) -> None:
+        """Look no more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._reader = self._timer = self._loop = None
+
+    def wake(self) -> None:
+        """Begin to look, where someone listens and nobody looks yet."""
+        loop = self._loop
+        if (
+            loop is None
+            or self._timer is not None
+            or not any(board.heeded for board in self._boards)
+        ):
+            return
+        try:
+            here = asyncio.get_running_loop() is loop
+        except RuntimeError:
+            here = False
+        if here:
+            self._timer = loop.call_later(_PAUSE, self._look)
+        else:
+            loop.call_soon_threadsafe(self.wake)
+
+    def look_now(self) -> None:
+        """This process has posted something itself."""
+        for board in self._boards:
+            self._ask(board)
+
+    def _look(self) -> None:
+        self._timer = None
+        if self._reader is None:
+            return
+        try:
+            ((version,),) = self._reader.execute("PRAGMA data_version").fetchall()
+        except sqlite3.Error:
+            log.warning("the store cannot be read for what is new; trying again")
+            version = -1
+        if version != self._version:
+            self._version = version
+            self.look_now()
+        self.wake()
+
+    def _ask(self, board: SqliteBoard) -> None:
+        try:
+            board.look()
+        except sqlite3.Error:
+            self._version = -1  # look again, whether something changes or not
+            log.warning("the store cannot be read for what is new; trying again")

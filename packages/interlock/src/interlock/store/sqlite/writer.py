@@ -1,0 +1,248 @@
+"""The one thread of a process that writes to its SQLite store: what waits goes into one transaction, in the order in which it came."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ...logs import limited
+from ...protocol.handshake.sessions import StoreError
+from .. import bounds
+from .schema import prepare
+
+T = TypeVar("T")
+Work = Callable[[sqlite3.Connection], T]
+
+_PATIENCE = 5.0  # seconds that one process waits for another's transaction
+_BATCH = 1000  # pieces of work in one transaction, so that the other processes have their turn
+
+log = limited("interlock.store")
+
+
+def connect(
+    path: Path,
+    *,
+    check_same_thread: bool = True,
+    prepare: Callable[[sqlite3.Connection], None] = prepare,
+) -> sqlite3.Connection:
+    """A connection to a store's file, which is made where there is none. Raises StoreError where it cannot be.
+
+    `prepare` makes the tables; it raises StoreError where the file is of another kind.
+    """
+    try:
+        # Made by us and not by SQLite, so that nobody else may read it; the files beside it take over its mode. One that is there is
+        # opened by SQLite alone: to close it again would end the locks that this process has on it.
+        with contextlib.suppress(FileExistsError):
+            os.close(
+                os.open(
+                    path, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600
+                )
+            )
+        db = sqlite3.connect(
+            path, timeout=_PATIENCE, isolation_level=None, check_same_thread=check_same_thread
+        )
+    except OSError as bad:
+        raise StoreError(f"the store {path} cannot be opened: {bad.strerror}") from None
+    except sqlite3.Error as bad:
+        why = "it is a directory" if path.is_dir() else bad
+        raise StoreError(f"the store {path} cannot be opened: {why}") from None
+    try:
+        prepare(db)  # first of all: a file that is another's is left as it is
+        to_wal(db, _PATIENCE)
+        db.execute("PRAGMA synchronous = NORMAL")
+    except (sqlite3.Error, StoreError) as bad:
+        db.close()
+        raise StoreError(f"the store {path} cannot be used: {bad}") from None
+    return db
+
+
+def to_wal(db: sqlite3.Connection, seconds: float) -> None:
+    """Have readers and writers of a file not wait for each other (SQLite's write-ahead log).
+
+    SQLite does not wait by itself where another process does the same at this moment; this does, for so many seconds. Raises
+    sqlite3.Error.
+    """
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL").fetchall()
+            return
+        except sqlite3.OperationalError as bad:
+            if "locked" not in str(bad) or time.monotonic() > end:
+                raise
+            time.sleep(0.01)
+
+
+class _Piece:
+    """A piece of work, and who waits for what comes of it."""
+
+    __slots__ = ("bad", "posts", "size", "value", "waiter", "work")
+
+    def __init__(
+        self, work: Work[Any], waiter: asyncio.Future[Any] | None, size: int, posts: bool
+    ) -> None:
+        self.work, self.waiter, self.size, self.posts = work, waiter, size, posts
+        self.value: Any = None
+        self.bad: Exception | None = None
+
+
+class Writer:
+    """Carries work out in a thread of its own, from `open` to `aclose`. `prepare` makes the tables, where they are not a store's."""
+
+    def __init__(
+        self, path: Path, *, prepare: Callable[[sqlite3.Connection], None] = prepare
+    ) -> None:
+        self._path = path
+        self._prepare = prepare
+        self._waiting: deque[_Piece] = deque()
+        self._size = 0  # bytes in what waits
+        self._stirred = threading.Condition()
+        self._open = False
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._on_posted: Callable[[], None] = lambda: None
+
+    async def open(self, *, on_posted: Callable[[], None] = lambda: None) -> None:
+        """Connect. `on_posted` is called in this loop once a note of this process can be read."""
+        self._loop = asyncio.get_running_loop()
+        self._on_posted = on_posted
+        self._stirred = (
+            threading.Condition()
+        )  # a new one: another thread may have held the old one when this process was forked
+        self._waiting.clear()
+        self._size = 0
+        ready: asyncio.Future[None] = self._loop.create_future()
+        self._open = True
+        # A daemon: a program that forgets to close its store must still be able to end.
+        self._thread = threading.Thread(
+            target=self._run, args=(self._loop, ready), name="interlock-store", daemon=True
+        )
+        self._thread.start()
+        try:
+            await ready
+        except BaseException:
+            await self.aclose()
+            raise
+
+    async def aclose(self) -> None:
+        """Carry out what waits, and end."""
+        with self._stirred:
+            self._open = False
+            self._stirred.notify()
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            await asyncio.to_thread(thread.join)
+
+    def send(self, work: Work[Any], *, size: int = 0, posts: bool = False) -> None:
+        """Have something done, from any thread; where too much waits, or the store is closed, it is not."""
+        with self._stirred:
+            if not self._open:
+                return
+            if len(self._waiting) < bounds.WAITING and self._size + size <= bounds.WAITING_BYTES:
+                self._put(_Piece(work, None, size, posts))
+                return
+        log.warning("the store cannot keep up and has dropped what was to be written")
+
+    async def ask(self, work: Work[T]) -> T:
+        """Have something done after all that was sent before, and what came of it. Raises StoreError where it could not be done."""
+        waiter: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        with self._stirred:
+            if not self._open:
+                raise StoreError("the store is not open")
+            self._put(_Piece(work, waiter, 0, False))
+        return await waiter
+
+    def _put(self, piece: _Piece) -> None:
+        self._waiting.append(piece)
+        self._size += piece.size
+        if len(self._waiting) == 1:
+            self._stirred.notify()
+
+    # -- in the thread ------------------------------------------------------------------------------------------------
+
+    def _run(self, loop: asyncio.AbstractEventLoop, ready: asyncio.Future[None]) -> None:
+        try:
+            db = connect(self._path, prepare=self._prepare)
+        except Exception as bad:
+            _in(loop, _settle, ready, None, bad)
+            return
+        _in(loop, _settle, ready, None, None)
+        while batch := self._next():
+            self._carry_out(db, batch)
+            for piece in batch:
+                if piece.bad is not None and piece.waiter is None:
+                    log.warning("the store has failed to write")
+            if not _in(loop, self._tell, batch):
+                break
+        db.close()
+
+    def _next(self) -> list[_Piece]:
+        """What is to be done next; nothing where the store has been closed and all is done."""
+        with self._stirred:
+            while not self._waiting and self._open:
+                self._stirred.wait()
+            batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), _BATCH))]
+            self._size -= sum(piece.size for piece in batch)
+            return batch
+
+    def _carry_out(self, db: sqlite3.Connection, batch: list[_Piece]) -> None:
+        """Do all of it in one transaction, or, where that fails, each piece in its own, so that only the bad ones fail."""
+        try:
+            db.execute("BEGIN IMMEDIATE")
+        except sqlite3.Error as bad:
+            for piece in batch:
+                piece.bad = bad
+            return
+        try:
+            for piece in batch:
+                piece.value = piece.work(db)
+            db.execute("COMMIT")
+        except Exception as bad:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            if len(batch) == 1:
+                batch[0].bad = bad
+                return
+            for piece in batch:
+                self._carry_out(db, [piece])
+
+    # -- in the loop --------------------------------------------------------------------------------------------------
+
+    def _tell(self, batch: list[_Piece]) -> None:
+        posted = False
+        for piece in batch:
+            posted = posted or piece.posts
+            if piece.waiter is not None:
+                _settle(
+                    piece.waiter,
+                    piece.value,
+                    None if piece.bad is None else StoreError(f"the store has failed: {piece.bad}"),
+                )
+        if posted:
+            self._on_posted()
+
+
+def _settle(waiter: asyncio.Future[Any], value: Any, bad: Exception | None) -> None:
+    if waiter.done():
+        return
+    if bad is None:
+        waiter.set_result(value)
+    else:
+        waiter.set_exception(bad)
+
+
+def _in(loop: asyncio.AbstractEventLoop, call: Callable[..., None], *args: Any) -> bool:
+    """Call something in the loop; False where it has ended."""
+    try:
+        loop.call_soon_threadsafe(call, *args)
+    except RuntimeError:
+        return False
+    return True

@@ -1,0 +1,185 @@
+"""A vault that is one book of records, read and written whole; where the book lies is the business of each such vault."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+import msgspec
+
+from ...protocol.handshake.sessions import StoreError
+from .interface import RECORDS, RECORDS_BYTES, Name, checked, decoded, encoded, ending, name
+
+T = TypeVar("T")
+Kept = tuple[bytes, float | None]  # value and end
+
+
+class Record(msgspec.Struct, array_like=True, frozen=True):
+    """One record as it is written."""
+
+    kind: bytes
+    key: bytes
+    value: bytes
+    until: float | None
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(list[Record]).decode
+
+
+class Book:
+    """Records by name. `changed` says whether there is anything to write; times are given by the caller."""
+
+    def __init__(
+        self,
+        records: Iterable[Record] = (),
+        *,
+        most: int = RECORDS,
+        most_bytes: int = RECORDS_BYTES,
+    ) -> None:
+        self.changed = False
+        self._most, self._most_bytes = most, most_bytes
+        self._kept: dict[Name, Kept] = {
+            (record.kind, record.key): (record.value, record.until) for record in records
+        }
+        self._size = sum(_size(of, kept) for of, kept in self._kept.items())
+        self._ends: list[tuple[float, Name]] = []
+        self._note_ends()
+
+    @classmethod
+    def read(cls, data: bytes, *, most_bytes: int = RECORDS_BYTES) -> Book:
+        """The book that was written so. Raises ValueError where it is none."""
+        return cls(_decode(data), most_bytes=most_bytes)
+
+    def written(self) -> bytes:
+        """The whole book."""
+        return _encode(
+            [Record(kind, key, value, until) for (kind, key), (value, until) in self._kept.items()]
+        )
+
+    def get(self, of: Name, now: float) -> bytes | None:
+        """What is kept."""
+        kept = self._kept.get(of)
+        return kept[0] if kept is not None and _lives(kept, now) else None
+
+    def put(self, of: Name, value: bytes, until: float | None, now: float) -> None:
+        """Keep this. Raises StoreError, and changes nothing, where it is too much."""
+        self._sweep(now)
+        new, old = (value, until), self._kept.get(of)
+        more = _size(of, new) - (_size(of, old) if old is not None else 0)
+        if (old is None and len(self._kept) >= self._most) or (
+            more > 0 and self._size + more > self._most_bytes
+        ):
+            holds = f"{len(self._kept)} records in {self._size} bytes"
+            raise StoreError(
+                f"the vault is full: it holds {holds}, and at most {self._most} in {self._most_bytes}"
+            )
+        self._kept[of] = new
+        self._size += more
+        self.changed = True
+        if until is not None:
+            heapq.heappush(self._ends, (until, of))
+            self._sweep(now)
+
+    def add(self, of: Name, value: bytes, until: float | None, now: float) -> bool:
+        """Keep this where nothing is."""
+        if self.get(of, now) is not None:
+            return False
+        self.put(of, value, until, now)
+        return True
+
+    def swap(self, of: Name, was: bytes, value: bytes, until: float | None, now: float) -> bool:
+        """Keep this if what is kept is `was`."""
+        if self.get(of, now) != was:
+            return False
+        self.put(of, value, until, now)
+        return True
+
+    def take(self, of: Name, now: float) -> bytes | None:
+        """Get and remove."""
+        self._sweep(now)
+        return self._drop(of)
+
+    def keys(self, kind: bytes, now: float) -> list[bytes]:
+        """The keys of a kind."""
+        return sorted(
+            of[1] for of, kept in self._kept.items() if of[0] == kind and _lives(kept, now)
+        )
+
+    def _drop(self, of: Name) -> bytes | None:
+        kept = self._kept.pop(of, None)
+        if kept is None:
+            return None
+        self._size -= _size(of, kept)
+        self.changed = True
+        return kept[0]
+
+    def _sweep(self, now: float) -> None:
+        """Forget what has come to its end."""
+        while self._ends and self._ends[0][0] <= now:
+            _, of = heapq.heappop(self._ends)
+            kept = self._kept.get(of)
+            if kept is not None and not _lives(kept, now):
+                self._drop(of)
+        if len(self._ends) > 2 * len(self._kept) + 1024:  # ends of what was written over since
+            self._note_ends()
+
+    def _note_ends(self) -> None:
+        self._ends = [(until, of) for of, (_, until) in self._kept.items() if until is not None]
+        heapq.heapify(self._ends)
+
+
+class BookVault:
+    """The methods of a Vault, each of which is one piece of work on the book."""
+
+    async def _do(self, work: Callable[[Book, float], T], *, writes: bool = True) -> T:
+        """Do something with the book and the time now, alone with it, and write the book where that has changed it."""
+        raise AssertionError("each vault has its own way to its book")
+
+    async def get(self, kind: str, key: str) -> bytes | None:
+        """What is kept; None where nothing is, or its end has come."""
+        of = name(kind, key)
+        return await self._do(lambda book, now: book.get(of, now), writes=False)
+
+    async def put(self, kind: str, key: str, value: bytes, *, until: float | None = None) -> None:
+        """Keep this, in the place of what was there."""
+        of, value, end = name(kind, key), checked(value), ending(until)
+        await self._do(lambda book, now: book.put(of, value, end, now))
+
+    async def add(self, kind: str, key: str, value: bytes, *, until: float | None = None) -> bool:
+        """Keep this where nothing is kept; False where something is."""
+        of, value, end = name(kind, key), checked(value), ending(until)
+        return await self._do(lambda book, now: book.add(of, value, end, now))
+
+    async def swap(
+        self, kind: str, key: str, was: bytes, value: bytes, *, until: float | None = None
+    ) -> bool:
+        """Keep this if what is kept still is `was`; False where it is not."""
+        of, value, end = name(kind, key), checked(value), ending(until)
+        return await self._do(lambda book, now: book.swap(of, was, value, end, now))
+
+    async def take(self, kind: str, key: str) -> bytes | None:
+        """Get and remove; of many who take at once one gets it."""
+        of = name(kind, key)
+        return await self._do(lambda book, now: book.take(of, now))
+
+    async def remove(self, kind: str, key: str) -> bool:
+        """Remove; whether there was something."""
+        return await self.take(kind, key) is not None
+
+    async def keys(self, kind: str) -> list[str]:
+        """The keys of what is kept of a kind."""
+        of = encoded(kind)
+        return [
+            decoded(key)
+            for key in await self._do(lambda book, now: book.keys(of, now), writes=False)
+        ]
+
+
+def _lives(kept: Kept, now: float) -> bool:
+    return kept[1] is None or now < kept[1]
+
+
+def _size(of: Name, kept: Kept) -> int:
+    return len(of[0]) + len(of[1]) + len(kept[0])

@@ -1,0 +1,213 @@
+"""The vault of one user: a file that only its owner may read, and that is written whole, or not at all."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import hashlib
+import os
+import secrets
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from ...protocol.handshake.sessions import StoreError
+from ..files import open_private, put_whole
+from .blobs import Book, BookVault
+from .privacy import check_file, make_folder, turn
+from .sealing import Key, Sealing
+
+if TYPE_CHECKING:
+    from keyring.backend import KeyringBackend
+
+T = TypeVar("T")
+
+# A file is read and written whole, so it is for some hundred records and not for very many.
+FILE_BYTES = 16 * 1024 * 1024
+
+_VERSION = 1
+_ASIDE = 100  # damaged files that are kept
+
+
+class _Header(msgspec.Struct, omit_defaults=True):
+    """The first line of the file: what it is, how its body is sealed, and the body's digest, by which damage is noticed."""
+
+    interlock_vault: int
+    id: str
+    by: str = ""
+    mark: str = ""
+    digest: str = ""
+
+
+class _Damaged(Exception):
+    """The file is not as it was written."""
+
+
+class FileVault(BookVault):
+    """Keeps records in one file of mode 0600, in a folder of mode 0700; both are made where they are missing, and refused where wider.
+
+    Each change writes a new file and puts it in the old one's place, so that no reader, and nobody after a crash, finds half of one; a
+    lock file beside it makes processes take turns. The file holds 16 MiB at the most. It is sealed whole, names and values, where there
+    is a `key` (32 characters or more; INTERLOCK_VAULT_KEY where none is given), or else where the system's keyring keeps one
+    (`keyring`: whether to ask it, or another one to ask); a vault that was sealed is never again written without its key. A damaged
+    file is kept aside, with an error that says so. `clock` gives the seconds by which records end; StoreError is raised where another
+    process does not let go of the lock within `patience` seconds. Raises ValueError for a key that is too short.
+    """
+
+    shared = True
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        key: str | None = None,
+        keyring: KeyringBackend | bool = True,
+        clock: Callable[[], float] = time.time,
+        patience: float = 30.0,
+    ) -> None:
+        self.path = Path(path).absolute()
+        self._sealing = Sealing(key, keyring)
+        self._clock = clock
+        self._patience = patience
+
+    @property
+    def sealed(self) -> bool:
+        """Whether the file is sealed, or would be if there were one."""
+        try:
+            found = self._bytes()
+            return self._sealing.possible() if found is None else bool(_split(found)[0].by)
+        except (StoreError, _Damaged):
+            return False
+
+    async def aclose(self) -> None:
+        """Nothing to let go of: the file is open only while it is read or written."""
+
+    async def _do(self, work: Callable[[Book, float], T], *, writes: bool = True) -> T:
+        return await asyncio.to_thread(self._write if writes else self._read, work)
+
+    # -- in a thread ------------------------------------------------------------------------------------------------------
+
+    def _read(self, work: Callable[[Book, float], T]) -> T:
+        # Without the lock: what is there is always whole.
+        try:
+            _, _, book = self._load()
+        except _Damaged:
+            return self._write(work)
+        return work(book, self._clock())
+
+    def _write(self, work: Callable[[Book, float], T]) -> T:
+        make_folder(self.path.parent, private=True)
+        with turn(self.path.with_name(f"{self.path.name}.lock"), patience=self._patience):
+            try:
+                header, key, book = self._load()
+            except _Damaged as bad:
+                aside = self._put_aside()
+                raise StoreError(
+                    f"the vault {self.path} was damaged ({bad}) and is kept as {aside.name}; a new one will be begun, so log in again"
+                ) from None
+            value = work(book, self._clock())
+            if book.changed:
+                self._save(header, key, book)
+            return value
+
+    def _load(self) -> tuple[_Header, Key | None, Book]:
+        """The book and how it is sealed; an empty one where there is no file. Raises StoreError and _Damaged."""
+        found = self._bytes()
+        if found is None:
+            return (
+                _Header(interlock_vault=_VERSION, id=secrets.token_hex(8)),
+                None,
+                Book(most_bytes=FILE_BYTES),
+            )
+        header, body = _split(found)
+        key = self._sealing.resume(self.path, header.id, header.by, header.mark)
+        try:
+            return (
+                header,
+                key,
+                Book.read(
+                    key.open(body, _about(header)) if key is not None else body,
+                    most_bytes=FILE_BYTES,
+                ),
+            )
+        except (ValueError, msgspec.MsgspecError) as bad:
+            raise _Damaged(bad) from None
+
+    def _bytes(self) -> bytes | None:
+        try:
+            descriptor = open_private(self.path, os.O_RDONLY)
+        except FileNotFoundError:
+            return None
+        except OSError as bad:
+            why = (
+                "it is a link, and a vault must be a file"
+                if bad.errno == errno.ELOOP
+                else bad.strerror
+            )
+            raise StoreError(f"the vault {self.path} cannot be opened: {why}") from None
+        try:
+            check_file(os.fstat(descriptor), self.path)
+            make_folder(self.path.parent, private=True)
+            with open(descriptor, "rb", closefd=False) as file:
+                return file.read()
+        except OSError as bad:
+            raise StoreError(f"the vault {self.path} cannot be read: {bad.strerror}") from None
+        finally:
+            os.close(descriptor)
+
+    def _save(self, header: _Header, key: Key | None, book: Book) -> None:
+        if key is None:
+            header.by, key = self._sealing.begin(header.id)
+            header.mark = key.mark if key is not None else ""
+        body = book.written()
+        if key is not None:
+            body = key.close(body, _about(header))
+        header.digest = _digest(body)
+        try:
+            put_whole(self.path, msgspec.json.encode(header) + b"\n" + body)
+        except OSError as bad:
+            raise StoreError(
+                f"the vault {self.path} cannot be written and is as it was: {bad.strerror}"
+            ) from None
+
+    def _put_aside(self) -> Path:
+        for number in range(1, _ASIDE + 1):
+            aside = self.path.with_name(f"{self.path.name}.damaged-{number}")
+            if not aside.exists():
+                try:
+                    os.rename(self.path, aside)
+                except OSError as bad:
+                    raise StoreError(
+                        f"the vault {self.path} is damaged, and cannot be put aside: {bad.strerror}"
+                    ) from None
+                return aside
+        raise StoreError(
+            f"the vault {self.path} is damaged, and there are {_ASIDE} damaged ones beside it: look at the disk"
+        )
+
+
+def _split(found: bytes) -> tuple[_Header, bytes]:
+    """The header and the body. Raises _Damaged, and StoreError where it is the file of a later version."""
+    line, _, body = found.partition(b"\n")
+    try:
+        header = msgspec.json.decode(line, type=_Header)
+    except (msgspec.MsgspecError, ValueError):
+        raise _Damaged("it does not begin like one") from None
+    if header.interlock_vault != _VERSION:
+        raise StoreError(
+            "the vault was written by another version of Interlock: use that one, or choose another place"
+        )
+    if header.digest != _digest(body):
+        raise _Damaged("its digest is not that of its contents")
+    return header, body
+
+
+def _about(header: _Header) -> bytes:
+    return f"interlock vault {header.interlock_vault} {header.id}".encode()
+
+
+def _digest(body: bytes) -> str:
+    return hashlib.blake2b(body, digest_size=16).hexdigest()

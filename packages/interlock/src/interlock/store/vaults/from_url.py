@@ -1,0 +1,100 @@
+"""The vault that a URL names, and the one of a user who names none."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from urllib.parse import unquote
+
+from ...protocol.handshake.sessions import StoreError
+from .interface import Vault
+
+VARIABLE = "INTERLOCK_VAULT"
+
+_WHAT_THERE_IS = (
+    "there are memory:, file:///absolute/path, file:relative/path, sqlite:///absolute/path, sqlite:relative/path, keyring:, "
+    "redis://host:port/db, rediss:// and unix:///path/of/socket"
+)
+
+
+def open_vault(url: str | Path | None = None) -> Vault:
+    """The vault that a URL, or the path of a file, names; None: the one that the variable INTERLOCK_VAULT names, or the user's own file.
+
+    That file lies in the platform's folder for a user's data (`default_path`). Nothing is made before it is needed. Raises ValueError
+    where the URL names no vault, and StoreError where the package for it is not installed, or a user has no folder for data.
+    """
+    if isinstance(url, Path):
+        return _file(url)
+    given = url if url is not None else os.environ.get(VARIABLE) or None
+    if given is None:
+        return _file(default_path())
+    scheme, colon, rest = given.partition(":")
+    match scheme.lower():
+        case "memory" if colon and not rest:
+            from .memory import (
+                MemoryVault,  # late: each kind of vault loads what it needs, and only that
+            )
+
+            return MemoryVault()
+        case "file" if path := _path(rest):
+            return _file(Path(_plain(unquote(path))))
+        case "sqlite" if path := _path(rest):
+            from .sqlite import SqliteVault  # late: as above
+
+            return SqliteVault(_plain(path))
+        case "keyring" if colon and not rest:
+            from .keyring import KeyringVault  # late: as above
+
+            return KeyringVault()
+        case "redis" | "rediss" | "unix" if rest.startswith("//"):
+            from .redis import RedisVault  # late: as above
+
+            return RedisVault(given)
+    # Not the URL itself: it may hold a password.
+    whose = "" if url is not None else f" (in {VARIABLE})"
+    raise ValueError(
+        f"{scheme + colon if colon else 'that'}{whose} names no vault: {_WHAT_THERE_IS}"
+    )
+
+
+def default_path() -> Path:
+    """The user's own file. Raises StoreError where the user has no folder for data."""
+    return data_folder() / "secrets"
+
+
+def data_folder() -> Path:
+    """Where the vaults of a user lie: `interlock/vault` in $XDG_DATA_HOME, ~/Library/Application Support or %LOCALAPPDATA%."""
+    try:
+        if sys.platform == "win32":
+            data = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+        elif sys.platform == "darwin":
+            data = Path.home() / "Library" / "Application Support"
+        else:
+            named = Path(
+                os.environ.get("XDG_DATA_HOME") or ""
+            )  # which has to be absolute, or is not heeded
+            data = named if named.is_absolute() else Path.home() / ".local" / "share"
+    except RuntimeError:
+        raise StoreError(
+            f"this user has no home, and so no vault of their own: name one in {VARIABLE}, or `memory:`"
+        ) from None
+    return data / "interlock" / "vault"
+
+
+def _file(path: Path) -> Vault:
+    from .file import FileVault  # late: as above
+
+    return FileVault(path)
+
+
+def _path(rest: str) -> str:
+    """The path in what follows the scheme; nothing where there is none."""
+    if not rest.startswith("//"):
+        return rest
+    return rest[2:] if rest.startswith("///") and len(rest) > 3 else ""
+
+
+def _plain(path: str) -> str:
+    """Without the slash that a URL has before the letter of a drive."""
+    return path[1:] if sys.platform == "win32" and path[2:3] == ":" else path

@@ -1,0 +1,156 @@
+"""The vault in the keyring of the system, which is unlocked with its user's log-in (extra `keyring`)."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import sys
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from ...protocol.handshake.sessions import StoreError
+from . import os_keyring
+from .blobs import Book, BookVault
+from .from_url import data_folder
+from .privacy import make_folder, turn
+
+if TYPE_CHECKING:
+    from keyring.backend import KeyringBackend
+
+T = TypeVar("T")
+
+# Keyrings are for few and small things: all names and values together.
+KEYRING_BYTES = 256 * 1024
+
+# Letters in one entry. Windows takes 2,560 bytes, two for each letter.
+_PIECE = 1000 if sys.platform == "win32" else 32_768
+
+
+class _Root(msgspec.Struct):
+    """The entry that says where the others are: the book lies in `pieces` entries, in one of two places by turns."""
+
+    turn: int
+    pieces: int
+    digest: str
+
+
+class KeyringVault(BookVault):
+    """Keeps records, 256 KiB of them at the most, in the keyring of the system, in as many entries as it takes.
+
+    They are written to one of two places by turns, and one entry, which is written last, says to which; so there is never half of a
+    change. A lock file in the user's folder for data (`lock`: another folder for it) makes processes take turns. `keyring` is
+    another keyring than that of the system. `piece` is how many letters one entry may have. `clock` gives the seconds by which
+    records end. Raises StoreError where the package `keyring` is not installed, and each method does where there is no keyring, as
+    is usual without a desktop.
+    """
+
+    shared = True
+    sealed = True  # that is what a keyring is for
+
+    def __init__(
+        self,
+        name: str = "vault",
+        *,
+        keyring: KeyringBackend | None = None,
+        lock: str | Path | None = None,
+        piece: int = _PIECE,
+        clock: Callable[[], float] = time.time,
+        patience: float = 30.0,
+    ) -> None:
+        if keyring is None and find_spec("keyring") is None:
+            raise StoreError(
+                "the vault in the keyring needs the package keyring: pip install 'interlock[keyring]'"
+            )
+        self._name = name
+        self._keyring = keyring
+        self._lock = lock
+        self._piece = piece
+        self._clock = clock
+        self._patience = patience
+
+    async def aclose(self) -> None:
+        """Nothing to let go of."""
+
+    async def _do(self, work: Callable[[Book, float], T], *, writes: bool = True) -> T:
+        return await asyncio.to_thread(self._work, work)
+
+    # -- in a thread ------------------------------------------------------------------------------------------------------
+
+    def _work(self, work: Callable[[Book, float], T]) -> T:
+        try:
+            ring = os_keyring.find(self._keyring or True)
+        except StoreError as bad:
+            raise StoreError(f"{bad}: {os_keyring.INSTEAD}") from None
+        folder = Path(self._lock) if self._lock is not None else data_folder()
+        make_folder(folder, private=True)
+        key = hashlib.blake2b(self._name.encode(), digest_size=8).hexdigest()
+        # Readers wait, too: what they read lies in several entries.
+        with turn(folder / f"keyring-{key}.lock", patience=self._patience):
+            root = self._root(ring)
+            book = self._book(ring, root)
+            value = work(book, self._clock())
+            if book.changed:
+                self._save(ring, root, book)
+            return value
+
+    def _root(self, ring: KeyringBackend) -> _Root | None:
+        text = os_keyring.read(ring, self._name)
+        if text is None:
+            return None
+        try:
+            return msgspec.json.decode(text, type=_Root)
+        except (msgspec.MsgspecError, ValueError):
+            raise StoreError(self._damaged()) from None
+
+    def _book(self, ring: KeyringBackend, root: _Root | None) -> Book:
+        if root is None:
+            return Book(most_bytes=KEYRING_BYTES)
+        pieces = [
+            os_keyring.read(ring, self._entry(root.turn, number)) for number in range(root.pieces)
+        ]
+        text = "".join(piece for piece in pieces if piece is not None)
+        try:
+            if _digest(text) != root.digest:
+                raise ValueError("some of it is missing")
+            return Book.read(base64.b64decode(text, validate=True), most_bytes=KEYRING_BYTES)
+        except (msgspec.MsgspecError, ValueError):
+            raise StoreError(self._damaged()) from None
+
+    def _save(self, ring: KeyringBackend, root: _Root | None, book: Book) -> None:
+        text = base64.b64encode(book.written()).decode()
+        pieces = [text[at : at + self._piece] for at in range(0, len(text), self._piece)]
+        new = _Root(1 - root.turn if root is not None else 0, len(pieces), _digest(text))
+        for number, piece in enumerate(pieces):
+            os_keyring.write(ring, self._entry(new.turn, number), piece)
+        os_keyring.write(ring, self._name, msgspec.json.encode(new).decode())
+        # What was left of longer ones, by us or by one who died.
+        self._forget(ring, new.turn, len(pieces))
+        self._forget(ring, 1 - new.turn, 0)
+
+    def _forget(self, ring: KeyringBackend, place: int, first: int) -> None:
+        end = first
+        while os_keyring.read(ring, self._entry(place, end)) is not None:
+            end += 1
+        for number in reversed(
+            range(first, end)
+        ):  # the last first: who dies meanwhile leaves no gap behind which some are not found
+            os_keyring.drop(ring, self._entry(place, number))
+
+    def _entry(self, place: int, number: int) -> str:
+        return f"{self._name} {'ab'[place]}{number}"
+
+    def _damaged(self) -> str:
+        return (
+            f"the vault in the keyring is damaged and is left as it is: remove the entries of {os_keyring.SERVICE} that begin with "
+            f"{self._name!r} from the keyring, and log in again"
+        )
+
+
+def _digest(text: str) -> str:
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()

@@ -1,0 +1,78 @@
+"""Files and folders that nobody but their owner may look into, and the lock by which processes take turns."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ...protocol.handshake.sessions import StoreError
+from .. import files
+
+_OTHERS = 0o077  # what the group and the world may do
+_MAY_WRITE = 0o022
+_MODES = sys.platform != "win32"  # elsewhere the folder of a user's data is private by itself
+
+
+def make_folder(folder: Path, *, private: bool) -> None:
+    """Make a folder, and those above it that are missing, for its owner's eyes only; one that is there must be no opener than it may.
+
+    `private`: nobody else may look into it; otherwise nobody else may write in it. Raises StoreError.
+    """
+    for missing in [each for each in reversed((folder, *folder.parents)) if not each.exists()]:
+        try:
+            with contextlib.suppress(FileExistsError):  # another process was quicker
+                missing.mkdir(mode=0o700)
+        except OSError as bad:
+            raise StoreError(
+                f"the folder {missing} for the vault cannot be made: {bad.strerror}"
+            ) from None
+    try:
+        mode = stat.S_IMODE(folder.stat().st_mode)
+    except OSError as bad:
+        raise StoreError(
+            f"the folder {folder} of the vault cannot be used: {bad.strerror}"
+        ) from None
+    if _MODES and mode & (_OTHERS if private else _MAY_WRITE):
+        what, less = ("look into", "700") if private else ("write in", "go-w")
+        raise StoreError(
+            f"others may {what} the folder of the vault, {folder} (its mode is {mode:04o}): run `chmod {less} {folder}`, "
+            "or choose a folder of its own, which will be made"
+        )
+
+
+def check_file(found: os.stat_result, path: Path) -> None:
+    """Refuse what is no file, or one that others may read or write. Raises StoreError."""
+    if not stat.S_ISREG(found.st_mode):
+        raise StoreError(
+            f"{path} is no file, as a vault must be, but a link, a folder or the like: choose another place"
+        )
+    mode = stat.S_IMODE(found.st_mode)
+    if _MODES and mode & _OTHERS:
+        raise StoreError(
+            f"others may read or write the vault {path} (its mode is {mode:04o}): run `chmod 600 {path}`; "
+            "if somebody else uses this machine, have the tokens in it revoked"
+        )
+
+
+@contextmanager
+def turn(path: Path, *, patience: float) -> Iterator[None]:
+    """As `files.turn`, for the lock of a vault. Raises StoreError."""
+    try:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(files.turn(path, patience=patience))
+            held = stack.pop_all()
+    except TimeoutError:
+        raise StoreError(
+            f"another process has held the lock {path} for {patience:g} seconds: end it, and try again"
+        ) from None
+    except OSError as bad:
+        raise StoreError(
+            f"{path} cannot be locked, as a vault must be ({bad.strerror}): choose a local disk for it"
+        ) from None
+    with held:
+        yield

@@ -1,0 +1,155 @@
+"""How vaults seal what lies on a disk or a server: AES-256-GCM, with a key that is given, or that the system's keyring keeps."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from typing import TYPE_CHECKING, Any
+
+from ...protocol.handshake.sessions import StoreError
+from . import os_keyring
+from .interface import Name
+
+if TYPE_CHECKING:
+    from keyring.backend import KeyringBackend
+
+VARIABLE = "INTERLOCK_VAULT_KEY"
+
+_NONCE_BYTES, _TAG_BYTES = 12, 16
+_SHORTEST_KEY = 32  # characters: some 16 bytes of chance, however they are written
+
+_MAKE_ONE = "make one with `python -c 'import secrets; print(secrets.token_urlsafe(32))'`"
+
+
+class Key:
+    """A key. `mark` tells keys from each other and says nothing about them."""
+
+    def __init__(self, secret: str) -> None:
+        aead = _aead()
+        if aead is None:
+            raise StoreError(
+                "a vault can only be sealed where the package cryptography is installed: pip install 'interlock[seal]'"
+            )
+        data = secret.encode()
+        # Whatever a key is written like: it is chance, not a password, so one step of a hash makes 32 bytes of it.
+        self._aead = aead(hashlib.blake2b(data, digest_size=32, person=b"interlock-vault").digest())
+        self.mark = hashlib.blake2b(data, digest_size=8, person=b"interlock-vmark").hexdigest()
+
+    def close(self, plain: bytes, about: bytes) -> bytes:
+        """Seal something that belongs to what `about` says."""
+        nonce = os.urandom(_NONCE_BYTES)
+        return nonce + bytes(self._aead.encrypt(nonce, plain, about))
+
+    def open(self, sealed: bytes, about: bytes) -> bytes:
+        """What was sealed. Raises ValueError where it was not sealed by this key, for this, or was changed."""
+        if len(sealed) < _NONCE_BYTES + _TAG_BYTES:
+            raise ValueError("it is too short to have been sealed")
+        try:
+            return bytes(self._aead.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], about))
+        except Exception:
+            raise ValueError("it was changed, or sealed with another key") from None
+
+
+class Sealing:
+    """Finds the keys of a place. `key` is a key that is given, else the variable INTERLOCK_VAULT_KEY; `keyring` is one, or whether to
+    ask that of the system where no key is given. Raises ValueError for a key that is too short."""
+
+    def __init__(self, key: str | None, keyring: KeyringBackend | bool) -> None:
+        self._text = key or os.environ.get(VARIABLE) or ""
+        self._whose = "the key that was given" if key else VARIABLE
+        if self._text and len(self._text) < _SHORTEST_KEY:
+            raise ValueError(
+                f"{self._whose} is shorter than {_SHORTEST_KEY} characters: {_MAKE_ONE}"
+            )
+        self._keyring = keyring
+        self._given: Key | None = None
+        self._kept: dict[str, Key | None] = {}  # by the place's id: the key that the keyring keeps
+
+    def given(self) -> Key | None:
+        """The key that was given. Raises StoreError where there is one that cannot be used."""
+        if self._text and self._given is None:
+            self._given = Key(self._text)
+        return self._given
+
+    def possible(self) -> bool:
+        """Whether there is a key, or a keyring that would keep one."""
+        if self._text:
+            return True
+        try:
+            return _aead() is not None and os_keyring.find(self._keyring) is not None
+        except StoreError:
+            return False
+
+    def begin(self, id: str) -> tuple[str, Key | None]:
+        """How to seal a place that is not sealed yet: "key" or "keyring" with a key, or "" where there is none."""
+        if key := self.given():
+            return "key", key
+        if id not in self._kept:
+            self._kept[id] = self._new(id) if _aead() is not None else None
+        key = self._kept[id]
+        return ("keyring", key) if key is not None else ("", None)
+
+    def resume(self, place: object, id: str, by: str, mark: str) -> Key | None:
+        """The key of a place that was sealed so. Raises StoreError, with what to do, where it cannot be had."""
+        if not by:
+            return None
+        if by == "keyring":
+            return self._found(place, id, mark)
+        key = self.given()
+        if key is None:
+            raise StoreError(
+                f"the vault {place} is sealed: set {VARIABLE} to the key that it was sealed with"
+            )
+        if key.mark != mark:
+            raise StoreError(
+                f"the vault {place} is sealed with another key than {self._whose}: give the right one, or, if that is lost, "
+                "move the vault away and log in again"
+            )
+        return key
+
+    def _new(self, id: str) -> Key | None:
+        """A new key that the keyring keeps, if it does."""
+        secret = secrets.token_urlsafe(32)
+        try:
+            ring = os_keyring.find(self._keyring)
+            os_keyring.write(ring, _entry(id), secret)
+            return Key(secret) if os_keyring.read(ring, _entry(id)) == secret else None
+        except StoreError:
+            return None
+
+    def _found(self, place: object, id: str, mark: str) -> Key:
+        known = self._kept.get(id)
+        if known is not None and known.mark == mark:
+            return known
+        sealed = f"the vault {place} is sealed with a key that the system's keyring keeps"
+        try:
+            secret = os_keyring.read(os_keyring.find(self._keyring), _entry(id))
+        except StoreError as bad:
+            raise StoreError(
+                f"{sealed}, and {bad}: unlock the keyring, or {os_keyring.INSTEAD}"
+            ) from None
+        if secret is None or (key := Key(secret)).mark != mark:
+            raise StoreError(
+                f"{sealed}, and it is no longer there: move the vault away, and log in again"
+            )
+        self._kept[id] = key
+        return key
+
+
+def about(id: str, of: Name) -> bytes:
+    """What the seal of one record is bound to: its place and its name."""
+    return b"interlock record %s %d %s %s" % (id.encode(), len(of[0]), *of)
+
+
+def _entry(id: str) -> str:
+    return f"key of vault {id}"
+
+
+def _aead() -> Any:
+    """AES-GCM where the optional package is there, else None."""
+    try:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # optional extra `seal`
+    except ImportError:
+        return None
+    return AESGCM

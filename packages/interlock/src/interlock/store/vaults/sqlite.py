@@ -1,0 +1,351 @@
+"""The vault of one machine: a SQLite file that only its owner may read, for many records and many processes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import sqlite3
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from ...protocol.handshake.sessions import StoreError
+from ..files import open_private
+from .interface import Name, checked, decoded, encoded, ending, name
+from .privacy import check_file, make_folder, turn
+from .sealing import Key, Sealing, about
+
+if TYPE_CHECKING:
+    from keyring.backend import KeyringBackend
+
+T = TypeVar("T")
+
+# What the file may grow to.
+DATABASE_BYTES = 1024 * 1024 * 1024
+
+_APPLICATION = 0x494C4B56
+_VERSION = 1
+_TABLES = (
+    "CREATE TABLE about (id TEXT NOT NULL, sealed_by TEXT NOT NULL, mark TEXT NOT NULL)",
+    "CREATE TABLE records (kind BLOB NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL, until REAL, PRIMARY KEY (kind, key))",
+    "CREATE INDEX records_until ON records (until)",
+)
+_LIVES = "kind = ? AND key = ? AND (until IS NULL OR until > ?)"
+_GONE = (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)
+
+
+class _Drawer:
+    """The records inside one transaction: opened and sealed with the key of the file."""
+
+    def __init__(self, db: sqlite3.Connection, id: str, key: Key | None, now: float) -> None:
+        self._db, self._id, self._key, self._now = db, id, key, now
+
+    def get(self, of: Name) -> bytes | None:
+        rows = self._db.execute(
+            f"SELECT value FROM records WHERE {_LIVES}", (*of, self._now)
+        ).fetchall()
+        return self._opened(of, rows[0][0]) if rows else None
+
+    def put(self, of: Name, value: bytes, until: float | None) -> None:
+        if until is not None and until <= self._now:
+            self._db.execute("DELETE FROM records WHERE kind = ? AND key = ?", of)
+            return
+        kept = value if self._key is None else self._key.close(value, about(self._id, of))
+        self._db.execute("INSERT OR REPLACE INTO records VALUES (?, ?, ?, ?)", (*of, kept, until))
+
+    def add(self, of: Name, value: bytes, until: float | None) -> bool:
+        if self._db.execute(f"SELECT 1 FROM records WHERE {_LIVES}", (*of, self._now)).fetchall():
+            return False
+        self.put(of, value, until)
+        return True
+
+    def swap(self, of: Name, was: bytes, value: bytes, until: float | None) -> bool:
+        if self.get(of) != was:
+            return False
+        self.put(of, value, until)
+        return True
+
+    def take(self, of: Name) -> bytes | None:
+        found = self.get(of)
+        if found is not None:
+            self._db.execute("DELETE FROM records WHERE kind = ? AND key = ?", of)
+        return found
+
+    def remove(self, of: Name) -> bool:
+        return (
+            self._db.execute(f"DELETE FROM records WHERE {_LIVES}", (*of, self._now)).rowcount > 0
+        )
+
+    def keys(self, kind: bytes) -> list[str]:
+        query = (
+            "SELECT key FROM records WHERE kind = ? AND (until IS NULL OR until > ?) ORDER BY key"
+        )
+        return [decoded(key) for (key,) in self._db.execute(query, (kind, self._now)).fetchall()]
+
+    def sweep(self) -> None:
+        self._db.execute("DELETE FROM records WHERE until <= ?", (self._now,))
+
+    def seal(self, key: Key) -> None:
+        """Seal all that is here and is not sealed yet."""
+        self._key = key
+        rows = self._db.execute("SELECT kind, key FROM records").fetchall()
+        for of in rows:
+            ((value,),) = self._db.execute(
+                "SELECT value FROM records WHERE kind = ? AND key = ?", of
+            ).fetchall()
+            self._db.execute(
+                "UPDATE records SET value = ? WHERE kind = ? AND key = ?",
+                (key.close(value, about(self._id, of)), *of),
+            )
+
+    def _opened(self, of: Name, value: bytes) -> bytes:
+        if self._key is None:
+            return value
+        try:
+            return self._key.open(value, about(self._id, of))
+        except ValueError as bad:
+            raise StoreError(
+                f"a record of kind {decoded(of[0])!r} in the vault cannot be opened: {bad}"
+            ) from None
+
+
+class SqliteVault:
+    """Keeps records in a SQLite file of mode 0600 (a wider one is refused), up to 1 GiB; it must lie on a local disk.
+
+    A lock file beside it makes processes take turns. Values are sealed, names are not, where there is a `key` (32 characters or more;
+    INTERLOCK_VAULT_KEY where none is given), or else where the system's keyring keeps one (`keyring`: whether to ask it, or another
+    one to ask). A vault that was sealed is never again used without its key; one that was not is sealed as soon as there is a key.
+    `clock` gives the seconds by which records end; StoreError is raised where another process does not let go of the file within
+    `patience` seconds. Raises ValueError for a key that is too short.
+    """
+
+    shared = True
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        key: str | None = None,
+        keyring: KeyringBackend | bool = True,
+        clock: Callable[[], float] = time.time,
+        patience: float = 10.0,
+    ) -> None:
+        self.path = Path(path).absolute()
+        self._sealing = Sealing(key, keyring)
+        self._clock = clock
+        self._patience = patience
+        self._db: sqlite3.Connection | None = None
+        self._by: str | None = None
+        self._lock = threading.Lock()
+        _VAULTS.add(self)
+
+    @property
+    def sealed(self) -> bool:
+        """Whether the values are sealed; before the vault is used, whether they will be."""
+        return bool(self._by) if self._by is not None else self._sealing.possible()
+
+    async def get(self, kind: str, key: str) -> bytes | None:
+        """What is kept; None where nothing is, or its end has come."""
+        of = name(kind, key)
+        return await self._do(lambda drawer: drawer.get(of), writes=False)
+
+    async def put(self, kind: str, key: str, value: bytes, *, until: float | None = None) -> None:
+        """Keep this, in the place of what was there."""
+        of, value, end = name(kind, key), checked(value), ending(until)
+        await self._do(lambda drawer: drawer.put(of, value, end))
+
+    async def add(self, kind: str, key: str, value: bytes, *, until: float | None = None) -> bool:
+        """Keep this where nothing is kept; False where something is."""
+        of, value, end = name(kind, key), checked(value), ending(until)
+        return await self._do(lambda drawer: drawer.add(of, value, end))
+
+    async def swap(
+        self, kind: str, key: str, was: bytes, value: bytes, *, until: float | None = None
+    ) -> bool:
+        """Keep this if what is kept still is `was`; False where it is not."""
+        of, value, end = name(kind, key), checked(value), ending(until)
+        return await self._do(lambda drawer: drawer.swap(of, was, value, end))
+
+    async def take(self, kind: str, key: str) -> bytes | None:
+        """Get and remove; of many who take at once one gets it."""
+        of = name(kind, key)
+        return await self._do(lambda drawer: drawer.take(of))
+
+    async def remove(self, kind: str, key: str) -> bool:
+        """Remove; whether there was something."""
+        of = name(kind, key)
+        return await self._do(lambda drawer: drawer.remove(of))
+
+    async def keys(self, kind: str) -> list[str]:
+        """The keys of what is kept of a kind."""
+        of = encoded(kind)
+        return await self._do(lambda drawer: drawer.keys(of), writes=False)
+
+    async def aclose(self) -> None:
+        """Close the file; it is opened again where the vault is used again."""
+        await asyncio.to_thread(self._close)
+
+    def __del__(self) -> None:
+        db = getattr(self, "_db", None)  # there is none where the making of the vault has failed
+        if db is not None:
+            db.close()
+
+    async def _do(self, work: Callable[[_Drawer], T], *, writes: bool = True) -> T:
+        return await asyncio.to_thread(self._work, work, writes)
+
+    # -- in a thread ------------------------------------------------------------------------------------------------------
+
+    def _work(self, work: Callable[[_Drawer], T], writes: bool) -> T:
+        with self._lock:
+            make_folder(self.path.parent, private=False)
+            # SQLite lets processes wait, too, but where one writes without a pause the others wait for ever.
+            with turn(self.path.with_name(f"{self.path.name}.lock"), patience=self._patience):
+                try:
+                    db = self._db
+                    if db is None:
+                        db = self._db = self._open()
+                    return self._transaction(db, work, writes)
+                except sqlite3.Error as bad:
+                    raise StoreError(self._words(bad)) from None
+
+    def _transaction(self, db: sqlite3.Connection, work: Callable[[_Drawer], T], writes: bool) -> T:
+        db.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+        try:
+            ((id, by, mark),) = db.execute("SELECT id, sealed_by, mark FROM about").fetchall()
+            key = self._sealing.resume(self.path, id, by, mark)
+            drawer = _Drawer(db, id, key, self._clock())
+            if writes:
+                drawer.sweep()
+                if key is None:
+                    by, key = self._sealing.begin(id)
+                    if key is not None:
+                        drawer.seal(key)
+                        db.execute("UPDATE about SET sealed_by = ?, mark = ?", (by, key.mark))
+            value = work(drawer)
+            db.execute("COMMIT")
+            self._by = by
+            return value
+        finally:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+
+    def _open(self) -> sqlite3.Connection:
+        _make(self.path)
+        db = sqlite3.connect(
+            self.path, timeout=self._patience, isolation_level=None, check_same_thread=False
+        )
+        try:
+            # No write-ahead log: between two transactions this process then holds no lock, and may be forked.
+            for pragma in ("journal_mode = DELETE", "synchronous = FULL", "secure_delete = ON"):
+                db.execute(f"PRAGMA {pragma}").fetchall()
+            _prepare(db)
+            ((size,),) = db.execute("PRAGMA page_size").fetchall()
+            db.execute(f"PRAGMA max_page_count = {DATABASE_BYTES // size}").fetchall()
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _words(self, bad: sqlite3.Error) -> str:
+        code = getattr(bad, "sqlite_errorcode", 0) & 0xFF
+        if code in _GONE:
+            return f"the vault {self.path} is damaged, or no vault ({bad}); it is left as it is: move it away, and log in again"
+        if code == sqlite3.SQLITE_FULL:
+            return f"the vault {self.path} is full ({DATABASE_BYTES} bytes at the most), or the disk is"
+        if code == sqlite3.SQLITE_BUSY:
+            return f"another process has used the vault {self.path} for {self._patience:g} seconds without a pause: try again"
+        return f"the vault {self.path} cannot be used: {bad}"
+
+    def _close(self) -> None:
+        with self._lock:
+            db, self._db = self._db, None
+            if db is not None:
+                db.close()
+
+    # -- around a fork ----------------------------------------------------------------------------------------------------
+
+    def hold(self) -> None:
+        """Before a fork: wait for what is going on, for a connection must not be in use on both sides."""
+        self._lock.acquire()
+
+    def release(self) -> None:
+        """After it, in the parent."""
+        self._lock.release()
+
+    def inherit(self) -> None:
+        """After it, in the child: the parent's connection is neither used nor closed here."""
+        if self._db is not None:
+            _INHERITED.append(self._db)
+            self._db = None
+        self._lock.release()
+
+
+def _make(path: Path) -> None:
+    """Make the file where there is none, for its owner's eyes only, and refuse one that is not. Raises StoreError."""
+    # A file that is there is never opened but by SQLite: to close it again would end the locks that this process has on it.
+    with _MAKING:
+        try:
+            # Made by us and not by SQLite, so that nobody else may read it; the journal beside it takes over its mode.
+            os.close(open_private(path, os.O_RDWR | os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            check_file(path.lstat(), path)
+        except OSError as bad:
+            raise StoreError(f"the vault {path} cannot be made: {bad.strerror}") from None
+
+
+def _prepare(db: sqlite3.Connection) -> None:
+    """Make the tables where the file is new. Raises StoreError where it is somebody else's."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        version, application, tables = (
+            db.execute(query).fetchone()[0]
+            for query in (
+                "PRAGMA user_version",
+                "PRAGMA application_id",
+                "SELECT COUNT(*) FROM sqlite_schema",
+            )
+        )
+        if application == _APPLICATION and version == _VERSION:
+            return
+        if version or tables:
+            raise StoreError(
+                "it is a database of something else, or of another version of Interlock: choose another place for the vault"
+            )
+        for table in _TABLES:
+            db.execute(table)
+        db.execute("INSERT INTO about VALUES (?, '', '')", (secrets.token_hex(8),))
+        db.execute(f"PRAGMA application_id = {_APPLICATION}")
+        db.execute(f"PRAGMA user_version = {_VERSION}")
+    finally:
+        if db.in_transaction:
+            db.execute("COMMIT")
+
+
+_MAKING = threading.Lock()
+_VAULTS: weakref.WeakSet[SqliteVault] = weakref.WeakSet()
+_HELD: list[SqliteVault] = []
+_INHERITED: list[sqlite3.Connection] = []
+
+
+def _before_fork() -> None:
+    _HELD[:] = _VAULTS
+    for vault in _HELD:
+        vault.hold()
+
+
+def _after_fork(each: Callable[[SqliteVault], None]) -> None:
+    for vault in _HELD:
+        each(vault)
+    _HELD.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_before_fork,
+        after_in_parent=lambda: _after_fork(SqliteVault.release),
+        after_in_child=lambda: _after_fork(SqliteVault.inherit),
+    )

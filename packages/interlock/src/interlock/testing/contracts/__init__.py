@@ -1,0 +1,1 @@
+"""Contract checks: what every implementation of an interface must do."""

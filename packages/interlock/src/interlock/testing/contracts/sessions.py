@@ -1,0 +1,396 @@
+"""What every store's sessions and event log must do: the steps of `check_store` that are about them."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import msgspec
+
+from ... import types as t
+from ...protocol.handshake.sessions import Replay, Session, Store
+from .promises import eventually, require
+
+_AGE = 1000.0  # seconds from the beginning to the end of a session
+
+
+def session(id: str, *, created: float | None = None) -> Session:
+    """A session with something in every field."""
+    now = time.time() if created is None else created
+    return Session(
+        id=id,
+        revision="2025-11-25",
+        capabilities=t.ClientCapabilities(
+            experimental={"x": {"städte": ["Ürümqi", None, 1.5, True]}},
+            roots=t.RootsCapability(list_changed=True),
+            sampling=t.SamplingCapability(tools={}),
+            elicitation=t.ElicitationCapability(form={}, url={}),
+        ),
+        info=t.Implementation(name="client", version="1.0", title="东京"),
+        log_level="warning",
+        principal="https://issuer.example|somebody",
+        subscriptions=("note://1", "note://2"),
+        created=now,
+        until=now + _AGE,
+    )
+
+
+async def _keeps_sessions(one: Store, other: Store) -> None:
+    """a session is found by every worker as it was kept, and nothing else is"""
+    kept = session("s")
+    bare = Session(
+        id="bare",
+        revision="2025-03-26",
+        capabilities=t.ClientCapabilities(),
+        created=kept.created,
+        until=kept.until,
+    )
+    now = kept.created
+    for each in (kept, bare):
+        require(
+            await one.sessions.create(each, most=9, now=now),
+            "there was room, yet a session was not kept",
+        )
+    for store in (one, other):
+        for each in (kept, bare):
+            found = await store.sessions.load(each.id, now=now)
+            require(found == each, f"{each} was kept, {found} was found")
+        require(
+            await store.sessions.load("other", now=now) is None,
+            "a session was found that nobody has kept",
+        )
+        count = await store.sessions.count(now=now)
+        require(count == 2, f"2 sessions were kept and {count} counted")
+
+
+async def _keeps_no_more_than_it_may(one: Store, other: Store) -> None:
+    """no more sessions are kept than may be, whoever creates them; one that has ended makes room"""
+    now = time.time()
+    sessions = [session(f"s{n}", created=now) for n in range(20)]
+    made = await asyncio.gather(
+        *(
+            (one, other)[n % 2].sessions.create(each, most=10, now=now)
+            for n, each in enumerate(sessions)
+        )
+    )
+    require(
+        sum(made) == 10,
+        f"20 were created at once where 10 may be, and {sum(made)} were said to be kept",
+    )
+    for each, kept in zip(sessions, made, strict=True):
+        found = await other.sessions.load(each.id, now=now)
+        require(
+            (found is not None) == kept, f"create said {kept} of a session, and load found {found}"
+        )
+    known = next(each for each, kept in zip(sessions, made, strict=True) if kept)
+    require(
+        await one.sessions.create(known, most=10, now=now),
+        "a session that is kept already was refused for want of room",
+    )
+    require(await one.sessions.end(known.id), "a session that is there could not be ended")
+    require(
+        await other.sessions.create(session("new", created=now), most=10, now=now),
+        "a session had ended, yet there was no room",
+    )
+    require(
+        not await one.sessions.create(session("newer", created=now), most=10, now=now),
+        "there was room for one too many",
+    )
+
+
+async def _forgets_what_is_over(one: Store, other: Store) -> None:
+    """a session that is over its end is gone: it is not found, not counted, takes no room, and comes back for nobody"""
+    kept = session("s")
+    now, later = kept.created, kept.until + 1.0
+    await one.sessions.create(kept, most=1, now=now)
+    require(
+        await other.sessions.load("s", now=kept.until - 1.0) == kept,
+        "a session was gone before its end",
+    )
+    require(
+        not await one.sessions.create(session("t"), most=1, now=now),
+        "a second session was kept where one may be",
+    )
+    require(await other.sessions.count(now=later) == 0, "a session was counted after its end")
+    await one.sessions.create(kept, most=1, now=now)
+    require(await other.sessions.load("s", now=later) is None, "a session was found after its end")
+    await one.sessions.prolong("s", later + _AGE)
+    require(
+        not await one.sessions.save(kept, was=kept),
+        "a session could be saved that was seen to be over",
+    )
+    require(
+        await one.sessions.load("s", now=later) is None,
+        "a session came back that was seen to be over",
+    )
+    await one.sessions.create(kept, most=1, now=now)
+    require(
+        not await one.sessions.create(kept, most=0, now=later),
+        "a session that is over was taken for one that needs no new room",
+    )
+    await one.sessions.create(kept, most=1, now=now)
+    require(
+        await other.sessions.create(session("t", created=later), most=1, now=later),
+        "a session that is over took room",
+    )
+
+
+async def _saves_what_nobody_changed(one: Store, other: Store) -> None:
+    """a session is saved if it is still as it was, its end aside, and never again once it has ended"""
+    first = session("s")
+    second = msgspec.structs.replace(first, log_level="debug")
+    third = msgspec.structs.replace(first, subscriptions=("note://3",))
+    now = first.created
+    await one.sessions.create(first, most=9, now=now)
+    require(
+        await other.sessions.save(second, was=first),
+        "a session could not be saved although it was as it had been",
+    )
+    require(
+        await one.sessions.load("s", now=now) == second, "a session was not found as it was saved"
+    )
+    require(
+        not await one.sessions.save(third, was=first),
+        "a session was saved over a change that its writer had not seen",
+    )
+    require(await other.sessions.load("s", now=now) == second, "what was not to be saved was")
+    rivals = [msgspec.structs.replace(second, principal=str(n)) for n in range(10)]
+    won = await asyncio.gather(
+        *((one, other)[n % 2].sessions.save(each, was=second) for n, each in enumerate(rivals))
+    )
+    require(sum(won) == 1, f"10 changed a session at once, and {sum(won)} were told that they had")
+    found = await other.sessions.load("s", now=now)
+    require(
+        found == rivals[won.index(True)],
+        "the change that was said to be kept is not the one that was",
+    )
+    await one.sessions.end("s")
+    require(
+        not await other.sessions.save(first, was=rivals[won.index(True)]),
+        "a session was saved that had ended",
+    )
+    require(
+        await one.sessions.load("s", now=now) is None,
+        "a session that had ended came back with a save",
+    )
+
+
+async def _prolongs(one: Store, other: Store) -> None:
+    """the end of a session can be moved, which no save takes back; one that has ended stays so"""
+    kept = session("s")
+    now, longer = kept.created, kept.until + _AGE
+    await one.sessions.create(kept, most=9, now=now)
+    await other.sessions.prolong("s", longer)
+    found = await one.sessions.load("s", now=kept.until + 1.0)
+    require(
+        found == msgspec.structs.replace(kept, until=longer),
+        f"the end was moved to {longer}, and {found} was found",
+    )
+    changed = msgspec.structs.replace(kept, log_level="error")
+    require(
+        await one.sessions.save(changed, was=kept),
+        "a session could not be saved because its end had been moved",
+    )
+    found = await other.sessions.load("s", now=now)
+    require(
+        found == msgspec.structs.replace(changed, until=longer),
+        "a save took back what had been added to a session's time",
+    )
+    await one.sessions.prolong("s", kept.until)
+    require(
+        await other.sessions.load("s", now=kept.until + 1.0) is None,
+        "the end was moved nearer, yet the session was found after it",
+    )
+    await one.sessions.prolong("other", longer)
+    require(
+        await one.sessions.load("other", now=now) is None, "moving the end of no session made one"
+    )
+
+
+async def _ends_sessions_with_their_events(one: Store, other: Store) -> None:
+    """ending a session forgets it and its events, and no other's; a second time there is none"""
+    now = time.time()
+    for id in ("s", "s:1"):
+        await one.sessions.create(session(id, created=now), most=9, now=now)
+        for stream in ("a", "1:a", "b"):
+            one.events.append(id, stream, 0, b"x", last=stream == "b")
+            require(
+                await one.events.read(id, stream, -1) is not None,
+                "events are not known to the one who noted them",
+            )
+    require(await one.sessions.end("s"), "a session that is there could not be ended")
+    require(not await other.sessions.end("s"), "a session was ended twice")
+    require(await other.sessions.load("s", now=now) is None, "a session was found that had ended")
+    for stream in ("a", "1:a", "b"):
+        require(
+            await other.events.read("s", stream, -1) is None,
+            "events were found whose session had ended",
+        )
+        require(
+            await other.events.read("s:1", stream, -1) is not None,
+            "events went with a session that is not theirs",
+        )
+
+
+async def _keeps_states(one: Store, other: Store) -> None:
+    """the author's state lives with its session: kept by compare-and-swap, unchanged by saves, gone at the end"""
+    kept = session("s")
+    now = kept.created
+    for id in ("s", "t"):
+        await one.sessions.create(session(id, created=now), most=9, now=now)
+    await one.sessions.create(kept, most=9, now=now)
+    require(await one.sessions.load_state("s") == b"", "a new session has a state")
+    require(await one.sessions.load_state("u") is None, "no session has a state")
+    require(not await one.sessions.save_state("u", b"x", was=b""), "no session was given a state")
+    require(await one.sessions.load("u", now=now) is None, "a state made a session")
+    state = bytes(range(256)) * 200
+    require(await one.sessions.save_state("s", state, was=b""), "a state could not be kept")
+    require(await other.sessions.load_state("s") == state, "a state was not found as it was kept")
+    require(await other.sessions.load_state("t") == b"", "another session got the state")
+    require(
+        not await other.sessions.save_state("s", b"late", was=b""),
+        "a state was kept over a change that its writer had not seen",
+    )
+    changed = msgspec.structs.replace(kept, log_level="error")
+    await other.sessions.save(changed, was=kept)
+    await other.sessions.prolong("s", kept.until + _AGE)
+    require(await one.sessions.load_state("s") == state, "a save or a longer life changed a state")
+    rivals = [b"%d" % n for n in range(10)]
+    won = await asyncio.gather(
+        *(
+            (one, other)[n % 2].sessions.save_state("s", each, was=state)
+            for n, each in enumerate(rivals)
+        )
+    )
+    require(sum(won) == 1, f"10 changed a state at once, and {sum(won)} were told that they had")
+    require(
+        await other.sessions.load_state("s") == rivals[won.index(True)],
+        "the state that was said to be kept is not the one that was",
+    )
+    await one.sessions.end("s")
+    require(await other.sessions.load_state("s") is None, "a state outlived its session")
+    await one.sessions.create(kept, most=9, now=now)
+    require(await other.sessions.load_state("s") == b"", "a new session has the old one's state")
+    await one.sessions.save_state("s", b"x", was=b"")
+    await one.sessions.create(kept, most=9, now=now)
+    require(await other.sessions.load_state("s") == b"", "a replaced session has its state still")
+
+
+async def _replays(one: Store, other: Store) -> None:
+    """what comes after an event is replayed, in order and unchanged, with the end if that was noted; every stream for itself"""
+    data = [b"data: {}\n\n", bytes(range(256)), b"", "东京".encode(), b"y" * 300_000]
+    for number, each in enumerate(data):
+        one.events.append("s", "t", number, each, last=False)
+        one.events.append("s", "u", number, each * 2, last=number == 4)
+        one.events.append("r", "t", number, b"", last=False)
+    for after in (-1, 0, 3, 4):
+        expected = Replay(tuple(enumerate(data))[after + 1 :], False)
+        found = await one.events.read("s", "t", after)
+        require(
+            found == expected,
+            f"after event {after} of 5 the one who wrote them found {_brief(found)}",
+        )
+    await eventually(lambda: other.events.read("s", "u", 4), Replay((), True))
+    require(
+        await other.events.read("s", "u", 2) == Replay(((3, data[3] * 2), (4, data[4] * 2)), True),
+        "the other worker found other events",
+    )
+    for after in (5, 10**30, -5):
+        found, everything = (
+            await one.events.read("s", "t", after),
+            Replay(tuple(enumerate(data)) if after < 0 else (), False),
+        )
+        require(
+            found == everything,
+            f"after event {after} of 5 the one who wrote them found {_brief(found)}",
+        )
+    for id, stream in (("s", "v"), ("q", "t"), ("", "")):
+        require(
+            await one.events.read(id, stream, -1) is None,
+            "a stream was found that nobody has written",
+        )
+
+
+async def _notes_events_once(one: Store, other: Store) -> None:
+    """an event that was noted before, or comes after the end, changes nothing; one that leaves a gap hides those before it"""
+    for number in (0, 1, 1, 0, 2):
+        one.events.append("s", "t", number, b"%d" % number, last=number == 2)
+    one.events.append("s", "t", 3, b"3", last=False)
+    found = await one.events.read("s", "t", -1)
+    require(
+        found == Replay(((0, b"0"), (1, b"1"), (2, b"2")), True),
+        f"0, 1 and 2 were noted, and {_brief(found)} found",
+    )
+    for number in (0, 1, 5, 6):
+        one.events.append("s", "u", number, b"%d" % number, last=False)
+    require(
+        await one.events.read("s", "u", 1) is None,
+        "events were replayed as if none were missing between them",
+    )
+    found = await one.events.read("s", "u", 4)
+    require(
+        found == Replay(((5, b"5"), (6, b"6")), False), f"after the gap {_brief(found)} was found"
+    )
+
+
+async def _bounds_what_a_session_keeps(one: Store, other: Store) -> None:
+    """of a session's streams that have ended a bounded part is kept, whole ones, and the oldest go first"""
+    block = b"z" * 65_536
+    for n in range(256):
+        one.events.append("s", f"t{n}", 0, block, last=False)
+        one.events.append("s", f"t{n}", 1, block, last=True)
+        if n % 32 == 31:
+            await one.events.read("s", f"t{n}", 0)  # so that no more waits than a store can take
+    kept = [await one.events.read("s", f"t{n}", -1) for n in range(256)]
+    whole = Replay(((0, block), (1, block)), True)
+    require(kept[-1] == whole, "the stream that has ended last is not kept")
+    require(kept[0] is None, "256 ended streams of 128 KiB each were all kept for one session")
+    first = next(n for n, replay in enumerate(kept) if replay is not None)
+    require(
+        all(replay == whole for replay in kept[first:]),
+        "a stream was forgotten before an older one, or in part",
+    )
+
+
+async def _bounds_what_a_stream_keeps(one: Store, other: Store) -> None:
+    """of a stream that runs a bounded part is kept, the oldest events go first, and who comes for those is told that they are gone"""
+    for number in range(20_000):
+        one.events.append("s", "t", number, b"%d" % number, last=False)
+        if number % 1000 == 999:
+            require(
+                await one.events.read("s", "t", number - 1)
+                == Replay(((number, b"%d" % number),), False),
+                "an event is missing",
+            )
+    require(
+        await one.events.read("s", "t", -1) is None,
+        "20,000 events of a stream were kept, or replayed with some of them missing",
+    )
+    require(
+        await one.events.read("s", "t", 19_000) is not None,
+        "the last 1,000 events of a stream are not kept",
+    )
+
+
+def _brief(replay: Replay | None) -> str:
+    return (
+        "nothing"
+        if replay is None
+        else f"{[(n, data[:20]) for n, data in replay.events]}, ended: {replay.ended}"
+    )
+
+
+STEPS = (
+    _keeps_sessions,
+    _keeps_no_more_than_it_may,
+    _forgets_what_is_over,
+    _saves_what_nobody_changed,
+    _prolongs,
+    _ends_sessions_with_their_events,
+    _keeps_states,
+    _replays,
+    _notes_events_once,
+    _bounds_what_a_session_keeps,
+    _bounds_what_a_stream_keeps,
+)
+"""In the order in which they build on one another."""

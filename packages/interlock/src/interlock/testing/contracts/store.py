@@ -1,0 +1,167 @@
+"""What every Store must do, as a check that its author runs: sessions, events, boards, rates and workers, for two workers at once."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+
+from ...protocol.handshake.sessions import Store, StoreError
+from .promises import eventually, require, within
+from .sessions import STEPS as SESSION_STEPS
+from .sessions import session
+from .topics import STEPS as BOARD_STEPS
+
+MakeStores = Callable[[], Awaitable[Sequence[Store]]]
+Step = Callable[[Store, Store], Awaitable[None]]
+
+
+async def check_store(make_store: MakeStores, *, patience: float = 30.0) -> None:
+    """Check that stores do what `interlock.store.Store` promises.
+
+    `make_store` gives stores that are not open yet, at a place where nothing is kept: two that share the place, as two workers do,
+    or a single one where a store is not `shared`. It is called for each step. Each step waits `patience` seconds at the most.
+    Raises AssertionError that says what is wrong.
+    """
+    for step in (*SESSION_STEPS, *BOARD_STEPS, *_STEPS):
+        stores = list(await make_store())
+        async with within(patience, "a store", step.__doc__ or step.__name__):
+            require(
+                len(stores) == (2 if stores[0].shared else 1),
+                f"its `shared` is {stores[0].shared}, yet `make_store` gave {len(stores)}",
+            )
+            try:
+                for store in stores:
+                    await store.open()
+                await step(stores[0], stores[-1])
+            finally:
+                for store in stores:
+                    await store.aclose()
+
+
+async def _gives_what_a_bucket_holds(one: Store, other: Store) -> None:
+    """a bucket gives what it holds and then what it gains, and never holds more than its burst"""
+    now = time.time()
+    waits = [
+        await store.rates.take("k", rate=2.0, burst=3.0, now=now)
+        for store in (one, other, one, other)
+    ]
+    require(
+        waits[:3] == [0.0, 0.0, 0.0],
+        f"a bucket of 3 was asked for 3 tokens, and the waits were {waits[:3]}",
+    )
+    require(
+        abs(waits[3] - 0.5) < 0.01,
+        f"a bucket that gains 2 a second is empty, and the wait was {waits[3]} seconds",
+    )
+    require(
+        await one.rates.take("another", rate=2.0, burst=3.0, now=now) == 0.0,
+        "a bucket was empty because another one was",
+    )
+    require(
+        await other.rates.take("k", rate=2.0, burst=3.0, now=now + waits[3]) == 0.0,
+        "there was no token after the seconds that were named",
+    )
+    later = now + 3600.0
+    waits = [await one.rates.take("k", rate=2.0, burst=3.0, now=later) for _ in range(4)]
+    require(
+        waits[:3] == [0.0, 0.0, 0.0] and waits[3] > 0.0,
+        f"after an hour a bucket of 3 was asked for 4 tokens: {waits}",
+    )
+
+
+async def _never_gives_too_much(one: Store, other: Store) -> None:
+    """all workers together get no more from a bucket than it holds"""
+    now = time.time()
+    asked = [
+        store.rates.take("k", rate=1.0, burst=10.0, now=now)
+        for _ in range(20)
+        for store in (one, other)
+    ]
+    had = sum(wait == 0.0 for wait in await asyncio.gather(*asked))
+    require(had == 10, f"40 tokens were asked for at once from a bucket of 10, and {had} were had")
+
+
+async def _knows_who_lives(one: Store, other: Store) -> None:
+    """a worker lives until the time it named last, for every worker"""
+    now = time.time()
+    require(not await one.workers.lives("w", now=now), "a worker that nobody has heard of lives")
+    await one.workers.beat("w", until=now + 10.0)
+    for store in (one, other):
+        require(
+            await store.workers.lives("w", now=now), "a worker does not live although it said so"
+        )
+        require(not await store.workers.lives("v", now=now), "a worker lives because another does")
+    await one.workers.beat("w", until=now + 20.0)
+    require(
+        await other.workers.lives("w", now=now + 15.0),
+        "a worker does not live although it said so again",
+    )
+    require(
+        not await other.workers.lives("w", now=now + 25.0), "a worker lives longer than it said"
+    )
+
+
+async def _opens_again(one: Store, other: Store) -> None:
+    """a store that was closed can be opened again, and closed twice; who shares it finds all that was kept"""
+    kept = session("s")
+    now = kept.created
+    await one.sessions.create(kept, most=9, now=now)
+    one.events.append("s", "t", 0, b"before", last=True)
+    one.changes.post(b"before")
+    await one.aclose()
+    await one.aclose()
+    if one.shared:
+        require(
+            await other.sessions.load("s", now=now) == kept,
+            "closing a store took a session with it",
+        )
+        await eventually(lambda: _data(other, "s", "t"), [b"before"])
+        await _refuses(one)
+    await one.open()
+    if one.shared:
+        require(
+            await one.sessions.load("s", now=now) == kept,
+            "a session that was kept is gone once the store is open again",
+        )
+        require(
+            await _data(one, "s", "t") == [b"before"],
+            "events that were noted are gone once the store is open again",
+        )
+    require(
+        await one.sessions.create(session("t"), most=9, now=now),
+        "a store that is open again takes no session",
+    )
+    position = one.changes.position
+    one.changes.post(b"after")
+    require(
+        await one.changes.since(position) == [(b"after", await _newest(one, position))],
+        "a board that is open again lost a note",
+    )
+
+
+async def _refuses(closed: Store) -> None:
+    closed.events.append("s", "t", 1, b"", last=False)  # neither raises
+    closed.notes.post(b"")
+    try:
+        await closed.sessions.count(now=0.0)
+    except StoreError:
+        return
+    raise AssertionError("a store that is closed answers")
+
+
+async def _data(store: Store, id: str, stream: str) -> list[bytes]:
+    replay = await store.events.read(id, stream, -1)
+    return [data for _, data in replay.events] if replay is not None else []
+
+
+async def _newest(store: Store, position: str) -> str:
+    return (await store.changes.since(position) or [(b"", "")])[-1][1]
+
+
+_STEPS: tuple[Step, ...] = (
+    _gives_what_a_bucket_holds,
+    _never_gives_too_much,
+    _knows_who_lives,
+    _opens_again,
+)

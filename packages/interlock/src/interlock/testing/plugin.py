@@ -1,0 +1,145 @@
+"""The pytest plugin: loaded in every run of pytest where Interlock is installed, so it stays light.
+
+Fixtures:
+    interlock_client: `async with interlock_client(server) as client`, a client of a Server in this process; options are those of
+        `interlock.testing.connect`. A test that also takes `interlock_way` runs once for each way of talking to a server; one
+        that takes `interlock_tape` has its messages taken down.
+    interlock_way: both eras, and in the newer one both ways of asking. `@pytest.mark.parametrize("interlock_way",
+        ["2025-06-18", "2026-07-28-replayed"], indirect=True)` chooses others.
+    interlock_tape: an empty Tape; what is on it is shown where the test fails.
+    interlock_catalogue: `await interlock_catalogue(server)` compares what the server offers with a snapshot beside the test
+        (`catalogue.json`, or the name given) and fails where callers would break.
+    interlock_update: whether `--interlock-update` was given, for `Tape.check`.
+
+The fixtures themselves need no plugin for async tests, but clients are async: with pytest-asyncio or anyio write `async def`
+tests; in plain ones use `asyncio.run`, or `interlock.sync.Client(server)`, which needs no fixture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from ..client.app import Client
+    from ..server.app import Server
+    from .drift import Drift
+    from .tape import Tape
+    from .ways import Way
+
+    Connect = Callable[..., AbstractAsyncContextManager[Client]]
+    CheckCatalogue = Callable[..., Awaitable[Drift]]
+
+_WAY_NAMES = (
+    "2025-11-25",
+    "2026-07-28-suspended",
+    "2026-07-28-replayed",
+)  # those of WAYS, which would have to be imported
+_REPORTED = pytest.StashKey[list[str]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that saves snapshots."""
+    group = parser.getgroup("interlock")
+    group.addoption(
+        "--interlock-update",
+        action="store_true",
+        help="save catalogues and tapes anew instead of comparing with them",
+    )
+
+
+@pytest.fixture
+def interlock_update(request: pytest.FixtureRequest) -> bool:
+    """Whether snapshots are to be saved anew."""
+    return bool(request.config.getoption("--interlock-update"))
+
+
+@pytest.fixture(params=_WAY_NAMES)
+def interlock_way(request: pytest.FixtureRequest) -> Way:
+    """One way of talking to a server after the other: a revision, and how questions are asked."""
+    from .ways import (
+        way,  # late: the plugin is loaded in runs that have nothing to do with Interlock
+    )
+
+    return way(str(request.param))
+
+
+@pytest.fixture
+def interlock_tape() -> Tape:
+    """An empty tape."""
+    from .tape import (
+        Tape,  # late: the plugin is loaded in runs that have nothing to do with Interlock
+    )
+
+    return Tape()
+
+
+@pytest.fixture
+def interlock_client(request: pytest.FixtureRequest) -> Connect:
+    """Opens clients of servers in this process."""
+    from .ways import (
+        connect,  # late: the plugin is loaded in runs that have nothing to do with Interlock
+    )
+
+    given: dict[str, Any] = {}
+    if "interlock_way" in request.fixturenames:
+        chosen: Way = request.getfixturevalue("interlock_way")
+        given = {"revision": chosen.revision, "suspend": chosen.suspend}
+    if "interlock_tape" in request.fixturenames:
+        given["tape"] = request.getfixturevalue("interlock_tape")
+
+    def open_client(server: Server, **options: Any) -> AbstractAsyncContextManager[Client]:
+        return connect(server, **{**given, **options})
+
+    return open_client
+
+
+@pytest.fixture
+def interlock_catalogue(request: pytest.FixtureRequest, interlock_update: bool) -> CheckCatalogue:
+    """Compares what a server offers with a snapshot."""
+    from .catalogue import (
+        check_catalogue,  # late: the plugin is loaded in runs that have nothing to do with Interlock
+    )
+
+    async def check(target: Server | Client, name: str | Path = "catalogue.json") -> Drift:
+        path = request.path.parent / name
+        found = await check_catalogue(target, path, update=interlock_update)
+        changes = [*found.breaking, *found.compatible]
+        if changes:
+            verb = (
+                "saved"
+                if interlock_update
+                else "not in the snapshot yet (--interlock-update saves them)"
+            )
+            reported = request.config.stash.setdefault(_REPORTED, [])
+            reported.append(f"{path.name}: {len(changes)} changes {verb}")
+            reported += [f"  {change}" for change in changes]
+        return found
+
+    return check
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show the tape of a test that failed."""
+    report = yield
+    tape = getattr(item, "funcargs", {}).get("interlock_tape")
+    if report.when == "call" and report.failed and tape is not None and len(tape):
+        report.sections.append(("interlock tape", str(tape)))
+    return report
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Report the changes that break nobody."""
+    if lines := config.stash.get(_REPORTED, []):
+        terminalreporter.section("interlock catalogues")
+        for line in lines:
+            terminalreporter.write_line(line)

@@ -1,0 +1,81 @@
+"""The ways in which the same server can be talked to: five revisions and, for its questions, suspended or replayed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import NamedTuple, Unpack
+
+from msgspec.structs import replace
+
+from ..client.app import Client
+from ..client.options import ClientOptions, ClientSettings
+from ..server.app import Server
+from ..wire.revisions import HANDSHAKE_REVISIONS, NEWEST, REVISIONS, STATELESS_REVISIONS, Era, era
+from .tape import Tape
+
+
+class Way(NamedTuple):
+    """A revision, and whether a tool that asks waits where it stands or is run again (the stateless era only knows the difference)."""
+
+    revision: str = NEWEST
+    suspend: bool = True
+
+    def __str__(self) -> str:
+        if era(self.revision) is Era.HANDSHAKE:
+            return self.revision
+        return f"{self.revision}-{'suspended' if self.suspend else 'replayed'}"
+
+
+EVERY_WAY: tuple[Way, ...] = (
+    *(Way(revision) for revision in HANDSHAKE_REVISIONS),
+    *(Way(revision, suspend) for revision in STATELESS_REVISIONS for suspend in (True, False)),
+)
+"""All there are."""
+
+WAYS: tuple[Way, ...] = (
+    Way(HANDSHAKE_REVISIONS[-1]),
+    *(Way(NEWEST, suspend) for suspend in (True, False)),
+)
+"""One for each era and manner of asking: enough for the tests of most servers."""
+
+
+def way(name: str) -> Way:
+    """The way of a name: a revision, or one followed by `-suspended` or `-replayed`. Raises ValueError for any other name."""
+    for known in EVERY_WAY:
+        if name in (str(known), known.revision):
+            return known
+    raise ValueError(
+        f"{name!r} is no way; there are {', '.join(map(str, EVERY_WAY))} and the revisions {', '.join(REVISIONS)}"
+    )
+
+
+@asynccontextmanager
+async def connect(
+    server: Server,
+    *,
+    suspend: bool | None = None,
+    tape: Tape | None = None,
+    clock: Callable[[], float] | None = None,
+    **options: Unpack[ClientOptions],
+) -> AsyncIterator[Client]:
+    """A client of a server in this process, over real frames but without I/O; `options` are those of Client.
+
+    `suspend` says whether a tool that asks waits or is run again, whatever the server was told,
+    for as long as the block lasts. `tape` takes the messages down; `clock` (seconds) takes the place of the clocks by which
+    sealed states and kept answers grow old.
+    """
+    calls = server.suspended_calls
+    before = calls.suspend, calls.wall
+    if suspend is not None:
+        calls.suspend = suspend
+    if clock is not None:
+        calls.wall = clock
+        settings = options.get("settings") or ClientSettings()
+        options["settings"] = replace(settings, clock=clock)
+    transport = server.transport(tap=tape.hear if tape is not None else None)
+    try:
+        async with Client(transport, **options) as client:
+            yield client
+    finally:
+        calls.suspend, calls.wall = before

@@ -1,0 +1,693 @@
+"""The client's side of a shared channel: requests out, answers to whoever waits, questions to whoever can answer."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, Protocol
+
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from .. import types as t
+from ..exchange import (
+    MUTE,
+    AnyResult,
+    Asker,
+    Caller,
+    Exchange,
+    ExchangeTransport,
+    Notify,
+    PauseTimeout,
+    TraceContext,
+    silent,
+)
+from ..logs import limited
+from ..protocol.client import (
+    CAPABILITIES_KEY,
+    INFO_KEY,
+    LOG_LEVEL_KEY,
+    VERSION_KEY,
+    ClientConnection,
+    ProgressReceived,
+    SubscriptionReceived,
+)
+from ..protocol.events import (
+    NotificationReceived,
+    QuestionReceived,
+    RequestCancelled,
+    ResponseReceived,
+)
+from ..protocol.extensions import NO_EXTENSIONS, ExtensionMessages
+from ..protocol.handshake.messages import OPENED, OPENED_PARAMS, OPENING, opening_params
+from ..protocol.opening import (
+    CannotRestart,
+    Discover,
+    Handshake,
+    Opened,
+    Outcome,
+    Restart,
+    Silence,
+    Step,
+    is_opening_result,
+    opening,
+)
+from ..protocol.pass_through import passed_params, passed_result, passes
+from ..types.lifecycle import LOGGING_LEVELS
+from ..wire.codec import decode, encode
+from ..wire.jsonrpc import Frame, Malformed, encode_id, encode_json
+from ..wire.revisions import METHODS, REVISIONS, Era, era
+from .list_pages import LARGE, LISTS, ListLimits, read_page
+
+log = limited("interlock.client")
+_LOOK = 0.05  # seconds between two looks at whether a request has been read
+
+
+GONE = {"reason": "session"}
+"""The data of the error for a cursor whose session is gone."""
+
+
+class Hello(Struct, kw_only=True):
+    """What a client says of itself when a conversation is opened, and what it allows.
+
+    `known` is a revision that this server spoke before; `probe_seconds` bounds the wait for the
+    answer to `server/discover` where the handshake can be tried after it (None: as `opening` has it),
+    and `open_seconds` every other wait. `asker` answers the server's questions that belong to no
+    request of ours, `notify` hears its notifications of that kind, and `lost` is called once where
+    no answer can come any more. `extensions` are the messages of the client's extensions.
+    """
+
+    info: t.Implementation
+    capabilities: t.ClientCapabilities
+    asker: Asker
+    notify: Notify
+    lost: Callable[[Exception], None] = lambda why: None
+    revisions: tuple[str, ...] = REVISIONS
+    known: str | None = None
+    probe_seconds: float | None = None
+    open_seconds: float = 60.0
+    list_limits: ListLimits = ListLimits()
+    extensions: ExtensionMessages = NO_EXTENSIONS
+
+    def capabilities_in(self, revision: str) -> t.ClientCapabilities:
+        """What the client declares under a revision, which need not have all of its extensions."""
+        return self.extensions.shown(self.capabilities, revision)
+
+
+class ClientTransport(Protocol):
+    """The way to one server: a Handler that must be opened first and closed at the end."""
+
+    async def open(self, hello: Hello) -> Opened:
+        """Reach the server and agree on a revision. Raises Unreachable, UnsupportedRevision or McpError."""
+        ...
+
+    async def __call__(self, exchange: Exchange) -> AnyResult:
+        """Carry one exchange to the server and back. Raises McpError for its errors, Unreachable where no answer can come."""
+        ...
+
+    def tell(self, method: str, params: Any) -> None:
+        """Send a notification that belongs to no request."""
+        ...
+
+    async def aclose(self) -> None:
+        """End the conversation; what is still waiting raises Unreachable. May be called twice."""
+        ...
+
+
+class _Waiting(Struct):
+    future: asyncio.Future[Any]
+    exchange: Exchange
+
+
+class Conversation:
+    """Requests that wait, by id. `transmit` takes frames to send and never waits."""
+
+    def __init__(self, transmit: Callable[[list[Frame]], None]) -> None:
+        self.connection = ClientConnection()
+        self._hello: Hello | None = None
+        self.broken: Exception | None = None  # set once no answer can come any more
+        self.transmit = transmit
+        self._loop = asyncio.get_running_loop()
+        self._waiting: dict[t.RequestId, _Waiting] = {}
+        self._answering: dict[t.RequestId, asyncio.Task[None]] = {}
+        self._asked_for: dict[
+            t.RequestId, list[t.RequestId]
+        ] = {}  # by request: the questions that came on its way
+        self._flush_is_due = False
+        self._still: contextlib.ExitStack | None = None  # ends what `unhurried` has begun
+        # By identity: a caller is encoded once for many requests. The caller is kept, so that no id is used again.
+        self._heads: dict[Any, tuple[Caller, bytes]] = {}
+
+    @property
+    def hello(self) -> Hello | None:
+        """What the client says of itself, once the conversation is being opened."""
+        return self._hello
+
+    @hello.setter
+    def hello(self, hello: Hello) -> None:
+        self._hello = hello
+        self.connection.extensions = hello.extensions
+
+    # -- requests ------------------------------------------------------------------------------------
+
+    async def carry(self, x: Exchange) -> AnyResult:
+        """Send a request and wait for its answer; a wait that is cancelled cancels the request at the server too."""
+        id, future = self.begin(x)
+        self._flush_soon()
+        return await self.finish(id, future, x)
+
+    def begin(self, x: Exchange) -> tuple[t.RequestId, asyncio.Future[Any]]:
+        """Put a request among the outgoing frames; return its id and what will hold the raw answer."""
+        if self.broken is not None:
+            raise self.broken.with_traceback(
+                None
+            )  # else it would grow with each call that fails, and keep what that held
+        own = x.params.meta
+        params = None if x.received is None else passed_params(x)
+        if params is None:
+            plain = x.params if own is t.NOTHING else replace(x.params, meta=t.NOTHING)
+            params = encode(plain, x.caller.revision)
+        meta = self._meta(x, own)
+        if meta:
+            params = (
+                b'{"_meta":{%b}}' % meta
+                if params == b"{}"
+                else b"".join((b'{"_meta":{', meta, b"},", memoryview(params)[1:]))
+            )
+        id = self.connection.request(x.method, params)
+        future = self._loop.create_future()
+        self._waiting[id] = _Waiting(future, x)
+        if self._still is not None:
+            self._still.enter_context(x.transport.pause_timeout())
+        return id, future
+
+    async def finish(self, id: t.RequestId, future: asyncio.Future[Any], x: Exchange) -> AnyResult:
+        """Wait for the answer to a request that was begun, and read it."""
+        try:
+            raw = await future
+        except asyncio.CancelledError:
+            self.give_up(id, "the client no longer waits for the answer")
+            raise
+        if x.method in LISTS or x.received is not None:
+            return await self.read(x, raw)
+        return self._read(x.method, raw)
+
+    async def read(self, x: Exchange, raw: Raw) -> AnyResult:
+        """Read a result; a large page of a list in pieces, and one that only passes not at all.
+
+        Raises:
+            ProtocolError: It is no result of the method.
+        """
+        passed = passed_result(x.method, raw, x.caller.revision) if passes(x) else None
+        if passed is not None and x.method in self.connection.extensions.results:
+            passed = replace(passed, kind=self.connection.extensions.results[x.method])
+        if x.method not in LISTS:
+            return passed or self._read(x.method, raw)
+        page: AnyResult | None = None
+        if len(raw) > LARGE:
+            limits = self.hello.list_limits if self.hello is not None else ListLimits()
+            page = await read_page(x.method, raw, limits)
+        page = page or self._read(x.method, raw)
+        if passed is not None and isinstance(page, t.Result):
+            return replace(passed, read=page)  # the client learns from lists
+        return page
+
+    def _read(self, method: str, raw: Raw) -> AnyResult:
+        return read_result(method, raw, self.connection.extensions)
+
+    def give_up(self, id: t.RequestId, reason: str) -> None:
+        """Cancel a request."""
+        if self._waiting.pop(id, None) is not None:
+            self.connection.cancel(id, reason)
+            self._flush_soon()
+
+    def forget(self, id: t.RequestId) -> None:
+        """Nobody waits for a request any more; the server is not told. What it asked on the way of that request is not answered."""
+        if self._waiting.pop(id, None) is not None:
+            self.connection.forget(id)
+        for asked in self._asked_for.pop(id, ()):
+            if asked in self._answering:
+                self._answering.pop(asked).cancel()
+
+    def _meta(self, x: Exchange, own: Raw) -> bytes:
+        """The members of `_meta`, without braces: what the revision demands (encoded once for a caller), the progress token, `own`."""
+        caller = x.caller
+        key: Any = id(caller)
+        trace = b""
+        if caller.trace is not None:
+            trace = _trace(caller.trace)
+        if caller.trace is not None or x.received is not None:
+            # Then the caller is a new one for each request.
+            key = (caller.revision, caller.log_level, id(caller.info), id(caller.capabilities))
+        known = self._heads.get(key)
+        if known is None:
+            if len(self._heads) > 64:
+                self._heads.clear()
+            known = self._heads[key] = (caller, _head(caller))
+        head = known[1]
+        if own is t.NOTHING and x.notify is silent and not trace:
+            return head
+        token = (
+            b'"progressToken":' + encode_id(self.connection.next_id())
+            if _wants_progress(x)
+            else b""
+        )
+        return b",".join(
+            part for part in (head, token, trace, bytes(own).strip()[1:-1].strip()) if part
+        )
+
+    # -- what comes in ---------------------------------------------------------------------------------
+
+    def receive(
+        self, frame: Frame, asker: Asker | None = None, call: t.RequestId | None = None
+    ) -> None:
+        """Take in one frame of the server; a frame that is no message is logged and passed over.
+
+        `asker` answers a question where the way it came says to which request (`call`) it belongs.
+        """
+        try:
+            events = self.connection.receive(frame)
+        except Malformed as bad:
+            log.warning(
+                "the server sent something that is no message (%s): %.200r",
+                bad,
+                bytes(frame[:200]),
+            )
+            return
+        for event in events:
+            self._take(event, asker, call)
+        if self.connection.has_outgoing:  # an answer that needed no decision, as to a ping
+            self._flush_soon()
+
+    def _take(self, event: Any, asker: Asker | None, call: t.RequestId | None) -> None:
+        match event:
+            case ResponseReceived(id, answer):
+                waiting = self._waiting.pop(id, None)
+                if waiting is None or waiting.future.done():
+                    return
+                if isinstance(answer, Exception):
+                    waiting.future.set_exception(answer)
+                    waiting.future.exception()  # no fault where the waiter has just gone
+                else:
+                    waiting.future.set_result(answer)
+            case ProgressReceived(id, params) if id in self._waiting:
+                self._tell(self._waiting[id].exchange.notify, "notifications/progress", params)
+            case SubscriptionReceived(id, method, params) if id in self._waiting:
+                self._tell(self._waiting[id].exchange.notify, method, params)
+            case NotificationReceived(method, params) if self.hello is not None:
+                is_log = method == "notifications/message"
+                belongs = is_log or method in self.connection.extensions.notifications
+                x = self._asked_by(call) if belongs else None
+                if x is None or x.received is None:
+                    self._tell(self.hello.notify, method, params)
+                elif not is_log or _wants_log(x, params.level):
+                    self._tell(x.notify, method, params)
+            case QuestionReceived(id, request):
+                x = self._asked_by(call)
+                unhurried = x.transport.pause_timeout if x is not None else contextlib.nullcontext
+                chosen = asker or (
+                    x.asker
+                    if x is not None
+                    else self.hello.asker
+                    if self.hello is not None
+                    else MUTE
+                )
+                self._answering[id] = self._loop.create_task(
+                    self._answer(id, request, chosen, unhurried)
+                )
+                if call is not None:
+                    self._asked_for.setdefault(call, []).append(id)
+            case RequestCancelled(id) if id in self._answering:
+                self._answering.pop(id).cancel()
+            case _:
+                pass
+
+    @staticmethod
+    def _tell(notify: Notify, method: str, params: Any) -> None:
+        try:
+            notify(method, params)
+        except Exception:
+            log.exception("a listener for %s failed", method)
+
+    async def _answer(
+        self, id: t.RequestId, request: t.InputRequest, asker: Asker, unhurried: PauseTimeout
+    ) -> None:
+        try:
+            with unhurried():
+                answer = await asker.ask(request)
+            self.connection.respond(id, answer)
+        except t.McpError as bad:
+            self.connection.fail(id, bad.code, bad.message, bad.data)
+        except (
+            t.ToolError
+        ) as bad:  # as of a tool that asks its own caller; the words are for others
+            self.connection.fail(id, t.INTERNAL_ERROR, str(bad))
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                self.connection.drop(id)
+                raise
+            # Whoever was asked has given up; the server would wait for ever.
+            self.connection.fail(id, t.INTERNAL_ERROR, "The question could not be answered.")
+        except BaseException as bad:
+            log.exception("answering the server's question failed")
+            self.connection.fail(id, t.INTERNAL_ERROR, "The question could not be answered.")
+            if isinstance(bad, KeyboardInterrupt | SystemExit):
+                raise
+        finally:
+            self._answering.pop(id, None)
+            self._flush_soon()
+
+    def _asked_by(self, call: t.RequestId | None) -> Exchange | None:
+        """The exchange that a question belongs to. On a shared channel it does not say so: then the only one that runs, if it is one."""
+        if call is not None:
+            return self._waiting[call].exchange if call in self._waiting else None
+        running = [
+            w.exchange
+            for w in self._waiting.values()
+            if w.exchange.method in ("tools/call", "prompts/get", "resources/read")
+        ]
+        return running[0] if len(running) == 1 else None
+
+    @contextlib.contextmanager
+    def unhurried(self) -> Iterator[None]:
+        """Let the time of all who wait, and who begin to meanwhile, stand still: it cannot be told for whom a person is asked."""
+        with contextlib.ExitStack() as self._still:
+            for waiting in list(self._waiting.values()):
+                self._still.enter_context(waiting.exchange.transport.pause_timeout())
+            try:
+                yield
+            finally:
+                self._still = None
+
+    # -- opening and closing -----------------------------------------------------------------------------
+
+    async def open(self, hello: Hello) -> Opened:
+        """Agree on a revision with the server, and introduce ourselves."""
+        self.hello = hello
+        steps = OpeningSteps(hello, self.connection, self.carry)
+        try:
+            opened = await agree(hello, steps.take)
+        finally:
+            await steps.aclose()
+        self.settle(opened)
+        return opened
+
+    def settle(self, opened: Opened) -> None:
+        """Speak the revision that was agreed on from now on, and say so to a server of the handshake era (`LIF-08`)."""
+        self.connection.revision = opened.revision
+        if era(opened.revision) is Era.HANDSHAKE:
+            self.connection.notify(OPENED, OPENED_PARAMS)
+            self._flush_soon()
+
+    def tell(self, method: str, params: Any) -> None:
+        """Send a notification that belongs to no request."""
+        if self.broken is None:
+            self.connection.notify(method, params)
+            self._flush_soon()
+
+    def flush(self) -> None:
+        """Send what is to be sent, now."""
+        self._flush_is_due = False
+        out = self.connection.outgoing()
+        if out:
+            self.transmit(out)
+
+    def _flush_soon(self) -> None:
+        if not self._flush_is_due:
+            self._flush_is_due = True
+            self._loop.call_soon(self.flush)
+
+    def fail_all(self, why: Exception) -> None:
+        """Whoever waits now, or asks from now on, is told why there is no answer."""
+        if self.broken is None:
+            self.broken = why
+            if self.hello is not None:
+                self.hello.lost(why)
+        self.connection.close()
+        waiting, self._waiting = self._waiting, {}
+        for call in waiting.values():
+            if not call.future.done():
+                call.future.set_exception(why)
+                call.future.exception()  # it is no fault where nobody waits for it any more
+
+    async def close(self, why: Exception) -> None:
+        """No answer can come any more: whoever waits is told why."""
+        self.fail_all(why)
+        tasks = list(self._answering.values())
+        for task in tasks:
+            task.cancel()
+        for task in tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+
+@contextlib.contextmanager
+def unhurried(bound: asyncio.Timeout) -> Iterator[None]:
+    """Let the time of a bound stand still."""
+    loop = asyncio.get_running_loop()
+    end = bound.when()
+    if end is None or bound.expired():
+        yield
+        return
+    left = end - loop.time()
+    bound.reschedule(None)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(RuntimeError):  # whoever it was for has gone meanwhile
+            bound.reschedule(loop.time() + left)
+
+
+class _Bounded(ExchangeTransport):
+    """The transport of a request whose time has a bound of its own."""
+
+    __slots__ = ("_pause",)
+
+    def __init__(self, pause: PauseTimeout) -> None:
+        self._pause = pause
+
+    def pause_timeout(self) -> contextlib.AbstractContextManager[object]:
+        """Let the time of the bound stand still."""
+        return self._pause()
+
+
+async def agree(hello: Hello, take: Callable[[Step], Awaitable[Outcome]]) -> Opened:
+    """Agree on a revision: run `opening`, each step by `take`. Raises what these raise."""
+    steps = opening(hello.revisions, known=hello.known, seconds=hello.probe_seconds)
+    step = next(steps)
+    while True:
+        outcome = await take(step)
+        try:
+            step = steps.send(outcome)
+        except StopIteration as done:
+            opened: Opened = done.value
+            return opened
+
+
+class OpeningSteps:
+    """Takes the steps of `opening` on one connection, each exchange by `carry`; it cannot start a server afresh.
+
+    Args:
+        hello: What the client says of itself.
+        connection: Gets the revision of each step.
+        carry: Carries one exchange. What it raises is raised, unless it is an error of the server.
+        unread: Whether something sent has not been read by the server yet; None where that cannot be told.
+        keeps: Whether a request that was not answered in time stays open, so that an answer that comes late still counts.
+    """
+
+    def __init__(
+        self,
+        hello: Hello,
+        connection: ClientConnection,
+        carry: Callable[[Exchange], Awaitable[AnyResult]],
+        *,
+        unread: Callable[[], bool | None] = lambda: None,
+        keeps: bool = True,
+    ) -> None:
+        self._hello, self._connection, self._carry = hello, connection, carry
+        self._unread, self._keeps = unread, keeps
+        self._open: dict[str, asyncio.Task[Outcome]] = {}  # by method, until answered
+        self._bound: asyncio.Timeout | None = None
+
+    async def take(self, step: Step) -> Outcome:
+        """Take one step; see `opening` for what comes of it."""
+        if isinstance(step, Restart):
+            return CannotRestart()
+        self._connection.revision = step.revision
+        method = "server/discover" if isinstance(step, Discover) else OPENING
+        if method in self._open:
+            self._open.pop(method).cancel()
+        task = asyncio.ensure_future(self._send(step))
+        self._open[method] = task
+        task.add_done_callback(_seen)
+        outcome = await self._answered(task, step)
+        if isinstance(outcome, Silence) and not self._keeps:
+            await self.aclose()
+        return outcome
+
+    @property
+    def waits_for_handshake(self) -> bool:
+        """Whether the handshake was begun and its answer can still come."""
+        task = self._open.get(OPENING)
+        return task is not None and not task.done()
+
+    async def late(self) -> Outcome:
+        """Wait for the answer to the handshake that did not come in time, without a time limit; as `take`."""
+        return await self._first_result(self._open[OPENING])
+
+    async def aclose(self) -> None:
+        """Give up what was not answered."""
+        tasks, self._open = list(self._open.values()), {}
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
+    async def _answered(self, task: asyncio.Task[Outcome], step: Discover | Handshake) -> Outcome:
+        """The outcome of a step: its answer, the late answer of the one before, or Silence."""
+        answer = asyncio.ensure_future(self._first_result(task))
+        answer.add_done_callback(_seen)
+        try:
+            async with asyncio.timeout(self._hello.open_seconds) as self._bound:
+                seconds = await self._patience(answer, step)
+                if seconds is not None:
+                    self._bound.reschedule(asyncio.get_running_loop().time() + seconds)
+                return await asyncio.shield(answer)
+        except TimeoutError:
+            return Silence()
+        finally:
+            self._bound = None
+            answer.cancel()
+
+    async def _patience(
+        self, answer: asyncio.Future[Outcome], step: Discover | Handshake
+    ) -> float | None:
+        """How many seconds to wait from now on; None: no bound of the step's. Returns once the server has read the request."""
+        if step.read_seconds is not None:
+            await asyncio.wait({answer}, timeout=_LOOK)
+            if self._unread() is not None:
+                while not answer.done() and self._unread():
+                    await asyncio.wait({answer}, timeout=_LOOK)
+                return step.read_seconds
+        return step.seconds if isinstance(step, Discover) else None
+
+    async def _first_result(self, task: asyncio.Task[Outcome]) -> Outcome:
+        """The outcome of the handshake, or a DiscoverResult that comes before it."""
+        probe = self._open.get("server/discover")
+        if probe is None or probe is task:
+            return await asyncio.shield(task)
+        await asyncio.wait({task, probe}, return_when=asyncio.FIRST_COMPLETED)
+        if probe.done() and not probe.cancelled() and probe.exception() is None:
+            late = probe.result()
+            if isinstance(late, t.DiscoverResult):
+                return late
+        return await asyncio.shield(task)
+
+    async def _send(self, step: Discover | Handshake) -> Outcome:
+        hello = self._hello
+        capabilities = hello.capabilities_in(step.revision)
+        caller = Caller(step.revision, capabilities, hello.info)
+        if isinstance(step, Discover):
+            x = Exchange("server/discover", t.DiscoverRequestParams(), caller)
+        else:
+            params = opening_params(step.revision, capabilities, hello.info)
+            x = Exchange(OPENING, params, caller)
+        x.transport = _Bounded(self._unhurried)
+        try:
+            result = await self._carry(x)
+        except t.McpError as bad:
+            return bad
+        except t.ProtocolError as bad:
+            return t.McpError(t.INTERNAL_ERROR, str(bad))
+        if is_opening_result(result):
+            return result
+        return t.McpError(t.INTERNAL_ERROR, "The server answered with something else.")
+
+    def _unhurried(self) -> contextlib.AbstractContextManager[None]:
+        return contextlib.nullcontext() if self._bound is None else unhurried(self._bound)
+
+
+def _seen(task: asyncio.Task[Any]) -> None:
+    """An answer for which nobody waits any more is no fault, whatever it is."""
+    if not task.cancelled():
+        task.exception()
+
+
+def _wants_progress(x: Exchange) -> bool:
+    """Whether somebody hears of the progress of a request; of one that is forwarded, its sender says so."""
+    if x.notify is silent or x.method == "subscriptions/listen":
+        return False
+    return x.received is None or x.progress_token is not None
+
+
+def _wants_log(x: Exchange, level: t.LoggingLevel) -> bool:
+    """Whether the sender of a forwarded request wants log messages of a level (`LOG-05`, `LOG-06`)."""
+    wanted = x.caller.log_level
+    return wanted is not None and LOGGING_LEVELS.index(level) >= LOGGING_LEVELS.index(wanted)
+
+
+def _head(caller: Caller) -> bytes:
+    if caller.era is Era.HANDSHAKE:
+        return b""
+    members: dict[str, Any] = {VERSION_KEY: caller.revision}
+    if caller.info is not None:
+        members[INFO_KEY] = caller.info
+    members[CAPABILITIES_KEY] = Raw(encode(caller.capabilities, caller.revision))
+    if caller.log_level is not None:
+        members[LOG_LEVEL_KEY] = caller.log_level
+    return encode_json(members)[1:-1]
+
+
+def signed(params: t.Params, caller: Caller) -> t.Params:
+    """The params of a notification that says who sends it, as every request of the stateless era does."""
+    own = b"" if params.meta is t.NOTHING else bytes(params.meta).strip()[1:-1].strip()
+    members = [part for part in (_head(caller), own) if part]
+    return replace(params, meta=Raw(b"{%b}" % b",".join(members))) if members else params
+
+
+def _trace(trace: TraceContext) -> bytes:
+    """The members of `_meta` that say to which trace a request belongs (`OTL-01`)."""
+    members = {
+        "traceparent": trace.traceparent,
+        "tracestate": trace.tracestate,
+        "baggage": trace.baggage,
+    }
+    return encode_json({name: value for name, value in members.items() if value is not None})[1:-1]
+
+
+def read_result(method: str, raw: Raw, extensions: ExtensionMessages = NO_EXTENSIONS) -> AnyResult:
+    """Read a result as its method has it, as an extension has it, or as the questions that came in its place.
+
+    (`RPC-20`, `RPC-21`, `RPC-22`)
+
+    Raises:
+        ProtocolError: It is none of these.
+    """
+    row = METHODS.get(method)
+    kind: type[t.Result] = t.EmptyResult
+    if row is None:
+        kind = extensions.results.get(method, kind)
+    elif row.result is not None:
+        kind = extensions.result_of(method) or row.result
+    trouble = ""
+    try:
+        result: t.Result = decode(raw, kind)
+        if result.result_type is None or result.result_type == "complete":
+            return result
+    except Malformed as bad:
+        trouble = str(bad)
+    try:
+        result_type = decode(raw, t.Result).result_type
+        if result_type == "input_required":
+            asking: t.InputRequiredResult = decode(raw, t.InputRequiredResult)
+            return asking
+        claim = extensions.claimed.get((method, result_type or ""))
+        if claim is not None:
+            claimed: t.Result = decode(raw, claim[0])
+            return claimed
+        trouble = trouble or f"its resultType is {result_type!r}"
+    except Malformed as bad:
+        trouble = str(bad)
+    raise t.ProtocolError(f"The server's answer to {method} cannot be read: {trouble}")

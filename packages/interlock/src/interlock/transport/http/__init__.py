@@ -1,0 +1,1 @@
+"""The Streamable HTTP transport: the ASGI endpoint and its parts."""

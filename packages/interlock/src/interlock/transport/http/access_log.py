@@ -1,0 +1,106 @@
+"""What an HTTP endpoint has to tell its operators: who asked for what and how it went, and what concerns safety.
+
+One JSON object a line, through the loggers `interlock.access` (one line for each request, level INFO) and `interlock.security` (refusals
+and sessions). No bodies, arguments, tokens or whole session ids: of a session only a digest is told.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import time
+from typing import Any
+
+from ...logs import JsonLine, limited
+from ...protocol.http import HttpRefusal
+from .responses import Message, Send
+
+access = logging.getLogger("interlock.access")
+security = limited("interlock.security")
+_LONGEST = 200  # characters of anything that a client has chosen
+_TELLING = frozenset({401, 403, 404, 408, 413, 421, 429, 503})
+
+
+def digest(session: str) -> str:
+    """A name for a session by which lines can be joined, and nothing else be done."""
+    return hashlib.blake2b(session.encode("utf-8", "replace"), digest_size=6).hexdigest()
+
+
+class AccessLog:
+    """Writes the lines. Where nobody listens to the access log, requests cost nothing more."""
+
+    @property
+    def is_on(self) -> bool:
+        """Whether anybody reads the access log."""
+        return access.isEnabledFor(logging.INFO)
+
+    def watching(self, scope: dict[str, Any], send: Send) -> Send:
+        """A `send` that notes the request once its response is complete."""
+        began = time.perf_counter()
+        status = 0
+        sent = 0
+
+        async def watched(message: Message) -> None:
+            nonlocal status, sent
+            await send(message)
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                return
+            sent += len(message.get("body", b""))
+            if not message.get("more_body", False):
+                headers = dict(scope["headers"])
+                line: dict[str, Any] = {
+                    "event": "request",
+                    "address": _address(scope),
+                    "method": scope["method"],
+                    "path": scope["path"][:_LONGEST],
+                    "status": status,
+                    "bytes": sent,
+                    "ms": round((time.perf_counter() - began) * 1000, 1),
+                }
+                for header, name in (
+                    (b"mcp-method", "rpc"),
+                    (b"mcp-name", "name"),
+                    (b"mcp-protocol-version", "revision"),
+                ):
+                    if header in headers:
+                        line[name] = headers[header][:_LONGEST].decode("latin-1")
+                if b"mcp-session-id" in headers:
+                    line["session"] = digest(headers[b"mcp-session-id"].decode("latin-1"))
+                access.info("%s", JsonLine("request", line))
+
+        return watched
+
+    def refused(self, refused: HttpRefusal) -> None:
+        """A request was refused."""
+        if refused.status in _TELLING:
+            line = {
+                "event": "refused",
+                "status": refused.status,
+                "why": refused.why[: 2 * _LONGEST],
+            }
+            security.warning("%s", JsonLine(("refused", refused.status), line))
+
+    def session(self, what: str, session: str, scope: dict[str, Any]) -> None:
+        """A session was opened or ended."""
+        if security.isEnabledFor(logging.INFO):
+            line = {
+                "event": f"session {what}",
+                "session": digest(session),
+                "address": _address(scope),
+            }
+            security.info("%s", JsonLine("session", line))
+
+    def stolen(self, session: str, scope: dict[str, Any]) -> None:
+        """Somebody used a session that belongs to another principal."""
+        line = {
+            "event": "session of another principal",
+            "session": digest(session),
+            "address": _address(scope),
+        }
+        security.warning("%s", JsonLine("stolen", line))
+
+
+def _address(scope: dict[str, Any]) -> str:
+    client = scope.get("client")
+    return str(client[0])[:_LONGEST] if client else ""

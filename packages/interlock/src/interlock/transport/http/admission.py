@@ -1,0 +1,91 @@
+"""Who may send a request to the endpoint: Host and Origin checks (DNS rebinding), shutdown, and the rate limit."""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from ... import types as t
+from ...exchange import Principal
+from ...protocol.handshake.sessions import Store
+from ...protocol.http import Headers, HttpRefusal, Rules, error
+from .authorization import PRINCIPAL, Scope
+from .error_responses import CLOSE, ErrorResponder
+from .limits import Rate
+from .responses import Send
+from .shutdown import Shutdown
+
+
+class Admission:
+    """Refuses requests by where they come from, by when, and by their rate."""
+
+    __slots__ = ("_errors", "_rate", "_rules", "_shutdown", "_store")
+
+    def __init__(
+        self,
+        rules: Rules,
+        rate: Rate | None,
+        store: Store,
+        shutdown: Shutdown,
+        errors: ErrorResponder,
+    ) -> None:
+        self._rules = rules
+        self._rate = rate
+        self._store = store
+        self._shutdown = shutdown
+        self._errors = errors
+
+    async def has_refused(self, headers: Headers, scope: Scope, send: Send) -> bool:
+        """Whether a request was refused, and the refusal sent."""
+        if refusal := self.check_source(headers):
+            await self._errors.send(send, refusal)
+            return True
+        if self._shutdown.is_draining:
+            words = "The server is shutting down."
+            data = {"reason": "shutdown"}
+            await self._errors.send(send, error(503, t.INTERNAL_ERROR, words, data, headers=CLOSE))
+            return True
+        if self._rate is not None and (late := await self._check_rate(self._rate, scope)):
+            await self._errors.send(send, late)
+            return True
+        return False
+
+    def check_source(self, headers: Headers) -> HttpRefusal | None:
+        """A refusal where the Host or the Origin may not use this server (`SEC-01`, `HPS-05`)."""
+        why = self._rules.check_host_and_origin(headers.get(b"host"), headers.get(b"origin"))
+        return error(403, t.INVALID_REQUEST, f"Forbidden: {why}") if why else None
+
+    async def _check_rate(self, rate: Rate, scope: Scope) -> HttpRefusal | None:
+        """A refusal where a principal or an address asks too often.
+
+        It follows the source check: pages of other sites use up nobody's rate.
+        """
+        principal: Principal | None = scope.get(PRINCIPAL)
+        if principal is not None:
+            key = principal.key
+        else:
+            key = f"address:{_network(scope.get('client'))}"
+        wait = await self._store.rates.take(
+            key, rate=rate.per_second, burst=rate.burst, now=time.time()
+        )
+        if wait <= 0:
+            return None
+        seconds = int(wait) + 1
+        words = f"Too many requests: try again in {seconds} s"
+        data = {"reason": "rate", "retryAfter": seconds}
+        headers = [(b"retry-after", b"%d" % seconds)]
+        return error(429, t.INTERNAL_ERROR, words, data, headers=headers)
+
+
+def _network(client: Sequence[Any] | None) -> str:
+    """The network that an address counts for: a client with IPv6 has a whole /64 of them."""
+    address = str(client[0])[:100] if client else ""  # a proxy may write anything
+    if ":" not in address:
+        return address
+    try:
+        known = ipaddress.IPv6Address(address.partition("%")[0])
+    except ValueError:
+        return address
+    return str(known.ipv4_mapped or ipaddress.ip_network((known, 64), strict=False))

@@ -1,0 +1,404 @@
+"""The HTTP app of a server, one bare ASGI callable: CORS, access log, guard and routing, with the MCP endpoint beneath.
+
+It needs no lifespan from whatever it is mounted in, and keeps nothing of the stateless era.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+from urllib.parse import quote, quote_from_bytes
+
+from ... import types as t
+from ...exchange import Handler
+from ...protocol.events import CallId, SessionListen
+from ...protocol.handshake.sessions import Store, StoreError
+from ...protocol.http import Rules, error
+from ...protocol.identity import Identity
+from ..serve import DEFAULT_MOST_CALLS, Serving
+from .access_log import AccessLog
+from .admission import Admission
+from .authorization import Front, Guarding, Scope
+from .background_tasks import BackgroundTasks
+from .cors import Cors
+from .endpoint import McpEndpoint
+from .error_responses import CLOSE, ErrorResponder
+from .legacy.session_expiry import SessionExpiry
+from .legacy.sessions import SessionEndpoint, SessionOptions
+from .legacy.sse_server import PATHS as SSE_PATHS
+from .legacy.sse_server import SseServer
+from .legacy.worker_messages import WorkerMessages
+from .limits import Limits
+from .notifications import NotificationRunner
+from .request_bodies import BodyReader
+from .responses import Receive, Send, send_body
+from .routes import Route, Routes, bounded
+from .running_calls import RunningCalls
+from .services import Services
+from .shutdown import Shutdown
+from .stateless import StatelessEndpoint
+from .subscriptions import Subscriptions
+from .ticker import Ticker
+
+_HEALTH = "/health"
+_QUERY = "!$%&'()*+,-./:;=?@_~"  # what stays as it is in the query of a redirect
+
+
+class Lifespan(Protocol):
+    """What is entered before the first request, and left at the end: the server."""
+
+    async def enter(self) -> None:
+        """Start."""
+        ...
+
+    async def leave(self) -> None:
+        """Stop."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpAppOptions:
+    """The options of an HTTP app.
+
+    Attributes:
+        path: The path of the MCP endpoint.
+        rules: Which hosts and origins may use it, and whether it has sessions.
+        limits: Its limits.
+        cors: Origins of web pages that may read the responses; "*" allows all.
+        stream: Whether calls in sessions are answered with an event stream at once.
+        retry_ms: When a client that lost a stream should come back, in milliseconds; None leaves it to the client.
+        legacy_sse: Whether the HTTP+SSE transport of 2024-11-05 is served too.
+        calls_per_session: How many calls of one session may run at once.
+        grace: Seconds that calls have to finish where the web server around the app ends.
+        guard: The authorization in front of the app.
+        routes: ASGI apps of the author, by path.
+    """
+
+    path: str
+    rules: Rules
+    limits: Limits
+    cors: Sequence[str] = ()
+    stream: bool = False
+    retry_ms: int | None = None
+    legacy_sse: bool = False
+    calls_per_session: int = DEFAULT_MOST_CALLS
+    grace: float = 0.0
+    guard: Guarding | None = None
+    routes: Routes | None = None
+
+
+class HttpApp:
+    """One server over HTTP; see `Server.http_app` for the options."""
+
+    def __init__(
+        self,
+        handler: Handler,
+        identity: Identity,
+        store: Store,
+        lifespan: Lifespan,
+        options: HttpAppOptions,
+    ) -> None:
+        """Compose the parts of the app.
+
+        Raises:
+            ValueError: A route needs the guard, and there is none; or it is in the way of the endpoint.
+        """
+        limits = options.limits
+        self._store = store
+        self._lifespan = lifespan
+        self.path = options.path
+        self._grace = options.grace
+        self.limits = limits
+        self._entered = False
+        self._entering = asyncio.Lock()
+        self._log = AccessLog()
+        self._shutdown = Shutdown(lambda: self.drain(self._grace))
+        self.ticker = Ticker(limits.keep_alive, self._shutdown.check)
+        self.calls = RunningCalls(limits.calls, self.ticker)
+        self._errors = ErrorResponder(self._log)
+        self._admission = Admission(options.rules, limits.rate, store, self._shutdown, self._errors)
+        self._messages = WorkerMessages(store)
+        self._expiry = SessionExpiry(store, limits, self._messages)
+        self._tasks = BackgroundTasks()
+        services = Services(
+            handler,
+            identity,
+            limits,
+            self._log,
+            self._errors,
+            self.ticker,
+            self.calls,
+            self._shutdown,
+        )
+        bodies = BodyReader(limits, self.ticker, self._errors, self._log)
+        notifications = NotificationRunner(services)
+        self._subscriptions = Subscriptions(services)
+        self._sessions = SessionEndpoint(
+            services,
+            store,
+            self._messages,
+            self._expiry,
+            self._tasks,
+            notifications,
+            SessionOptions(
+                are_kept=options.rules.sessions,
+                stream=options.stream,
+                retry_ms=options.retry_ms,
+                most_calls=options.calls_per_session,
+            ),
+        )
+        self._sse = None
+        if options.legacy_sse:
+            self._sse = SseServer(
+                services, store, self._messages, self._expiry, self._admission, bodies
+            )
+        stateless = StatelessEndpoint(services, self._subscriptions, notifications)
+        self._serve = McpEndpoint(
+            services, options.rules, self._admission, bodies, stateless, self._sessions
+        ).serve
+        self._cors = Cors(options.cors) if options.cors else None
+        self._routes = options.routes or Routes()
+        paths = (options.path, *(SSE_PATHS if self._sse is not None else ()))
+        self._redirects = dict(_slashed(known) for known in paths if known != "/")
+        self._routes.check_free((*paths, _HEALTH))
+        bare = [route.path for route in self._routes if route.guarded and options.guard is None]
+        if bare:
+            raise ValueError(
+                f"the routes {', '.join(bare)} want the guard of the endpoint, and there is none: give guard="
+            )
+        self._guarded = None
+        if options.guard is not None:
+            self._guarded = options.guard(self._front(paths[1:]))
+
+    def _front(self, others: Sequence[str]) -> Front:
+        """The app as its guard sees it."""
+        return Front(
+            self._handle,
+            self._serve_other,
+            self.path,
+            {_HEALTH, *others},
+            knows=lambda path: self._routes.find(path) is not None,
+        )
+
+    # -- ASGI ------------------------------------------------------------------------------------
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI connection: an HTTP request, or the lifespan where the app stands alone."""
+        if scope["type"] != "http":
+            await (self._guarded or self._serve_other)(scope, receive, send)
+            return
+        if self._cors is not None:
+            if self._cors.is_preflight(scope):
+                await self._cors.answer(scope, send)
+                return
+            send = self._cors.marking(scope, send)
+        if self._log.is_on:
+            send = self._log.watching(scope, send)
+        if self._guarded is not None and self._location(scope) is None:
+            await (self._handle if self._is_open(scope) else self._guarded)(scope, receive, send)
+        elif self._entered and scope["path"] == self.path and not scope.get("root_path"):
+            try:
+                await self._serve(scope, receive, send)  # nearly all requests, by the shortest way
+            except StoreError:
+                await self._refuse_without_store(send)
+        else:
+            await self._handle(scope, receive, send)
+
+    def _is_open(self, scope: Scope) -> bool:
+        """Whether a request is for a route of the author that the guard does not protect."""
+        if not self._routes:
+            return False
+        route = self._routes.find(self._beneath(scope))
+        return route is not None and not route.guarded
+
+    async def _serve_other(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1000})
+
+    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve an HTTP request that the guard has let pass."""
+        try:
+            await self._route(scope, receive, send)
+        except StoreError:
+            await self._refuse_without_store(send)
+
+    async def _refuse_without_store(self, send: Send) -> None:
+        """The store is away, which shows before anything is sent; the store has told the operators."""
+        words = "The server cannot reach its store. Try again later."
+        data = {"reason": "store"}
+        later = [(b"retry-after", b"5")]
+        await self._errors.send(send, error(503, t.INTERNAL_ERROR, words, data, headers=later))
+
+    # -- routing ---------------------------------------------------------------------------------
+
+    async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not self._entered:
+            await self.open()
+        root = scope.get("root_path", "")
+        path = self._beneath(scope)
+        if path == self.path or (root and path in ("", "/")):
+            await self._serve(scope, receive, send)
+        elif (location := self._location(scope)) is not None:
+            await self._redirect(location, scope, send)
+        elif path == _HEALTH and scope["method"] in ("GET", "HEAD"):
+            await self._answer_health(scope, send)
+        elif self._sse is not None and path in SSE_PATHS:
+            await self._sse.serve(path, scope, receive, send)
+        elif (route := self._routes.find(path)) is not None:
+            await self._serve_route(route, root, scope, receive, send)
+        else:
+            words = f"Not found: the MCP endpoint of this server is {self.path}\n"
+            await send_body(send, 404, words.encode(), b"text/plain")
+
+    async def _serve_route(
+        self, route: Route, root: str, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Serve a route of the author, within the limits of the endpoint (`SEC-01`)."""
+        headers = dict(scope["headers"])
+        if await self._admission.has_refused(headers, scope, send):
+            return
+        if route.methods is not None and scope["method"] not in route.methods:
+            allowed = ((b"allow", ", ".join(sorted(route.methods)).encode()),)
+            await send_body(send, 405, b"Method not allowed\n", b"text/plain", headers=allowed)
+            return
+        most = self.limits.body
+        length = headers.get(b"content-length", b"0")
+        if not length.isdigit() or len(length) > 18 or int(length) > most:
+            words = f"Content too large: a body has at most {most} bytes\n"
+            await send_body(send, 413, words.encode(), b"text/plain", headers=CLOSE)
+            return
+        if route.is_prefix:
+            scope = {**scope, "root_path": f"{root}{route.path[:-1]}"}
+        await route.app(scope, bounded(receive, most), send)
+
+    @staticmethod
+    def _beneath(scope: Scope) -> str:
+        """The path of a request below the path where the app is mounted."""
+        root: str = scope.get("root_path", "")
+        path: str = scope["path"]
+        return path[len(root) :] if root and f"{path}/".startswith(f"{root}/") else path
+
+    def _location(self, scope: Scope) -> bytes | None:
+        """Where a request with a slash too many or too few is redirected to; None for any other."""
+        path = self._beneath(scope)
+        slash = not path.endswith("/") or (scope.get("raw_path") or b"/").endswith(b"/")
+        return self._redirects.get(path) if slash else None  # an escaped slash is not a slash
+
+    async def _redirect(self, location: bytes, scope: Scope, send: Send) -> None:
+        """Redirect a client that has a slash too many or too few."""
+        if refusal := self._admission.check_source(dict(scope["headers"])):
+            await self._errors.send(send, refusal)
+            return
+        if query := scope.get("query_string", b""):
+            location += b"?" + quote_from_bytes(query, safe=_QUERY).encode()
+        await send_body(send, 307, b"", headers=((b"location", location),))
+
+    async def _answer_health(self, scope: Scope, send: Send) -> None:
+        status = 200
+        body = b'{"status":"ok"}'
+        if self._shutdown.is_draining:
+            status = 503
+            body = b'{"status":"draining"}'
+        await send_body(send, status, b"" if scope["method"] == "HEAD" else body)
+
+    # -- lifespan --------------------------------------------------------------------------------
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        """The ASGI lifespan: the server's own is entered before the first request."""
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                try:
+                    await self.open()
+                except Exception as bad:
+                    await send({"type": "lifespan.startup.failed", "message": str(bad)})
+                    return
+                await send({"type": "lifespan.startup.complete"})
+            else:
+                await self.aclose()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    async def open(self) -> None:
+        """Open the store and enter the server's lifespan; the first request does it where no ASGI lifespan did."""
+        async with self._entering:
+            if self._entered:
+                return
+            await self._store.open()
+            try:
+                await self._lifespan.enter()
+            except BaseException:
+                await self._store.aclose()
+                raise
+            self._messages.open()
+            if self._messages.is_shared:
+                self._tasks.start(self._messages.beat())
+            self._tasks.start(self._expiry.run())
+            self._entered = True
+
+    async def drain(self, grace: float) -> None:
+        """Refuse new requests, end streams that listen, and let calls finish for `grace` seconds.
+
+        Calls that still run then are answered with an error, and cancelled.
+        """
+        self._shutdown.start()
+        self._sessions.end_listening()
+        self._subscriptions.end_all()
+        loop = asyncio.get_running_loop()
+        until = loop.time() + grace
+        while (tasks := self._running_tasks()) and loop.time() < until:
+            await asyncio.wait(tasks, timeout=until - loop.time())
+        for serving in self._servings():
+            self.calls.answer(serving, _fail_for_shutdown)
+        if self._sse is not None:
+            self._sse.close()
+        await self.ticker.drain()
+
+    async def aclose(self) -> None:
+        """End everything: streams, calls, the store, the server's lifespan. May be called twice."""
+        if not self._entered:
+            return
+        self._entered = False
+        self.ticker.close()
+        self._messages.close()
+        await self._sessions.aclose()
+        await self._tasks.aclose()
+        await self._lifespan.leave()
+        await self._store.aclose()
+
+    def _running_tasks(self) -> list[asyncio.Task[None]]:
+        """The tasks of the calls that run, without the subscriptions of sessions."""
+        return [
+            task
+            for serving in self._servings()
+            for id, task in serving.running.items()
+            if not isinstance(id, SessionListen)
+        ]
+
+    def _servings(self) -> list[Serving]:
+        """All that is running, apart from stateless subscriptions."""
+        servings = [*self.calls.all(), *self._sessions.servings()]
+        if self._sse is not None:
+            servings += self._sse.servings()
+        return servings
+
+
+def _slashed(path: str) -> tuple[str, bytes]:
+    """A path with a slash more or less at its end, and the way from there to the path.
+
+    The way is relative: it leads to this server also behind a proxy that changes paths, and
+    nothing a client says can make it lead elsewhere.
+    """
+    last = quote(path.rstrip("/").rpartition("/")[2])
+    if path.endswith("/"):
+        return path[:-1], f"./{last}/".encode()
+    return f"{path}/", f"../{last}".encode()
+
+
+def _fail_for_shutdown(serving: Serving, id: CallId) -> None:
+    words = "The server is shutting down."
+    serving.connection.fail(id, t.INTERNAL_ERROR, words, {"reason": "shutdown"})

@@ -1,0 +1,110 @@
+"""What an endpoint knows of the authorization in front of it: the guard, who asks, what is said to whoever may not, and when it ends.
+
+The guard is any ASGI middleware that leaves a Principal, and the way to write a challenge, in the scope (2026-07-28, "Authorization").
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Protocol, runtime_checkable
+
+from ...exchange import Principal
+from .responses import Pairs, Receive, Send
+
+Scope = dict[str, Any]
+ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
+Guarding = Callable[[ASGIApp], ASGIApp]
+"""Authorization, as something that is put around an ASGI app."""
+
+PRINCIPAL = "interlock.principal"
+"""The key of the ASGI scope under which authorization in front of the endpoint leaves the Principal."""
+CHALLENGE = "interlock.challenge"
+"""The key of the ASGI scope under which it leaves a function from scopes to the headers of a 403 that asks for them."""
+
+_LONGEST_SLEEP = 86_400.0  # seconds; a token without a sensible end is looked at once a day
+
+
+@runtime_checkable
+class Learning(Protocol):
+    """A guard that wants to know what it stands before."""
+
+    def learn(self, path: str, scopes: Callable[[], Iterable[str]]) -> None:
+        """The endpoint's path, and all the scopes that there are to be had, whenever that is asked."""
+        ...
+
+
+class Front:
+    """The endpoint as its guard sees it: an ASGI app with a path, and all the `paths` that it knows."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        other: ASGIApp,
+        path: str,
+        others: Iterable[str] = (),
+        *,
+        knows: Callable[[str], bool] = lambda path: False,
+    ) -> None:
+        """`app` serves HTTP requests, `other` all else; `knows` says which paths the app has besides the `others`."""
+        self._app, self._other, self.path = app, other, path
+        self.paths = frozenset({path, *others})
+        self.knows = knows
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection that the guard has let in."""
+        await (self._app if scope["type"] == "http" else self._other)(scope, receive, send)
+
+
+def challenge(scope: Scope, denied: Sequence[Sequence[str]]) -> tuple[list[str], Pairs]:
+    """All that was lacking, and the headers that ask for it at once, where the guard has said how (`AUS-08`)."""
+    scopes = list(dict.fromkeys(name for names in denied for name in names))
+    headers: Callable[[Sequence[str]], Sequence[tuple[bytes, bytes]]] | None = scope.get(CHALLENGE)
+    return scopes, tuple(headers(scopes)) if headers is not None and scopes else ()
+
+
+class Term:
+    """The time for which a principal is good; a stream that outlasts it is ended, so that its client comes back with another token."""
+
+    __slots__ = ("_clock", "_end", "_expires", "_timer")
+
+    def __init__(
+        self,
+        principal: Principal | None,
+        end: Callable[[], object],
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        """`end` is called when it is over; `clock` gives the seconds of the wall clock."""
+        self._end, self._clock = end, clock
+        self._timer: asyncio.TimerHandle | None = None
+        self._expires = None if principal is None else principal.expires
+        self._wait()
+
+    def _wait(self) -> None:
+        if self._expires is not None:
+            left = min(max(self._expires - self._clock(), 0.0), _LONGEST_SLEEP)
+            self._timer = asyncio.get_running_loop().call_later(left, self._look)
+
+    def _look(self) -> None:
+        if (
+            self._expires is not None and self._clock() < self._expires
+        ):  # the clock of the wall is not that of the loop
+            self._wait()
+        else:
+            self._timer = None
+            self._end()
+
+    def renew(self, principal: Principal | None) -> None:
+        """The client has shown another token."""
+        self.over()
+        self._expires = None if principal is None else principal.expires
+        self._wait()
+
+    def over(self) -> None:
+        """The stream has ended by itself."""
+        self._expires = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

@@ -1,0 +1,70 @@
+"""A client's event stream that may be taken up again: the id of its last event, and how long to wait before coming back."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Awaitable, Callable
+
+from interlock import types as t
+from interlock.http11.fetch import Response
+from interlock.wire.jsonrpc import Frame, Malformed
+from interlock.wire.sse import EventReader
+
+Sleep = Callable[[float], Awaitable[None]]
+
+_FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds
+_LONGEST_RETRY = 3600.0  # seconds that a server may ask for
+_LONGEST_ID = 8192  # characters of an event's id that is sent back in a header
+
+
+class EventStream:
+    """An event stream that may be taken up again: the last event's id, and how long to wait."""
+
+    def __init__(self, limit: int) -> None:
+        self.last: str | None = None
+        self._limit = limit
+        self._retry: float | None = None
+        self._reader = EventReader(limit)
+
+    def begin(self) -> None:
+        """The stream begins, or is taken up again: half an event that came before is no more."""
+        self._reader = EventReader(self._limit)
+
+    def feed(self, chunk: bytes) -> list[Frame]:
+        """The messages that are complete now; events without data only say how to come back (`HTL-20`)."""
+        try:
+            events = self._reader.feed(chunk)
+        except Malformed as bad:
+            raise t.ProtocolError(f"The server's event stream cannot be read: {bad}") from None
+        messages: list[Frame] = []
+        for event in events:
+            if event.id is not None:
+                self.last = event.id if _can_be_sent(event.id) else None
+            if event.retry is not None:
+                self._retry = min(event.retry / 1000, _LONGEST_RETRY)
+            if event.data and event.name == "message":
+                messages.append(event.data)
+        return messages
+
+    def wait(self, failed: int) -> float:
+        """Seconds before the next try: as the server asked (`HTL-17`), longer where it keeps failing."""
+        if failed <= 1:
+            return self._retry if self._retry is not None else _FIRST_WAIT
+        return max(self._retry or 0.0, backoff(failed))
+
+
+def is_events(response: Response) -> bool:
+    """Whether an answer is an event stream."""
+    return response.status == 200 and response.headers.get("content-type", "").lower().startswith(
+        "text/event-stream"
+    )
+
+
+def backoff(failed: int) -> float:
+    """Seconds to wait after so many failures, a little more or less, so that many clients do not come at once."""
+    longest = _LONGEST_WAIT if failed > 16 else min(_FIRST_WAIT * 2 ** (failed - 1), _LONGEST_WAIT)
+    return longest * (0.75 + random.random() / 2)
+
+
+def _can_be_sent(id: str) -> bool:
+    return 0 < len(id) <= _LONGEST_ID and not any(c < " " or c == "\x7f" for c in id)

@@ -1,0 +1,168 @@
+"""What a client hears unasked over HTTP: the stream of its session, and subscriptions that are begun again when they are lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+from typing import Any
+
+from msgspec.structs import replace
+
+from interlock import types as t
+from interlock.exchange import AnyResult, Exchange, Handler, Notify
+from interlock.logs import limited
+
+from .event_stream import EventStream, Sleep, backoff, is_events
+from .refusals import may_pass
+from .requests import Trips
+
+log = limited("interlock.client")
+
+_STEADY = 30.0  # seconds after which a stream that broke was none that breaks at once
+
+
+class Hearing:
+    """The stream of a session, on which the server speaks of itself; opened again whenever it ends (`HTL-23`).
+
+    `renew` begins a new session in place of one that is gone; `subscribed` are the URIs that the session has subscribed to.
+    """
+
+    def __init__(
+        self,
+        trips: Trips,
+        notify: Notify,
+        renew: Callable[[str | None], Awaitable[None]],
+        subscribed: Collection[str],
+        limit: int,
+        sleep: Sleep,
+    ) -> None:
+        self._trips, self._notify, self._renew, self._subscribed, self._sleep = (
+            trips,
+            notify,
+            renew,
+            subscribed,
+            sleep,
+        )
+        self._limit = limit
+        self._was_open = self._renewed = False
+        self._stream = EventStream(limit)
+        self._session = trips.session
+        self.begun = asyncio.Event()  # the server has answered, one way or the other
+
+    async def run(self) -> None:
+        """Listen until the server says that it has nothing to say; to be cancelled."""
+        failed = 0
+        loop = asyncio.get_running_loop()
+        while True:
+            if self._trips.session != self._session:
+                self._stream, self._session = EventStream(self._limit), self._trips.session
+            stream = self._stream
+            before, began = stream.last, loop.time()
+            heard = False
+            try:
+                try:
+                    response = await self._trips.listen(stream.last)
+                finally:
+                    self.begun.set()
+                if is_events(response):
+                    self._opened()
+                    try:
+                        stream.begin()
+                        async for chunk in response.chunks():
+                            for message in stream.feed(chunk):
+                                heard = True
+                                self._trips.take(message, None)
+                    finally:
+                        await response.aclose()
+                else:
+                    await response.aclose()
+                    if await self._is_refused(response.status):
+                        return
+            except t.InterlockError as bad:
+                log.debug("the stream of the session broke: %s", bad)
+            failed = (
+                0
+                if heard or stream.last != before or loop.time() - began >= _STEADY
+                else failed + 1
+            )
+            await self._sleep(stream.wait(failed))
+
+    def _opened(self) -> None:
+        if (
+            self._was_open and self._stream.last is None
+        ):  # what was said meanwhile is not said again
+            _tell(self._notify, _changes(True, True, True, self._subscribed))
+        self._was_open, self._renewed = True, False
+
+    async def _is_refused(self, status: int) -> bool:
+        """Whether the server does not speak of itself (`HTL-25`); else it is asked again, in a new session where the old one is gone."""
+        if status == 404 and self._session is not None and self._was_open and not self._renewed:
+            await self._renew(self._session)
+            self._renewed = True
+            return False
+        if may_pass(status) or status == 409:
+            return False
+        resumed = self._stream.last is not None
+        self._stream = EventStream(
+            self._limit
+        )  # the server does not know how to go on there: from now on
+        return not resumed
+
+
+async def listen(x: Exchange, make: Handler, sleep: Sleep) -> AnyResult:
+    """`subscriptions/listen`: begun again whenever its stream is lost, with all that was granted told as changed then."""
+    loop = asyncio.get_running_loop()
+    failed, since = 0, 0.0
+    granted: t.SubscriptionFilter | None = None
+    lost = heard = False
+
+    def notify(method: str, params: Any) -> None:
+        nonlocal granted, since, lost, heard
+        x.notify(method, params)
+        if method != "notifications/subscriptions/acknowledged":
+            heard = True
+            return
+        granted, since = params.notifications, loop.time()
+        if lost:
+            lost = False
+            lists = (
+                granted.tools_list_changed,
+                granted.prompts_list_changed,
+                granted.resources_list_changed,
+            )
+            _tell(x.notify, _changes(*lists, granted.resource_subscriptions or ()))
+
+    while True:
+        try:
+            return await make(replace(x, notify=notify))
+        except t.Unreachable as bad:
+            if granted is None or not may_pass(bad.status):
+                raise
+            log.warning("a subscription is begun again, for it was lost: %s", bad)
+        failed = 1 if not lost and (heard or loop.time() - since >= _STEADY) else failed + 1
+        lost, heard = True, False
+        await sleep(backoff(failed))
+
+
+def _changes(
+    tools: bool | None, prompts: bool | None, resources: bool | None, subscribed: Collection[str]
+) -> list[tuple[str, Any]]:
+    """A notice for each thing that may have changed while nobody listened."""
+    lists = {"tools": tools, "prompts": prompts, "resources": resources}
+    notices: list[tuple[str, Any]] = [
+        (f"notifications/{what}/list_changed", t.ListChangedNotificationParams())
+        for what, wanted in lists.items()
+        if wanted
+    ]
+    return notices + [
+        ("notifications/resources/updated", t.ResourceUpdatedNotificationParams(uri=uri))
+        for uri in subscribed
+    ]
+
+
+def _tell(notify: Notify, notices: list[tuple[str, Any]]) -> None:
+    for method, params in notices:
+        try:
+            notify(method, params)
+        except Exception:
+            log.exception("a listener for %s failed", method)

@@ -1,0 +1,139 @@
+"""What an HTTP answer that is none means to a client: an error, a session that is gone, an address that leads elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import urljoin, urlsplit
+
+import msgspec
+from msgspec import UNSET
+
+from interlock import types as t
+from interlock.http11.fetch import Response
+from interlock.redaction.urls import url_without_secrets
+from interlock.wire import jsonrpc
+from interlock.wire.jsonrpc import Malformed
+
+_WORDS = 300  # of an answer that nobody can read, in an error
+
+_ADVICE = {
+    401: "The server wants to know who asks: let the client log in (auth=OAuth(), or `interlock auth login`), or give a token.",
+    403: "The server does not let this client in: is the token right, and the address the one by which the server knows itself?",
+    404: "Is this the address of the server's MCP endpoint, path and all?",
+    405: "Is this the address of the server's MCP endpoint, path and all?",
+    407: "Put user:password@ before the proxy's host in HTTPS_PROXY.",
+    413: "The message is larger than the server takes.",
+    429: "The server has too much to do: try again later.",
+}
+
+
+class SessionGone(t.Unreachable):
+    """The server no longer knows the session; it has done nothing of what was asked."""
+
+
+def is_stranger(status: int | None) -> bool:
+    """Whether a status says that the server does not know this way of speaking (`ERA-15`: not that it is ill, or asks who we are)."""
+    return status is not None and 400 <= status < 500 and status not in (401, 403, 407, 408, 429)
+
+
+def may_pass(status: int | None) -> bool:
+    """Whether a refusal with this status may be another in a while; None stands for no answer at all."""
+    return status is None or status >= 500 or status in (408, 425, 429)
+
+
+def resolve(url: str, reference: str) -> str | None:
+    """Where a reference in an answer from `url` leads; None for another place, to which nothing of ours is sent.
+
+    The same place is the same scheme, host and port; https in place of http on the usual ports counts as the same. What is no
+    address leads nowhere, and neither does one that names another user.
+    """
+    try:
+        target = urljoin(url, reference.strip())
+        ours, theirs = urlsplit(url), urlsplit(target)
+        who = theirs.netloc.rpartition("@")[0]
+        if ours.hostname != theirs.hostname or who not in ("", ours.netloc.rpartition("@")[0]):
+            return None
+        if not (target.isascii() and target.isprintable()) or " " in target:
+            return None
+        if ours.scheme == theirs.scheme:
+            return target if _port(ours) == _port(theirs) else None
+        return (
+            target
+            if ours.scheme == "http"
+            and theirs.scheme == "https"
+            and _port(ours) == 80
+            and _port(theirs) == 443
+            else None
+        )
+    except ValueError:
+        return None
+
+
+def _port(parts: Any) -> int:
+    return int(parts.port or (443 if parts.scheme == "https" else 80))
+
+
+def session_of(response: Response) -> str | None:
+    """The id of the session that an answer begins. Raises ProtocolError for one that no header can hold (`HTL-38`)."""
+    id = response.headers.get("mcp-session-id")
+    if id is not None and not (id and all("!" <= c <= "~" for c in id)):
+        raise t.ProtocolError(
+            "The server gave a session id with characters that it may not have, so that it cannot be sent back."
+        )
+    return id
+
+
+def error_of(body: bytes) -> t.McpError | None:
+    """The JSON-RPC error that a body holds, whatever its id; None for any other body."""
+    try:
+        envelope = jsonrpc.open_envelope(body)
+    except Malformed:
+        try:
+            said = msgspec.json.decode(body, type=dict[str, Any]).get(
+                "error"
+            )  # an error whose id is null, or that has none
+            return (
+                t.McpError(int(said["code"]), str(said["message"]), said.get("data"))
+                if isinstance(said, dict)
+                else None
+            )
+        except (
+            msgspec.DecodeError,
+            UnicodeDecodeError,
+            RecursionError,
+            KeyError,
+            TypeError,
+            ValueError,
+        ):
+            return None
+    if envelope.error is UNSET or envelope.error is None:
+        return None
+    return t.McpError(envelope.error.code, envelope.error.message, envelope.error.data)
+
+
+def refusal(url: str, response: Response, body: bytes) -> t.Unreachable:
+    """What a refusal says, and what may be done about it."""
+    status = response.status
+    error = error_of(body)
+    said = f": {error.message}" if error is not None else f": {shown(body)}" if body else ""
+    advice = _ADVICE.get(
+        status,
+        "The server, or a proxy before it, is in trouble: its log should say more."
+        if status >= 500
+        else "",
+    )
+    later = response.headers.get("retry-after", "")
+    if later.isdecimal() and len(later) < 9 and may_pass(status):
+        advice = f"{advice} It asks to wait {later} seconds.".strip()
+    words = f"{url_without_secrets(url)} answered with status {status}{said}"
+    return t.Unreachable(f"{words.rstrip('.')}. {advice}".rstrip(), status=status)
+
+
+def shown(body: bytes) -> str:
+    """The beginning of a body that nobody can read, in one line."""
+    text = " ".join(
+        "".join(
+            c if c.isprintable() else " " for c in body[:_WORDS].decode("utf-8", "replace")
+        ).split()
+    )
+    return f"{text}..." if len(body) > _WORDS else text

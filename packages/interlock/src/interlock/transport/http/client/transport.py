@@ -1,0 +1,452 @@
+"""A client's transport over HTTP: each exchange is a request of its own, and no lock is held across one.
+
+Both eras of Streamable HTTP, and the older transport of two endpoints where a server has nothing else (2026-07-28 and 2025-11-25,
+"Streamable HTTP"; 2024-11-05, "HTTP with SSE").
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Coroutine, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from interlock import types as t
+from interlock.exchange import AnyResult, Caller, Exchange, RawResult
+from interlock.http11.fetch import Authorizer, ConnectionLost, Fetch
+from interlock.http11.headers import is_address
+from interlock.logs import limited
+from interlock.protocol.handshake.messages import OPENED, OPENING, agreed_revision, opening_params
+from interlock.protocol.opening import DEFAULT_PROBE_SECONDS, Opened, UnsupportedRevision
+from interlock.redaction.urls import url_without_secrets
+from interlock.wire import jsonrpc
+from interlock.wire.codec import encode
+from interlock.wire.jsonrpc import Frame
+from interlock.wire.lines import DEFAULT_LIMIT
+from interlock.wire.revisions import Era, era
+
+from ...channel import Tap
+from ...conversation import GONE, Conversation, Hello, OpeningSteps, agree
+from ..legacy.sse_client import LegacySse, NoLegacySse
+from .event_stream import Sleep, backoff
+from .listening import Hearing, listen
+from .refusals import SessionGone, is_stranger
+from .request_headers import Letterhead
+from .requests import Trips
+from .retries import MOST_TRIES, Repeats
+
+log = limited("interlock.client")
+
+_GOODBYE = 2.0  # seconds that the end of a session may take
+_LISTENING = (
+    1.0  # seconds that the answer to our wish to listen may take before calls are made without it
+)
+
+
+class Http:
+    """Carries exchanges to the MCP endpoint at a URL.
+
+    Parameters:
+        url: http:// or https://.
+        headers: sent with each request; `token` is sent as a bearer token.
+        auth: authorizes each request, and logs in where that is needed (`interlock.auth`).
+        fetch: the HTTP client; our own with `fetching` as its options unless it is given (a given one is not closed).
+        legacy_sse: True for servers of 2024-11-05 only, False never to try that; None tries it where nothing else answers.
+        repeat: whether a call that was lost on the way is made again where that is known to be safe: everything that only reads, and
+            tools that say so of themselves. Others never are.
+        listen: whether a stream for notices is kept open in the handshake era.
+        limit: the most bytes one message may have.
+        tap: sees every frame, with "client" or "server" as its sender.
+        sleep: waits so many seconds before something is tried again.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        token: str | None = None,
+        auth: Authorizer | None = None,
+        fetch: Fetch | None = None,
+        legacy_sse: bool | None = None,
+        repeat: bool = True,
+        listen: bool = True,
+        limit: int = DEFAULT_LIMIT,
+        tap: Tap | None = None,
+        sleep: Sleep = asyncio.sleep,
+        **fetching: Any,
+    ) -> None:
+        if not is_address(url):
+            raise ValueError(
+                f"{url_without_secrets(url)} is no address of a server; it is http://host/path or https://host/path"
+            )
+        if fetching and fetch is not None:
+            raise TypeError(f"{', '.join(fetching)} and a fetch of your own cannot both be given")
+        if auth is not None and token is not None:
+            raise TypeError(
+                "token and auth cannot both be given: the one is sent as it is, the other is what gets tokens"
+            )
+        if auth is not None and (isinstance(auth, type) or not callable(getattr(auth, "to", None))):
+            raise TypeError(
+                "auth is what gets tokens, such as OAuth() or ClientCredentials(...); a token that you have goes to token="
+            )
+        own = {
+            **(headers or {}),
+            **({"Authorization": f"Bearer {token}"} if token is not None else {}),
+        }
+        self.url = url
+        self.limit, self.tap = limit, tap
+        self._authorized = auth.to(url) if auth is not None else None
+        self.letters = Letterhead(own)
+        self._given, self._fetching, self._fetch = fetch, fetching, fetch
+        self._sleep = sleep
+        self._legacy_sse, self._listens = legacy_sse, listen
+        self._repeats = Repeats(allowed=repeat)
+        self._trips: Trips | None = None
+        self._hello: Hello | None = None
+        self._revision = ""
+        self._renewing: asyncio.Task[None] | None = None
+        self._level: Exchange | None = (
+            None  # what a new session has to be told again, as the subscriptions are
+        )
+        self._subscribed: dict[str, Exchange] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._calls: set[asyncio.Task[Any]] = set()
+        self._thrown_out: set[asyncio.Task[Any]] = set()
+        self._old: LegacySse | None = None
+        self._closing = False
+
+    # -- opening and closing -----------------------------------------------------------------------------
+
+    async def open(self, hello: Hello) -> Opened:
+        """Find out the server's era, and agree on a revision. Raises Unreachable, UnsupportedRevision or McpError."""
+        self._closing = False
+        self._level, self._subscribed = None, {}
+        task = asyncio.current_task()
+        assert task is not None
+        self._calls.add(task)
+        try:
+            return await self._open(hello)
+        except asyncio.CancelledError:
+            self._say_if_closed(task)
+            raise
+        finally:
+            self._calls.discard(task)
+            self._thrown_out.discard(task)
+
+    async def _open(self, hello: Hello) -> Opened:
+        if self._fetch is None:
+            from interlock.http11.client import (
+                HttpFetch,  # late: only for clients that are given no other one
+            )
+
+            self._fetch = HttpFetch(**self._fetching)
+        self._hello = hello
+        conversation = Conversation(self._send_apart)
+        conversation.hello = hello
+        self.letters.extensions = hello.extensions
+        self._trips = Trips(
+            self.url,
+            self._fetch,
+            self.letters,
+            conversation,
+            limit=self.limit,
+            tap=self.tap,
+            sleep=self._sleep,
+            spawn=self._spawn,
+            authorized=self._authorized,
+        )
+        if self._legacy_sse:
+            return await self._open_old(hello)
+        steps = OpeningSteps(hello, conversation.connection, self._knock, keeps=False)
+        try:
+            opened = await agree(hello, steps.take)
+        except t.Unreachable as bad:
+            why = bad.__cause__ if isinstance(bad.__cause__, t.McpError) else bad
+            if (
+                self._legacy_sse is False
+                or not is_stranger(bad.status)
+                or not any(era(r) is Era.HANDSHAKE for r in hello.revisions)
+            ):
+                raise why from None
+            return await self._open_old(hello, why)
+        finally:
+            await steps.aclose()
+        conversation.connection.revision = opened.revision
+        self._revision = opened.revision
+        if era(opened.revision) is Era.HANDSHAKE:
+            await self.trips.post(jsonrpc.notification(OPENED, b"{}"))
+            if self._listens:
+                await self._begin_to_hear(hello)
+        return opened
+
+    async def _knock(self, x: Exchange) -> AnyResult:
+        """Carry one exchange of the opening; a server that does not know the newest way of speaking is greeted next (`ERA-10`)."""
+        try:
+            return await self.trips.make(x)
+        except t.Unreachable as bad:
+            if x.method == "server/discover" and is_stranger(bad.status):
+                raise t.McpError(t.INTERNAL_ERROR, str(bad)) from bad
+            raise
+
+    async def _open_old(self, hello: Hello, why: t.InterlockError | None = None) -> Opened:
+        """The older transport: a stream to listen to, which names the place to post to (`ERA-11`, `ERA-12`).
+
+        `why` is what led here from Streamable HTTP; then the wait is short, for a server of that may give a stream that is silent.
+        """
+        handshake = tuple(r for r in hello.revisions if era(r) is Era.HANDSHAKE)
+        if not handshake:
+            raise UnsupportedRevision(
+                f"HTTP with SSE is older than {', '.join(hello.revisions)}; allow a revision of the handshake era for it."
+            )
+        probe_seconds = (
+            DEFAULT_PROBE_SECONDS if hello.probe_seconds is None else hello.probe_seconds
+        )
+        seconds = hello.open_seconds if why is None else min(probe_seconds, hello.open_seconds)
+        self._old = old = LegacySse(
+            self.url,
+            self.trips.send,
+            self.letters,
+            limit=self.limit,
+            tap=self.tap,
+            repeats=self._repeats,
+            sleep=self._sleep,
+        )
+        hello = replace(hello, revisions=handshake, known=handshake[0])
+        try:
+            return await old.open(hello, seconds)
+        except NoLegacySse as bad:
+            raise (why or bad.why) from bad.why
+
+    @property
+    def trips(self) -> Trips:
+        """What requests share while the transport is open. Raises Unreachable where it is not."""
+        if self._trips is None:
+            raise t.Unreachable("The client is closed, or was not opened.")
+        return self._trips
+
+    async def aclose(self) -> None:
+        """End the session, where there is one, and everything that is under way."""
+        self._closing = True
+        for task in self._calls - {asyncio.current_task()}:
+            self._thrown_out.add(task)
+            task.cancel()
+        try:
+            old, self._old = self._old, None
+            if old is not None:
+                await old.aclose()
+            tasks = list(self._tasks)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            trips, self._trips = self._trips, None
+            if trips is not None:
+                await trips.conversation.close(t.Unreachable("The client was closed."))
+                with contextlib.suppress(t.InterlockError, TimeoutError):
+                    async with asyncio.timeout(_GOODBYE):
+                        await trips.end()
+        finally:
+            if self._fetch is not None and self._given is None:
+                fetch, self._fetch = self._fetch, None
+                await fetch.aclose()
+
+    # -- exchanges -----------------------------------------------------------------------------------------
+
+    async def __call__(self, exchange: Exchange) -> AnyResult:
+        """Carry one exchange to the server and back."""
+        if self._old is not None:
+            return await self._old(exchange)
+        task = asyncio.current_task()
+        if self._trips is None or task is None:
+            raise t.Unreachable("The client is closed, or was not opened.")
+        nested = task in self._calls
+        self._calls.add(task)
+        try:
+            if exchange.method == "subscriptions/listen":
+                return await listen(exchange, self.trips.make, self._sleep)
+            return self._learn(exchange, await self._carry(exchange))
+        except asyncio.CancelledError:
+            self._say_if_closed(task)
+            raise
+        finally:
+            if not nested:
+                self._calls.discard(task)
+                self._thrown_out.discard(task)
+
+    def _say_if_closed(self, task: asyncio.Task[Any]) -> None:
+        if task in self._thrown_out:
+            task.uncancel()
+            raise t.Unreachable("The client was closed.") from None
+
+    def tell(self, method: str, params: Any) -> None:
+        """Send a notification that belongs to no request."""
+        if self._old is not None:
+            self._old.tell(method, params)
+            return
+        if self._trips is None:
+            return
+        connection = self._trips.conversation.connection
+        if method not in connection.extensions.notifications:
+            self._trips.conversation.tell(method, params)
+        elif not self._closing:  # in the stateless era nothing else is sent apart
+            frame = jsonrpc.notification(method, encode(params, connection.revision))
+            self._spawn(self._post_quietly(frame, tries=1))
+
+    async def _carry(self, x: Exchange) -> AnyResult:
+        """Send a request; again where its session was gone, its headers were out of date, or it was lost and may be repeated."""
+        renewed = relisted = False
+        tries = 0
+        while True:
+            if self._renewing is not None:
+                await asyncio.shield(self._renewing)
+            session = self.trips.session
+            try:
+                return await self.trips.make(x)
+            except SessionGone:
+                if renewed:
+                    raise
+                renewed = True
+                await self._renew(session)
+                if (
+                    getattr(x.params, "cursor", None) is not None
+                ):  # `PAG-04`: it was of the session that is gone
+                    raise t.McpError(
+                        t.INVALID_PARAMS,
+                        "The list has to be begun again: the session that gave the cursor is gone.",
+                        GONE,
+                    ) from None
+            except t.Unreachable as bad:
+                if not (
+                    isinstance(bad, ConnectionLost) or (tries and bad.status is None)
+                ):  # a server that is started again is away for a while
+                    raise
+                tries += 1
+                if not self._repeats.may(x) or tries >= MOST_TRIES:
+                    raise
+                await self._sleep(backoff(tries))
+            except t.McpError as bad:
+                if bad.code != t.HEADER_MISMATCH or x.method != "tools/call" or relisted:
+                    raise
+                relisted = True
+                if not await self._relist(x):
+                    raise
+
+    def _learn(self, x: Exchange, result: AnyResult) -> AnyResult:
+        """Note what an answer says about later requests."""
+        self._repeats.learn(result)
+        listed = result.read if isinstance(result, RawResult) else result
+        if isinstance(listed, t.ListToolsResult):
+            if x.caller.era is not Era.STATELESS:
+                return result
+            good = self.letters.learn(listed)
+            return result if good is listed else good
+        if x.method == "logging/setLevel":
+            self._level = x
+        elif x.method == "resources/subscribe":
+            self._subscribed[x.params.uri] = x
+        elif x.method == "resources/unsubscribe":
+            self._subscribed.pop(x.params.uri, None)
+        return result
+
+    async def _relist(self, x: Exchange) -> bool:
+        """The server misses headers: look at the tools again (`XMH-18`). Whether that changed what is sent."""
+        before = self.letters.knows(x.params.name)
+        cursor: str | None = None
+        for _ in range(1000):
+            page = await self.trips.make(
+                Exchange("tools/list", t.ListToolsRequestParams(cursor=cursor), x.caller)
+            )
+            self._learn(Exchange("tools/list", None, x.caller), page)
+            cursor = page.next_cursor if isinstance(page, t.ListToolsResult) else None
+            if cursor is None:
+                break
+        return self.letters.knows(x.params.name) != before
+
+    # -- what is sent besides, and heard besides ---------------------------------------------------------------
+
+    def _send_apart(self, frames: list[Frame]) -> None:
+        """Answers to the server's questions, and notifications: each is a POST of its own (`HTL-02`)."""
+        if (
+            self._trips is not None
+            and not self._closing
+            and era(self._trips.conversation.connection.revision) is Era.HANDSHAKE
+        ):
+            for frame in frames:
+                self._spawn(self._post_quietly(frame))
+
+    async def _post_quietly(self, frame: Frame, tries: int = MOST_TRIES) -> None:
+        """Post a message; again where it was lost and would do no harm if it came twice (`tries`)."""
+        for tried in range(1, tries + 1):
+            try:
+                await self.trips.post(frame, aside=True)
+            except (t.Unreachable, t.ProtocolError) as bad:
+                if tried < tries and isinstance(bad, t.Unreachable) and bad.status is None:
+                    await self._sleep(backoff(tried))
+                    continue
+                log.warning("a message did not reach the server: %s", bad)
+            return
+
+    async def _begin_to_hear(self, hello: Hello) -> None:
+        """Listen before the first call is made: what a server says while nobody listens may be lost."""
+        hearing = Hearing(
+            self.trips, hello.notify, self._renew, self._subscribed, self.limit, self._sleep
+        )
+        self._spawn(hearing.run())
+        with contextlib.suppress(
+            TimeoutError
+        ):  # there are servers whose answer begins with the first thing they have to say
+            async with asyncio.timeout(_LISTENING):
+                await hearing.begun.wait()
+
+    # -- sessions ---------------------------------------------------------------------------------------------
+
+    async def _renew(self, gone: str | None) -> None:
+        """Begin a new session in place of one that is gone (`HTL-43`); whoever needs it at the same time waits for the same one."""
+        if self.trips.session != gone:
+            return
+        if self._renewing is None:
+            self._renewing = self._spawn(self._greet_again())
+            self._renewing.add_done_callback(self._renewed)
+        await asyncio.shield(self._renewing)
+
+    def _renewed(self, task: asyncio.Task[None]) -> None:
+        self._renewing = None
+        if not task.cancelled():
+            task.exception()  # whoever waits is told; nobody need
+
+    async def _greet_again(self) -> None:
+        hello, trips = self._hello, self.trips
+        assert hello is not None
+        gone = trips.session
+        capabilities = hello.capabilities_in(self._revision)
+        caller = Caller(self._revision, capabilities, hello.info)
+        params = opening_params(self._revision, capabilities, hello.info)
+        try:
+            async with asyncio.timeout(hello.open_seconds):
+                result = await trips.make(Exchange(OPENING, params, caller))
+                if agreed_revision(result) != self._revision:
+                    raise t.Unreachable(
+                        "The server has ended the session, and speaks another revision now; open the client anew."
+                    )
+                await trips.post(jsonrpc.notification(OPENED, b"{}"))
+                for x in [
+                    *([self._level] if self._level is not None else []),
+                    *self._subscribed.values(),
+                ]:
+                    with contextlib.suppress(t.McpError):
+                        await trips.make(x)
+        except BaseException as bad:
+            trips.session = gone  # so that the next call begins with this again
+            if isinstance(bad, TimeoutError):
+                raise t.TimedOut(
+                    "The server has ended the session, and does not answer who wants to begin another."
+                ) from None
+            raise
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task

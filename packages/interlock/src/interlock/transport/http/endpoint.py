@@ -1,0 +1,94 @@
+"""The MCP endpoint: one HTTP request is admitted, read, judged, and handed to the stateless or the session part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...exchange import Principal
+from ...protocol.http import (
+    Ending,
+    Greeting,
+    HttpRefusal,
+    InSession,
+    Listening,
+    Rules,
+    Stateless,
+    Taken,
+    judge,
+)
+from .admission import Admission
+from .authorization import PRINCIPAL, Scope
+from .legacy.incoming import Incoming
+from .legacy.sessions import SessionEndpoint
+from .request_bodies import BodyReader
+from .responses import Receive, Send
+from .services import Services
+from .stateless import StatelessEndpoint
+
+
+class McpEndpoint:
+    """What answers at the endpoint's path."""
+
+    __slots__ = ("_admission", "_bodies", "_rules", "_services", "_sessions", "_stateless")
+
+    def __init__(
+        self,
+        services: Services,
+        rules: Rules,
+        admission: Admission,
+        bodies: BodyReader,
+        stateless: StatelessEndpoint,
+        sessions: SessionEndpoint,
+    ) -> None:
+        self._services = services
+        self._rules = rules
+        self._admission = admission
+        self._bodies = bodies
+        self._stateless = stateless
+        self._sessions = sessions
+
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Judge a request, and carry it out."""
+        pairs: list[tuple[bytes, bytes]] = scope["headers"]
+        headers = dict(pairs)
+        repeated = [] if len(headers) == len(pairs) else _repeated(pairs)
+        if b"accept" in repeated:  # a list on several lines is one list
+            headers[b"accept"] = b", ".join(value for name, value in pairs if name == b"accept")
+        if await self._admission.has_refused(headers, scope, send):  # before its body is read
+            return
+        method = scope["method"]
+        body = await self._bodies.read(headers, receive, send) if method == "POST" else b""
+        if body is None:
+            return
+        verdict = judge(self._rules, self._services.identity, method, headers, repeated, body)
+        if isinstance(verdict, HttpRefusal):
+            await self._services.errors.send(send, verdict)
+            return
+        principal: Principal | None = scope.get(PRINCIPAL)
+        if isinstance(verdict, Stateless):
+            await self._stateless.answer(verdict, body, principal, headers, scope, receive, send)
+            return
+        if isinstance(verdict, Taken):
+            await self._stateless.accept_notification(body, principal, scope, send)
+            return
+        x = Incoming(body, headers, principal, scope, receive, send)
+        match verdict:
+            case InSession():
+                await self._sessions.post(x, verdict)
+            case Greeting():
+                await self._sessions.open(x)
+            case Listening():
+                await self._sessions.listen(x, verdict)
+            case Ending():
+                await self._sessions.end(x, verdict)
+
+
+def _repeated(pairs: Sequence[tuple[bytes, bytes]]) -> list[bytes]:
+    """The names of headers that come more than once."""
+    seen: set[bytes] = set()
+    repeated = []
+    for name, _ in pairs:
+        if name in seen:
+            repeated.append(name)
+        seen.add(name)
+    return repeated

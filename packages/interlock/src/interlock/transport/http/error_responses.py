@@ -1,0 +1,72 @@
+"""The error responses of the HTTP endpoint: sent, noted in the security log, and 403 challenges for missing scopes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import UNSET
+
+from ... import types as t
+from ...protocol.http import HttpRefusal, error
+from ...wire import jsonrpc
+from ...wire.jsonrpc import Malformed
+from .access_log import AccessLog
+from .authorization import Scope, challenge
+from .responses import Pairs, Send, send_body
+
+CLOSE = ((b"connection", b"close"),)
+
+
+def busy(id: t.RequestId | None, headers: Sequence[tuple[bytes, bytes]] = ()) -> HttpRefusal:
+    """The refusal of one request too many: 503, to be retried after a second."""
+    words = "The server is busy. Try again later."
+    return error(
+        503,
+        t.INTERNAL_ERROR,
+        words,
+        {"reason": "busy"},
+        id=id,
+        headers=[(b"retry-after", b"1"), *headers],
+    )
+
+
+def request_id(body: bytes) -> t.RequestId | None:
+    """The id of the request in a body, for the error response to it (`RPC-09`)."""
+    try:
+        envelope = jsonrpc.open_envelope(body)
+    except Malformed:
+        return None
+    return None if envelope.method is UNSET or envelope.id is UNSET else envelope.id
+
+
+class ErrorResponder:
+    """Sends error responses and notes those that concern security."""
+
+    __slots__ = ("_log",)
+
+    def __init__(self, log: AccessLog) -> None:
+        self._log = log
+
+    async def send(self, send: Send, refusal: HttpRefusal) -> None:
+        """Send a refusal as the whole response."""
+        self._log.refused(refusal)
+        await send_body(send, refusal.status, refusal.body, headers=refusal.headers[1:])
+
+    def status(
+        self, scope: Scope, denied: Sequence[Sequence[str]], answers: int, status: int = 200
+    ) -> tuple[int, Pairs]:
+        """The status and headers of a JSON response (`AUS-04`, `AUT-06`).
+
+        Args:
+            scope: The ASGI scope of the request.
+            denied: The missing scopes of each call that was refused for them.
+            answers: How many responses the body holds.
+            status: The status where at least one call was not refused.
+        """
+        if not denied or len(denied) < answers:
+            return status, ()
+        scopes, headers = challenge(scope, denied)
+        self._log.refused(
+            HttpRefusal(403, why=f"insufficient scope: this needs {' '.join(scopes)}")
+        )
+        return 403, headers

@@ -1,0 +1,1 @@
+"""Sessions, GET streams and the HTTP+SSE transport of the handshake revisions."""

@@ -1,0 +1,98 @@
+"""The POSTs of sessions whose calls run on this worker, by session, by request and by stream."""
+
+from __future__ import annotations
+
+from interlock import types as t
+
+from ...serve import Serving
+from ..responses import Reply
+from ..running_calls import RunningCalls
+from .worker_messages import WorkerMessages
+
+
+class InFlightPost:
+    """A POST whose calls run: their serving, and the response that they are answered by.
+
+    Attributes:
+        name: The name of its stream; None where it cannot be resumed.
+        ids: The requests that came in it.
+    """
+
+    __slots__ = ("ids", "name", "reply", "serving")
+
+    def __init__(
+        self, serving: Serving, reply: Reply, name: str | None, ids: list[t.RequestId]
+    ) -> None:
+        self.serving = serving
+        self.reply = reply
+        self.name = name
+        self.ids = ids
+
+
+class InFlightPosts:
+    """All of them on this worker."""
+
+    def __init__(self, calls: RunningCalls, messages: WorkerMessages) -> None:
+        self._calls = calls
+        self._messages = messages
+        self._by_session: dict[str, set[InFlightPost]] = {}
+        self._by_request: dict[tuple[str, t.RequestId], InFlightPost] = {}
+
+    def add(self, session: str, post: InFlightPost) -> None:
+        """Note a POST; requests without a session ("") may have any ids."""
+        if session:
+            self._by_request.update(((session, id), post) for id in post.ids)
+        self._by_session.setdefault(session, set()).add(post)
+        self._calls.others += len(post.ids)
+
+    def discard(self, session: str, post: InFlightPost) -> None:
+        """All of a POST is answered."""
+        self._calls.others -= len(post.ids)
+        for id in post.ids:
+            if self._by_request.get((session, id)) is post:
+                del self._by_request[session, id]
+        posts = self._by_session.get(session)
+        if posts is not None:
+            posts.discard(post)
+            if not posts:
+                del self._by_session[session]
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._by_session.clear()
+
+    def of(self, session: str) -> list[InFlightPost]:
+        """The POSTs of a session."""
+        return list(self._by_session.get(session, ()))
+
+    @property
+    def sessions(self) -> set[str]:
+        """The sessions that have one."""
+        return set(self._by_session)
+
+    def servings(self) -> list[Serving]:
+        """All that is running."""
+        return [post.serving for posts in self._by_session.values() for post in posts]
+
+    def calls(self, session: str) -> int:
+        """How many requests of a session run."""
+        return sum(len(post.ids) for post in self._by_session.get(session, ()))
+
+    def is_open(self, session: str, id: t.RequestId) -> bool:
+        """Whether a request is neither answered nor cancelled."""
+        post = self._by_request.get((session, id))
+        return post is not None and post.serving.connection.is_open(id)
+
+    def writer(self, session: str, stream: str) -> InFlightPost | None:
+        """The POST that writes a stream."""
+        return next((post for post in self.of(session) if post.name == stream), None)
+
+    def is_ours(self, stream: str) -> bool:
+        """Whether this worker has opened a stream."""
+        return stream.partition(".")[0] == self._messages.worker
+
+    async def is_written(self, session: str, stream: str) -> bool:
+        """Whether a worker is there that may still write a stream."""
+        if self.is_ours(stream):
+            return self.writer(session, stream) is not None
+        return await self._messages.is_alive(stream.partition(".")[0])

@@ -1,0 +1,21 @@
+"""One HTTP request to the endpoint, with its body, on its way to the session that it belongs to."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from interlock.exchange import Principal
+
+from ..authorization import Scope
+from ..responses import Receive, Send
+
+
+class Incoming(Struct):
+    """The request, and the way to answer it."""
+
+    body: bytes
+    headers: dict[bytes, bytes]
+    principal: Principal | None
+    scope: Scope
+    receive: Receive
+    send: Send

@@ -1,0 +1,161 @@
+"""The notification stream of a session: what has changed, as events of a GET stream (2025-11-25, "Listening for Messages").
+
+Its event ids are positions in the topic of changes, so that a client can resume it at any worker and misses nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+from msgspec.structs import replace
+
+from interlock import types as t
+from interlock.exchange import Exchange, Handler, Principal
+from interlock.logs import limited
+from interlock.protocol.handshake.sessions import POSITION, SINCE, Session, StoreError, caller_of
+from interlock.wire import jsonrpc
+from interlock.wire.codec import encode
+from interlock.wire.revisions import speaks, supports
+from interlock.wire.sse import event
+
+from ..authorization import Term
+from ..responses import Reply
+from ..shutdown import Shutdown
+
+log = limited("interlock.server")
+
+CHANGES = "changes."
+"""How the event ids of these streams begin."""
+
+
+class NotificationStream:
+    """One stream: its listening exchange is started anew whenever the session's subscriptions change.
+
+    Attributes:
+        session: The session as it was when it was listened for last.
+        reply: The response.
+        token: The name of this stream among all that the session opens.
+        announced: Whether the other workers know of it; what they announce is later then.
+        received: Done once this worker has received its own announcement.
+    """
+
+    __slots__ = (
+        "_handler",
+        "_missed",
+        "_on_close",
+        "_primed",
+        "_principal",
+        "_shutdown",
+        "_since",
+        "_task",
+        "_term",
+        "announced",
+        "received",
+        "reply",
+        "session",
+        "token",
+    )
+
+    def __init__(
+        self,
+        handler: Handler,
+        shutdown: Shutdown,
+        session: Session,
+        principal: Principal | None,
+        reply: Reply,
+        since: str | None,
+        on_close: Callable[[NotificationStream], None],
+    ) -> None:
+        """`since` is the position that the client asks to resume from; `on_close` is called once the stream is over."""
+        self.session = session
+        self.reply = reply
+        self.token = os.urandom(8).hex()
+        self.announced = False
+        self.received: asyncio.Future[None] | None = None
+        self._handler = handler
+        self._shutdown = shutdown
+        self._principal = principal
+        self._since = since
+        self._on_close = on_close
+        self._task: asyncio.Task[None] | None = None
+        self._term = Term(principal, self.end)
+        self._primed = False
+        self._missed: set[str] = set()  # subscribed to since the session was last listened for
+
+    def start(self, session: Session) -> None:
+        """Listen to what the session wants now."""
+        if self._task is not None:
+            self._task.cancel()
+            self._missed |= set(session.subscriptions) - set(self.session.subscriptions)
+        self.session = session
+        self._task = asyncio.get_running_loop().create_task(self._listen(session))
+
+    def end(self) -> None:
+        """End the stream; its client may open another one."""
+        if self._task is not None:
+            self._task.cancel()
+        self.reply.end()
+
+    def close(self) -> None:
+        """Clean up: the stream is over."""
+        self._term.over()
+        self._on_close(self)
+        self.reply.lose()
+        self.end()
+
+    async def _listen(self, session: Session) -> None:
+        caller = caller_of(session, self._principal)
+        wanted = t.SubscriptionFilter(
+            tools_list_changed=True,
+            prompts_list_changed=True,
+            resources_list_changed=True,
+            resource_subscriptions=list(session.subscriptions) or None,
+        )
+        meta = t.NOTHING if self._since is None else Raw(msgspec.json.encode({SINCE: self._since}))
+        params = t.SubscriptionsListenRequestParams(notifications=wanted, meta=meta)
+        exchange = Exchange(
+            "subscriptions/listen", params, caller, notify=self._notify, drain=self.reply.drain
+        )
+        try:
+            await self._handler(exchange)
+        except t.McpError:
+            pass  # a client that may not listen has a quiet stream
+        except StoreError:
+            self.reply.end()  # what was missed is not known now; the client comes back for it
+        except Exception:
+            log.exception("the notifications of a session failed")
+            self.reply.end()
+        else:
+            if exchange.params is params and self._shutdown.is_draining:
+                self.reply.end()
+
+    def _notify(self, method: str, params: Any) -> None:
+        meta: dict[str, Any] = msgspec.json.decode(params.meta)
+        position = str(meta.get(POSITION, ""))
+        if method == "notifications/subscriptions/acknowledged":
+            missed = self._missed
+            self._missed = set()
+            if not position:
+                # A gateway has no positions to resume from, so that what was missed is not known.
+                for uri in missed.intersection(params.notifications.resource_subscriptions or ()):
+                    changed = t.ResourceUpdatedNotificationParams(uri=uri)
+                    self._notify("notifications/resources/updated", changed)
+            if not self._primed and position:
+                self._primed = True
+                if self._since is None:  # else what was missed is still to be sent
+                    self._since = position
+                if supports(self.session.revision, "primed_streams"):
+                    self.reply.push(event(b"", id=f"{CHANGES}{self._since}"))
+            return
+        if not speaks(self.session.revision, method):
+            return
+        self._since = position or self._since
+        frame = jsonrpc.notification(
+            method, encode(replace(params, meta=t.NOTHING), self.session.revision)
+        )
+        self.reply.push(event(frame, id=f"{CHANGES}{position}" if position else None))

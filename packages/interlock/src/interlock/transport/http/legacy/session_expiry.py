@@ -1,0 +1,52 @@
+"""The expiry of sessions: those with an open stream or a running call are kept alive, those that are over are ended."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Callable, Iterable
+
+from interlock.protocol.handshake.sessions import Store, StoreError
+
+from ..limits import Limits
+from .worker_messages import WorkerMessages
+
+_MOST_WAIT = 60.0  # seconds between two looks
+_LEAST_WAIT = 0.05
+
+
+class SessionExpiry:
+    """When sessions end."""
+
+    def __init__(self, store: Store, limits: Limits, messages: WorkerMessages) -> None:
+        self._store = store
+        self._limits = limits
+        self._messages = messages
+        self._active: list[Callable[[], Iterable[str]]] = []
+
+    def add_active(self, sessions: Callable[[], Iterable[str]]) -> None:
+        """Keep alive the sessions that `sessions` returns."""
+        self._active.append(sessions)
+
+    def until(self, created: float, now: float) -> float:
+        """When a session ends that is not used from now on, in seconds of the wall clock."""
+        limits = self._limits
+        return min(created + limits.session_seconds, now + limits.idle_seconds)
+
+    async def run(self) -> None:
+        """Look after the sessions, until cancelled."""
+        limits = self._limits
+        wait = min(limits.idle_seconds / 4, limits.session_seconds / 4, _MOST_WAIT)
+        while True:
+            await asyncio.sleep(max(wait, _LEAST_WAIT))
+            with contextlib.suppress(StoreError):
+                await self._check(time.time())
+
+    async def _check(self, now: float) -> None:
+        for id in {id for sessions in self._active for id in sessions()} - {""}:
+            session = await self._store.sessions.load(id, now=now)
+            if session is None:
+                self._messages.deliver("ended", id)
+            else:
+                await self._store.sessions.prolong(id, self.until(session.created, now))

@@ -1,0 +1,535 @@
+"""The session endpoint: sessions of the handshake era over HTTP, of which any worker serves any request (2025-11-25, "Streamable HTTP").
+
+What a session is lies in the store. What runs for it on this worker is known here only; answers to questions, cancellations and
+the ends of sessions reach the other workers as messages.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import time
+from dataclasses import dataclass
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from interlock import types as t
+from interlock.exchange import NO_CAPABILITIES, Principal
+from interlock.protocol.events import NotificationReceived, ServerEvent
+from interlock.protocol.handshake.server import IN_BATCH, STILL_OPEN, ServerConnection
+from interlock.protocol.handshake.sessions import (
+    Session,
+    SessionStore,
+    Store,
+    StoreError,
+    caller_of,
+)
+from interlock.protocol.http import (
+    EVENTS,
+    SESSION,
+    Ending,
+    InSession,
+    Listening,
+    accepts,
+    error,
+    text,
+)
+from interlock.protocol.streams import Answer
+from interlock.wire import jsonrpc
+from interlock.wire.jsonrpc import Envelope, Frame, Malformed
+from interlock.wire.revisions import R2, supports
+
+from ...serve import Serving
+from ..authorization import Scope
+from ..background_tasks import BackgroundTasks
+from ..error_responses import busy, request_id
+from ..notifications import NotificationRunner
+from ..request_info import HttpTransport
+from ..responses import Reply, gone, send_body
+from ..services import Services
+from .get_streams import GetStreams
+from .in_flight import InFlightPost, InFlightPosts
+from .incoming import Incoming
+from .session_expiry import SessionExpiry
+from .worker_messages import WorkerMessages
+
+_MOST_OPENING = 256 * 1024  # bytes of `initialize`: what it says is kept for as long as the session
+_MOST_SAVES = 100  # tries, where other requests change the same session at the same time
+_STATE_METHODS = frozenset({"logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """How sessions are served.
+
+    Attributes:
+        are_kept: Whether there are sessions; else each request of the handshake era stands alone.
+        stream: Whether calls are answered with an event stream at once.
+        retry_ms: When a client that lost a stream should come back, in milliseconds; None leaves it to the client.
+        most_calls: How many calls of one session may run at once.
+    """
+
+    are_kept: bool
+    stream: bool
+    retry_ms: int | None
+    most_calls: int
+
+
+class StoredSession:
+    """The state of a session in the store, which any worker can read and change."""
+
+    __slots__ = ("_id", "_store")
+
+    def __init__(self, store: SessionStore, id: str) -> None:
+        self._store = store
+        self._id = id
+
+    async def load(self) -> bytes | None:
+        """The bytes kept last; None where the session has ended."""
+        return await self._store.load_state(self._id)
+
+    async def save(self, state: bytes, *, was: bytes) -> bool:
+        """Keep bytes in place of those that were loaded."""
+        return await self._store.save_state(self._id, state, was=was)
+
+
+class SessionEndpoint:
+    """The sessions of one endpoint, as this worker sees them."""
+
+    def __init__(
+        self,
+        services: Services,
+        store: Store,
+        messages: WorkerMessages,
+        expiry: SessionExpiry,
+        tasks: BackgroundTasks,
+        notifications: NotificationRunner,
+        options: SessionOptions,
+    ) -> None:
+        self._services = services
+        self._store = store
+        self._messages = messages
+        self._expiry = expiry
+        self._tasks = tasks
+        self._notifications = notifications
+        self._options = options
+        self._posts = InFlightPosts(services.calls, messages)
+        self._streams = GetStreams(services, store, messages, self._posts, tasks)
+        # No two workers ask under one id, and a JavaScript number holds it exactly.
+        self._next_question = itertools.count((int(messages.worker[:5], 16) << 32) + 1).__next__
+        self._stream_numbers = itertools.count(1)
+        messages.on("frame", lambda session, frame: self._deliver(session, frame.encode()))
+        messages.on("ended", self._end_calls)
+        expiry.add_active(self._streams.sessions)
+        expiry.add_active(lambda: self._posts.sessions)
+
+    async def aclose(self) -> None:
+        """End what runs here; the sessions stay in the store, for other workers or a later start of this one."""
+        self._streams.close()
+        for serving in self._posts.servings():
+            await serving.aclose()
+        self._posts.clear()
+
+    def servings(self) -> list[Serving]:
+        """All that is running."""
+        return self._posts.servings()
+
+    def end_listening(self) -> None:
+        """End every GET stream; the clients come back, to another worker if there is one."""
+        self._streams.close()
+
+    # -- what a client may do --------------------------------------------------------------------------
+
+    async def open(self, x: Incoming) -> None:
+        """`initialize`: open a session, or answer without one where there are none."""
+        services = self._services
+        if len(x.body) > _MOST_OPENING:
+            words = f"Content too large: initialize has at most {_MOST_OPENING} bytes"
+            await services.errors.send(x.send, error(413, t.INVALID_REQUEST, words))
+            return
+        id = os.urandom(24).hex() if self._options.are_kept else None
+        connection = ServerConnection(
+            services.identity, principal=x.principal, session=id, shared=False
+        )
+        connection.receive(x.body)
+        body = b"".join(frame for _, frame in connection.outgoing())
+        caller = connection.remembered
+        if caller is None:
+            await send_body(x.send, 400, body)
+            return
+        if id is None:
+            await send_body(x.send, 200, body)
+            return
+        now = time.time()
+        await self._end_named(x, now)
+        session = Session(
+            id=id,
+            revision=caller.revision,
+            capabilities=caller.capabilities,
+            info=caller.info,
+            log_level=caller.log_level,
+            principal=_key(x.principal),
+            created=now,
+            until=self._expiry.until(now, now),
+        )
+        most = services.limits.sessions
+        if not await self._store.sessions.create(session, most=most, now=now):
+            words = f"The server has as many sessions as it takes ({most}). Try again later."
+            later = [(b"retry-after", b"30")]
+            data = {"reason": "busy"}
+            id_asked = request_id(x.body)
+            refusal = error(503, t.INTERNAL_ERROR, words, data, id=id_asked, headers=later)
+            await services.errors.send(x.send, refusal)
+            return
+        services.log.session("opened", id, x.scope)
+        await send_body(x.send, 200, body, headers=((b"mcp-session-id", id.encode()),))
+
+    async def post(self, x: Incoming, verdict: InSession) -> None:
+        """A message of a session: a request, a notification, an answer, or a batch of them."""
+        session = await self._session(x, verdict.session, verdict.revision)
+        if session is None:
+            return
+        caller = caller_of(session, x.principal)
+        if not accepts(
+            x.headers, EVENTS
+        ):  # a question could not reach it, and its tool would wait for ever
+            known = t.ClientCapabilities(extensions=caller.capabilities.extensions)
+            caller = replace(caller, capabilities=known)
+        connection = ServerConnection(
+            self._services.identity,
+            principal=x.principal,
+            session=caller.session,
+            shared=False,
+            remembered=caller,
+            subscriptions=session.subscriptions,
+            next_id=self._next_question,
+        )
+        batch = verdict.request is None and jsonrpc.is_batch(x.body)
+        try:
+            if verdict.request is not None:
+                if self._posts.is_open(session.id, verdict.request.id):
+                    raise Malformed(t.INVALID_REQUEST, STILL_OPEN, verdict.request.id)
+                events, ids, method = (
+                    connection.receive_read(verdict.request, verdict.meta, x.body),
+                    [verdict.request.id],
+                    verdict.request.method,
+                )
+            else:
+                events, ids, method = self._take_in(x.body, session, connection, batch=batch)
+        except Malformed as bad:
+            await self._services.errors.send(x.send, error(400, bad.code, str(bad), id=bad.id))
+            return
+        told = [event for event in events if isinstance(event, NotificationReceived)]
+        if told:
+            if not await self._notifications.run(told, x.scope):
+                await self._services.errors.send(x.send, busy(None))
+                return
+            events = [event for event in events if event not in told]
+        if not ids and not events:
+            out = [frame for _, frame in connection.outgoing()]
+            body = b",".join(out)
+            await send_body(x.send, 400 if out else 202, b"[%b]" % body if batch and out else body)
+            return
+        await self._carry_out(x, session, connection, events, ids, method, batch=batch)
+
+    def _take_in(
+        self, body: bytes, session: Session, connection: ServerConnection, *, batch: bool
+    ) -> tuple[list[ServerEvent], list[t.RequestId], str]:
+        """Read what was posted: requests go into the connection, answers and cancellations to the calls they are for.
+
+        Returns the events, the ids that will be answered, and the method where there is one only. Raises Malformed.
+        """
+        if batch and not supports(session.revision, "batches"):
+            raise Malformed(t.INVALID_REQUEST, "Invalid request: this revision has no batches")
+        events: list[ServerEvent] = []
+        ids: list[t.RequestId] = []
+        method = ""
+        for frame in jsonrpc.open_batch(body) if batch else [body]:
+            try:
+                envelope = self._open(frame, session, in_batch=batch)
+            except Malformed as bad:
+                if not batch:
+                    raise
+                if not bad.is_answer:
+                    connection.refuse(bad.id, bad.code, str(bad))
+                continue
+            if envelope.method is UNSET or envelope.id is UNSET:
+                if self._options.are_kept and (
+                    envelope.method is UNSET or envelope.method == "notifications/cancelled"
+                ):
+                    self._deliver(session.id, frame)
+                    payload = frame.decode("utf-8", "replace")
+                    self._messages.publish("frame", session.id, payload)
+                elif envelope.method in self._services.identity.extensions.notifications:
+                    events += connection.receive(frame)
+                continue
+            if envelope.id is not None:
+                ids.append(envelope.id)
+                method = envelope.method
+            events += connection.receive(frame)
+        return events, ids, method if len(ids) == 1 else ""
+
+    def _open(self, frame: Frame, session: Session, *, in_batch: bool) -> Envelope:
+        """Take one message of a session apart. Raises Malformed."""
+        if in_batch and jsonrpc.is_batch(frame):
+            raise Malformed(t.INVALID_REQUEST, "Invalid request: a batch within a batch")
+        envelope = jsonrpc.open_envelope(frame)
+        id = envelope.id if isinstance(envelope.id, int | str) else None
+        if envelope.method is UNSET and envelope.result is UNSET and envelope.error is UNSET:
+            raise Malformed(
+                t.INVALID_REQUEST,
+                "Invalid request: neither a method, nor a result, nor an error",
+                id,
+            )
+        if in_batch and envelope.method == "initialize":  # `RPC-15`
+            raise Malformed(t.INVALID_REQUEST, IN_BATCH, id)
+        if envelope.method is not UNSET and id is not None and self._posts.is_open(session.id, id):
+            raise Malformed(t.INVALID_REQUEST, STILL_OPEN, id)
+        return envelope
+
+    async def _carry_out(
+        self,
+        x: Incoming,
+        session: Session,
+        connection: ServerConnection,
+        events: list[ServerEvent],
+        ids: list[t.RequestId],
+        method: str,
+        *,
+        batch: bool,
+    ) -> None:
+        """Run what was asked, and answer: with JSON where the responses come first, else with an event stream."""
+        services = self._services
+        if self._is_full(session.id):
+            words = "The server is busy: too many requests are running in this session. Try again later."
+            data = {"reason": "busy"}
+            id = ids[0] if ids else None
+            await services.errors.send(x.send, error(503, t.INTERNAL_ERROR, words, data, id=id))
+            return
+        answer = self._answer(x, session, ids, method, batch=batch)
+        reply = Reply(answer, x.send, connection, cancels=False)
+        serving = self._serving(connection, reply, session.id, x.scope)
+        post = InFlightPost(serving, reply, answer.name, ids)
+        self._posts.add(session.id, post)
+        reply.over = lambda: self._close_post(session.id, post)
+        reply.first = asyncio.get_running_loop().create_future()
+        services.ticker.add(reply, x.receive)
+        try:
+            for event in events:
+                serving.take(event)
+            serving.flush()
+            if self._options.stream and answer.events:
+                # A missing scope is answered by the status, which an event stream has sent already.
+                await asyncio.sleep(0)
+                serving.flush()
+                if not serving.denied:
+                    answer.begin()
+            if not answer.ended:
+                await reply.first
+            if method in _STATE_METHODS:  # before the client sees that it is done
+                await self._save(session, connection)
+            if answer.ended and not answer.begun and not answer.body():
+                await send_body(x.send, 202, b"")  # cancelled before it sent anything
+            elif answer.ended:
+                # A batch of which one call was carried out is answered with 200: else its client would send it again.
+                await reply.finish(*services.errors.status(x.scope, serving.denied, len(ids)))
+            else:
+                await gone(x.receive)
+        finally:
+            services.ticker.discard(reply)
+            if not answer.ended:
+                reply.lose()  # the client has gone; the call goes on and can be resumed (`HTL-21`)
+
+    def _answer(
+        self, x: Incoming, session: Session, ids: list[t.RequestId], method: str, *, batch: bool
+    ) -> Answer:
+        """The answer to the requests of a POST; in a session its stream can be resumed."""
+        events = accepts(x.headers, EVENTS) and method not in _STATE_METHODS
+        retry = self._options.retry_ms
+        if not self._options.are_kept:
+            return Answer(ids=ids, batch=batch, retry=retry, events=events)
+        name = f"{self._messages.worker}.{next(self._stream_numbers):x}"
+        return Answer(
+            ids=ids,
+            batch=batch,
+            name=name,
+            keep=lambda number, data, last: self._keep(session.id, name, number, data, last),
+            primes=supports(session.revision, "primed_streams"),
+            retry=retry,
+            events=events,
+        )
+
+    def _serving(
+        self, connection: ServerConnection, reply: Reply, session: str, scope: Scope
+    ) -> Serving:
+        return Serving(
+            self._services.handler,
+            connection,
+            reply.transmit,
+            drain=reply.drain,
+            queued=lambda: reply.queued,
+            most_calls=self._options.most_calls,
+            transport=HttpTransport(
+                scope, release=lambda retry: self._release(session, reply, retry)
+            ),
+            session=StoredSession(self._store.sessions, session) if session else None,
+        )
+
+    def _release(self, session: str, reply: Reply, retry: int | None) -> bool:
+        """Let a client go, also one that has come back already, be it to another worker.
+
+        Returns:
+            False where the client could not come back.
+        """
+        answer = reply.answer
+        if reply.release(retry):
+            return True
+        if not (answer.primes and answer.begun):
+            return False
+        payload = f"{answer.name} {'' if retry is None else retry}"
+        self._messages.announce("released", session, payload)
+        return True
+
+    def _is_full(self, session: str) -> bool:
+        if self._services.calls.is_full:
+            return True
+        return self._posts.calls(session) >= self._options.most_calls
+
+    async def listen(self, x: Incoming, verdict: Listening) -> None:
+        """GET: the stream of change notices, or the rest of a stream that broke."""
+        session = await self._session(x, verdict.session, verdict.revision)
+        if session is not None:
+            await self._streams.serve(x, session, verdict.last_event)
+
+    async def end(self, x: Incoming, verdict: Ending) -> None:
+        """DELETE: end a session, wherever it is being served."""
+        session = await self._session(x, verdict.session, verdict.revision)
+        if session is None:
+            return
+        await self._end(session.id, x)
+        await send_body(x.send, 204, b"")
+
+    async def _end(self, session: str, x: Incoming) -> None:
+        """End a session on every worker."""
+        await self._store.sessions.end(session)
+        self._messages.announce("ended", session)
+        self._services.log.session("ended", session, x.scope)
+
+    async def _end_named(self, x: Incoming, now: float) -> None:
+        """A client that says `initialize` within a session begins anew: the old session is over."""
+        named = text(x.headers, SESSION)
+        session = None if named is None else await self._store.sessions.load(named, now=now)
+        if session is None:
+            return
+        if session.principal == _key(x.principal):
+            await self._end(session.id, x)
+        else:
+            self._services.log.stolen(session.id, x.scope)
+
+    # -- the record -----------------------------------------------------------------------------------------
+
+    async def _session(self, x: Incoming, id: str | None, revision: str | None) -> Session | None:
+        """The session that a request belongs to; None where it was refused."""
+        if not self._options.are_kept:  # `HTL-49`
+            return Session(
+                id="", revision=revision or R2, capabilities=NO_CAPABILITIES, created=0.0, until=0.0
+            )
+        if id is None:  # `HTL-41`
+            words = "Bad request: the header Mcp-Session-Id is missing"
+            await self._services.errors.send(
+                x.send, error(400, t.INVALID_REQUEST, words, id=request_id(x.body))
+            )
+            return None
+        now = time.time()
+        session = await self._store.sessions.load(id, now=now)
+        if session is None or session.principal != _key(
+            x.principal
+        ):  # `HTL-42`, `SEC-03`: another's session is none
+            if session is not None:
+                self._services.log.stolen(id, x.scope)
+            words = "Session not found: it has ended; begin a new one with initialize"
+            await self._services.errors.send(
+                x.send, error(404, t.INVALID_REQUEST, words, id=request_id(x.body))
+            )
+            return None
+        if revision is not None and revision != session.revision:  # `HTL-48`, `HTL-50`
+            words = (
+                f"Bad request: MCP-Protocol-Version is {revision[:40]!r},"
+                f" and this session has agreed on {session.revision!r}"
+            )
+            data = {"supported": [session.revision], "requested": revision[:40]}
+            refused = error(400, t.INVALID_REQUEST, words, data, id=request_id(x.body))
+            await self._services.errors.send(x.send, refused)
+            return None
+        until = self._expiry.until(session.created, now)
+        if until - session.until > self._services.limits.idle_seconds / 20:
+            await self._store.sessions.prolong(id, until)
+        return session
+
+    async def _save(self, session: Session, connection: ServerConnection) -> None:
+        """Keep what a request has changed in its session: the log level, or what it has subscribed to or from."""
+        caller = connection.remembered
+        assert caller is not None
+        added = set(connection.subscriptions) - set(session.subscriptions)
+        removed = set(session.subscriptions) - set(connection.subscriptions)
+        level = caller.log_level if caller.log_level != session.log_level else UNSET
+        if not added and not removed and level is UNSET:
+            return
+        for _ in range(_MOST_SAVES):
+            now: Session | None = await self._store.sessions.load(session.id, now=time.time())
+            if now is None:
+                return
+            kept = [uri for uri in now.subscriptions if uri not in removed]
+            new = replace(
+                now,
+                log_level=now.log_level if level is UNSET else level,
+                subscriptions=(
+                    *kept,
+                    *(uri for uri in connection.subscriptions if uri in added and uri not in kept),
+                ),
+            )
+            if await self._store.sessions.save(new, was=now):
+                break
+        else:
+            raise StoreError("a session changes so often that nothing more can be noted in it")
+        if added or removed:
+            self._messages.announce("changed", session.id)
+
+    # -- calls -----------------------------------------------------------------------------------------
+
+    def _deliver(self, session: str, frame: Frame) -> None:
+        """Give an answer or a cancellation to the calls of a session on this worker."""
+        for post in self._posts.of(session):
+            post.serving.receive([frame])
+            if not post.serving.connection.unanswered:
+                post.reply.end()  # all that it was to answer has been cancelled
+
+    def _end_calls(self, session: str, payload: str = "") -> None:
+        """Fail the calls of a session that has ended."""
+        words = "The session has ended, and the call with it."
+        for post in self._posts.of(session):
+            for id in list(post.serving.running):
+                post.serving.connection.fail(id, t.INTERNAL_ERROR, words, {"reason": "session"})
+            post.serving.flush()
+            post.reply.end()
+
+    def _keep(self, session: str, name: str, number: int, data: bytes, last: bool) -> None:
+        """Keep an event of a stream for a client that resumes it."""
+        self._store.events.append(session, name, number, data, last=last)
+        self._streams.wake(session, name)
+        if name in self._streams.followed:
+            self._messages.publish("stirred", session, name)
+            if last:
+                self._streams.followed.discard(name)
+
+    def _close_post(self, session: str, post: InFlightPost) -> None:
+        """All of a POST is answered."""
+        self._posts.discard(session, post)
+        if post.serving.running:  # subscriptions, which the GET streams serve
+            self._tasks.start(post.serving.aclose())
+
+
+def _key(principal: Principal | None) -> str | None:
+    return None if principal is None else principal.key

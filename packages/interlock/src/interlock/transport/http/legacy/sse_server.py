@@ -1,0 +1,226 @@
+"""The server of the legacy HTTP+SSE transport: an event stream at `/sse`, and `/messages` to post to (2024-11-05, "HTTP with SSE")."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from urllib.parse import parse_qs
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from interlock import types as t
+from interlock.exchange import NO_CAPABILITIES, HttpRequest, Principal
+from interlock.protocol.events import Route
+from interlock.protocol.handshake.server import ServerConnection
+from interlock.protocol.handshake.sessions import Session, Store
+from interlock.protocol.http import EVENTS, JSON, Headers, accepts, error
+from interlock.protocol.streams import Answer
+from interlock.wire.jsonrpc import Frame
+from interlock.wire.revisions import R1
+from interlock.wire.sse import event
+
+from ...serve import ConnectionSession, Serving
+from ..admission import Admission
+from ..authorization import PRINCIPAL, Scope, Term
+from ..error_responses import busy
+from ..request_bodies import BodyReader
+from ..request_info import HttpTransport, http_request
+from ..responses import Receive, Reply, Send, gone, send_body
+from ..services import Services
+from .session_expiry import SessionExpiry
+from .worker_messages import WorkerMessages
+
+# How the ids of this transport's sessions begin; those of Streamable HTTP have no stream here.
+_OURS = "sse-"
+# Bytes that wait for a client that does not read; beyond them its stream is ended.
+_MOST_QUEUED = 64 * 1024 * 1024
+
+PATHS = frozenset({"/sse", "/messages"})
+
+
+class _Posted(Struct, array_like=True, frozen=True):
+    """A message on its way to the worker that holds the stream, and who posted it."""
+
+    frame: str
+    principal: Principal | None = None
+    request: HttpRequest | None = None
+
+
+_decode = msgspec.json.Decoder(_Posted).decode
+
+
+class SseConnection:
+    """One client: its messages come in by POST, and what it is sent goes out as events of its stream."""
+
+    def __init__(self, services: Services, reply: Reply, principal: Principal | None) -> None:
+        connection = ServerConnection(services.identity, principal=principal)
+        self.serving = Serving(
+            services.handler,
+            connection,
+            self._transmit,
+            drain=reply.drain,
+            queued=lambda: reply.queued,
+            most_calls=services.limits.calls,
+            session=ConnectionSession(connection),
+        )
+        self._reply = reply
+        self._term = Term(principal, self.end)
+
+    def receive(
+        self, frame: Frame, principal: Principal | None, request: HttpRequest | None
+    ) -> None:
+        """Receive what was posted; the token that came with it counts, not the one that opened the stream."""
+        connection = self.serving.connection
+        if connection.principal != principal:
+            connection.principal = principal
+            if connection.remembered is not None:
+                connection.remembered = replace(connection.remembered, principal=principal)
+            self._term.renew(principal)
+        self.serving.receive([frame], HttpTransport.of(request))
+
+    def close(self) -> None:
+        """The client has gone."""
+        self._term.over()
+
+    def end(self) -> None:
+        """End the stream; its client may open another one."""
+        self._reply.end()
+
+    def _transmit(self, out: list[tuple[Route, Frame]]) -> None:
+        for _, frame in out:
+            self._reply.push(event(frame, name="message"))
+        if self._reply.queued > _MOST_QUEUED:
+            self.end()
+
+
+class SseServer:
+    """The two endpoints. A message posted to any worker reaches the worker that holds the stream."""
+
+    def __init__(
+        self,
+        services: Services,
+        store: Store,
+        messages: WorkerMessages,
+        expiry: SessionExpiry,
+        admission: Admission,
+        bodies: BodyReader,
+    ) -> None:
+        self._services = services
+        self._store = store
+        self._messages = messages
+        self._expiry = expiry
+        self._admission = admission
+        self._bodies = bodies
+        self._connections: dict[str, SseConnection] = {}
+        messages.on("posted", self._receive_posted)
+        messages.on("ended", self._end_session)
+        expiry.add_active(lambda: self._connections)
+
+    async def serve(self, path: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request to one of the two."""
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        errors = self._services.errors
+        method = scope["method"]
+        if await self._admission.has_refused(headers, scope, send):
+            return
+        if path == "/sse" and method == "GET":
+            if accepts(headers, EVENTS):
+                await self._listen(scope, receive, send)
+                return
+            words = "Not acceptable: the answer is text/event-stream"
+            await errors.send(send, error(406, t.INVALID_REQUEST, words))
+        elif path == "/messages" and method == "POST":
+            await self._post(scope, headers, receive, send)
+        else:
+            allow = [(b"allow", b"GET" if path == "/sse" else b"POST")]
+            words = "Method not allowed"
+            await errors.send(send, error(405, t.INVALID_REQUEST, words, headers=allow))
+
+    def servings(self) -> list[Serving]:
+        """All that is running."""
+        return [connection.serving for connection in self._connections.values()]
+
+    def close(self) -> None:
+        """End every stream; the clients come back, to another worker if there is one."""
+        for connection in self._connections.values():
+            connection.end()
+
+    def _receive_posted(self, session: str, payload: str) -> None:
+        """A message was posted to another worker."""
+        if (connection := self._connections.get(session)) is not None:
+            posted = _decode(payload)
+            connection.receive(posted.frame.encode(), posted.principal, posted.request)
+
+    def _end_session(self, session: str, payload: str = "") -> None:
+        if (connection := self._connections.get(session)) is not None:
+            connection.end()
+
+    async def _listen(self, scope: Scope, receive: Receive, send: Send) -> None:
+        services = self._services
+        if services.ticker.streams >= services.limits.streams:
+            await services.errors.send(send, busy(None))
+            return
+        principal = scope.get(PRINCIPAL)
+        now = time.time()
+        id = f"{_OURS}{os.urandom(24).hex()}"
+        session = Session(
+            id=id,
+            revision=R1,
+            capabilities=NO_CAPABILITIES,
+            principal=None if principal is None else principal.key,
+            created=now,
+            until=self._expiry.until(now, now),
+        )
+        most = services.limits.sessions
+        if not await self._store.sessions.create(session, most=most, now=now):
+            await services.errors.send(send, busy(None))
+            return
+        reply = Reply(Answer(name=None), send, None, cancels=False)
+        connection = SseConnection(services, reply, principal)
+        self._connections[id] = connection
+        services.ticker.add(reply, receive, listens=True)
+        address = f"{scope.get('root_path', '')}/messages?session={id}"
+        reply.push(event(address.encode(), name="endpoint"))  # `HPS-02`
+        reply.begin()
+        services.log.session("opened", id, scope)
+        try:
+            await gone(receive)
+        finally:
+            del self._connections[id]
+            connection.close()
+            services.ticker.discard(reply)
+            reply.lose()
+            services.log.session("ended", id, scope)
+            ending = (connection.serving.aclose(), self._store.sessions.end(id))
+            await asyncio.shield(asyncio.gather(*ending, return_exceptions=True))
+
+    async def _post(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
+        services = self._services
+        body = await self._bodies.read(headers, receive, send)
+        if body is None:
+            return
+        if headers.get(b"content-type", b"").split(b";", 1)[0].strip().lower() != JSON:
+            words = "Unsupported media type: the body must be sent as application/json"
+            await services.errors.send(send, error(415, t.INVALID_REQUEST, words))
+            return
+        query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
+        id = (query.get("session") or [""])[0]
+        session = None
+        if id.startswith(_OURS):
+            session = await self._store.sessions.load(id, now=time.time())
+        principal = scope.get(PRINCIPAL)
+        if session is None or session.principal != (None if principal is None else principal.key):
+            if session is not None:
+                services.log.stolen(id, scope)
+            words = "Session not found: open a stream at /sse first"
+            await services.errors.send(send, error(404, t.INVALID_REQUEST, words))
+            return
+        if (connection := self._connections.get(id)) is not None:
+            connection.receive(body, principal, http_request(scope))
+        else:
+            posted = _Posted(body.decode("utf-8", "replace"), principal, http_request(scope))
+            self._messages.publish("posted", id, msgspec.json.encode(posted).decode())
+        await send_body(send, 202, b"")

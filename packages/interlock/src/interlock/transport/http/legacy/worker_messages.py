@@ -1,0 +1,116 @@
+"""Messages between the workers of an endpoint (publish and subscribe), and the heartbeat of each worker."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+
+import msgspec
+from msgspec import Struct
+
+from interlock.protocol.handshake.sessions import Store, StoreError
+
+_HEARTBEAT = 2.0  # seconds between heartbeats of a worker
+_MISSED = 4.0  # heartbeats that may be missing before a worker counts as gone
+
+Receiver = Callable[[str, str], None]
+"""Takes the session and the payload of a message."""
+
+
+class WorkerMessage(Struct, array_like=True, frozen=True):
+    """What one worker tells the others about a session.
+
+    The kinds are "frame" (a message for the session's calls), "posted" (one for a stream of the HTTP+SSE transport), "ended",
+    "changed", "listening", "following", "released" and "stirred".
+    """
+
+    worker: str
+    kind: str
+    session: str
+    payload: str = ""
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(WorkerMessage).decode
+
+
+class WorkerMessages:
+    """The messages of one worker, whose name is `worker`; where the store is not shared there is nobody to send them to."""
+
+    def __init__(self, store: Store) -> None:
+        self.worker = os.urandom(6).hex()
+        self._store = store
+        self._receivers: dict[str, list[Receiver]] = {}
+        self._echoed: dict[str, Receiver] = {}
+        self._beating_since: float | None = None  # on the clock of the loop
+        self._stop: Callable[[], object] = bool
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether there may be other workers."""
+        return self._store.shared
+
+    def on(self, kind: str, receiver: Receiver) -> None:
+        """Call `receiver` with each message of a kind from another worker, and with those announced here."""
+        self._receivers.setdefault(kind, []).append(receiver)
+
+    def on_every(self, kind: str, receiver: Receiver) -> None:
+        """Call `receiver` with each message of a kind, this worker's own included: all workers see them in one order."""
+        self._echoed[kind] = receiver
+
+    def open(self) -> None:
+        """Start to receive messages."""
+        if self._store.shared:
+            self._stop = self._store.notes.listen(
+                lambda message, position: self._receive(_decode(message))
+            )
+
+    def close(self) -> None:
+        """Receive no more messages."""
+        self._stop()
+
+    def publish(self, kind: str, session: str, payload: str = "") -> None:
+        """Send a message to the other workers; all workers see all messages in one order."""
+        if self._store.shared:
+            self._store.notes.post(_encode(WorkerMessage(self.worker, kind, session, payload)))
+
+    def deliver(self, kind: str, session: str, payload: str = "") -> None:
+        """Call the receivers of this worker."""
+        for receiver in self._receivers.get(kind, ()):
+            receiver(session, payload)
+
+    def announce(self, kind: str, session: str, payload: str = "") -> None:
+        """Call the receivers of this worker and of the others."""
+        self.publish(kind, session, payload)
+        self.deliver(kind, session, payload)
+
+    def _receive(self, message: WorkerMessage) -> None:
+        receiver = self._echoed.get(message.kind)
+        if receiver is not None:
+            receiver(message.session, message.payload)
+        elif message.worker != self.worker:
+            self.deliver(message.kind, message.session, message.payload)
+
+    async def is_alive(self, worker: str) -> bool:
+        """Whether a worker is alive, as far as is known.
+
+        Where the store was away until just now, the heartbeat of the other worker may still be to come.
+        """
+        since = self._beating_since
+        if since is None or asyncio.get_running_loop().time() - since < _HEARTBEAT * 1.5:
+            return True
+        return await self._store.workers.lives(worker, now=time.time())
+
+    async def beat(self) -> None:
+        """Send the heartbeat of this worker, until cancelled."""
+        while True:
+            try:
+                until = time.time() + _HEARTBEAT * _MISSED
+                await self._store.workers.beat(self.worker, until=until)
+                if self._beating_since is None:
+                    self._beating_since = asyncio.get_running_loop().time()
+            except StoreError:
+                self._beating_since = None
+            await asyncio.sleep(_HEARTBEAT)

@@ -1,0 +1,41 @@
+"""Notifications of extensions that arrive over HTTP: handled before they are acknowledged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...protocol.events import NotificationReceived, ServerEvent
+from ..serve import carry_out_notification
+from .authorization import Scope
+from .request_info import HttpTransport
+from .services import Services
+
+
+class NotificationRunner:
+    """Runs the handlers of notifications, within the limit on calls."""
+
+    __slots__ = ("_services",)
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    async def run(self, events: Iterable[ServerEvent], scope: Scope) -> bool:
+        """Run the handlers of the notifications among some events.
+
+        Returns:
+            False where the server is busy, and no handler ran.
+        """
+        calls = self._services.calls
+        received = [event for event in events if isinstance(event, NotificationReceived)]
+        if received and calls.is_full:
+            return False
+        calls.others += 1
+        try:
+            for event in received:
+                if event.caller is not None:
+                    transport = HttpTransport(scope)
+                    handler = self._services.handler
+                    await carry_out_notification(handler, event, event.caller, transport)
+        finally:
+            calls.others -= 1
+        return True

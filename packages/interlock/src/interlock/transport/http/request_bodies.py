@@ -1,0 +1,118 @@
+"""Request bodies, each read within limits of size and time, and all of them together within a memory limit."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ... import types as t
+from ...protocol.http import Headers, HttpRefusal, error
+from .access_log import AccessLog
+from .error_responses import CLOSE, ErrorResponder, busy
+from .limits import Limits
+from .responses import Receive, Send
+from .ticker import Ticker
+
+_LINGER = 2.0  # seconds for which the rest of a refused body is read
+
+
+class BodyReader:
+    """Reads the bodies of one endpoint."""
+
+    def __init__(
+        self, limits: Limits, ticker: Ticker, errors: ErrorResponder, log: AccessLog
+    ) -> None:
+        self._limits = limits
+        self._ticker = ticker
+        self._errors = errors
+        self._log = log
+        self._arriving = 0  # bytes of bodies that are not complete
+
+    async def read(self, headers: Headers, receive: Receive, send: Send) -> bytes | None:
+        """Read the body of a request.
+
+        Returns:
+            The body. None where it was too large or too slow and was refused, or where the client has disconnected.
+        """
+        length = headers.get(b"content-length")
+        if length is not None and (
+            not length.isdigit() or len(length) > 18 or int(length) > self._limits.body
+        ):
+            await self._turn_away(self._too_large(), receive, send)
+            return None
+        me = asyncio.current_task()
+        assert me is not None
+        deadline = self._ticker.set_deadline(me, self._limits.body_seconds)
+        body: bytes | HttpRefusal | None
+        try:
+            message = await receive()
+            if message.get("more_body", False):
+                body = await self._read_rest(message.get("body", b""), receive)
+            elif message["type"] == "http.disconnect":
+                return None
+            else:
+                whole: bytes = message.get("body", b"")
+                body = whole if len(whole) <= self._limits.body else self._too_large()
+        except asyncio.CancelledError:
+            if not self._ticker.has_passed(deadline):
+                raise
+            me.uncancel()
+            seconds = f"{self._limits.body_seconds:g}"
+            words = f"Request timeout: the body did not arrive within {seconds} seconds"
+            await self._errors.send(send, error(408, t.INVALID_REQUEST, words, headers=CLOSE))
+            return None
+        finally:
+            self._ticker.clear_deadline(deadline)
+        if isinstance(body, HttpRefusal):
+            await self._turn_away(body, receive, send)
+            return None
+        return body
+
+    async def _read_rest(self, first: bytes, receive: Receive) -> bytes | HttpRefusal | None:
+        """Read a body that comes in several pieces, of which the first is there."""
+        pieces = [first]
+        size = len(first)
+        self._arriving += size
+        try:
+            while True:
+                if size > self._limits.body:
+                    return self._too_large()
+                if self._arriving > self._limits.bodies:
+                    return busy(None, headers=CLOSE)
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    return None
+                piece = message.get("body", b"")
+                size += len(piece)
+                self._arriving += len(piece)
+                pieces.append(piece)
+                if not message.get("more_body", False):
+                    return b"".join(pieces) if size <= self._limits.body else self._too_large()
+        finally:
+            self._arriving -= size
+
+    async def _turn_away(self, refusal: HttpRefusal, receive: Receive, send: Send) -> None:
+        """Refuse a body that is still arriving.
+
+        A reset would take the answer from a client that is still sending, so the rest is read for a moment.
+        """
+        self._log.refused(refusal)
+        head = [(b"content-length", b"%d" % len(refusal.body)), *refusal.headers]
+        await send({"type": "http.response.start", "status": refusal.status, "headers": head})
+        await send({"type": "http.response.body", "body": refusal.body, "more_body": True})
+        me = asyncio.current_task()
+        assert me is not None
+        deadline = self._ticker.set_deadline(me, _LINGER)
+        try:
+            while (await receive()).get("more_body", False):
+                pass
+        except asyncio.CancelledError:
+            if not self._ticker.has_passed(deadline):
+                raise
+            me.uncancel()
+        finally:
+            self._ticker.clear_deadline(deadline)
+        await send({"type": "http.response.body", "body": b""})
+
+    def _too_large(self) -> HttpRefusal:
+        words = f"Content too large: a body has at most {self._limits.body} bytes"
+        return error(413, t.INVALID_REQUEST, words, headers=CLOSE)

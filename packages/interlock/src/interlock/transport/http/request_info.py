@@ -1,0 +1,72 @@
+"""The HTTP request as handlers see it (`Exchange.transport`): method, path, headers and client address, from the ASGI scope."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import unquote
+
+from ...exchange import ExchangeTransport, HttpRequest
+
+
+class HttpTransport(ExchangeTransport):
+    """What HTTP can do besides carrying an exchange.
+
+    Args:
+        scope: The ASGI scope of the request; read only when somebody asks for the request.
+        mirrored: The headers that repeat parts of the body.
+        release: Lets the client go, where it could come back.
+    """
+
+    __slots__ = ("_mirrored", "_release", "_request", "_scope")
+
+    def __init__(
+        self,
+        scope: Mapping[str, Any],
+        mirrored: Mapping[str, str] | None = None,
+        release: Callable[[int | None], bool] | None = None,
+    ) -> None:
+        self._scope = scope
+        self._mirrored = mirrored
+        self._release = release
+        self._request: HttpRequest | None = None
+
+    @classmethod
+    def of(cls, request: HttpRequest | None) -> HttpTransport:
+        """The transport of a message whose request is known already, as where another worker has received it."""
+        transport = cls({})
+        transport._request = request
+        return transport
+
+    @property
+    def request(self) -> HttpRequest:
+        """The HTTP request."""
+        if self._request is None:
+            self._request = http_request(self._scope)
+        return self._request
+
+    @property
+    def mirrored(self) -> Mapping[str, str] | None:
+        """The headers that repeat parts of the body."""
+        return self._mirrored
+
+    def release(self, retry_ms: int | None = None) -> bool:
+        """Let the client go, where it could come back for the rest."""
+        return self._release is not None and self._release(retry_ms)
+
+
+def http_request(scope: Mapping[str, Any]) -> HttpRequest:
+    """The request of an ASGI scope (ASGI 3, "HTTP Connection Scope")."""
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in scope.get("headers", ()):
+        name = raw_name.decode("latin-1").lower()
+        value = raw_value.decode("latin-1")
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    client = scope.get("client")
+    return HttpRequest(
+        method=scope["method"],
+        path=scope.get("path") or unquote(scope.get("raw_path", b"").decode("latin-1")),
+        query=scope.get("query_string", b"").decode("latin-1"),
+        headers=headers,
+        client=client[0] if client else None,
+    )

@@ -1,0 +1,294 @@
+"""One HTTP response being sent through ASGI: JSON at once, or an event stream that is written as events come."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Protocol
+
+from ...protocol.handshake.server import ServerConnection
+from ...protocol.http import EVENTS, JSON
+from ...protocol.streams import Answer
+from ...wire.jsonrpc import Frame
+
+Message = MutableMapping[str, Any]
+Send = Callable[[Message], Awaitable[None]]
+Receive = Callable[[], Awaitable[Message]]
+Pairs = tuple[tuple[bytes, bytes], ...]
+
+HOLD = "interlock.hold"
+"""The key of the ASGI scope under which a server that can leaves who holds a response whose task has ended (see Holder)."""
+
+_PATIENCE = (
+    256 * 1024
+)  # bytes that wait to be written, beyond which who sends much is asked to wait
+_STALLED = 60.0  # seconds that a client may take nothing in before it is given up
+_EVENT_HEADERS: Pairs = (
+    (b"content-type", EVENTS),
+    (b"cache-control", b"no-cache, no-transform"),
+    (b"x-accel-buffering", b"no"),
+)  # `HTM-11`
+
+
+class Holder(Protocol):
+    """What holds a response that has begun, so that no task need wait for it."""
+
+    def hold(self, gone: Callable[[], None], room: Callable[[], None]) -> bool:
+        """Take it over; False where that cannot be. `gone`: the client has gone. `room`: there is room to write again."""
+        ...
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether as much waits to be written as may."""
+        ...
+
+    def write(self, piece: bytes) -> None:
+        """Write a piece of the body."""
+        ...
+
+    def finish(self) -> None:
+        """End the response."""
+        ...
+
+
+class Reply:
+    """One response. `answer` decides what it is; `cancels` says that a client which goes away has cancelled (stateless era)."""
+
+    __slots__ = (
+        "_done",
+        "_flushing",
+        "_holder",
+        "_loop",
+        "_open",
+        "_room",
+        "age",
+        "answer",
+        "cancels",
+        "connection",
+        "first",
+        "headers",
+        "over",
+        "send",
+        "watch",
+    )
+
+    def __init__(
+        self,
+        answer: Answer,
+        send: Send,
+        connection: ServerConnection | None,
+        *,
+        headers: Pairs = (),
+        cancels: bool,
+    ) -> None:
+        self.answer, self.send, self.connection, self.headers, self.cancels = (
+            answer,
+            send,
+            connection,
+            headers,
+            cancels,
+        )
+        self.first: asyncio.Future[None] | None = None  # done once it is clear what the response is
+        self.age = 0
+        self.watch: asyncio.Task[None] | None = None
+        self.over: Callable[[], None] | None = None  # called once nothing more will come
+        self._flushing: asyncio.Task[None] | None = None
+        self._open = False  # the head of the event stream was sent
+        self._room: asyncio.Event | None = None
+        self._holder: Holder | None = None
+        self._done: Callable[[], None] | None = None
+        self._loop = asyncio.get_running_loop()
+
+    def transmit(self, out: list[tuple[Any, Frame]]) -> None:
+        """Take frames of the connection."""
+        assert self.connection is not None
+        if not self.answer.ended:
+            self.answer.put([frame for _, frame in out], left=self.connection.unanswered)
+            self._tell()
+
+    def push(self, piece: bytes) -> None:
+        """Take an event that is encoded already."""
+        self.answer.push(piece)
+        self._tell()
+
+    def end(self) -> None:
+        """Nothing more will come."""
+        if not self.answer.ended:
+            self.answer.end()
+            self._tell()
+
+    def begin(self, *, comment: bool = False) -> None:
+        """Become an event stream now."""
+        self.answer.begin(comment=comment)
+        self._tell()
+
+    def keep_alive(self) -> None:
+        """Show a client and all between that the stream lives."""
+        if self.answer.begun:
+            self.answer.keep_alive()
+        else:
+            self.answer.begin(comment=True)
+        self._tell()
+
+    def release(self, retry: int | None = None) -> bool:
+        """Let the client go, to come back for the rest. False where it could not come back."""
+        let_go = self.answer.detach(retry)
+        self._tell()
+        return let_go
+
+    def lose(self) -> None:
+        """The client has gone from this connection; nothing more is written to it."""
+        self.answer.lose()
+        self._tell()
+        if self._room is not None:
+            self._room.set()
+
+    @property
+    def queued(self) -> int:
+        """Bytes that wait to be written."""
+        return self.answer.waiting
+
+    async def drain(self) -> None:
+        """Wait until little enough waits to be written."""
+        while self.answer.waiting > _PATIENCE:
+            if self._room is None:
+                self._room = asyncio.Event()
+            self._room.clear()
+            await self._room.wait()
+
+    async def rest(self, holder: Holder | None, done: Callable[[], None]) -> bool:
+        """Leave an event stream that has begun to its connection; the task that sends it may end then.
+
+        `done` is called once the stream is over. False, and all as it was, where the server cannot do that.
+        """
+        if holder is None:
+            return False
+        if self._flushing is not None:
+            await self._flushing
+        if (
+            not self._open
+            or self.answer.ended
+            or self.answer.detached
+            or not holder.hold(self._gone, self._pour)
+        ):
+            return False
+        self._holder, self._done, self.send = holder, done, _nowhere
+        self._pour()
+        return True
+
+    def _pour(self) -> None:
+        """Write what waits to a response that rests."""
+        holder, answer = self._holder, self.answer
+        if holder is None:
+            return
+        while not holder.is_paused and (piece := answer.take()):
+            holder.write(piece)
+        if self._room is not None:
+            self._room.set()
+        if (answer.ended or answer.detached) and not answer.waiting:
+            self._holder = None
+            holder.finish()
+            self._over()
+
+    def _gone(self) -> None:
+        """The client of a response that rests has gone."""
+        self._holder = None
+        self.answer.lose()
+        if self._room is not None:
+            self._room.set()
+        self._over()
+
+    def _over(self) -> None:
+        done, self._done = self._done, None
+        if done is not None:
+            done()
+
+    def _tell(self) -> None:
+        answer = self.answer
+        if self._holder is not None:
+            self._pour()
+            return
+        if self.first is not None and (answer.begun or answer.ended) and not self.first.done():
+            self.first.set_result(None)
+        if (
+            answer.begun and self._flushing is None and (self._open or not answer.ended)
+        ):  # else `finish` writes all of it
+            self._flushing = self._loop.create_task(self._flush())
+        if answer.ended and self.over is not None:
+            over, self.over = self.over, None
+            over()
+
+    async def _flush(self) -> None:
+        """Write what waits; end the response where nothing more will come on it."""
+        answer, send = self.answer, self.send
+        try:
+            async with asyncio.timeout(None) as stall:
+                if not self._open:
+                    self._open = True
+                    await send(
+                        {
+                            "type": "http.response.start",
+                            "status": 200,
+                            "headers": [*_EVENT_HEADERS, *self.headers],
+                        }
+                    )
+                while piece := answer.take():
+                    stall.reschedule(self._loop.time() + _STALLED)
+                    if answer.ended and not answer.waiting:
+                        await send(
+                            {"type": "http.response.body", "body": piece, "more_body": False}
+                        )
+                        return
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+                    if self._room is not None:
+                        self._room.set()
+                if answer.ended or answer.detached:
+                    await send({"type": "http.response.body", "body": b"", "more_body": False})
+                    return
+        except (OSError, TimeoutError):
+            self.lose()  # the connection is gone, or as good as gone
+            return
+        finally:
+            if self._room is not None:
+                self._room.set()
+        self._flushing = None
+
+    async def finish(self, status: int = 200, headers: Pairs = ()) -> None:
+        """Send what there is to the end: the JSON body where no event stream has begun. Call it once the answer has ended."""
+        if (
+            self.answer.begun and not self._open and self._flushing is None
+        ):  # a short stream, which is there as a whole
+            self._open = True
+            head = [*_EVENT_HEADERS, *self.headers]
+            await self.send({"type": "http.response.start", "status": 200, "headers": head})
+            await self.send({"type": "http.response.body", "body": self.answer.take()})
+            self.send = _nowhere  # all is said, whatever is told to this response from now on
+            return
+        if self.answer.begun:
+            await (self._flush() if self._flushing is None else self._flushing)
+            self.send = _nowhere  # all is said, whatever is told to this response from now on
+            return
+        await send_body(self.send, status, self.answer.body(), JSON, (*self.headers, *headers))
+
+
+async def _nowhere(message: Message) -> None:
+    """The `send` of a response that rests."""
+
+
+async def send_body(
+    send: Send, status: int, body: bytes, kind: bytes = JSON, headers: Pairs = ()
+) -> None:
+    """Send a whole response."""
+    head: list[tuple[bytes, bytes]] = (
+        [*headers] if status == 204 else [(b"content-length", b"%d" % len(body)), *headers]
+    )
+    if body:
+        head.append((b"content-type", kind))
+    await send({"type": "http.response.start", "status": status, "headers": head})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def gone(receive: Receive) -> None:
+    """Wait until the client has gone, or has all of the response."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

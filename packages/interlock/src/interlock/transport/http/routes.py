@@ -1,0 +1,185 @@
+"""HTTP routes of the author beside the endpoint: ASGI apps by path, and an ASGI response of text, bytes or JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from .authorization import ASGIApp, Scope
+from .responses import Receive, Send
+
+# The endpoint and the health check, unless the app is told otherwise; what a guard and an issuer answer.
+RESERVED = ("/mcp", "/health")
+_WELL_KNOWN = ("/.well-known/oauth-", "/.well-known/openid-configuration")
+
+
+class Route(Struct, frozen=True):
+    """An ASGI app at a path; a path that ends with a slash stands for all that lies beneath it.
+
+    Attributes:
+        path: The path, below the place where the server's app is mounted.
+        app: What answers.
+        methods: The HTTP methods that it answers; None for all.
+        guarded: Whether the guard of the endpoint stands before it too.
+    """
+
+    path: str
+    app: ASGIApp
+    methods: frozenset[str] | None = None
+    guarded: bool = False
+
+    @property
+    def is_prefix(self) -> bool:
+        """Whether it stands for all that lies beneath its path."""
+        return len(self.path) > 1 and self.path.endswith("/")
+
+
+class Routes:
+    """The routes of one server: one app for each path, the longest first."""
+
+    def __init__(self, routes: Iterable[Route] = ()) -> None:
+        self._exact: dict[str, Route] = {}
+        self._prefixes: list[Route] = []
+        for route in routes:
+            self.add(route)
+
+    def add(self, route: Route) -> None:
+        """Add a route. Raises ValueError where its path is taken."""
+        known = (*self._exact, *(prefix.path for prefix in self._prefixes))
+        if route.path in known:
+            raise ValueError(f"there is a route {route.path!r} already")
+        if route.is_prefix:
+            self._prefixes.append(route)
+            self._prefixes.sort(key=lambda prefix: -len(prefix.path))
+        else:
+            self._exact[route.path] = route
+
+    def find(self, path: str) -> Route | None:
+        """The route of a path below the place where the app is mounted."""
+        route = self._exact.get(path)
+        if route is not None:
+            return route
+        for prefix in self._prefixes:
+            if path.startswith(prefix.path) or path == prefix.path[:-1]:
+                return prefix
+        return None
+
+    def check_free(self, taken: Iterable[str]) -> None:
+        """Raise ValueError where a route would answer for one of these paths, or for what lies beneath it."""
+        for path in taken:
+            for known in (*self._exact.values(), *self._prefixes):
+                check_apart(known.path, path)
+
+    def __iter__(self) -> Iterator[Route]:
+        return iter((*self._exact.values(), *self._prefixes))
+
+    def __len__(self) -> int:
+        return len(self._exact) + len(self._prefixes)
+
+
+def check_apart(path: str, taken: str) -> None:
+    """Raise ValueError where the path of a route is a path of the server, or holds it, or lies beneath it."""
+    if taken == "/":
+        lies_together = path == "/"
+    else:
+        lies_together = f"{path.rstrip('/')}/".startswith(f"{taken.rstrip('/')}/") or (
+            path.endswith("/") and len(path) > 1 and taken.startswith(path)
+        )
+    if lies_together:
+        raise ValueError(f"the route {path!r} is in the way of {taken!r}, which the server answers")
+
+
+def made_route(
+    path: str, app: ASGIApp, methods: Sequence[str] | None = None, *, guarded: bool = False
+) -> Route:
+    """A route. Raises ValueError for a path or a method that cannot be one, and TypeError for what is no ASGI app."""
+    if not path.startswith("/") or "//" in path or "?" in path or "#" in path:
+        raise ValueError(
+            f"the path of a route begins with a slash, as in '/status'; {path!r} is none"
+        )
+    for taken in RESERVED:
+        check_apart(path, taken)
+    if path.startswith(_WELL_KNOWN) or path == "/.well-known/":
+        raise ValueError(f"the route {path!r} is in the way of what the server's guard answers")
+    if not callable(app):
+        raise TypeError(f"a route leads to an ASGI app, not to {app!r}")
+    if isinstance(methods, str):
+        raise TypeError(f"methods are a list, as in [{methods!r}]")
+    if methods is None:
+        return Route(path, app, None, guarded)
+    named = {method.upper() for method in methods}
+    if not named:
+        raise ValueError("a route answers one method at least; None stands for all")
+    if "GET" in named:
+        named.add("HEAD")
+    return Route(path, app, frozenset(named), guarded)
+
+
+class HttpResponse:
+    """A whole HTTP response, as an ASGI app: `await HttpResponse({"open": True})(scope, receive, send)`.
+
+    It answers a HEAD request without its body.
+    """
+
+    def __init__(
+        self,
+        content: Any = b"",
+        status: int = 200,
+        *,
+        headers: Mapping[str, str] | None = None,
+        content_type: str | None = None,
+    ) -> None:
+        """Make a response.
+
+        Args:
+            content: Text, bytes, or a value that becomes JSON.
+            status: The HTTP status.
+            headers: Further headers.
+            content_type: In place of `text/plain; charset=utf-8` for text, `application/octet-stream` for bytes and
+                `application/json` for all else.
+
+        Raises:
+            TypeError: JSON cannot say the value.
+        """
+        if isinstance(content, str):
+            body, usual = content.encode(), "text/plain; charset=utf-8"
+        elif isinstance(content, bytes):
+            body, usual = content, "application/octet-stream"
+        else:
+            body, usual = msgspec.json.encode(content), "application/json"
+        self.status, self.body = status, body
+        self.headers = {name.lower(): value for name, value in (headers or {}).items()}
+        if body:
+            self.headers.setdefault("content-type", content_type or usual)
+        if status >= 200 and status not in (204, 304):
+            self.headers.setdefault("content-length", str(len(body)))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it."""
+        pairs = [
+            (name.encode("latin-1"), value.encode("latin-1"))
+            for name, value in self.headers.items()
+        ]
+        await send({"type": "http.response.start", "status": self.status, "headers": pairs})
+        body = b"" if scope["method"] == "HEAD" else self.body
+        await send({"type": "http.response.body", "body": body})
+
+
+def bounded(receive: Receive, most: int) -> Receive:
+    """A receive that gives at most so many bytes of a body: beyond them it says that the client has gone."""
+    taken = 0
+
+    async def receiving() -> Any:
+        nonlocal taken
+        if taken > most:
+            return {"type": "http.disconnect"}
+        message = await receive()
+        taken += len(message.get("body", b""))
+        if taken > most:
+            return {"type": "http.disconnect"}
+        return message
+
+    return receiving

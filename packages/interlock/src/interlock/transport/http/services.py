@@ -1,0 +1,28 @@
+"""What the parts of one HTTP endpoint share: the handler, the server's identity, limits, clock, counters and logs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...exchange import Handler
+from ...protocol.identity import Identity
+from .access_log import AccessLog
+from .error_responses import ErrorResponder
+from .limits import Limits
+from .running_calls import RunningCalls
+from .shutdown import Shutdown
+from .ticker import Ticker
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """Shared collaborators of the parts of one endpoint; none of them knows a part."""
+
+    handler: Handler
+    identity: Identity
+    limits: Limits
+    log: AccessLog
+    errors: ErrorResponder
+    ticker: Ticker
+    calls: RunningCalls
+    shutdown: Shutdown

@@ -1,0 +1,43 @@
+"""Graceful shutdown of the endpoint: whether new requests are refused, and whether the web server around it is ending."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from ..hosted import is_ending
+
+
+class Shutdown:
+    """Whether an endpoint drains: because it was told to, or because the web server around it ends.
+
+    Args:
+        drain: Drains the endpoint; called when the web server is found to be ending.
+    """
+
+    __slots__ = ("_drain", "_draining", "_task")
+
+    def __init__(self, drain: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._drain = drain
+        self._draining = False
+        self._task: asyncio.Task[None] | None = None  # drains because the web server ends
+
+    def start(self) -> None:
+        """Refuse new requests from now on."""
+        self._draining = True
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether new requests are refused."""
+        if not self._draining:
+            return False
+        if self._task is not None and not is_ending():  # another web server has taken over
+            self._task = None
+            self._draining = False
+        return self._draining
+
+    def check(self) -> None:
+        """Drain if the web server is ending: it waits until our streams have ended."""
+        if not self._draining and is_ending():
+            self._task = asyncio.get_running_loop().create_task(self._drain())

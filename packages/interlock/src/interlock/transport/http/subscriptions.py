@@ -1,0 +1,102 @@
+"""Subscriptions of the stateless era (`subscriptions/listen`) over HTTP: each is one event stream."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ... import types as t
+from ...protocol.events import CallId, RequestReceived
+from ...protocol.handshake.server import ServerConnection
+from ...protocol.http import EVENTS, Headers, accepts, error, status_of
+from ...protocol.streams import Answer
+from ..serve import Serving
+from .authorization import Scope, Term
+from .error_responses import busy
+from .request_info import HttpTransport
+from .responses import HOLD, Receive, Reply, Send, gone
+from .services import Services
+
+
+class Subscriptions:
+    """The subscription streams of one endpoint."""
+
+    __slots__ = ("_services",)
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+
+    async def serve(
+        self,
+        event: RequestReceived,
+        headers: Headers,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        """Serve one subscription: its handler runs in a task of its own.
+
+        Its stream is left to the web server where that can hold one without a task.
+        """
+        services = self._services
+        id: t.RequestId = event.id  # type: ignore[assignment]  # a peer's request has a peer's id
+        if not accepts(headers, EVENTS):
+            words = "Not acceptable: a subscription is answered with text/event-stream"
+            await services.errors.send(send, error(406, t.INVALID_REQUEST, words, id=id))
+            return
+        if services.ticker.streams >= services.limits.streams:
+            await services.errors.send(send, busy(id))
+            return
+        connection = ServerConnection(
+            services.identity, principal=event.caller.principal, shared=False
+        )
+        connection.adopt(event)
+        reply = Reply(Answer(ids=(id,)), send, connection, cancels=False)
+        serving = Serving(
+            services.handler,
+            connection,
+            reply.transmit,
+            drain=reply.drain,
+            queued=lambda: reply.queued,
+            transport=HttpTransport(scope),
+        )
+        loop = asyncio.get_running_loop()
+        reply.first = loop.create_future()
+        task = serving.running[event.id] = loop.create_task(serving.run(event))
+        task.add_done_callback(lambda _: reply.end())
+        services.calls.subscriptions.add(serving)
+        services.ticker.add(reply, receive, listens=True)
+        term = Term(connection.principal, lambda: self._end(serving))
+
+        def close() -> None:
+            term.over()
+            services.calls.discard(serving)
+            services.ticker.discard(reply)
+            task.cancel()
+
+        is_held = False
+        try:
+            await reply.first
+            reply.first = None
+            if reply.answer.ended:
+                status = status_of(connection.error)
+                await reply.finish(*services.errors.status(scope, serving.denied, 1, status))
+            else:
+                is_held = await reply.rest(scope.get(HOLD), close)
+                if not is_held:
+                    await gone(receive)
+        finally:
+            if not is_held:
+                reply.lose()
+                close()
+
+    def end_all(self) -> None:
+        """End every subscription with its result; the clients come back, to another worker if there is one."""
+        for serving in list(self._services.calls.subscriptions):
+            self._end(serving)
+
+    def _end(self, serving: Serving) -> None:
+        self._services.calls.answer(serving, _end_subscription)
+
+
+def _end_subscription(serving: Serving, id: CallId) -> None:
+    serving.connection.respond(id, t.SubscriptionsListenResult())

@@ -1,0 +1,200 @@
+"""The ticker: one slow clock that watches all responses of an endpoint for disconnects and sends keep-alives.
+
+A call that is over within a tick costs two operations on a dict and no timer. Only a call that lasts gets a disconnect
+monitor, which cancels it when its client goes away.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from .responses import Receive, Reply, gone
+
+_TICK = 0.1  # seconds
+# Ticks after which a resumable call becomes an event stream, so that its client can come back for it.
+_STREAM_AFTER = 10
+_DRAIN = 2.0  # seconds that the last responses may take to be written
+
+
+class LightCall(Protocol):
+    """A call that has sent nothing yet, and may never need more than its answer."""
+
+    age: int
+    """How many ticks it lasts."""
+
+    def grow(self) -> None:
+        """Make what more than an answer needs; the ticker forgets the call then."""
+        ...
+
+
+class Ticker:
+    """The responses that are under way, and the bodies that are awaited.
+
+    Args:
+        keep_alive: Seconds between signs of life on a quiet stream.
+        on_tick: Called at each tick.
+    """
+
+    def __init__(self, keep_alive: float, on_tick: Callable[[], object] = bool) -> None:
+        self.keep_alive = keep_alive
+        self._on_tick = on_tick
+        self.streams = 0  # that were opened to listen
+        self.light: dict[LightCall, None] = {}
+        self._young: dict[Reply, tuple[asyncio.Task[None] | None, Receive]] = {}
+        self._old: dict[Reply, asyncio.Task[None] | None] = {}
+        self._listening: set[Reply] = set()
+        self._cancelled: set[Reply] = set()
+        self._deadlines: dict[object, tuple[asyncio.Task[object], float]] = {}
+        self._late: set[object] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._next_sign = 0.0
+        self._now = 0.0  # at the last tick
+        self._empty: asyncio.Event | None = None
+
+    def add_light(self, call: LightCall) -> None:
+        """Note a call until `discard_light`."""
+        self.light[call] = None
+        if self._timer is None:
+            self._start()
+
+    def discard_light(self, call: LightCall) -> None:
+        """A call is answered, or no longer light."""
+        self.light.pop(call, None)
+        self._check_empty()
+
+    def add(
+        self,
+        reply: Reply,
+        receive: Receive,
+        owner: asyncio.Task[Any] | None = None,
+        *,
+        listens: bool = False,
+    ) -> None:
+        """Note a response, and the task that sends it: the current task by default."""
+        self._young[reply] = (owner or asyncio.current_task(), receive)
+        if listens:
+            self._listening.add(reply)
+            self.streams += 1
+        if self._timer is None:
+            self._start()
+
+    def discard(self, reply: Reply) -> None:
+        """A response is done."""
+        self._cancelled.discard(reply)
+        if self._young.pop(reply, None) is None:
+            self._old.pop(reply, None)
+            if reply.watch is not None:
+                reply.watch.cancel()
+        if self._listening and reply in self._listening:
+            self._listening.discard(reply)
+            self.streams -= 1
+        self._check_empty()
+
+    def was_cancelled(self, reply: Reply) -> bool:
+        """Whether a task was cancelled because its client disconnected; if so it goes on."""
+        if reply not in self._cancelled:
+            return False
+        self._cancelled.discard(reply)
+        task = asyncio.current_task()
+        assert task is not None
+        task.uncancel()
+        return True
+
+    def set_deadline(self, task: asyncio.Task[object], seconds: float) -> object:
+        """Cancel a task after so many seconds.
+
+        Returns:
+            The deadline, for `clear_deadline`.
+        """
+        deadline = object()
+        if self._timer is None:
+            self._start()
+        self._deadlines[deadline] = (task, self._now + seconds)
+        return deadline
+
+    def clear_deadline(self, deadline: object) -> None:
+        """The task was in time."""
+        self._deadlines.pop(deadline, None)
+
+    def has_passed(self, deadline: object) -> bool:
+        """Whether the task was cancelled because it took too long; true once."""
+        if deadline in self._late:
+            self._late.discard(deadline)
+            return True
+        return False
+
+    async def drain(self) -> None:
+        """Wait until every response is written, or for two seconds."""
+        if self._young or self._old or self.light:
+            self._empty = asyncio.Event()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_DRAIN):
+                    await self._empty.wait()
+
+    def close(self) -> None:
+        """Stop the clock."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _check_empty(self) -> None:
+        if self._empty is not None and not self._young and not self._old and not self.light:
+            self._empty.set()
+
+    def _start(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._now = loop.time()
+        self._next_sign = self._next_sign or self._now + self.keep_alive
+        self._timer = loop.call_later(_TICK, self._tick)
+
+    def _tick(self) -> None:
+        now = self._now = asyncio.get_running_loop().time()
+        for deadline, (task, until) in list(self._deadlines.items()):
+            if now > until:
+                del self._deadlines[deadline]
+                self._late.add(deadline)
+                task.cancel()
+        for call in list(self.light):
+            call.age += 1
+            if call.age > 1:  # it lasts
+                call.grow()
+        for reply, (owner, receive) in list(self._young.items()):
+            reply.age += 1
+            if reply.cancels:
+                if reply.watch is None and reply.age > 1:
+                    reply.watch = asyncio.get_running_loop().create_task(
+                        self._watch(reply, owner, receive)
+                    )
+                    self._grow_old(reply, owner)
+            elif reply.age > _STREAM_AFTER:
+                if reply.answer.primes:
+                    reply.begin()
+                self._grow_old(reply, owner)
+        self._on_tick()
+        if now >= self._next_sign:
+            self._next_sign = now + self.keep_alive
+            for reply in list(self._old):
+                if not reply.answer.ended:
+                    reply.keep_alive()
+        if self._young or self._old or self._deadlines or self.light:
+            self._timer = asyncio.get_running_loop().call_later(_TICK, self._tick)
+        else:
+            self._timer = None
+            self._next_sign = 0.0
+
+    def _grow_old(self, reply: Reply, owner: asyncio.Task[None] | None) -> None:
+        self._young.pop(reply, None)
+        self._old[reply] = owner if reply.cancels else None
+
+    async def _watch(
+        self, reply: Reply, owner: asyncio.Task[None] | None, receive: Receive
+    ) -> None:
+        """The disconnect monitor of one call: cancels it when its client goes away (`HTM-14`)."""
+        await gone(receive)
+        if reply in self._old and not reply.answer.ended and owner is not None:
+            reply.lose()
+            self._cancelled.add(reply)
+            owner.cancel()

@@ -1,0 +1,252 @@
+"""Reconnects: a connection that broke is opened again with the next request, and what the server
+was told once is told again.
+
+For connections that a conversation lives on: the pipes of a child process, a socket, the event
+stream of HTTP with SSE.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from msgspec.structs import replace
+
+from .. import types as t
+from ..exchange import AnyResult, Exchange
+from ..logs import limited
+from ..protocol.opening import Opened, UnsupportedRevision
+from .conversation import Hello
+from .duplex import Duplex
+from .http.client.event_stream import Sleep, backoff
+from .http.client.retries import MOST_TRIES, Repeats
+
+log = limited("interlock.client")
+
+MOST_RESTARTS = 3
+RESTARTS_WITHIN = 60.0
+"""A child process is started again so often within so many seconds, and then no more: one that dies
+at once would else be started with every call."""
+
+
+class Connection(Protocol):
+    """What can be opened again."""
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether no answer can come over it any more, though it was not closed."""
+        ...
+
+    async def connect(self, hello: Hello) -> Opened:
+        """Open it, in place of the one that broke.
+
+        Raises Unreachable, ProtocolError or McpError.
+        """
+        ...
+
+    async def exchange(self, exchange: Exchange) -> AnyResult:
+        """Carry one exchange. Raises Unreachable where it breaks."""
+        ...
+
+
+class Recovery:
+    """Carries exchanges over a connection that is opened again when it has broken.
+
+    Requests under way when it breaks fail with Unreachable, and are sent again only where that is
+    safe (`Repeats`). The next request finds an open connection.
+
+    Args:
+        connection: What carries them.
+        repeats: Which requests may be sent again.
+        most_restarts: How often it may be opened again within `RESTARTS_WITHIN` seconds; None: as
+            often as something is asked; 0: never.
+        sleep: Waits so many seconds.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        repeats: Repeats,
+        *,
+        most_restarts: int | None,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self._connection, self._repeats = connection, repeats
+        self._most_restarts, self._sleep = most_restarts, sleep
+        self._hello: Hello | None = None
+        self._revision = ""
+        self._restarts: deque[float] = deque()
+        self._reopening: asyncio.Task[None] | None = None
+        self._level: Exchange | None = None  # what a new connection has to be told again
+        self._subscribed: dict[str, Exchange] = {}
+
+    def opened(self, hello: Hello, opened: Opened) -> None:
+        """It was opened for the first time."""
+        self._hello, self._revision = hello, opened.revision
+        self._level, self._subscribed = None, {}
+        self._restarts.clear()
+
+    async def carry(self, x: Exchange) -> AnyResult:
+        """Carry one exchange. Raises what the connection raises."""
+        tries = 0
+        while True:
+            try:
+                if self._connection.is_broken and self._most_restarts != 0:
+                    await self._reopened()
+                result = await self._connection.exchange(x)
+            except t.TimedOut:
+                raise
+            except t.Unreachable:
+                tries += 1
+                again = self._most_restarts != 0 and self._connection.is_broken
+                if not again or tries >= MOST_TRIES or not self._repeats.may(x):
+                    raise
+                await self._sleep(backoff(tries))
+            else:
+                self._learn(x, result)
+                return result
+
+    async def aclose(self) -> None:
+        """Give up opening it again."""
+        task, self._reopening = self._reopening, None
+        self._hello = None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait({task})
+
+    async def _reopened(self) -> None:
+        """Open it again; whoever needs it at the same time waits for the same one."""
+        if self._reopening is None:
+            self._reopening = asyncio.get_running_loop().create_task(self._reopen())
+            self._reopening.add_done_callback(self._done)
+        reopening = self._reopening
+        await asyncio.wait({reopening})
+        if reopening.cancelled():
+            raise t.Unreachable("The client was closed.")
+        reopening.result()
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        if self._reopening is task:
+            self._reopening = None
+        if not task.cancelled():
+            task.exception()  # whoever waits is told; nobody need
+
+    async def _reopen(self) -> None:
+        hello = self._hello
+        if hello is None:
+            raise t.Unreachable("The client was closed.")
+        self._count()
+        log.info("the connection to the server broke; it is opened again")
+        only = (self._revision,)
+        try:
+            await self._connection.connect(replace(hello, revisions=only, known=self._revision))
+        except (UnsupportedRevision, t.McpError) as bad:
+            raise t.Unreachable(
+                f"The server has gone, and does not speak {self._revision} any more ({bad}); open the client anew."
+            ) from bad
+        for told in [*([self._level] if self._level else []), *self._subscribed.values()]:
+            with contextlib.suppress(t.McpError):  # what it no longer has
+                await self._connection.exchange(told)
+
+    def _count(self) -> None:
+        """Raise Unreachable where it was opened again too often."""
+        if self._most_restarts is None:
+            return
+        now = asyncio.get_running_loop().time()
+        while self._restarts and now - self._restarts[0] >= RESTARTS_WITHIN:
+            self._restarts.popleft()
+        if len(self._restarts) >= self._most_restarts:
+            left = RESTARTS_WITHIN - (now - self._restarts[0])
+            raise t.Unreachable(
+                f"The server has ended {len(self._restarts) + 1} times within {RESTARTS_WITHIN:g} seconds. "
+                f"It is not started again before {max(1, round(left))} s have passed."
+            )
+        self._restarts.append(now)
+
+    def _learn(self, x: Exchange, result: AnyResult) -> None:
+        """Note what an answer says about later requests, and what the server was told."""
+        self._repeats.learn(result)
+        if x.method == "logging/setLevel":
+            self._level = x
+        elif x.method == "resources/subscribe":
+            self._subscribed[x.params.uri] = x
+        elif x.method == "resources/unsubscribe":
+            self._subscribed.pop(x.params.uri, None)
+
+
+class ReconnectingDuplex:
+    """A conversation over one channel at a time: when it has broken, the next exchange gets another.
+
+    For transports that have nothing to end but the channel. Their own part is `dial`.
+
+    Args:
+        dial: Connects, and returns what carries the conversation. Raises Unreachable.
+        repeats: Which requests may be sent again.
+        reconnect: Whether it is connected again at all.
+        sleep: Waits so many seconds.
+    """
+
+    def __init__(
+        self,
+        dial: Callable[[], Awaitable[Duplex]],
+        repeats: Repeats,
+        *,
+        reconnect: bool = True,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self._dial = dial
+        self._duplex: Duplex | None = None
+        self._is_open = False
+        most_restarts = None if reconnect else 0
+        self._recovery = Recovery(self, repeats, most_restarts=most_restarts, sleep=sleep)
+
+    async def open(self, hello: Hello) -> Opened:
+        """Connect for the first time and agree on a revision. Raises what `dial` raises."""
+        opened = await self.connect(hello)
+        self._recovery.opened(hello, opened)
+        return opened
+
+    async def __call__(self, exchange: Exchange) -> AnyResult:
+        """Carry one exchange to the server and back."""
+        return await self._recovery.carry(exchange)
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether no answer can come any more, though it was not closed."""
+        return self._is_open and (self._duplex is None or self._duplex.is_broken)
+
+    async def connect(self, hello: Hello) -> Opened:
+        """Connect anew and agree on a revision."""
+        await self._disconnect()
+        self._is_open = True
+        self._duplex = duplex = await self._dial()
+        try:
+            return await duplex.open(hello)
+        except BaseException:
+            await self._disconnect()
+            raise
+
+    async def exchange(self, exchange: Exchange) -> AnyResult:
+        """Carry one exchange over the connection that is there."""
+        if self._duplex is None:
+            raise t.Unreachable("The client is closed, or was not opened.")
+        return await self._duplex(exchange)
+
+    def tell(self, method: str, params: Any) -> None:
+        """Send a notification that belongs to no request."""
+        if self._duplex is not None:
+            self._duplex.tell(method, params)
+
+    async def aclose(self) -> None:
+        """Close the connection."""
+        self._is_open = False
+        await self._recovery.aclose()
+        await self._disconnect()
+
+    async def _disconnect(self) -> None:
+        duplex, self._duplex = self._duplex, None
+        if duplex is not None:
+            await duplex.aclose()

@@ -1,0 +1,320 @@
+"""The stdio transport: our own standard streams on the server's side, a child process on the
+client's (2026-07-28, "stdio").
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import io
+import os
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from .. import types as t
+from ..exchange import AnyResult, Exchange
+from ..logs import limited
+from ..protocol.opening import (
+    Discover,
+    Handshake,
+    Opened,
+    Outcome,
+    Restart,
+    Step,
+    is_opening_result,
+)
+from ..wire.lines import DEFAULT_LIMIT
+from .channel import Tap
+from .child_process import Child
+from .conversation import Hello, agree
+from .http.client.retries import Repeats
+from .pipes import PipeChannel, ThreadChannel, open_pipe_channel
+from .reconnect import MOST_RESTARTS, Recovery
+
+log = limited("interlock.client")
+
+_SHORT_PATIENCE = 0.5  # seconds for a child to end by itself before another is started in its place
+_INHERITED = frozenset(
+    [
+        "HOME",
+        "LANG",
+        "LC_ALL",
+        "LC_CTYPE",
+        "LOGNAME",
+        "PATH",
+        "SHELL",
+        "TERM",
+        "TMPDIR",
+        "USER",
+        "TZ",
+        "VIRTUAL_ENV",
+    ]
+    if sys.platform != "win32"
+    else [
+        "APPDATA",
+        "COMSPEC",
+        "HOMEDRIVE",
+        "HOMEPATH",
+        "LOCALAPPDATA",
+        "PATH",
+        "PATHEXT",
+        "PROGRAMDATA",
+        "PROGRAMFILES",
+        "SYSTEMDRIVE",
+        "SYSTEMROOT",
+        "TEMP",
+        "TMP",
+        "USERNAME",
+        "USERPROFILE",
+        "WINDIR",
+    ]
+)
+
+
+@contextlib.asynccontextmanager
+async def own_streams(limit: int = DEFAULT_LIMIT) -> AsyncIterator[PipeChannel | ThreadChannel]:
+    """This process's stdin and stdout as a channel.
+
+    While it is open nothing else can reach the wire: descriptor 1 leads to stderr, so that `print`
+    in a server, or a program that a tool starts, writes there, and descriptor 0 is empty. Both are
+    put back at the end.
+    """
+    sys.stdout.flush()
+    read_fd, write_fd = os.dup(0), os.dup(1)
+    saved_in, saved_out = os.dup(0), os.dup(1)
+    was_blocking = [(fd, os.get_blocking(fd)) for fd in (saved_in, saved_out)]
+    empty = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(empty, 0)
+    os.close(empty)
+    os.dup2(2, 1)
+    saved_stdout, sys.stdout = sys.stdout, _stderr_writer()
+    channel = open_pipe_channel(read_fd, write_fd, limit=limit)
+    try:
+        yield channel
+    finally:
+        await channel.aclose()
+        with contextlib.suppress(OSError, ValueError):
+            sys.stdout.flush()
+        sys.stdout = saved_stdout
+        for fd, blocking in was_blocking:
+            os.set_blocking(fd, blocking)
+        os.dup2(saved_in, 0)
+        os.dup2(saved_out, 1)
+        os.close(saved_in)
+        os.close(saved_out)
+
+
+def _stderr_writer() -> io.TextIOWrapper:
+    return io.TextIOWrapper(
+        io.FileIO(2, "w", closefd=False),
+        encoding="utf-8",
+        errors="backslashreplace",
+        line_buffering=True,
+        write_through=True,
+    )
+
+
+def inherited_environment() -> dict[str, str]:
+    """The variables that a child server gets unasked:
+
+    those that programs need to run, none that may hold secrets.
+    """
+    return {name: value for name, value in os.environ.items() if name in _INHERITED}
+
+
+class Stdio:
+    """A client's transport to a server that it starts as a child process.
+
+    `command` and its arguments are run without a shell; `env` is added to a small safe set of
+    inherited variables (`inherit_env=True`: to all of them); `on_stderr` gets each line that the
+    server writes to stderr; `tap` sees every frame. At the end the child's stdin is closed; a child
+    that is still there after `patience` seconds is terminated, and killed after as long again.
+
+    A child that cannot be opened with `server/discover` (it ends, falls silent or refuses
+    the handshake after it) is started again, once, with the handshake first.
+
+    A child that ends later is started again by the next call, unless `restart` is False. Calls that
+    were under way fail; those that only read, or may be repeated, are sent again.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        env: Mapping[str, str] | None = None,
+        inherit_env: bool = False,
+        cwd: str | Path | None = None,
+        on_stderr: Callable[[str], None] | None = None,
+        patience: float = 2.0,
+        limit: int = DEFAULT_LIMIT,
+        tap: Tap | None = None,
+        restart: bool = True,
+    ) -> None:
+        if not command:
+            raise ValueError("a command is needed to start a server")
+        self.command = [os.fspath(part) for part in command]
+        self.patience = patience
+        self._env = {**(os.environ if inherit_env else inherited_environment()), **(env or {})}
+        self._cwd, self._on_stderr, self._limit, self._tap = cwd, on_stderr, limit, tap
+        self._child: Child | None = None  # the one that is spoken to
+        self._is_settled = False
+        self._children: list[Child] = []  # all that have not surely ended
+        self._ending: set[asyncio.Task[None]] = set()
+        self._recovery = Recovery(self, Repeats(), most_restarts=MOST_RESTARTS if restart else 0)
+
+    @property
+    def pid(self) -> int | None:
+        """The child's process id while it is there."""
+        return self._child.pid if self._child is not None else None
+
+    async def open(self, hello: Hello) -> Opened:
+        """Start the server and agree on a revision. Raises Unreachable where it cannot be started or ends at once."""
+        opened = await self.connect(hello)
+        self._recovery.opened(hello, opened)
+        return opened
+
+    async def __call__(self, exchange: Exchange) -> AnyResult:
+        """Carry one exchange to the child and back; a child that has ended is started again before."""
+        return await self._recovery.carry(exchange)
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the child can answer nothing any more, though it was not closed."""
+        child = self._child
+        if child is None:
+            return False
+        return not self._is_settled or child.duplex is None or child.duplex.is_broken
+
+    async def connect(self, hello: Hello) -> Opened:
+        """Start a child in place of the one that is there, and agree on a revision with it; see `Recovery`."""
+        before = self._child
+        self._is_settled = False
+        self._child = self._new_child()
+        if before is not None:
+            await asyncio.shield(self._end(before, min(self.patience, _SHORT_PATIENCE)))
+        await self._there().start(hello)
+        try:
+            opened = await agree(hello, functools.partial(self._take, hello))
+        except t.Unreachable as bad:
+            raise _with_advice(bad, self.command) from None
+        await self._there().settle(hello, opened)
+        self._is_settled = True
+        return opened
+
+    async def exchange(self, exchange: Exchange) -> AnyResult:
+        """Carry one exchange to the child that is there, and back; see `Recovery`."""
+        child = self._child
+        if child is None or child.duplex is None:
+            raise t.Unreachable("The server was not started.")
+        try:
+            return await child.duplex(exchange)
+        except t.TimedOut:
+            raise
+        except t.Unreachable as bad:
+            if self._child is None:
+                raise  # we have closed it: how the child ended is not why
+            raise await child.explained(bad) from None
+
+    def tell(self, method: str, params: Any) -> None:
+        """Send a notification that belongs to no request."""
+        if self._child is not None and self._child.duplex is not None:
+            self._child.duplex.tell(method, params)
+
+    async def aclose(self) -> None:
+        """Close the child's stdin, wait for it to end, and make it end where it does not."""
+        self._child = None
+        await self._recovery.aclose()
+        while self._children:
+            child = self._children[0]
+            await child.aclose(self.patience)
+            with contextlib.suppress(ValueError):  # ended in a task of `_end` meanwhile
+                self._children.remove(child)
+        if self._ending:
+            await asyncio.wait(self._ending)
+
+    def _there(self) -> Child:
+        if self._child is None:
+            raise t.Unreachable("The client was closed.")
+        return self._child
+
+    def _new_child(self) -> Child:
+        child = Child(
+            self.command,
+            env=self._env,
+            cwd=self._cwd,
+            on_stderr=self._on_stderr,
+            limit=self._limit,
+            tap=self._tap,
+        )
+        self._children.append(child)
+        return child
+
+    # -- opening -----------------------------------------------------------------------------------
+
+    async def _take(self, hello: Hello, step: Step) -> Outcome:
+        """Take a step of the opening, with a new child where it says so."""
+        child = self._there()
+        if not isinstance(step, Restart):
+            return await child.take(step)
+        log.info("the server could not be opened with what it was sent first; it is started again")
+        if child.may_answer:
+            self._child = fresh = self._new_child()
+            return await self._race(child, fresh, hello, step.first)
+        await asyncio.shield(self._end(child, min(self.patience, _SHORT_PATIENCE)))
+        self._there()
+        self._child = fresh = self._new_child()
+        return await fresh.start_with(hello, step.first)
+
+    async def _race(
+        self, rival: Child, fresh: Child, hello: Hello, first: Discover | Handshake
+    ) -> Outcome:
+        """The first result of two children; the other one is ended.
+
+        The rival has read what it was sent and is silent. Most such servers have stopped, but it
+        may be a wrapper that reads for a server that still starts. So it is not ended before the
+        new child has answered.
+        """
+        late = asyncio.ensure_future(rival.late_answer())
+        new = asyncio.ensure_future(fresh.start_with(hello, first))
+        loser = rival
+        try:
+            await asyncio.wait({late, new}, return_when=asyncio.FIRST_COMPLETED)
+            if new.done() and not is_opening_result(new.result()):
+                await asyncio.wait({late}, timeout=hello.open_seconds)
+            if late.done() and is_opening_result(late.result()) and self._child is fresh:
+                loser, self._child = fresh, rival
+                return late.result()
+            return await new
+        finally:
+            for waiting in (late, new):
+                waiting.cancel()
+            await asyncio.wait({late, new})
+            self._end(loser, self.patience)
+
+    def _end(self, child: Child, patience: float) -> asyncio.Task[None]:
+        """End a child in a task of its own, which `aclose` waits for."""
+
+        async def end() -> None:
+            await child.aclose(patience)
+            if child in self._children:
+                self._children.remove(child)
+
+        ending = asyncio.get_running_loop().create_task(end())
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
+        return ending
+
+
+def _with_advice(bad: t.Unreachable, command: Sequence[str]) -> t.Unreachable:
+    """For a Python file that ran to its end and served nobody: with what its author has to do."""
+    file = next((part for part in command if part.endswith(".py")), None)
+    if bad.exit_code != 0 or file is None:
+        return bad
+    words = (
+        f"{bad.args[0]} {file} came to its end without serving. Call `server.run()` at its end, under "
+        f'`if __name__ == "__main__":`, or start it by `interlock run {file}`.'
+    )
+    return t.Unreachable(words, exit_code=0, stderr=bad.stderr)

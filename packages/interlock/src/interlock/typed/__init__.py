@@ -1,0 +1,1 @@
+"""Python types to JSON and back: signatures, JSON Schema, media, forms and URI templates."""

@@ -1,0 +1,482 @@
+"""What a tool returns as a result: content for the model, and structured content that always agrees with the output schema."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Mapping,
+)
+from typing import Any, Generic, Literal, Never, NoReturn, TypeVar, get_args, get_origin
+
+import msgspec
+from msgspec.structs import replace
+
+from .. import types as t
+from ..exchange import AnyResult, RawResult
+from ..schema import SchemaError, Validator, compile
+from ..server.calls.context import Progress
+from ..wire.jsonrpc import READ_ERRORS
+from ..wire.salvage import without_surrogates
+from .adapters import Foreign, Misfit, enc_hook
+from .annotations import Guise, guise_of, is_class_with_fields, is_union, one_of, unwrapped
+from .docstrings import parse
+from .json_schema import Sheet
+from .media import Audio, File, Image, sniff
+from .type_hints import Unresolved, doc_of, hints_of, named
+
+_BLOCKS = (
+    t.TextContent,
+    t.ImageContent,
+    t.AudioContent,
+    t.ResourceLink,
+    t.EmbeddedResource,
+    t.UnknownContent,
+)
+_MEDIA = (Image, Audio, File)
+_BYTES = (bytes, bytearray, memoryview)
+_RICH = (*_BLOCKS, *_MEDIA, *_BYTES, t.ResourceContents)
+_RESULTS = (t.Result, RawResult)
+_LATER = (AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable)
+
+_encode = msgspec.json.Encoder(enc_hook=enc_hook).encode
+_decode = msgspec.json.Decoder().decode
+
+
+class OutputError(Exception):
+    """What the tool returned does not fit the type or the schema that it declares, or cannot be written as JSON."""
+
+
+Data = TypeVar("Data", covariant=True)
+
+
+class ToolResult(Generic[Data]):
+    """Data for programs, and beside it something else for the model: words, pictures, links.
+
+    A tool that returns `ToolResult[Weather]` has the output schema of `Weather`. Its `data` are the structured content, and `content` is
+    all that stands in the content: nothing is sent twice. Peers of revisions without structured content get the data as one more text.
+    """
+
+    __slots__ = ("content", "data", "meta")
+
+    def __init__(self, data: Data, *content: Any, meta: dict[str, Any] | None = None) -> None:
+        """`content` are strings, content blocks, `Image`, `Audio` and `File`; without any the data are the text too. `meta` is `_meta`."""
+        self.data, self.content, self.meta = data, content, meta
+
+
+_FINISHED = (*_RESULTS, Progress, ToolResult)
+
+
+class Output:
+    """What becomes of a tool's return value where nothing is declared: content, and structured content for objects.
+
+    `schema` is the `outputSchema`, which results conform to wherever there is one (2026-07-28, "Tools", output schema; `TOL-09`).
+    """
+
+    def __init__(self, schema: t.JSONObject | None = None) -> None:
+        self.schema = schema
+        self._validator: Validator | None = None
+
+    def result(self, value: Any, *, structured: bool = True) -> AnyResult:
+        """The result to send. One that the author made passes through, once its structured content is checked. Raises OutputError.
+
+        `structured` is whether the peer's revision has structured content at all.
+        """
+        if isinstance(value, ToolResult):
+            return self._both(value, structured)
+        if not isinstance(value, _RESULTS):
+            return self._made(value)
+        given: AnyResult = value
+        return (
+            self._checked(given)
+            if isinstance(given, t.CallToolResult) and not given.is_error
+            else given
+        )
+
+    def _both(self, value: ToolResult[Any], structured: bool) -> t.CallToolResult:
+        made = self._made(value.data)
+        if made.structured_content is msgspec.UNSET:
+            raise OutputError(
+                "its data are no object, and it declares no other type: annotate it with the ToolResult[...] that it returns"
+            )
+        content = [_block(each) for each in value.content]
+        if not content or not structured:
+            content += made.content  # the data as text
+        return replace(made, content=content, meta=value.meta)
+
+    def _checked(self, given: t.CallToolResult) -> t.CallToolResult:
+        """The author's own result; its structured content becomes plain data where it is a model or the like."""
+        if not isinstance(given.content, list):
+            raise OutputError(f"its content is no list, but {type(given.content).__name__}")
+        if given.structured_content is msgspec.UNSET:
+            if self.schema is not None:
+                raise OutputError(
+                    "the result has no structured content, and the tool declares an output schema"
+                )
+            return given
+        plain = _decode(_encoded(given.structured_content))
+        if self.schema is not None:
+            self._conforming(plain)
+        return (
+            given if plain == given.structured_content else replace(given, structured_content=plain)
+        )
+
+    def _made(self, value: Any) -> t.CallToolResult:
+        if (content := _content(value)) is not None:
+            return t.CallToolResult(content=content)
+        data = _encoded(value)
+        plain = _decode(data)
+        return (
+            _structured(data, plain, plain)
+            if isinstance(plain, dict)
+            else t.CallToolResult(content=[_text(data, plain)])
+        )
+
+    def _conforming(self, structured: Any) -> Any:
+        if self._validator is None:
+            self._validator = compile(self.schema or {})
+        if not self._validator.is_valid(structured):
+            problems = (
+                f"${v.path.replace('/', '.')}: {v.message}"
+                for v in self._validator.check(structured)
+            )
+            raise OutputError(
+                "the result does not conform to the output schema: " + "; ".join(problems)
+            )
+        return structured
+
+
+class Prose(Output):
+    """Content only: text, pictures, sound, files, links."""
+
+    def result(self, value: Any, *, structured: bool = True) -> AnyResult:
+        """The result to send."""
+        if type(value) is str:
+            return t.CallToolResult(content=[t.TextContent(value)])
+        return super().result(value, structured=structured)
+
+    def _made(self, value: Any) -> t.CallToolResult:
+        items = value if isinstance(value, list | tuple) else () if value is None else (value,)
+        return t.CallToolResult(content=[_block(item) for item in items if item is not None])
+
+
+class Typed(Output):
+    """Structured content of a declared type: that which the type declares, and no more.
+
+    What is not an object is `wrapped`, it goes under the key `result`, for older revisions want an object. Values that are
+    `bare` are their own JSON.
+    """
+
+    def __init__(self, guise: Guise, schema: t.JSONObject, *, wrapped: bool, bare: bool) -> None:
+        super().__init__(schema)
+        self._guise = guise
+        self._wrapped = wrapped
+        self._bare = bare
+
+    def _made(self, value: Any) -> t.CallToolResult:
+        data = _encoded(value)
+        try:
+            # Python lets a float stand in an int's field, and a string in the place of a date; the schema has promised otherwise.
+            read = self._guise.decode(data)
+        except (*READ_ERRORS, Misfit) as bad:
+            raise OutputError(
+                f"a result of type {type(value).__name__} does not fit the type that the tool declares: {bad}"
+            ) from None
+        if not self._bare:
+            data = _encode(read)
+        plain = _decode(data)
+        return _structured(data, plain, {"result": plain} if self._wrapped else plain)
+
+
+class Number(Typed):
+    """An int, a float or a bool, which are quick to tell from what they are not."""
+
+    def __init__(self, kind: type[Any], guise: Guise, schema: t.JSONObject) -> None:
+        super().__init__(guise, schema, wrapped=True, bare=True)
+        self._kind = kind
+        self._write: Callable[[Any], str] = {int: int.__repr__, float: _written, bool: _yes_or_no}[
+            kind
+        ]
+
+    def result(self, value: Any, *, structured: bool = True) -> AnyResult:
+        """The result to send."""
+        if type(value) is self._kind:
+            return t.CallToolResult(
+                content=[t.TextContent(self._write(value))], structured_content={"result": value}
+            )
+        return super().result(value, structured=structured)
+
+
+class Modelled(Output):
+    """Structured content of a type that pydantic writes, checked against the schema that it drew."""
+
+    def __init__(self, guise: Foreign, schema: t.JSONObject, *, wrapped: bool) -> None:
+        super().__init__(schema)
+        self._guise = guise
+        self._wrapped = wrapped
+
+    def _made(self, value: Any) -> t.CallToolResult:
+        try:
+            plain = self._guise.dump(value)
+        except ValueError as bad:
+            raise OutputError(
+                f"a result of type {type(value).__name__} does not fit the model that the tool declares: {bad}"
+            ) from None
+        return _structured(
+            _encoded(plain), plain, self._conforming({"result": plain} if self._wrapped else plain)
+        )
+
+
+class Declared(Output):
+    """Structured content under a schema that the author wrote; the value is the structured content as it stands."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        super().__init__(dict(schema))
+        try:
+            self._validator = compile(schema)
+        except SchemaError as bad:
+            raise ValueError(f"the output schema cannot be used: {bad}") from None
+
+    def _made(self, value: Any) -> t.CallToolResult:
+        data = _encoded(value)
+        plain = _decode(data)
+        return _structured(data, plain, self._conforming(plain))
+
+
+def output_of(
+    function: Callable[..., Any], *, output_schema: Mapping[str, Any] | None = None
+) -> Output:
+    """What becomes of the values that a function returns, by its annotation or under the schema that is given.
+
+    Raises TypeError for an annotation that cannot be described, ValueError for a schema that cannot be used.
+    """
+    if output_schema is not None:
+        return Declared(output_schema)
+    annotation = hints_of(function).get("return", Any)
+    if isinstance(annotation, Unresolved):
+        raise TypeError(
+            f"{named(function)} returns {annotation.text!r}, which cannot be read here: {annotation.reason}"
+        )
+    whole, annotation = annotation, _of_values(annotation)
+    manner = _manner(annotation)
+    if manner == "content" and get_origin(whole) is ToolResult:
+        raise TypeError(
+            f"{named(function)} returns {whole}, where no data stand beside the content: return the content itself"
+        )
+    if manner != "data":
+        return Prose() if manner == "content" else Output()
+    sheet = Sheet(out=True)
+    try:
+        guise = guise_of(annotation)
+        drawn = sheet.draw(guise)
+    except TypeError as bad:
+        raise TypeError(
+            f"{named(function)}: what it returns cannot be described: {bad}; where that is meant, annotate Any"
+        ) from None
+    words = parse(doc_of(function)).returns
+    drawn = {**({"description": words} if words else {}), **drawn}
+    wrapped = not sheet.is_object(drawn)
+    schema = sheet.finish(
+        {"type": "object", "properties": {"result": drawn}, "required": ["result"]}
+        if wrapped
+        else drawn
+    )
+    if isinstance(guise, Foreign):
+        return Modelled(guise, schema, wrapped=wrapped)
+    if annotation in (int, float, bool):
+        return Number(annotation, guise, schema)
+    return Typed(guise, schema, wrapped=wrapped, bare=sheet.is_bare)
+
+
+def can_be_text(function: Callable[..., Any]) -> bool:
+    """Whether the results of a function can have text, as far as its annotation tells.
+
+    False only where no value of the type has any: None, pictures, sound, files and links.
+    """
+    return _can_be_text(_of_values(hints_of(function).get("return", Any)))
+
+
+# What an annotation promises.
+
+
+def _can_be_text(annotation: Any) -> bool:
+    for kind in _members(annotation):
+        plain = unwrapped(kind)
+        if plain in (None, type(None), Never, NoReturn):
+            continue
+        if _is_a(plain, (*_BYTES, t.TextContent, t.UnknownContent)):
+            return True  # bytes may be a text
+        if _is_a(plain, _RICH):
+            continue
+        if get_args(plain) and _manner_of_one(plain) == "content":
+            if any(part is not ... and _can_be_text(part) for part in get_args(plain)):
+                return True
+            continue
+        return True
+    return False
+
+
+def _of_values(annotation: Any) -> Any:
+    """The type of the values themselves: without what is around it, finished results, and progress on the way."""
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if origin is Coroutine and parts:
+        return _of_values(parts[2])
+    if (origin in _LATER or origin is ToolResult) and parts:
+        return _of_values(parts[0])
+    members = parts if is_union(annotation) else (annotation,)
+    data = [
+        _of_values(member) if get_origin(member) is ToolResult else member
+        for member in members
+        if not _is_a(member, _FINISHED)
+    ]
+    if data == list(members):
+        return annotation
+    return one_of(data) if data else Any
+
+
+def _manner(annotation: Any) -> Literal["content", "data", "either"]:
+    """Whether values of a type are content for the model, data with a schema, or must be looked at one by one."""
+    kind = unwrapped(annotation)
+    if kind in (Never, NoReturn):
+        return "content"
+    if _is_vague(kind):
+        return "either"
+    kinds = {_manner_of_one(unwrapped(member)) for member in _members(kind)}
+    if kinds <= {"content", "text"}:
+        return "content"
+    return "either" if kinds & {"content", "either"} else "data"
+
+
+def _manner_of_one(kind: Any) -> Literal["content", "text", "data", "either"]:
+    """The same for one member of a union; `text` is content by itself, and data among data."""
+    origin, parts = get_origin(kind), get_args(kind)
+    if kind in (str, None, type(None)):
+        return "text"
+    if _is_a(kind, _RICH):
+        return "content"
+    if kind in (Any, object, list, tuple) or isinstance(kind, TypeVar):
+        return "either"
+    if (
+        isinstance(origin, type)
+        and issubclass(origin, Collection)
+        and not issubclass(origin, Mapping)
+        and not is_class_with_fields(origin)
+    ):
+        inner = {
+            _manner_of_one(unwrapped(part))
+            for whole in parts
+            if whole is not ...
+            for part in _members(whole)
+        }
+        if "content" in inner and inner <= {"content", "text"}:
+            return "content"
+        return "either" if inner & {"content", "either"} else "data"
+    return "data"
+
+
+def _is_vague(kind: Any) -> bool:
+    """Whether this is an object of which nothing is known: a dict of anything, for which a schema would say nothing."""
+    origin, parts = get_origin(kind) or kind, get_args(kind)
+    return (
+        _is_a(origin, (dict, Mapping))
+        and not is_class_with_fields(origin)
+        and (not parts or unwrapped(parts[-1]) in (Any, object))
+    )
+
+
+def _members(annotation: Any) -> tuple[Any, ...]:
+    kind = unwrapped(annotation)
+    return get_args(kind) if is_union(kind) else (kind,)
+
+
+def _is_a(kind: Any, classes: tuple[type[Any], ...]) -> bool:
+    return isinstance(kind, type) and issubclass(kind, classes)
+
+
+# What a value becomes.
+
+
+def _content(value: Any) -> list[t.ContentBlock] | None:
+    """The blocks of what is content by itself; None for data."""
+    if value is None:
+        return []
+    if isinstance(value, (str, *_RICH)):
+        return [_block(value)]
+    if isinstance(value, list | tuple) and any(isinstance(item, _RICH) for item in value):
+        return [_block(item) for item in value if item is not None]
+    return None
+
+
+def _block(value: Any) -> t.ContentBlock:
+    if isinstance(value, str):
+        return t.TextContent(str.__str__(value))  # of a subclass too, which msgspec would not write
+    if isinstance(value, _BLOCKS):
+        return value
+    if isinstance(value, _MEDIA):
+        return value.content()
+    if isinstance(value, t.ResourceContents):
+        return t.EmbeddedResource(resource=value)
+    if isinstance(value, _BYTES):
+        return _of_bytes(bytes(value))
+    data = _encoded(value)
+    return _text(data, _decode(data))
+
+
+def _of_bytes(data: bytes) -> t.ContentBlock:
+    """A picture or a sound where the bytes are one, text where they are text, else an embedded file."""
+    family = (sniff(data) or "").partition("/")[0]
+    if family == "image":
+        return Image(data=data).content()
+    if family == "audio":
+        return Audio(data=data).content()
+    file = File(data=data).content()
+    return file if file.resource.text is None else t.TextContent(file.resource.text)
+
+
+def _structured(data: bytes, plain: Any, structured: Any) -> t.CallToolResult:
+    return t.CallToolResult(content=[_text(data, plain)], structured_content=structured)
+
+
+def _text(data: bytes, plain: Any) -> t.TextContent:
+    """The JSON of data as text (`TOL-11`); of a string the string itself."""
+    return t.TextContent(plain if isinstance(plain, str) else data.decode())
+
+
+def _encoded(value: Any) -> bytes:
+    """The JSON of a value. Raises OutputError where there is none."""
+    try:
+        try:
+            data = _encode(value)
+        except UnicodeEncodeError:
+            data = _encode(without_surrogates(value, enc_hook))
+        if b"null" in data:  # as msgspec writes what is not finite
+            import json  # late: for this rare look only
+
+            json.dumps(
+                msgspec.to_builtins(value, enc_hook=enc_hook, str_keys=True),
+                allow_nan=False,
+                check_circular=False,
+            )
+    except (TypeError, ValueError, RecursionError) as bad:
+        finite = "Out of range float values" not in str(bad)
+        reason = bad if finite else "it holds NaN or infinity, which JSON does not have"
+        raise OutputError(
+            f"a result of type {type(value).__name__} cannot be written as JSON: {reason}"
+        ) from None
+    return data
+
+
+def _written(value: float) -> str:
+    if not math.isfinite(value):
+        raise OutputError(f"the result is {value}, which JSON does not have")
+    return repr(value)
+
+
+def _yes_or_no(value: bool) -> str:
+    return "true" if value else "false"

@@ -1,0 +1,75 @@
+"""Tools whose arguments are described by a JSON Schema that Python's types do not know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from .. import types as t
+from ..schema import SchemaError, compile
+from .lenient import coerced
+from .signature import MOST_COERCED, ArgumentsError, is_context
+from .type_hints import hints_of, signature_with_text
+
+
+class RawSignature:
+    """Checks the arguments against the author's schema and hands them on as one dict.
+
+    The function takes that dict as its first parameter, and may take a Context. Raises TypeError for any other function and
+    ValueError for a schema that cannot be used.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        schema: Mapping[str, Any],
+        context_type: type[Any],
+        *,
+        lenient: bool = True,
+    ) -> None:
+        self.lenient = lenient
+        self.schema: t.JSONObject = dict(schema)
+        if self.schema.get("type") != "object":
+            raise ValueError(
+                'an input schema describes an object: it needs "type": "object" at its root'
+            )
+        try:
+            self._validator = compile(self.schema)
+        except SchemaError as bad:
+            raise ValueError(f"the input schema cannot be used: {bad}") from None
+        hints = hints_of(function, {context_type.__name__: context_type})
+        parameters = signature_with_text(function).parameters
+        self.context = next(
+            (name for name in parameters if is_context(hints.get(name), context_type)), None
+        )
+        rest = [parameter for name, parameter in parameters.items() if name != self.context]
+        if len(rest) != 1 or rest[0].kind not in (
+            rest[0].POSITIONAL_OR_KEYWORD,
+            rest[0].KEYWORD_ONLY,
+        ):
+            taken = ", ".join(map(str, rest)) or "nothing"
+            raise TypeError(
+                f"a function with an input schema takes the arguments as one dict, in one plain parameter, not {taken}"
+            )
+        self._parameter = rest[0].name
+
+    def decode(self, raw: bytes | Raw) -> dict[str, Any]:
+        """The keyword values to call the function with. Raises ArgumentsError."""
+        try:
+            arguments = msgspec.json.decode(raw)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            raise ArgumentsError("the arguments are not valid JSON") from None
+        violations = self._validator.check(arguments)
+        if violations and self.lenient and len(bytes(raw)) <= MOST_COERCED:
+            meant = coerced(arguments, self.schema, self.schema)
+            if meant != arguments:
+                arguments = meant
+                violations = self._validator.check(arguments)
+        if violations:
+            raise ArgumentsError(
+                "; ".join(f"${v.path.replace('/', '.')}: {v.message}" for v in violations)
+            )
+        return {self._parameter: arguments}

@@ -1,0 +1,453 @@
+"""A function's parameters as a tool's input: the JSON Schema to list, and arguments from bytes to Python values in one pass."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from types import FunctionType
+from typing import Any, get_args, get_origin
+
+import msgspec
+from msgspec import NODEFAULT, Raw, Struct, field
+from msgspec.structs import asdict
+
+from ..schema import SchemaError, Validator, compile
+from ..types import JSONObject
+from ..wire.jsonrpc import READ_ERRORS
+from . import lenient
+from .adapters import Foreign, Misfit, dec_hook
+from .annotations import Guise, guise_of, is_field_info, is_union, marked, one_of, unwrapped
+from .json_schema import Sheet, jsonable
+from .type_hints import Unresolved, hints_of, named, signature_with_text
+
+_decode_json = msgspec.json.Decoder().decode
+_decode_slices = msgspec.json.Decoder(dict[str, Raw]).decode
+_encode = msgspec.json.Encoder().encode
+_ERRORS = (*READ_ERRORS, Misfit)
+_IMMUTABLE = (type(None), bool, int, float, str, bytes)
+_MOST_PROBLEMS = (
+    20  # to tell at once: a model needs no more, and arguments may be made to have thousands
+)
+_LONGEST_PROBLEM = 1000  # characters
+MOST_COERCED = (
+    256 * 1024
+)  # bytes of arguments; to look at more of them again and again would hold up everybody else for seconds
+
+
+class ArgumentsError(Exception):
+    """The arguments do not fit, in words for the model: each problem names its place (`$.city`) and what was expected there.
+
+    `problems` has them one by one; all are listed that can be known at once (2026-07-28, "Tools", error handling).
+    """
+
+    def __init__(self, *problems: str) -> None:
+        super().__init__("; ".join(problems))
+        self.problems = problems
+
+
+class Parameter(Struct, frozen=True):
+    """One parameter that a caller may set: `name` is Python's, `wire_name` the argument's."""
+
+    name: str
+    wire_name: str
+    guise: Guise | Foreign
+    default: Any = NODEFAULT
+    make_default: Callable[[], Any] | None = None
+
+    @property
+    def required(self) -> bool:
+        """Whether there is no default."""
+        return self.default is NODEFAULT and self.make_default is None
+
+
+class Signature:
+    """What a function takes.
+
+    `schema` is the `inputSchema` (2020-12, its root an object and never a reference; `TOL-02`, `TOL-03`), `names` the
+    arguments in their order, `context` the parameter that takes the Context, which no caller sets.
+    """
+
+    def __init__(
+        self,
+        parameters: list[Parameter],
+        schema: JSONObject,
+        context: str | None,
+        rest: Rest | None,
+        *,
+        lenient: bool = True,
+    ) -> None:
+        self.schema = schema
+        self.lenient = lenient
+        self.context = context
+        self.names = tuple(parameter.wire_name for parameter in parameters)
+        self._parameters = {parameter.wire_name: parameter for parameter in parameters}
+        self._late = [
+            (parameter.name, parameter)
+            for parameter in parameters
+            if isinstance(parameter.guise, Foreign)
+        ]
+        self._rest = rest
+        self._plain = not self._late and rest is None
+        self._read = _reader(parameters, strict=rest is None)
+        self._validator: Validator | None = None
+
+    def decode(self, raw: bytes | Raw) -> dict[str, Any]:
+        """The JSON object of arguments as keyword values; an absent argument has the default itself. Raises ArgumentsError.
+
+        Types are JSON's own: 5 is a float too. Models err in a few ways that leave no doubt, and these are forgiven once the
+        strict reading has failed: a whole number written as 5.0 for an int (which JSON Schema allows), null in place of no
+        arguments at all and, unless the signature is not `lenient`, values sent as strings that hold their JSON.
+        """
+        try:
+            values = asdict(self._read(raw))
+            if self._plain:
+                return values
+            return self._finished(values, raw)
+        except _ERRORS as bad:
+            if len(bytes(raw)) > MOST_COERCED:
+                raise ArgumentsError(
+                    f"$: the arguments do not fit: {str(bad)[:_LONGEST_PROBLEM]}"
+                ) from None
+            return self._second_look(raw)
+
+    def _finished(self, values: dict[str, Any], raw: bytes | Raw) -> dict[str, Any]:
+        """The values with what msgspec left unread: pydantic's arguments and those that go to `**kwargs`."""
+        for name, parameter in self._late:
+            if type(value := values[name]) is Raw:
+                values[name] = parameter.guise.decode(value)
+        if self._rest is not None:
+            for name, piece in _decode_slices(raw).items():
+                if name not in self._parameters:
+                    if name in self._rest.reserved:
+                        raise Misfit([((name,), "is not an argument")])
+                    values[name] = self._rest.guise.decode(piece)
+        return values
+
+    def _second_look(self, raw: bytes | Raw) -> dict[str, Any]:
+        """What the strict reading refused: coerced where that leaves no doubt, else all that is wrong with it."""
+        try:
+            pieces = _decode_slices(raw)
+        except READ_ERRORS as bad:
+            if isinstance(bad, msgspec.ValidationError) and bytes(raw).strip() == b"null":
+                pieces = {}
+            else:
+                raise ArgumentsError(_not_an_object(bad)) from None
+        coerced = {name: self._coerced(name, piece) for name, piece in pieces.items()}
+        if not pieces or any(coerced[name] is not pieces[name] for name in pieces):
+            try:
+                data = _encode(coerced)
+                return self._finished(asdict(self._read(data)), data)
+            except _ERRORS:
+                pass
+        raise ArgumentsError(*self._problems(coerced)) from None
+
+    def _coerced(self, name: str, piece: Raw) -> Raw:
+        """An argument as it was surely meant, where it does not fit as it stands."""
+        guise = self._guise(name)
+        if guise is None or _complaint(guise, piece) is None:
+            return piece
+        schema = self.schema.get("properties", {}).get(name, self.schema["additionalProperties"])
+        try:
+            value = _decode_json(piece)
+            meant = lenient.coerced(value, schema, self.schema, strings=self.lenient)
+            coerced = Raw(_encode(meant))
+        except READ_ERRORS:
+            return piece
+        complaint = _complaint(guise, coerced)
+        # What is wrong is told of what was meant, and not of the string around it.
+        if complaint and meant is value and not any(path for path, _ in complaint):
+            return piece
+        return coerced
+
+    def _guise(self, name: str) -> Guise | Foreign | None:
+        parameter = self._parameters.get(name)
+        if parameter is not None:
+            return parameter.guise
+        return (
+            self._rest.guise if self._rest is not None and name not in self._rest.reserved else None
+        )
+
+    def _problems(self, pieces: Mapping[str, Raw]) -> list[str]:
+        """All that is wrong: arguments that are unknown or missing, and what the schema and the types say of each of the others."""
+        problems = []
+        unknown = [name for name in pieces if self._guise(name) is None]
+        if unknown:
+            known = (
+                f"the arguments are: {', '.join(self.names)}" if self.names else "there are none"
+            )
+            places = [_place((name,))[:-1] for name in unknown[:_MOST_PROBLEMS]]
+            problems.append(f"{', '.join(places)}: unknown; {known}")
+        problems += [
+            f"{_place((p.wire_name,))} required, but missing"
+            for p in self._parameters.values()
+            if p.required and p.wire_name not in pieces
+        ]
+        wrong: dict[str, list[str]] = {}
+        for name, piece in pieces.items():
+            guise = self._guise(name)
+            if guise is not None and (complaint := _complaint(guise, piece)) is not None:
+                wrong[name] = [f"{_place((name, *path))} {message}" for path, message in complaint]
+        for name, by_schema in self._violations({name: pieces[name] for name in wrong}).items():
+            if not isinstance(self._guise(name), Foreign):  # pydantic tells all by itself
+                wrong[name] = by_schema
+        problems += [problem for found in wrong.values() for problem in found]
+        problems = [
+            problem if len(problem) <= _LONGEST_PROBLEM else problem[:_LONGEST_PROBLEM] + "..."
+            for problem in problems
+        ]
+        more = len(problems) - _MOST_PROBLEMS
+        return problems if more <= 0 else [*problems[:_MOST_PROBLEMS], f"and {more} more"]
+
+    def _violations(self, pieces: Mapping[str, Raw]) -> dict[str, list[str]]:
+        """What the schema says of arguments, for msgspec names only the first thing that is wrong. Empty where it says less."""
+        try:
+            if self._validator is None:
+                self._validator = compile(self.schema)
+            violations = self._validator.check(_decode_json(_encode(pieces)))
+        except (SchemaError, *READ_ERRORS):
+            return {}
+        found: dict[str, list[str]] = {}
+        vague = set()
+        for violation in violations:
+            path = tuple(
+                step.replace("~1", "/").replace("~0", "~") for step in violation.path.split("/")[1:]
+            )
+            if path and path[0] in pieces:
+                found.setdefault(path[0], []).append(f"{_place(path)} {violation.message}")
+                if "anyOf" in violation.message:
+                    vague.add(path[0])
+        return {name: problems for name, problems in found.items() if name not in vague}
+
+
+class Rest(Struct, frozen=True):
+    """The `**kwargs` of a function: the type of each, and the names that may not come in through it."""
+
+    guise: Guise | Foreign
+    reserved: frozenset[str]
+
+
+def signature_of(
+    function: Callable[..., Any],
+    *,
+    context_type: type[Any],
+    description_of: Mapping[str, str] | None = None,
+    lenient: bool = True,
+) -> Signature:
+    """The signature of a function, method, partial or callable object.
+
+    A parameter annotated with `context_type` (or a type of it, or it and None) takes the Context. `description_of` has the
+    docstring's words on parameters; those of an annotation go before them. What a partial has bound is not shown.
+    `lenient` is whether values that come as strings are read as what they should be.
+    Raises TypeError that says which parameter cannot be offered, and why.
+    """
+    words = description_of or {}
+    sheet = Sheet()
+    parameters: list[Parameter] = []
+    properties: dict[str, JSONObject] = {}
+    context: str | None = None
+    rest: Guise | Foreign | None = None
+    closing: JSONObject | bool = False
+    for where, parameter, annotation in _annotated(function, context_type):
+        try:
+            _check_kind(parameter)
+            if is_context(annotation, context_type):
+                if context is not None:
+                    raise TypeError(f"it is a second {context_type.__name__}, and one is enough")
+                context = parameter.name
+                continue
+            if parameter.kind is parameter.VAR_KEYWORD:
+                rest = guise_of(annotation)
+                closing = sheet.draw(rest) or True
+                continue
+            made = _parameter(parameter, annotation)
+            if made.wire_name in properties:
+                raise TypeError(f"another one is called {made.wire_name!r} too")
+            drawn = sheet.draw(made.guise)
+        except TypeError as bad:
+            raise TypeError(f"{where} cannot be used: {bad}") from None
+        parameters.append(made)
+        properties[made.wire_name] = _completed(drawn, made, words.get(parameter.name))
+    required = [parameter.wire_name for parameter in parameters if parameter.required]
+    root: JSONObject = {
+        "type": "object",
+        **({"properties": properties} if properties else {}),
+        **({"required": required} if required else {}),
+        "additionalProperties": closing,
+    }
+    reserved = (
+        _bound(function)
+        | {parameter.name for parameter in parameters}
+        | ({context} if context else set())
+    )
+    return Signature(
+        parameters,
+        sheet.finish(root),
+        context,
+        Rest(rest, frozenset(reserved)) if rest is not None else None,
+        lenient=lenient,
+    )
+
+
+def _annotated(
+    function: Callable[..., Any], context_type: type[Any]
+) -> Iterator[tuple[str, inspect.Parameter, Any]]:
+    """The parameters that the author has not bound, each with its annotation and with the words to begin a complaint with."""
+    hints = hints_of(function, {context_type.__name__: context_type})
+    bound = _bound(function)
+    for name, parameter in signature_with_text(function).parameters.items():
+        where = f"{named(function)}: the parameter {name!r}"
+        annotation = hints.get(name, Any)
+        if isinstance(annotation, Unresolved):
+            raise TypeError(
+                f"{where} is annotated {annotation.text!r}, which cannot be read here: {annotation.reason}"
+            )
+        if name in ("self", "cls") and name not in hints and _in_class(function):
+            raise TypeError(
+                f"{where} is that of a method which is not bound; register the method of an object"
+            )
+        if name not in bound:
+            yield where, parameter, annotation
+
+
+def _in_class(function: Any) -> bool:
+    """Whether this is a plain function written in a class."""
+    return (
+        isinstance(function, FunctionType)
+        and "." in function.__qualname__.rpartition("<locals>.")[2]
+    )
+
+
+def _check_kind(parameter: inspect.Parameter) -> None:
+    if parameter.kind is parameter.VAR_POSITIONAL:
+        raise TypeError(
+            "it collects positional arguments, and callers give arguments by name; take a list"
+        )
+    if parameter.kind is parameter.POSITIONAL_ONLY:
+        raise TypeError("it is positional only, and callers give arguments by name")
+
+
+def _bound(function: Any) -> set[str]:
+    """The keywords that a partial has set: the author set them, and no caller may set them again."""
+    names: set[str] = set()
+    while hasattr(function, "func") and hasattr(function, "keywords"):
+        names |= function.keywords.keys()
+        function = function.func
+    return names
+
+
+def is_context(annotation: Any, context_type: type[Any]) -> bool:
+    """Whether an annotation asks for the Context: plain, with its state's type, or in a union."""
+    annotation = unwrapped(annotation)
+    if is_union(annotation):
+        return any(is_context(member, context_type) for member in get_args(annotation))
+    kind = get_origin(annotation) or annotation
+    return isinstance(kind, type) and issubclass(kind, context_type)
+
+
+def _parameter(parameter: inspect.Parameter, annotation: Any) -> Parameter:
+    default: Any = NODEFAULT if parameter.default is parameter.empty else parameter.default
+    make_default: Callable[[], Any] | None = None
+    if is_field_info(default):
+        annotation, default = marked(annotation, default), NODEFAULT
+    wire_name = parameter.name
+    for info in filter(is_field_info, getattr(annotation, "__metadata__", ())):
+        alias = info.validation_alias if isinstance(info.validation_alias, str) else info.alias
+        wire_name = alias or wire_name
+        if default is NODEFAULT and not info.is_required():
+            default, make_default = (
+                (info.default, None)
+                if info.default_factory is None
+                else (NODEFAULT, info.default_factory)
+            )
+    if default is None and not _takes_none(annotation):
+        annotation = one_of((annotation, None))  # `x: int = None` means what it says
+    return Parameter(parameter.name, wire_name, guise_of(annotation), default, make_default)
+
+
+def _takes_none(annotation: Any) -> bool:
+    annotation = unwrapped(annotation)
+    if is_union(annotation):
+        return any(_takes_none(member) for member in get_args(annotation))
+    return annotation in (None, type(None), Any, object) or None in get_args(annotation)
+
+
+def _completed(drawn: JSONObject, parameter: Parameter, words: str | None) -> JSONObject:
+    """A property with the docstring's words where it has none of its own, and with its default."""
+    drawn.pop("default", None)
+    about = {"description": words} if words and "description" not in drawn else {}
+    fits, default = (
+        jsonable(parameter.default) if parameter.default is not NODEFAULT else (False, None)
+    )
+    return {**about, **drawn, **({"default": default} if fits else {})}
+
+
+def _reader(parameters: list[Parameter], *, strict: bool) -> Callable[[bytes | Raw], Struct]:
+    """The decoder of the arguments object: a Struct made for it, which is the fastest that msgspec reads."""
+    fields: list[Any] = []
+    for parameter in parameters:
+        if parameter.make_default is not None:
+            fields.append(
+                (
+                    parameter.name,
+                    parameter.guise.type,
+                    field(default_factory=parameter.make_default),
+                )
+            )
+        elif parameter.default is NODEFAULT:
+            fields.append((parameter.name, parameter.guise.type))
+        elif isinstance(parameter.default, _IMMUTABLE):
+            fields.append((parameter.name, parameter.guise.type, parameter.default))
+        else:  # msgspec would copy it or refuse it; the function is to get the default itself
+            fields.append(
+                (
+                    parameter.name,
+                    parameter.guise.type,
+                    field(default_factory=partial(_itself, parameter.default)),
+                )
+            )
+    rename = {parameter.name: parameter.wire_name for parameter in parameters}
+    kind = msgspec.defstruct(
+        "Arguments", fields, kw_only=True, rename=rename, forbid_unknown_fields=strict, gc=False
+    )
+    return msgspec.json.Decoder(kind, dec_hook=dec_hook).decode
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _complaint(
+    guise: Guise | Foreign, piece: Raw
+) -> list[tuple[tuple[str | int, ...], str]] | None:
+    """What a type says against a piece of JSON: places below it, and what is wrong there. None where it fits."""
+    try:
+        guise.decode(piece)
+    except Misfit as bad:
+        return list(bad.problems)
+    except READ_ERRORS as bad:
+        message, _, path = str(bad).partition(" - at `$")
+        return [((path.rstrip("`"),) if path else (), f"{message[:1].lower()}{message[1:]}")]
+    return None
+
+
+def _place(path: tuple[str | int, ...]) -> str:
+    """`$.orders[2].city:` for a path."""
+    text = "$"
+    for step in path:
+        whole = str(step)
+        if whole.startswith((".", "[")):
+            text += whole  # a path of msgspec's, which looks so already
+        else:
+            text += f"[{whole}]" if whole.isdigit() else f".{whole}"
+    return text + ":"
+
+
+def _not_an_object(bad: Exception) -> str:
+    if isinstance(bad, msgspec.ValidationError):
+        return f"$: the arguments must be a JSON object ({str(bad)[:1].lower()}{str(bad)[1:]})"
+    return (
+        "$: the arguments are nested too deeply"
+        if isinstance(bad, RecursionError)
+        else f"$: the arguments are not valid JSON ({bad})"
+    )

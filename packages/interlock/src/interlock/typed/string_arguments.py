@@ -1,0 +1,146 @@
+"""Functions whose arguments come as strings: the variables of a URI template, the arguments of a prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from types import NoneType
+from typing import Any, Literal, get_args, get_origin
+
+import msgspec
+
+from .. import types as t
+from ..wire.jsonrpc import READ_ERRORS
+from .adapters import Foreign, Misfit, dec_hook
+from .annotations import Guise, guise_of, is_union, unwrapped, words_of
+from .docstrings import parse
+from .json_schema import Sheet
+from .signature import is_context
+from .type_hints import Unresolved, doc_of, hints_of, named, signature_with_text
+
+_ERRORS = (*READ_ERRORS, Misfit)
+
+
+class Strings:
+    """Reads strings as the types of a function's parameters.
+
+    A string that is to become a number, a date and the like is read as such; one for a list, an object or a union is read as
+    JSON where it is that, unless a string is what is wanted. Raises TypeError for a function that cannot be called with names,
+    or wants what no string can be read as.
+    """
+
+    def __init__(self, function: Callable[..., Any], context_type: type[Any]) -> None:
+        self.context: str | None = None
+        self.arguments: list[t.PromptArgument] = []
+        self.choices: dict[str, list[str]] = {}
+        self._guises: dict[str, Guise | Foreign | None] = {}  # None: the string itself
+        described = parse(doc_of(function)).params
+        hints = hints_of(function, {context_type.__name__: context_type})
+        for name, parameter in signature_with_text(function).parameters.items():
+            if parameter.kind in (
+                parameter.POSITIONAL_ONLY,
+                parameter.VAR_POSITIONAL,
+                parameter.VAR_KEYWORD,
+            ):
+                raise TypeError(
+                    f"parameter {name!r} of {function!r} cannot be given by name; use plain parameters"
+                )
+            hint = hints.get(name, str)
+            if isinstance(hint, Unresolved):
+                raise TypeError(
+                    f"parameter {name!r} of {named(function)} is annotated {hint.text!r}, which cannot be read: {hint.reason}"
+                )
+            if is_context(hint, context_type):
+                self.context = name
+                continue
+            try:
+                self._guises[name] = _guise(hint)
+            except TypeError as bad:
+                raise TypeError(
+                    f"parameter {name!r} of {named(function)} cannot be used: {bad}"
+                ) from None
+            told = words_of(hint)
+            words = told.get("description") or described.get(name)
+            required = parameter.default is parameter.empty
+            self.arguments.append(
+                t.PromptArgument(
+                    name=name, title=told.get("title"), description=words, required=required
+                )
+            )
+            if choices := _choices(hint):
+                self.choices[name] = choices
+
+    @property
+    def names(self) -> set[str]:
+        """The parameters' names, without the one for the Context."""
+        return set(self._guises)
+
+    @property
+    def required(self) -> set[str]:
+        """The parameters without a default."""
+        return {argument.name for argument in self.arguments if argument.required}
+
+    def read(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """The values to call the function with. Raises McpError (-32602) naming what is missing, unknown or unfit (`PRM-02`)."""
+        missing = [
+            a.name for a in self.arguments if a.required and a.name not in given
+        ]  # in the function's order
+        if missing:
+            raise t.McpError(
+                t.INVALID_PARAMS,
+                f"Missing required argument{'s' * (len(missing) > 1)}: {', '.join(missing)}",
+            )
+        unknown = [name for name in given if name not in self._guises]
+        if unknown:
+            known = ", ".join(self._guises) or "none"
+            raise t.McpError(
+                t.INVALID_PARAMS,
+                f"Unknown argument{'s' * (len(unknown) > 1)}: {', '.join(unknown)} (known: {known})",
+            )
+        return {name: self._value(name, value) for name, value in given.items()}
+
+    def _value(self, name: str, value: Any) -> Any:
+        guise = self._guises[name]
+        if guise is None:
+            return value
+        try:
+            return _lax(guise, value)
+        except _ERRORS as bad:
+            why = str(bad)
+        if isinstance(value, str):
+            try:
+                return guise.decode(value.encode())
+            except _ERRORS as bad:
+                why = (
+                    str(bad) if value.lstrip()[:1] in ("{", "[") else why
+                )  # what is wrong within JSON tells more
+        raise t.McpError(t.INVALID_PARAMS, f"Argument {name} does not fit: {why}")
+
+
+def _guise(hint: Any) -> Guise | Foreign | None:
+    """How a parameter's strings are read. Raises TypeError where they cannot be."""
+    if hint in (str, Any):
+        return None
+    guise = guise_of(hint)
+    Sheet().draw(guise)  # says what is wrong with a type that nothing can be read as
+    return guise
+
+
+def _lax(guise: Guise | Foreign, value: Any) -> Any:
+    """A string, or the strings of an exploded variable, as values of a type."""
+    if isinstance(guise, Foreign):
+        return guise.decode(msgspec.json.encode(value))
+    return msgspec.convert(value, guise.type, strict=False, dec_hook=dec_hook)
+
+
+def _choices(hint: Any) -> list[str]:
+    """The strings that a type allows, where it names all of them."""
+    kind = unwrapped(hint)
+    if is_union(kind):
+        members = [_choices(member) for member in get_args(kind) if member is not NoneType]
+        return [choice for member in members for choice in member] if all(members) else []
+    if get_origin(kind) is Literal:
+        return [value for value in get_args(kind) if isinstance(value, str)]
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return [member.value for member in kind if isinstance(member.value, str)]
+    return ["true", "false"] if kind is bool else []

@@ -1,0 +1,1 @@
+"""Untrusted text made safe to show: invisible characters, homographs and spoofed URLs."""

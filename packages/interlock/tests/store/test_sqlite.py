@@ -1,0 +1,142 @@
+"""The SQLite store's file: who may read it, what it refuses to be, and what happens when it cannot be written."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import time
+from pathlib import Path
+
+import pytest
+
+from interlock.store import SqliteStore, StoreError
+from interlock.testing.contracts.promises import Ear
+from interlock.testing.contracts.sessions import session
+from tests.store.makers import opened
+
+
+async def test_only_its_owner_may_read_the_file(tmp_path):
+    """0600, whatever the umask, and the same for the two files beside it."""
+    before = os.umask(0)
+    try:
+        store = SqliteStore(tmp_path / "store.db")
+        async with opened(store):
+            assert await store.sessions.create(session("s"), most=1, now=time.time())
+            modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    finally:
+        os.umask(before)
+    assert modes == {"store.db": 0o600, "store.db-wal": 0o600, "store.db-shm": 0o600}
+
+
+def _text(path: Path) -> None:
+    path.write_text(
+        "No database at all, but a text that is long enough to be looked at as one.\n" * 20,
+        encoding="utf-8",
+    )
+
+
+def _others(path: Path) -> None:
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE sessions (id)")
+    db.close()
+
+
+def _newer(path: Path) -> None:
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA user_version = 99")
+    db.close()
+
+
+STRANGE = {
+    "a text": (_text, "not a database"),
+    "another program's": (_others, "a database of something else"),
+    "another version's": (_newer, "another version"),
+    "a folder": (Path.mkdir, "directory"),
+}
+
+
+@pytest.mark.parametrize("kind", STRANGE)
+async def test_other_files_are_refused_and_left_alone(kind: str, tmp_path):
+    """Words that say what is wrong, and the store can be opened once that is repaired."""
+    make, words = STRANGE[kind]
+    path = tmp_path / "store.db"
+    make(path)
+    before = path.read_bytes() if path.is_file() else b""
+    store = SqliteStore(path)
+    with pytest.raises(StoreError, match=words):
+        await store.open()
+    if path.is_dir():
+        path.rmdir()
+    else:
+        assert kind != "a text" or path.read_bytes() == before
+        path.unlink()
+    async with opened(store):
+        assert await store.sessions.count(now=0.0) == 0
+
+
+async def test_a_folder_that_is_not_there_is_named(tmp_path):
+    """It is not made: a typing error shall not make folders."""
+    with pytest.raises(StoreError, match="No such file or directory"):
+        await SqliteStore(tmp_path / "missing" / "store.db").open()
+
+
+async def test_many_may_open_a_new_file_at_once(tmp_path):
+    """Whoever comes first makes the tables; the others wait for them."""
+    stores = [SqliteStore(tmp_path / "store.db") for _ in range(8)]
+    await asyncio.gather(*(store.open() for store in stores))
+    ear = Ear(stores[0].changes)
+    for store in stores:
+        store.changes.post(b"here")
+    assert await ear.hear(8) == [b"here"] * 8
+    await asyncio.gather(*(store.aclose() for store in stores))
+
+
+async def test_a_locked_file_delays_and_loses_nothing(tmp_path):
+    """While another process writes, nothing waits but who asked for an answer; then all is there in order."""
+    store = SqliteStore(tmp_path / "store.db")
+    async with opened(store):
+        other = sqlite3.connect(tmp_path / "store.db", isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        for n in range(10):
+            store.events.append("s", "t", n, b"%d" % n, last=False)
+        answer = asyncio.create_task(store.events.read("s", "t", -1))
+        assert await store.sessions.load("s", now=time.time()) is None  # reading waits for nobody
+        assert not answer.done()
+        other.execute("COMMIT")
+        other.close()
+        assert [data for _, data in (await answer).events] == [b"%d" % n for n in range(10)]
+
+
+async def test_a_failure_is_told_to_who_asked_and_harms_no_other(tmp_path):
+    """One piece of work that cannot be done fails alone, in whatever company it was."""
+    store = SqliteStore(tmp_path / "store.db")
+    async with opened(store):
+        kept = session("s")
+        bad = store.workers.beat("\udc80", until=1.0)  # no text that SQLite can take
+        done = await asyncio.gather(
+            store.sessions.create(kept, most=9, now=0.0),
+            bad,
+            store.workers.beat("w", until=9.0),
+            return_exceptions=True,
+        )
+        assert done[0] is True
+        assert isinstance(done[1], StoreError)
+        assert done[2] is None
+        assert await store.sessions.load("s", now=kept.created) == kept
+        with pytest.raises(StoreError):
+            await store.sessions.load("\udc80", now=0.0)
+
+
+async def test_what_another_version_wrote_counts_as_gone(tmp_path, caplog):
+    """A session that cannot be read is not found, and the log says so without its id."""
+    store, kept = SqliteStore(tmp_path / "store.db"), session("secret")
+    async with opened(store):
+        await store.sessions.create(kept, most=9, now=kept.created)
+        with sqlite3.connect(tmp_path / "store.db") as db:
+            db.execute("UPDATE sessions SET data = '{\"id\":1}'")
+        db.close()
+        assert await store.sessions.load("secret", now=kept.created) is None
+        assert await store.sessions.save(kept, was=kept) is False
+    assert "cannot be read" in caplog.text
+    assert "secret" not in caplog.text

@@ -1,0 +1,98 @@
+"""Endurance suite: a matrix run pairwise holds every pair of values, and a seed always draws the same sample."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from interlock.wire.revisions import HANDSHAKE_REVISIONS, REVISIONS
+from tests.endurance import MATRIX_SECONDS, pairwise, sample
+
+COLOURS = ("red", "green", "blue")
+SIZES = (1, 2, 3, 4)
+
+
+def matrix(**axes: tuple[object, ...]) -> list[dict[str, object]]:
+    """All combinations of some parameters."""
+    return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
+
+
+def test_every_pair_of_values_is_held() -> None:
+    """With far fewer combinations than there are."""
+    every = matrix(colour=COLOURS, size=SIZES, loud=(True, False))
+    chosen = [every[number] for number in pairwise(every, "a test")]
+    for one, other in itertools.combinations(("colour", "size", "loud"), 2):
+        wanted = {(row[one], row[other]) for row in every}
+        assert {(row[one], row[other]) for row in chosen} == wanted
+    assert len(chosen) <= 14 < len(every)
+
+
+def test_combinations_that_do_not_exist_are_not_wanted() -> None:
+    """A transport that one revision does not have."""
+    every = [
+        row for row in matrix(colour=COLOURS, size=SIZES) if row != {"colour": "red", "size": 1}
+    ]
+    assert pairwise(every, "a test") == set(range(11))
+
+
+def test_revisions_are_paired_by_their_era() -> None:
+    """Each revision is there; with each transport there is one of each era."""
+    every = matrix(revision=REVISIONS, transport=("stdio", "http", "memory"))
+    chosen = [every[number] for number in pairwise(every, "a test")]
+    assert {row["revision"] for row in chosen} == set(REVISIONS)
+    eras = {(row["revision"] in HANDSHAKE_REVISIONS, row["transport"]) for row in chosen}
+    assert len(eras) == 6
+    assert len(chosen) <= 8 < len(every)
+
+
+def test_tests_of_one_shape_take_different_combinations() -> None:
+    """And a test always the same ones."""
+    every = matrix(colour=COLOURS, size=SIZES, loud=(True, False))
+    assert pairwise(every, "a test") == pairwise(every, "a test")
+    assert len({frozenset(pairwise(every, f"test {number}")) for number in range(5)}) > 1
+
+
+def test_a_sample_is_drawn_by_its_seed(request: pytest.FixtureRequest) -> None:
+    """It costs no more than was asked for, and half of it is of matrices."""
+    items = [request.node] * 300
+    costs = [MATRIX_SECONDS] * 200 + [5.0] * 100
+    drawn = sample(items, costs, 20, seed=7)
+    assert drawn == sample(items, costs, 20, seed=7)
+    assert len(drawn) == 100 + 2
+    assert sample(items, costs, 0, seed=7) == []
+
+
+def test_what_lasts_is_left_out_and_the_suite_runs_it(pytester: pytest.Pytester) -> None:
+    """Without `--endurance` the other tests run, with it only those; no test begins after the end."""
+    top = Path(__file__).parents[3]
+    pytester.makepyfile(
+        """
+        import pytest
+
+        @pytest.mark.endurance(seconds=30)
+        def test_soak(): pass
+
+        @pytest.mark.matrix
+        @pytest.mark.parametrize("loud", [True, False])
+        @pytest.mark.parametrize("size", range(9))
+        @pytest.mark.parametrize("colour", range(9))
+        def test_matrix(colour, size, loud): pass
+
+        def test_quick(): pass
+        """
+    )
+    pytester.makeini(
+        f"[pytest]\nasyncio_default_fixture_loop_scope = function\npythonpath = {top}\nmarkers =\n  endurance\n  matrix"
+    )
+    options = ("-p", "tests.endurance", "-p", "no:cacheprovider", "-q")
+    everyday = pytester.runpytest_subprocess(*options).parseoutcomes()
+    assert everyday["passed"] + everyday["deselected"] == 164
+    assert 82 <= everyday["passed"] < 100
+    whole = pytester.runpytest_subprocess(*options, "--endurance").parseoutcomes()
+    assert whole == {"passed": everyday["deselected"], "deselected": everyday["passed"]}
+    sampled = pytester.runpytest_subprocess(*options, "--sample", "4").parseoutcomes()
+    assert sampled["passed"] == everyday["passed"] + 20
+    late = pytester.runpytest_subprocess(*options, "--endurance", "--until", "1").parseoutcomes()
+    assert late["skipped"] == whole["passed"]

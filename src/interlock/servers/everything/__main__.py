@@ -1,7 +1,0 @@
-"""`python -m interlock.servers.everything` runs the server over stdio."""
-
-from __future__ import annotations
-
-from . import server
-
-server.run()

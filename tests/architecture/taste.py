@@ -1,0 +1,121 @@
+"""What a file, a function and a name of the house must look like."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.architecture.source import House, Source, absolute
+
+NOT_IN_A_CLASS_NAME = {"Manager", "Helper", "Util", "Base", "Common", "Impl"}
+NOT_A_FILE_NAME = {"manager", "helper", "util", "common", "impl", "misc"}
+
+# Modules of the optional extras. Imported inside a function they need no further excuse.
+EXTRAS = {
+    "argon2",
+    "click",
+    "cryptography",
+    "httpx2",
+    "joserfc",
+    "keyring",
+    "pydantic",
+    "rich",
+    "ruamel",
+    "tomlkit",
+    "uvloop",
+    "watchfiles",
+}
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
+_WAIVER = re.compile(r"(noqa|type: ignore|pragma|pyright|fmt|mypy|ruff)\b")
+_EXCUSE = re.compile(
+    r"^(?:noqa(?::\s*[A-Z]+\d+(?:\s*,\s*[A-Z]+\d+)*)?|type:\s*ignore(?:\[[\w, -]*\])?)"
+)
+_UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|X" + r"XX)\b")
+
+
+def problems(house: House) -> Iterator[str]:
+    """Every breach of taste in the package that a machine can see, one line each."""
+    for source in house.sources:
+        yield from charter(source.tree, source.where)
+        yield from _names(source)
+        yield from _imports_inside_functions(house, source)
+        yield from _excuses(source)
+
+
+def charter(tree: ast.Module, where: str) -> Iterator[str]:
+    """A file opens with a docstring whose first paragraph is a sentence."""
+    opening = (ast.get_docstring(tree) or "").split("\n\n")[0].strip()
+    if not opening:
+        yield f"{where}: does not open with a docstring"
+    elif not opening.endswith((".", "!", "?", ":")) or " " not in opening:
+        yield f"{where}: its docstring does not open with a sentence"
+
+
+def charters(folder: Path) -> Iterator[str]:
+    """The same for every file below ``folder``, for the rooms that only owe a charter: tests, scripts, benchmarks."""
+    for path in sorted(folder.rglob("*.py")):
+        yield from charter(
+            ast.parse(path.read_text(encoding="utf-8")), path.relative_to(folder.parent).as_posix()
+        )
+
+
+def _names(source: Source) -> Iterator[str]:
+    if (stem := source.path.stem.strip("_")).removesuffix("s") in NOT_A_FILE_NAME:
+        yield f"{source.where}: {stem} says nothing about what is in the file"
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.ClassDef):
+            for word in _WORD.findall(node.name):
+                if word.removesuffix("s") in NOT_IN_A_CLASS_NAME:
+                    yield f"{source.where}:{node.lineno}: class {node.name} is called {word}: name it by what it is"
+
+
+def _imports_inside_functions(house: House, source: Source) -> Iterator[str]:
+    """An import inside a function is for an optional extra, or a comment beside it or just above says why."""
+    excused: set[int] = (
+        set()
+    )  # last lines of the excused imports: one comment holds for the imports right below it
+    nodes = [
+        node
+        for node in _inside_functions(source.tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
+    for node in sorted(nodes, key=lambda node: node.lineno):
+        names = (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [absolute(source, node)]
+        )
+        last = node.end_lineno or node.lineno
+        reasons = (source.comments.get(line, "") for line in range(node.lineno - 1, last + 1))
+        if node.lineno - 1 in excused or any(_says_why(reason) for reason in reasons):
+            excused.add(last)
+        elif not all(name.partition(".")[0] in EXTRAS for name in names):
+            yield f"{source.where}:{node.lineno}: imports {', '.join(names)} inside a function and does not say why"
+
+
+def _inside_functions(tree: ast.AST) -> set[ast.AST]:
+    return {
+        node
+        for function in ast.walk(tree)
+        if isinstance(function, Function)
+        for node in ast.walk(function)
+    }
+
+
+def _says_why(comment: str) -> bool:
+    return not _WAIVER.match(comment) and len(comment.split()) >= 3
+
+
+def _excuses(source: Source) -> Iterator[str]:
+    """Nothing is left unfinished, and a silenced check has its reason beside it or just above."""
+    for line, comment in source.comments.items():
+        if _UNFINISHED.search(comment):
+            yield f"{source.where}:{line}: something is left unfinished: {comment}"
+        elif waiver := _EXCUSE.match(comment):
+            reason = comment[waiver.end() :].strip(" #-:,")
+            if not _says_why(reason) and not _says_why(source.comments.get(line - 1, "")):
+                yield f"{source.where}:{line}: silences a check and does not say why"

@@ -1,0 +1,60 @@
+"""The error codes of our own source: those that the specification defines, and none in the ranges
+that it keeps."""
+
+from __future__ import annotations
+
+import ast
+
+from interlock import types as t
+from interlock.wire.revisions import ERRORS
+from tests.architecture.source import House
+
+JSON_RPC = {-32700, -32600, -32601, -32602, -32603}
+DEFINED = {-32020: "HEADER_MISMATCH", -32021: "MISSING_CLIENT_CAPABILITY", -32022: "UNSUPPORTED_PROTOCOL_VERSION"}  # fmt: skip
+GIVEN_UP = {-32002: "RESOURCE_NOT_FOUND", -32042: "URL_ELICITATION_REQUIRED"}
+RESERVED = range(-32768, -31999)
+
+
+def reserved_numbers(text: str) -> set[int]:
+    """The numbers in a source text that JSON-RPC reserves for error codes."""
+    return {
+        -node.operand.value
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.UnaryOp)
+        and isinstance(node.op, ast.USub)
+        and isinstance(node.operand, ast.Constant)
+        and isinstance(node.operand.value, int)
+        and -node.operand.value in RESERVED
+    }
+
+
+def test_numbers_are_found() -> None:
+    """Reserved ones, wherever they stand, and no others."""
+    assert reserved_numbers("a = -32050\nraise E(-32001, 32002, -31999, -1)") == {-32050, -32001}
+
+
+def test_the_source_mints_no_code(house: House) -> None:
+    """Every reserved code in our source is one that the specification has (`ERR-02`, `ERR-03`,
+    `ERR-04`, `ERR-06`)."""
+    allowed = JSON_RPC | set(DEFINED) | set(GIVEN_UP)
+    found = {
+        source.where: extra
+        for source in house.sources
+        if (extra := reserved_numbers(source.text) - allowed)
+    }
+    # The one place that knows the range: it keeps such codes from being sent.
+    assert found == {"interlock/protocol/error_codes.py": {-32099, -32019}}
+
+
+def test_named_codes_have_their_meaning() -> None:
+    """The names of the specification belong to its numbers (`ERR-02`)."""
+    for code, name in (DEFINED | GIVEN_UP).items():
+        assert getattr(t, name) == code
+
+
+def test_the_newest_revision_has_no_code_that_was_given_up() -> None:
+    """What errors are called in the newest revision is none of the legacy codes (`ERR-04`,
+    `ERR-12`)."""
+    newest = {codes[max(codes)] for codes in ERRORS.values()}
+    assert newest <= JSON_RPC | set(DEFINED)
+    assert t.FORBIDDEN not in RESERVED  # our own: `ERR-06`

@@ -1,0 +1,122 @@
+"""The taste of the house, as far as a machine can have it, and that the machine can tell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.architecture import taste
+from tests.architecture.conftest import Build
+from tests.architecture.source import House
+
+OPENING = '"""What this file is for."""\n'
+
+SOUND = {
+    "a charter of several lines": '"""What this file is for,\nand whom it serves.\n\nmore\n"""\n',
+    "a class whose name only contains a word": OPENING
+    + "class Database:\n    pass\nclass Implied:\n    pass\n",
+    "an extra, late": OPENING + "def f():\n    import uvloop\n",
+    "a reason beside a late import": OPENING + "def f():\n    import x  # only when asked for\n",
+    "a reason above a late import": OPENING
+    + "def f():\n    # it takes 30 ms\n    import x\n    import y\n",
+    "a reason beside a late import of many names": OPENING
+    + "def f():\n    from x import (  # it takes long\n        y,\n        z,\n    )\n",
+    "a reason beside a waiver": OPENING
+    + "x = y  # type: ignore[arg-type]  # y is known to be so\n",
+    "a reason above a waiver": OPENING + "# y is known to be so\nx = y  # noqa: F821\n",
+}
+
+BREACHES = {
+    "no charter": ("", "does not open with a docstring"),
+    "a comment for a charter": ("# What this file is for.\n", "does not open with a docstring"),
+    "a title for a charter": ('"""Codec."""\n', "does not open with a sentence"),
+    "no end to the sentence": ('"""What this file is for"""\n', "does not open with a sentence"),
+    "a manager": (
+        OPENING + "class SessionManager:\n    pass\n",
+        "class SessionManager is called Manager",
+    ),
+    "a base": (
+        OPENING + "class BaseHTTPServer:\n    pass\n",
+        "class BaseHTTPServer is called Base",
+    ),
+    "utils": (OPENING + "class _JSONUtils:\n    pass\n", "class _JSONUtils is called Utils"),
+    "an implementation": (
+        OPENING + "def f():\n    class ServerImpl:\n        pass\n",
+        "class ServerImpl is called Impl",
+    ),
+    "a late import": (
+        OPENING + "def f():\n    import json\n",
+        "x.py:3: imports json inside a function",
+    ),
+    "a late import in a method": (
+        OPENING + "class A:\n    def f(self):\n        from interlock import b\n",
+        "imports interlock inside a function",
+    ),
+    "a late import with a waiver only": (
+        OPENING + "def f():\n    import json  # noqa: PLC0415 and so on\n",
+        "imports json inside a function",
+    ),
+    "a late import with one word": (
+        OPENING + "def f():\n    import json  # lazy\n",
+        "imports json inside a function",
+    ),
+    "a waiver": (
+        OPENING + "x = y  # type: ignore[arg-type]\n",
+        "silences a check and does not say why",
+    ),
+    "another waiver": (
+        OPENING + "x = y  # noqa: F821, E501\n",
+        "silences a check and does not say why",
+    ),
+    "something left": (
+        OPENING + "x = 1  # TO" + "DO: the rest of it\n",
+        "something is left unfinished",
+    ),
+}
+
+
+def test_the_house_is_in_good_taste(house: House) -> None:
+    """Charters, sizes, names, imports where they belong, nothing silenced without a reason."""
+    assert house.sources
+    found = list(taste.problems(house))
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("folder", ["tests", "packages", "scripts", "benchmarks"])
+def test_every_file_says_what_it_is_for(top: Path, folder: str) -> None:
+    """Outside the package a file owes a charter too."""
+    found = list(taste.charters(top / folder))
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("text", SOUND.values(), ids=SOUND)
+def test_good_taste_gives_no_alarm(build: Build, text: str) -> None:
+    """What the rules allow passes."""
+    assert list(taste.problems(build({"wire/x.py": text}))) == []
+
+
+@pytest.mark.parametrize("text, alarm", BREACHES.values(), ids=BREACHES)
+def test_each_lapse_is_found(build: Build, text: str, alarm: str) -> None:
+    """One lapse, one alarm, and it names the place."""
+    found = list(taste.problems(build({"wire/x.py": text})))
+    assert len(found) == 1, found
+    assert alarm in found[0]
+    assert found[0].startswith("interlock/wire/x.py")
+
+
+@pytest.mark.parametrize("name", ["utils.py", "_helpers.py", "common.py"])
+def test_a_file_is_called_by_what_is_in_it(build: Build, name: str) -> None:
+    """A file whose name fits anything is found; ``types/base.py`` is a noun of the plan."""
+    house = build({f"wire/{name}": OPENING, "types/base.py": OPENING})
+    assert len(list(taste.problems(house))) == 1
+
+
+def test_charters_are_asked_of_other_folders(tmp_path: Path) -> None:
+    """A file without one is found below any folder."""
+    (tmp_path / "tests" / "deep").mkdir(parents=True)
+    (tmp_path / "tests" / "deep" / "test_x.py").write_text("x = 1\n", encoding="utf-8")
+    (tmp_path / "tests" / "test_y.py").write_text(OPENING, encoding="utf-8")
+    assert list(taste.charters(tmp_path / "tests")) == [
+        "tests/deep/test_x.py: does not open with a docstring"
+    ]

@@ -1,7 +1,0 @@
-"""A hostile server may hang a test, and then the test has failed."""
-
-from __future__ import annotations
-
-from tests.host.hub.conftest import bounded
-
-__all__ = ["bounded"]
