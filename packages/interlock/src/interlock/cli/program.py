@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.metadata import entry_points
 from typing import Any, Final, NamedTuple, NoReturn
 
 import click
@@ -19,12 +20,21 @@ from . import exits
 
 
 class Row(NamedTuple):
-    """A subcommand: where it lives (module and name), what it does in half a line, and under which heading it is listed."""
+    """A subcommand.
+
+    Attributes:
+        module: The module that defines it, named from this package; empty for a command of another distribution.
+        attribute: Its name in that module.
+        words: What it does, in half a line.
+        heading: The heading under which it is listed.
+        extra: The extra of `interlock` that installs the distribution of the command; empty for a command of the library.
+    """
 
     module: str
     attribute: str
     words: str
     heading: str
+    extra: str = ""
 
 
 _TALK, _MAKE, _HOST = "Talk to a server", "Run and write servers", "Use servers with a model"
@@ -34,38 +44,21 @@ COMMANDS: Final[dict[str, Row]] = {
     "install": Row(
         ".install.command", "install", "Put a server into the configuration of a client.", _MAKE
     ),
-    "serve": Row(
-        "interlock_servers.commands",
-        "serve",
-        "Run one of the servers that come with Interlock.",
-        _MAKE,
-    ),
-    "tour": Row("interlock_servers.commands", "tour", "Watch the protocol at work.", _MAKE),
+    "serve": Row("", "serve", "Run one of the servers that come with Interlock.", _MAKE, "servers"),
+    "tour": Row("", "tour", "Watch the protocol at work.", _MAKE, "servers"),
     "demo": Row(
-        "interlock_apps.commands.demo",
-        "demo",
-        "Plan a holiday: a host with four servers, in the browser.",
-        _HOST,
+        "", "demo", "Plan a holiday: a host with four servers, in the browser.", _HOST, "demo"
     ),
     "host": Row(
-        "interlock_apps.commands.web",
-        "host",
-        "Put a model and yourself in front of servers, in the browser.",
-        _HOST,
+        "", "host", "Put a model and yourself in front of servers, in the browser.", _HOST, "host"
     ),
-    "chat": Row("interlock_apps.commands.chat", "chat", "The same in the terminal.", _HOST),
+    "chat": Row("", "chat", "The same in the terminal.", _HOST, "host"),
     "config": Row(
-        "interlock_apps.commands.config",
-        "config",
-        "Show, check and merge the configurations of clients.",
-        _HOST,
+        "", "config", "Show, check and merge the configurations of clients.", _HOST, "host"
     ),
-    "log": Row("interlock_apps.commands.log", "log", "Look up what happened in the host.", _HOST),
+    "log": Row("", "log", "Look up what happened in the host.", _HOST, "host"),
     "ask": Row(
-        "interlock_apps.commands.ask",
-        "ask",
-        "One question, for scripts: a policy answers in your place.",
-        _HOST,
+        "", "ask", "One question, for scripts: a policy answers in your place.", _HOST, "host"
     ),
     "list": Row(".listing", "list_", "Show what a server offers.", _TALK),
     "schema": Row(".listing", "schema", "Print the JSON Schemas of tools.", _TALK),
@@ -84,6 +77,8 @@ class Table(click.Group):
     """A group whose commands are those of a table, imported when one is called, and not to list them."""
 
     rows: Mapping[str, Row] = {}
+    prefix = ""
+    """What stands before the names of these commands in the entry point group `interlock.commands`."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, in the order of the table."""
@@ -94,6 +89,8 @@ class Table(click.Group):
         row = self.rows.get(name)
         if row is None:
             return None
+        if row.extra:
+            return _installed(self.prefix + name, row.extra)
         command: click.Command = getattr(import_module(row.module, __package__), row.attribute)
         return command
 
@@ -116,6 +113,19 @@ class Table(click.Group):
                 formatter.write_dl(
                     [(name, row.words) for name, row in self.rows.items() if row.heading == heading]
                 )
+
+
+def _installed(name: str, extra: str) -> click.Command:
+    """Load a command of another distribution by its entry point.
+
+    Raises:
+        click.UsageError: The distribution is not installed.
+    """
+    for found in entry_points(group="interlock.commands", name=name):
+        command: click.Command = found.load()
+        return command
+    words = f"`interlock {name.replace('.', ' ')}` is not installed. Install it with: pip install 'interlock[{extra}]'"
+    raise click.UsageError(words)
 
 
 class Program(Table):

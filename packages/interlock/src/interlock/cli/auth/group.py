@@ -20,8 +20,8 @@ COMMANDS: Final[dict[str, Row]] = {
         "Say what is wrong with a server's authorization, and who has to repair it.",
         _CLIENT,
     ),
-    "serve": Row(".auth.serving", "serve", "Run a small authorization server.", _ISSUER),
-    "account": Row(".auth.accounts", "account", "Manage the people who may log in there.", _ISSUER),
+    "serve": Row("", "serve", "Run a small authorization server.", _ISSUER, "issuer"),
+    "account": Row("", "account", "Manage the people who may log in there.", _ISSUER, "issuer"),
 }
 
 
@@ -29,6 +29,7 @@ class Group(Table):
     """The commands of `interlock auth`."""
 
     rows = COMMANDS
+    prefix = "auth."
 
 
 @click.command("auth", cls=Group, no_args_is_help=True)
