@@ -43,6 +43,8 @@ PURE_PARTS = {
         "interlock.redaction",
         "interlock.untrusted",
         "interlock.caches",
+        "interlock.lazy_names",
+        "interlock.protocol.handshake.messages",
     )
 }
 """Parts of a package that are as pure, and clockless too, with what they may import of the library."""

@@ -94,6 +94,7 @@ class Preset(Struct, frozen=True, kw_only=True):
         # late: who only reads the table needs neither cryptography nor HTTP
         from interlock.auth.tokens import Introspection, Jwt
 
+        # late: for the same reason
         from .opaque import CHECKS, Opaque
 
         known = self._checked(values)

@@ -31,8 +31,8 @@ class ClientSettings(Struct, frozen=True, kw_only=True):
     Attributes:
         max_timeout: Seconds that one request may take in all, if progress restarts `timeout`. None:
             progress does not restart it.
-        probe_timeout: Seconds to wait for the answer to `server/discover` before the client tries
-            `initialize`. None: 5, but for a child process half a second after it has read the
+        probe_timeout: Seconds to wait for the answer to `server/discover` before the client opens
+            with the handshake. None: 5, but for a child process half a second after it has read the
             request, however long it takes to start.
         max_rounds: How often one request may be answered with questions.
         max_list_items: How many items a list may hold over all its pages; more is a ProtocolError.

@@ -22,6 +22,10 @@ _MAC_BYTES, _NONCE_BYTES = 32, 12
 class BadSeal(ValueError):
     """The state was not sealed by this key for this request, or it has expired; the words say which."""
 
+    def __init__(self, words: str) -> None:
+        """Make one that says `words`."""
+        super().__init__(words)
+
 
 class Seal:
     """Closes and opens state. The first key closes, every key opens, so that keys can be changed without a gap.
