@@ -26,7 +26,7 @@ SEED ?=
 DURATION ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test test-peers endurance coverage peers-table test-busy check check-all-pythons conformance compiled programs peers types lint javascript format bench lock clean
+.PHONY: help install dev demo test test-peers endurance coverage peers-table test-busy check check-all-pythons conformance compiled programs peers types lint javascript format dist bench lock clean
 
 help:
 	@echo 'make install   leaves $(BIN)/interlock behind'
@@ -39,6 +39,7 @@ help:
 	@echo 'make check-all-pythons   the quick tests under each other Python 3.11 to 3.14 that is installed'
 	@echo 'make test-busy   the tests that touch the clock, three times beside three busy loops'
 	@echo 'make conformance   runs the public conformance suite, which it installs with a Node of its own'
+	@echo 'make dist      builds the wheels of all distributions into dist/'
 	@echo 'make types | lint | javascript | format | bench | lock | clean'
 
 install: $(VENV)/.installed
@@ -102,6 +103,10 @@ format: dev
 	@$(BIN)/ruff check --quiet --fix-only
 	@$(BIN)/ruff format --quiet
 	@$(BIN)/python -m scripts.javascript --format
+
+# The wheels of all distributions, in dist/.
+dist: dev
+	@$(BIN)/python scripts/dist.py
 
 bench: dev
 	@$(BIN)/python -m benchmarks
