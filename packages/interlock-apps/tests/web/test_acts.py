@@ -15,6 +15,7 @@ from interlock import Context, Server, ToolAnnotations
 from interlock.models.scripted import call
 from interlock.types import Completion
 from interlock_apps.fleet.log import SqliteLog
+from interlock_apps.fleet.policy import Rule
 from interlock_apps.host.app import Host
 from interlock_apps.host.pages.site import HostSite
 from interlock_apps.web.event_stream import MOST_WAITING, EventStream
@@ -251,7 +252,7 @@ async def test_resources_prompts_and_completion() -> None:
         ("expand", {"template": "{"}, ""),
         ("grant", {"folder": "/nowhere/at/all"}, "no folder"),
         ("server", {"server": "none", "what": "stop"}, "no server"),
-        ("forget", {"rule": 3}, "no such rule"),
+        ("forget", {"rule": "nothing"}, "no such rule"),
         ("callTool", {"session": "", "server": "none", "tool": "x"}, ""),
     ],
 )
@@ -300,8 +301,23 @@ async def test_rules_are_shown_and_forgotten() -> None:
         )
         state = await it.until(lambda: [s for s in it.states if s["rules"]])
         assert (state[0]["rules"][0]["decision"], state[0]["rules"][0]["tool"]) == ("deny", "buy")
-        await it.browser.act("forget", rule=0)
+        wanted = state[0]["rules"][0]["id"]
+        await it.browser.act("forget", rule=wanted)
         assert it.host.policy.learned == ()
+        again = await it.browser.tried("forget", rule=wanted)
+        assert again == {"ok": False, "words": "There is no such rule."}
+
+
+async def test_only_the_rule_that_the_page_shows_is_forgotten() -> None:
+    """A page whose list is old, or a second click, lets go of no other rule."""
+    async with page("ok") as it:
+        for server in ("one", "two", "three"):
+            it.host.policy.remember(Rule(decision="deny", server=server), "session")
+        shown = it.site.feed.state()["rules"]
+        await it.browser.act("forget", rule=shown[0]["id"])
+        await it.browser.tried("forget", rule=shown[0]["id"])
+        await it.browser.act("forget", rule=shown[1]["id"])
+        assert [rule.server for rule in it.host.policy.learned] == ["three"]
 
 
 async def test_servers_stop_and_start() -> None:

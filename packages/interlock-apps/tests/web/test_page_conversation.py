@@ -558,3 +558,53 @@ async def test_an_earlier_conversation_is_shown_from_the_log(chromium: Any) -> N
         assert await page.get_by_label("Your message").count() == 0
         assert await page.get_by_role("button", name="Continue it").is_visible()
         await shot(page, "conversation-replay")
+
+
+async def test_attachments_stay_with_their_conversation(chromium: Any) -> None:
+    """As drafts do: also when you look at another conversation, or click the one that is open."""
+    async with staged(chromium) as stage:
+        for words in ("About Rome", "About Oslo"):
+            stage.host.tell(person(stage.host.session(title=words).id, words))
+        page = await stage.page()
+        side = page.locator(".side")
+        await side.get_by_role("button", name="About Rome").click()
+        await page.get_by_label("Your message").press_sequentially("@lis")
+        await page.get_by_role("option", name="Lisbon 2022").wait_for()
+        await page.keyboard.press("Enter")
+        chips = page.locator(".composer .chip-text")
+        assert await chips.all_inner_texts() == ["Lisbon 2022"]
+        await side.get_by_role("button", name="About Rome").click()
+        assert await chips.all_inner_texts() == ["Lisbon 2022"]
+        await side.get_by_role("button", name="About Oslo").click()
+        await page.get_by_role("article", name="You").get_by_text("About Oslo").wait_for()
+        assert await chips.count() == 0
+        await side.get_by_role("button", name="About Rome").click()
+        await page.get_by_role("article", name="You").get_by_text("About Rome").wait_for()
+        assert await chips.all_inner_texts() == ["Lisbon 2022"]
+
+
+async def test_an_address_that_names_nothing_shows_the_page(chromium: Any) -> None:
+    """What stands after # may be anything that a person typed."""
+    async with staged(chromium) as stage:
+        page = await stage.page()
+        await page.goto("about:blank")
+        await page.goto(f"{stage.site.origin}{stage.site.place}/#%E0%A4%A")
+        await page.get_by_text("How can I help?").wait_for()
+        await page.locator(".side .dot").first.wait_for(state="attached")
+
+
+async def test_a_prompt_from_an_earlier_conversation_begins_a_new_one(chromium: Any) -> None:
+    """The record of a conversation that is over takes no more words."""
+    async with staged(chromium, "Planned.") as stage:
+        stage.host.tell(SessionBegan(session="old", title="Old", model="planner", remark=""))
+        stage.host.tell(person("old", "What was"))
+        page = await stage.page()
+        await page.goto(f"{stage.site.origin}{stage.site.place}/#old")
+        await page.get_by_text("What was").wait_for()
+        await page.get_by_role("button", name="Search everything").click()
+        await page.keyboard.type("vacation")
+        await page.keyboard.press("Enter")
+        await page.get_by_role("combobox", name="destination").fill("Bari")
+        await page.get_by_role("button", name="Use prompt").click()
+        await page.get_by_text("Planned.").wait_for()
+        assert len(stage.host.sessions) == 1

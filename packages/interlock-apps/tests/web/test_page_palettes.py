@@ -316,3 +316,54 @@ async def test_a_resource_that_changes_is_read_again_while_it_is_looked_at(chrom
             await page.keyboard.press("Escape")
         await page.get_by_role("dialog").wait_for(state="detached")
         assert [act for act in acts if act in ("watch", "unwatch")] == ["watch", "unwatch"]
+
+
+COMPOSED = """field => field.dispatchEvent(new KeyboardEvent("keydown", {
+    key: "Enter", isComposing: true, bubbles: true, cancelable: true,
+}))"""
+
+
+async def test_the_enter_of_an_input_method_chooses_nothing(chromium: Any) -> None:
+    """Enter ends a composition of Chinese, Japanese or Korean text, here as in every other field."""
+    async with staged(chromium) as stage:
+        page = await stage.page()
+        await page.get_by_role("button", name="Search everything").click()
+        search = page.get_by_role("combobox", name="Search everything")
+        await search.fill("New conversation")
+        assert await search.evaluate(COMPOSED)
+        assert await page.get_by_role("dialog").count() == 1
+        await search.press("Escape")
+        await page.get_by_label("Your message").press("/")
+        await page.keyboard.type("vacation tra")
+        await page.keyboard.press("Enter")
+        field = page.get_by_role("combobox", name="destination")
+        await field.press_sequentially("Bar")
+        await page.get_by_role("option", name="Barbados").wait_for()
+        await field.press("ArrowDown")
+        assert await field.evaluate(COMPOSED)
+        assert await field.input_value() == "Bar"
+
+
+async def test_a_prompt_that_fails_leaves_what_was_attached(chromium: Any) -> None:
+    """The resources beside it are there for another try; the turn that runs is still shown as running."""
+    async with staged(chromium) as stage:
+        page = await stage.page()
+        field = page.get_by_label("Your message")
+        await field.press_sequentially("@lis")
+        await page.get_by_role("option", name="Lisbon 2022").wait_for()
+        await page.keyboard.press("Enter")
+        await page.route(
+            "**/api/act",
+            lambda route: (
+                route.fulfill(json={"ok": False, "words": "Not now."})
+                if '"prompt"' in (route.request.post_data or "")
+                else route.continue_()
+            ),
+        )
+        await field.press("/")
+        await page.keyboard.type("vacation tra")
+        await page.keyboard.press("Enter")
+        await page.get_by_role("combobox", name="destination").fill("Bari")
+        await page.get_by_role("button", name="Use prompt").click()
+        await page.get_by_role("status", name="Notices").get_by_text("Not now.").wait_for()
+        assert await page.locator(".composer .chip-text").all_inner_texts() == ["Lisbon 2022"]

@@ -228,3 +228,42 @@ async def test_light_and_dark_follow_the_system_until_told_otherwise(chromium: A
         await page.reload()
         await page.get_by_role("button", name="Appearance: light. Change").wait_for()
         assert await page.evaluate(paper) == light
+
+
+async def test_a_double_click_forgets_one_rule(chromium: Any) -> None:
+    """The rule that moves up under the pointer stays."""
+    async with staged(chromium) as stage:
+        for server in ("travel", "weather", "mail"):
+            stage.host.policy.remember(Rule(decision="deny", server=server, tool="*"), "session")
+        page = await stage.page()
+        await page.get_by_role("button", name="Rules").click()
+        panel = page.get_by_role("complementary", name="Rules")
+        forget = panel.get_by_role("button", name="Forget: Deny")
+        await forget.first.dblclick()
+        await panel.get_by_text("of travel").wait_for(state="detached")
+        await page.wait_for_function("() => document.querySelectorAll('.panel li').length === 2")
+        assert [rule.server for rule in stage.host.policy.learned] == ["weather", "mail"]
+
+
+async def test_a_log_is_read_in_peace(chromium: Any) -> None:
+    """New lines bring the end into view, but not to someone who reads further up."""
+    async with staged(chromium) as stage:
+        page = await stage.page()
+        await page.locator(".side").get_by_role("button", name="travel").click()
+        log = page.get_by_role("group", name="Log of travel")
+
+        def tell(words: str) -> None:
+            stage.host.tell(ServerLogLine(server="travel", level="info", text=words, logger=""))
+
+        for n in range(100):
+            tell(f"line {n}")
+        await log.get_by_text("line 99").wait_for()
+        at_end = "box => box.scrollHeight - box.scrollTop - box.clientHeight < 4"
+        assert await log.evaluate(at_end)
+        tell("one more")
+        await log.get_by_text("one more").wait_for()
+        assert await log.evaluate(at_end)
+        await log.evaluate("box => { box.scrollTop = 0; }")
+        tell("the last")
+        await log.get_by_text("the last").wait_for(state="attached")
+        assert await log.evaluate("box => box.scrollTop") == 0

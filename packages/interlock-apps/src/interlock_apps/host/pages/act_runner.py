@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from interlock import InterlockError
+from interlock import InterlockError, ResourceContents
 
 from ...fleet.events import LogEntry, ModelAsked, PersonSaid
 from ...web.app_sandbox import AppSandbox
 from . import acts as a
 from .excerpts import structured_page
 from .open_apps import OpenApps
-from .state import plain
+from .state import plain, rule_id
 from .user import PageUser
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class ActRunner:
         read = await self._host.read(act.server, act.uri)
         return {
             "contents": plain(read.contents),
-            "size": sum(len(part.text or part.blob or "") for part in read.contents),
+            "size": sum(_size(part) for part in read.contents),
         }
 
     async def _expand(self, act: a.ExpandAct) -> Any:
@@ -198,8 +198,9 @@ class ActRunner:
         return {"lines": [plain(line) for line in self._host.link(act.server).log]}
 
     async def _forget(self, act: a.ForgetAct) -> None:
-        rules = self._host.policy.learned
-        if not 0 <= act.rule < len(rules) or not self._host.forget(rules[act.rule]):
+        learned = self._host.policy.learned
+        found = next((rule for rule in learned if rule_id(rule) == act.rule), None)
+        if found is None or not self._host.forget(found):
             raise ActError("There is no such rule.")
 
     async def _search(self, act: a.SearchLogAct) -> Any:
@@ -243,3 +244,10 @@ class ActRunner:
 
     async def _close_app(self, act: a.CloseAppAct) -> None:
         self._apps.close(act.app)
+
+
+def _size(part: ResourceContents) -> int:
+    """Bytes of a part of a resource."""
+    if part.text is not None:
+        return len(part.text.encode())
+    return len(part.blob or "") * 3 // 4

@@ -136,9 +136,9 @@ class ServerLogAct(Act, frozen=True, kw_only=True, tag="serverLog"):
 
 
 class ForgetAct(Act, frozen=True, kw_only=True, tag="forget"):
-    """Let go of a remembered rule, by its place in the state's list."""
+    """Forget a remembered rule, by its id in the state's list."""
 
-    rule: int
+    rule: str
 
 
 class SearchLogAct(Act, frozen=True, kw_only=True, tag="searchLog"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import msgspec
 
 from ...fleet import threat_scan
 from ...fleet.log import SessionRow
+from ...fleet.policy import Rule
 from ...fleet.questions import Warned
 from ...fleet.toolbox import ServerTool
 from ...web.app_policy import ui_of
@@ -145,8 +147,13 @@ def state(
         "servers": [_server(host, server, by_server.get(server, [])) for server in host.hub.links],
         "questions": [plain(question) for question in host.questions.values()],
         "roots": {server: list(folders) for server, folders in host.granted.items()},
-        "rules": [plain(rule) for rule in host.policy.learned],
+        "rules": [{**plain(rule), "id": rule_id(rule)} for rule in host.policy.learned],
     }
+
+
+def rule_id(rule: Rule) -> str:
+    """What a page calls a rule: the same for rules that say the same."""
+    return hashlib.sha256(msgspec.json.encode(rule)).hexdigest()[:16]
 
 
 def _server(host: Host, server: str, items: list[ServerTool]) -> dict[str, Any]:

@@ -46,14 +46,16 @@ function tools() {
 /** @returns {Command[]} */
 function prompts() {
   return servers.value.flatMap((server) =>
-    (server.prompts ?? []).map((prompt) => ({
-      group: "Prompts",
-      icon: "prompt",
-      title: prompt.title || prompt.name,
-      also: prompt.name,
-      server: server.id,
-      take: over("prompts", { server: server.id, prompt: prompt.name }),
-    })),
+    (server.prompts ?? [])
+      .filter((prompt) => !prompt.blocked)
+      .map((prompt) => ({
+        group: "Prompts",
+        icon: "prompt",
+        title: prompt.title || prompt.name,
+        also: prompt.name,
+        server: server.id,
+        take: over("prompts", { server: server.id, prompt: prompt.name }),
+      })),
   );
 }
 

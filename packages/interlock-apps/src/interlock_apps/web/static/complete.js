@@ -46,7 +46,9 @@ export function Suggested({ field, value, words = "", onChange, ask, focus = fal
         setAt(-1);
         setOpen(answer.values.some((one) => one !== value));
       } catch {
-        if (!aborting.signal.aborted) setOpen(false); // no suggestions are no harm
+        if (aborting.signal.aborted) return;
+        setFound({ values: [] });
+        setOpen(false); // the field works without suggestions
       }
     }, PAUSE);
     return () => {
@@ -60,6 +62,7 @@ export function Suggested({ field, value, words = "", onChange, ask, focus = fal
     setAt(-1);
   };
   const key = (event) => {
+    if (event.isComposing) return; // the key belongs to an input method
     const { values } = found;
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       if (!values.length) return;
@@ -235,6 +238,7 @@ export function Picker({ label, placeholder, items, words, onWords, empty }) {
   );
   const now = Math.min(at, items.length - 1);
   const key = (event) => {
+    if (event.isComposing) return;
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
       if (items.length)

@@ -163,10 +163,10 @@ function Message({ id }) {
     const said = text;
     write("");
     attached.value = [];
-    if (!(await speak("say", { text: said, attach }, model)) && !draft(current.value).value) {
-      write(said);
-      attached.value = attach;
-    }
+    if (await speak("say", { text: said, attach }, model)) return;
+    if ((id && current.value !== id) || draft(current.value).value) return;
+    write(said);
+    attached.value = attach;
   };
   const key = (event) => {
     if (event.isComposing || mentions.key(event)) return;

@@ -27,6 +27,7 @@ import {
   current,
   draft,
   entitle,
+  isLive,
   open,
   overlay,
   servers,
@@ -587,7 +588,7 @@ export function Welcome() {
  * @param {string} model
  */
 export async function speak(act, body, model = "") {
-  let session = current.value;
+  let session = isLive(current.value) ? current.value : "";
   if (!session) {
     const begun = await attempt("newSession", model ? { model } : {});
     if (!begun) return false;
@@ -597,14 +598,19 @@ export async function speak(act, body, model = "") {
         { id: session, title: "", model, running: false, began: Date.now() / 1000 },
         ...sessions.value,
       ];
-    draft(session).value = draft("").value; // what was written meanwhile goes along
-    draft("").value = "";
+    const before = current.value;
+    const written = draft(before).value;
+    draft(before).value = "";
+    draft(session).value = written; // what was written meanwhile goes along
     open(session);
   }
   entitle(session, act === "prompt" ? titleOf(body.server, body.name) : body.text);
   const shown = talk(session);
   shown.running.value = true;
   const done = await attempt(act, { session, ...body });
-  if (done === undefined) shown.running.value = false;
+  if (done === undefined) {
+    const listed = sessions.value.find((one) => one.id === session);
+    shown.running.value = listed?.running ?? false; // an earlier turn may still run
+  }
   return done !== undefined;
 }

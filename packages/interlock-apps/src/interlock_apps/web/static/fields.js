@@ -206,6 +206,8 @@ function read(field, raw) {
       if (!Number.isFinite(number)) return [null, "This must be a number."];
       if (field.kind === "integer" && !Number.isInteger(number))
         return [null, "This must be a whole number."];
+      if (field.kind === "integer" && !Number.isSafeInteger(number))
+        return [null, "This number is too large: a browser would round it."];
       if ((few && number < least) || (much && number > most))
         return [null, `This must be ${between(least, most)}.`];
       return [number, ""];

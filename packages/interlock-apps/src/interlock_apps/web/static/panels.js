@@ -23,6 +23,7 @@ import { act, reachable } from "./net.js";
 import {
   attempt,
   current,
+  isLive,
   log,
   open,
   overlay,
@@ -359,6 +360,9 @@ function ServerResources({ server }) {
   `;
 }
 
+/** Pixels from its end within which a log follows what is new. */
+const NEAR = 24;
+
 /** What a server logged. */
 function ServerLog({ id }) {
   const lines = log(id);
@@ -377,15 +381,21 @@ function ServerLog({ id }) {
       (bad) => setWords(bad.message),
     );
   }, [id]);
+  const stuck = useRef(true); // whether the end is in view
   useEffect(() => {
-    box.current.scrollTop = box.current.scrollHeight;
-  }, [lines.value.length]);
+    if (stuck.current) box.current.scrollTop = box.current.scrollHeight;
+  }, [lines.value]);
+  const scrolled = () => {
+    const { scrollTop, scrollHeight, clientHeight } = box.current;
+    stuck.current = scrollHeight - scrollTop - clientHeight < NEAR;
+  };
   return html`
     <${Fold} title="Log" open=${true}>
-      ${words && html`<p class="wrong">${words}</p>`}
+      ${words && html`<p class="wrong"><${Say} text=${words} /></p>`}
       <div
         ref=${box}
         class="server-log"
+        onScroll=${scrolled}
         tabindex="0"
         role="group"
         aria-label=${`Log of ${visible(id)}`}
@@ -420,7 +430,7 @@ export function CallByHand({ server: id, tool: name, onClose }) {
   const [value, setValue] = useState(/** @type {any} */ ({}));
   const [wrong, setWrong] = useState(false);
   const call = async () => {
-    let session = current.value;
+    let session = isLive(current.value) ? current.value : "";
     if (!session) {
       const begun = await attempt("newSession", {});
       if (!begun) return;
@@ -430,6 +440,9 @@ export function CallByHand({ server: id, tool: name, onClose }) {
     attempt("callTool", { session, server: id, tool: name, arguments: value });
     onClose();
   };
+  useEffect(() => {
+    if (!tool) onClose(); // its server no longer offers it
+  }, [tool]);
   if (!tool) return null;
   return html`
     <${Dialog}
@@ -573,10 +586,10 @@ function told(rule) {
 
 const DECISIONS = { allow: ["check", "Allow"], deny: ["cross", "Deny"], ask: ["ask", "Ask"] };
 
-/** @param {number} at the place of the rule in the list */
-async function forget(at) {
-  if ((await attempt("forget", { rule: at })) !== undefined)
-    rules.value = rules.value.filter((_, place) => place !== at);
+/** @param {string} id */
+async function forget(id) {
+  if ((await attempt("forget", { rule: id })) !== undefined)
+    rules.value = rules.value.filter((rule) => rule.id !== id);
 }
 
 /** What the person's answers hold for. */
@@ -587,13 +600,11 @@ export function RulesPanel() {
       allows.
     </p>
     <ul class="offers">
-      ${rules.value.map((each, at) => {
-        const rule = each.rule ?? each;
+      ${rules.value.map((rule) => {
         const { where, hints } = told(rule);
         const [icon, word] = DECISIONS[rule.decision] ?? ["ask", rule.decision];
-        const fixed = each.forgettable === false || rule.source === "file";
         return html`
-          <li key=${at}>
+          <li key=${rule.id}>
             <div class="offer-head">
               <span class="grow">
                 <span class=${cls("decision", rule.decision)}>
@@ -608,7 +619,7 @@ export function RulesPanel() {
                     <span class="quiet">${hints.join(", ")}</span>
                   `
                 }
-                ${rule.session && html`<span class="tag">this session</span>`}
+                ${rule.session && html` <span class="tag">this session</span>`}
                 ${
                   rule.reason &&
                   html`
@@ -626,19 +637,14 @@ export function RulesPanel() {
                   `
                 }
               </span>
-              ${
-                !fixed &&
-                html`
-                  <button
-                    type="button"
-                    class="small"
-                    aria-label=${`Forget: ${word} ${visible(where)}`}
-                    onClick=${() => forget(at)}
-                  >
-                    Forget
-                  </button>
-                `
-              }
+              <button
+                type="button"
+                class="small"
+                aria-label=${`Forget: ${word} ${visible(where)}`}
+                onClick=${(event) => event.detail < 2 && forget(rule.id)}
+              >
+                Forget
+              </button>
             </div>
           </li>
         `;

@@ -148,13 +148,14 @@ function Fill({ server, prompt, onClose, onBack }) {
     }
     setBusy(false);
   };
-  const use = (event) => {
+  const use = async (event) => {
     event?.preventDefault();
     if (!whole()) return;
     const attach = attached.value;
     attached.value = [];
-    speak("prompt", { server, name: prompt.name, arguments: given(), attach });
     onClose();
+    const done = await speak("prompt", { server, name: prompt.name, arguments: given(), attach });
+    if (!done && !attached.value.length) attached.value = attach;
   };
   const change = (name, value) => {
     setValues((before) => ({ ...before, [name]: value }));

@@ -392,11 +392,14 @@ function Look({ one, taken, onToggle }) {
   const [state, setState] = useState(/** @type {any} */ ({ reading: true }));
   useEffect(() => {
     const aborting = new AbortController();
-    const read = () =>
+    let last = 0; // the newest request; the answers of others are out of date
+    const read = () => {
+      const turn = ++last;
       act("read", { server: one.server, uri: one.uri }, aborting.signal).then(
-        setState,
-        (bad) => aborting.signal.aborted || setState({ words: bad.message }),
+        (answer) => turn === last && setState(answer),
+        (bad) => aborting.signal.aborted || turn !== last || setState({ words: bad.message }),
       );
+    };
     const hear = ({ event }) =>
       event.type === "resourceUpdated" &&
       event.server === one.server &&

@@ -18,8 +18,10 @@ export const toasts = signal(/** @type {any[]} */ ([]));
 export const spoken = signal("");
 /** The conversation that is shown; "" for a new one. */
 export const current = signal("");
-/** What lies beside what will be said next, by conversation. */
+/** What is attached to what will be said next in the conversation that is shown. */
 export const attached = signal(/** @type {{server: string, uri: string, title: string}[]} */ ([]));
+/** What was attached in the other conversations. */
+const setAside = new Map();
 const drafts = new Map();
 /** What was begun to be written in a conversation. @param {string} id @returns {{value: string}} */
 export function draft(id) {
@@ -42,6 +44,14 @@ export const hostQuestions = computed(() =>
 export const elsewhere = computed(() =>
   [...questions.value.values()].filter((one) => one.session && one.session !== current.value),
 );
+/**
+ * Whether something can still be said in a conversation: it is no record of an earlier one.
+ * @param {string} id
+ */
+export const isLive = (id) => {
+  const listed = sessions.value.find((one) => one.id === id);
+  return !!listed && !listed.past;
+};
 export const serverById = (id) => servers.value.find((server) => server.id === id);
 
 const LINES = 1000;
@@ -74,6 +84,7 @@ export class Talk {
     this.failure = "";
     this.held = /** @type {any[]} */ ([]);
     this.into = /** @type {any[] | null} */ (null);
+    this.again = false;
   }
 
   clear() {
@@ -88,7 +99,11 @@ export class Talk {
 
   /** Fetch the history; what happens meanwhile is heard after it. */
   async load() {
-    if (this.loaded.value === "loading") return;
+    if (this.loaded.value === "loading") {
+      this.again = true;
+      return;
+    }
+    this.again = false;
     this.loaded.value = "loading";
     this.held = [];
     try {
@@ -114,6 +129,8 @@ export class Talk {
       this.words.value =
         bad instanceof Refused ? bad.message : "The conversation could not be read.";
     }
+    // The stream came back meanwhile: what was read may lack what happened before that.
+    if (this.again) await this.load();
   }
 
   /**
@@ -542,16 +559,27 @@ function hear(message, fresh) {
 
 /** Show a conversation, reading it first where that is wanted. @param {string} id */
 export function open(id) {
-  current.value = id;
   drawer.value = false;
-  attached.value = [];
+  if (id !== current.value) {
+    setAside.set(current.value, attached.value);
+    attached.value = setAside.get(id) ?? [];
+    setAside.delete(id);
+    current.value = id;
+  }
   const hash = id ? `#${encodeURIComponent(id)}` : "";
   if (location.hash !== hash) history.pushState(null, "", hash || location.pathname);
   if (id && line.value === "open" && ["no", "failed"].includes(talk(id).loaded.value))
     talk(id).load();
 }
 
-const named = () => decodeURIComponent(location.hash.slice(1));
+/** The conversation that the address names. */
+function named() {
+  try {
+    return decodeURIComponent(location.hash.slice(1));
+  } catch {
+    return ""; // a person may type anything there
+  }
+}
 
 /** Begin to listen. */
 export function begin() {
