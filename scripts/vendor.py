@@ -1,4 +1,4 @@
-"""Puts the JavaScript of others that the web face of the host runs into `host/web/static/vendor`, every package checked against its digest.
+"""Vendors the JavaScript of others that pages run into `web/kit/vendor`, checked against digests.
 
     python -m scripts.vendor                  # as `vendor.json` says: the same versions, the same files
     python -m scripts.vendor preact@11.2.0    # another version of one package, whose digest is then recorded
@@ -25,7 +25,7 @@ from typing import Any
 
 from scripts.peers import ROOT, NotInstalled, npm, run
 
-VENDOR = ROOT / "packages/interlock-apps/src/interlock_apps/web/static/vendor"
+VENDOR = ROOT / "packages/interlock-apps/src/interlock_apps/web/kit/vendor"
 RECORD = VENDOR / "vendor.json"
 SOURCE_MAP = re.compile(r"\n?//# sourceMappingURL=\S+\s*$")
 IMPORT = re.compile(r"""(\bfrom\s*|\bimport\s*)(["'])([^"'./][^"']*)\2""")

@@ -22,7 +22,8 @@ from interlock_apps.host.app import Host
 from interlock_apps.host.loop.budget import Budget
 from tests.host.scene import ALLOW, YES, Sitting, given, last, scene
 
-STATIC = Path(__file__).parents[4] / "packages/interlock-apps/src/interlock_apps/web/static"
+SOURCE = Path(__file__).parents[2] / "src" / "interlock_apps"
+SCRIPTS = [*SOURCE.glob("web/kit/*.js"), *SOURCE.glob("host/pages/static/*.js")]
 
 
 async def test_a_prompt_that_nobody_could_read_is_given_in_pages() -> None:
@@ -210,7 +211,7 @@ async def test_a_server_outlives_the_conversations_that_use_it(tmp_path: Path) -
 
 def test_icons_of_servers_are_not_drawn() -> None:
     """No icon of a server is fetched or drawn, so that none can tell on anybody or run anything (`ICO-01`, `ICO-02`, `ICO-03`, `ICO-04`)."""
-    for module in STATIC.glob("*.js"):
+    for module in SCRIPTS:
         assert not re.search(r"\.icons\b", module.read_text(encoding="utf-8")), module
 
 

@@ -145,7 +145,9 @@ async def test_the_policy_for_content_is_strict(site: HostSite) -> None:
         "/static/%2e%2e/app.py",
         "/static/..%2fapp.py",
         "/static/",
-        "/static/vendor/",
+        "/kit/",
+        "/kit/vendor/",
+        "/kit/../page_guard.py",
         "/nothing",
     ],
 )

@@ -68,7 +68,7 @@ async def test_a_call_is_not_simply_allowed_while_a_value_is_out_of_view(
         box = await armed(page)
         said = await labels(box)
         total = await page.evaluate(
-            "async (value) => (await import('./static/seen.js')).leaves(value).size", arguments
+            "async (value) => (await import('./kit/seen.js')).leaves(value).size", arguments
         )
         assert f"Show all {total:} values" in said
         blind = next(label for label in said if label.startswith("Allow"))
@@ -496,7 +496,7 @@ def numbered(value: Any, count: list[int]) -> Any:
 
 # Renders each card in the place of a question, waits two frames, and tells by the pixels themselves which texts can be seen.
 DRIVE = r"""async ([cases, MARK]) => {
-  const { h, render } = await import("./static/kit.js");
+  const { h, render } = await import("./kit/kit.js");
   const { CallQuestion } = await import("./static/asked-calls.js");
   const low = document.querySelector(".low");
   const host = document.createElement("div");

@@ -427,7 +427,7 @@ async def test_a_model_that_fails_says_so_once_and_is_asked_again(chromium: Any)
         assert (await log.inner_text()).count("Too much to do.") == 1
         wait = await page.evaluate("document.querySelector('.note-line path').getAttribute('d')")
         assert wait != await page.evaluate(
-            "import('./static/kit.js').then(kit => kit.Icon({name: 'wait'}).props.children.props.d)"
+            "import('./kit/kit.js').then(kit => kit.Icon({name: 'wait'}).props.children.props.d)"
         )
         await shot(page, "conversation-failed")
         await again.click()

@@ -13,14 +13,15 @@ import pytest
 
 from scripts.vendor import Different, rewritten
 
-STATIC = Path(str(resources.files("interlock_apps.web") / "static"))
-RECORD = json.loads((STATIC / "vendor" / "vendor.json").read_text(encoding="utf-8"))
+KIT = Path(str(resources.files("interlock_apps.web") / "kit"))
+STATIC = Path(str(resources.files("interlock_apps.host.pages") / "static"))
+RECORD = json.loads((KIT / "vendor" / "vendor.json").read_text(encoding="utf-8"))
 FILES = {
     name: entry
     for package in RECORD["packages"].values()
     for name, entry in package["files"].items()
 }
-OURS = sorted(STATIC.glob("*.js"))
+OURS = sorted([*KIT.glob("*.js"), *STATIC.glob("*.js")])
 # What turns text into elements or code. Cut in two, so that a search finds only real uses.
 MARKUP = (
     "inner" + "HTML",
@@ -40,7 +41,7 @@ MARKUP = (
 @pytest.mark.parametrize("name", FILES)
 def test_a_vendored_file_is_what_was_recorded(name: str) -> None:
     """Its digest, without any network."""
-    data = (STATIC / "vendor" / name).read_bytes()
+    data = (KIT / "vendor" / name).read_bytes()
     assert (
         "sha512-" + base64.b64encode(hashlib.sha512(data).digest()).decode()
         == FILES[name]["digest"]
@@ -50,7 +51,7 @@ def test_a_vendored_file_is_what_was_recorded(name: str) -> None:
 def test_nothing_else_lies_beside_them() -> None:
     """Each file is recorded, or declares types; each package has a version, a licence, a digest."""
     types = {f"{name.removesuffix('.js')}.d.ts" for name in FILES if name.endswith(".js")}
-    found = {path.name for path in (STATIC / "vendor").iterdir()}
+    found = {path.name for path in (KIT / "vendor").iterdir()}
     assert found - types == {*FILES, "vendor.json"}
     for name, package in RECORD["packages"].items():
         assert re.fullmatch(r"\d+\.\d+\.\d+", package["version"]), name
@@ -60,7 +61,7 @@ def test_nothing_else_lies_beside_them() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", [*OURS, *sorted((STATIC / "vendor").glob("*.js"))], ids=lambda path: path.name
+    "path", [*OURS, *sorted((KIT / "vendor").glob("*.js"))], ids=lambda path: path.name
 )
 def test_modules_import_only_what_lies_here(path: Path) -> None:
     """Paths from where the module lies, to files that are there: no bare name, no other host."""
@@ -68,8 +69,11 @@ def test_modules_import_only_what_lies_here(path: Path) -> None:
     for _, found in re.findall(
         r"""(?:\bfrom\s*|^import\s*)(["'])([^"'\s<>$]+)\1""", text, re.MULTILINE
     ):
-        assert found.startswith("./"), found
-        assert (path.parent / found).is_file(), found
+        if path.parent == STATIC and found.startswith("../kit/"):
+            assert (KIT / found.removeprefix("../kit/")).is_file(), found
+        else:
+            assert found.startswith("./"), found
+            assert (path.parent / found).is_file(), found
     assert "sourceMapping" + "URL" not in text
 
 

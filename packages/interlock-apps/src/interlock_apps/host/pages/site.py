@@ -64,7 +64,8 @@ class HostSite:
         """Ends the event streams when it is set."""
         self._guard = PageGuard(origin, what="host", frames=apps_origin)
         self._acts = ActRunner(host, user, self.sandbox)
-        static = resources.files("interlock_apps.web") / "static"
+        static = resources.files("interlock_apps.host.pages") / "static"
+        kit = resources.files("interlock_apps.web") / "kit"
         self._page = (static / "index.html").read_text(encoding="utf-8")
         self._app = Starlette(
             routes=[
@@ -73,6 +74,7 @@ class HostSite:
                 Route("/api/act", self._act, methods=["POST"]),
                 Route("/api/log.jsonl", self._export),
                 Mount("/static", StaticFiles(directory=str(static))),
+                Mount("/kit", StaticFiles(directory=str(kit))),
             ]
         )
 

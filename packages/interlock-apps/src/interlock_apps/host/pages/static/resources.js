@@ -15,11 +15,11 @@ import {
   useState,
   visible,
   wordsOf,
-} from "./kit.js";
-import { Suggested, fits, suggestions } from "./complete.js";
+} from "../kit/kit.js";
+import { Suggested, fits, suggestions } from "../kit/complete.js";
 import { Contents } from "./content.js";
-import { toFirstWrong } from "./fields.js";
-import { act } from "./net.js";
+import { toFirstWrong } from "../kit/fields.js";
+import { act } from "../kit/net.js";
 import { attached, hearers, overlay, servers } from "./store.js";
 
 const VARIABLE = /\{([+#./;?&]?)([^{}]+)\}/g;

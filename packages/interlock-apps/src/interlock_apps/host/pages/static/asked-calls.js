@@ -1,12 +1,12 @@
 // @ts-check
 // Questions about calls: may a tool be called, may its result go to the model.
-import { Clamped, Fold, Icon, Say, html, several, useRef, useState } from "./kit.js";
-import { Arguments } from "./arguments.js";
+import { Clamped, Fold, Icon, Say, html, several, useRef, useState } from "../kit/kit.js";
+import { Arguments } from "../kit/arguments.js";
 import { Ask, LOOKING } from "./ask.js";
 import { Content } from "./content.js";
 import { Result } from "./result.js";
-import { ArgumentsEditor } from "./fields.js";
-import { useSeen } from "./seen.js";
+import { ArgumentsEditor } from "../kit/fields.js";
+import { useSeen } from "../kit/seen.js";
 
 // What a hint means where it is given, and where it is denied.
 const HINTS = [

@@ -13,10 +13,10 @@ import {
   useId,
   useState,
   visible,
-} from "./kit.js";
+} from "../kit/kit.js";
 import { Ask } from "./ask.js";
 import { Content } from "./content.js";
-import { Markdown } from "./markdown.js";
+import { Markdown } from "../kit/markdown.js";
 
 const blocks = (content) => (Array.isArray(content) ? content : [content]);
 const put = (content, at, block) =>

@@ -1,10 +1,10 @@
 // @ts-check
 // Questions of servers to the person: forms to fill in, and pages to visit.
-import { Copy, Icon, Say, html, useLayoutEffect, useRef, useState, visible } from "./kit.js";
+import { Copy, Icon, Say, html, useLayoutEffect, useRef, useState, visible } from "../kit/kit.js";
 import { Ask } from "./ask.js";
 import { Value } from "./content.js";
-import { Input, checked, toFirstWrong, typed } from "./fields.js";
-import { safe } from "./markdown.js";
+import { Input, checked, toFirstWrong, typed } from "../kit/fields.js";
+import { safe } from "../kit/markdown.js";
 
 /** A form: filled in, looked over, then sent. */
 export function FormQuestion({ question }) {

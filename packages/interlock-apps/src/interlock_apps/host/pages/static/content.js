@@ -16,9 +16,9 @@ import {
   useMemo,
   useState,
   visible,
-} from "./kit.js";
-import { Link, Markdown, safe } from "./markdown.js";
-import { act } from "./net.js";
+} from "../kit/kit.js";
+import { Link, Markdown, safe } from "../kit/markdown.js";
+import { act } from "../kit/net.js";
 import { attached } from "./store.js";
 
 const PICTURES = /^image\/(?:png|jpeg|gif|webp|avif|bmp|svg\+xml)$/i;

@@ -1,6 +1,6 @@
 // @ts-check
 // Where the page begins.
-import { html, render } from "./kit.js";
+import { html, render } from "../kit/kit.js";
 import { App } from "./app.js";
 import { begin } from "./store.js";
 

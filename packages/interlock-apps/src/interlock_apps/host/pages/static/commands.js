@@ -1,9 +1,9 @@
 // @ts-check
 // The palette of everything: tools, prompts, servers, panels and conversations, the best fit first.
-import { Dialog, From, Icon, Say, html, useState } from "./kit.js";
-import { Picker, fits } from "./complete.js";
+import { Dialog, From, Icon, Say, html, useState } from "../kit/kit.js";
+import { Picker, fits } from "../kit/complete.js";
 import { stop } from "./composer.js";
-import { looks, next } from "./looks.js";
+import { looks, next } from "../kit/looks.js";
 import { current, open, overlay, panel, servers, sessions, talk } from "./store.js";
 
 const MOST = 40; // of one group

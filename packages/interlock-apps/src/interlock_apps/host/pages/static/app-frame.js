@@ -12,9 +12,9 @@ import {
   useRef,
   useState,
   visible,
-} from "./kit.js";
+} from "../kit/kit.js";
 import { AppWindow, LEAST } from "./app-window.js";
-import { act } from "./net.js";
+import { act } from "../kit/net.js";
 import { spoken } from "./store.js";
 import { whole } from "./structured.js";
 

@@ -16,10 +16,10 @@ import {
   useState,
   visible,
   when,
-} from "./kit.js";
+} from "../kit/kit.js";
 import { Annotations } from "./asked-calls.js";
-import { ArgumentsEditor } from "./fields.js";
-import { act, reachable } from "./net.js";
+import { ArgumentsEditor } from "../kit/fields.js";
+import { act, reachable } from "../kit/net.js";
 import {
   attempt,
   current,

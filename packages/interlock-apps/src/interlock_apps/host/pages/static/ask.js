@@ -14,8 +14,8 @@ import {
   useRef,
   useState,
   visible,
-} from "./kit.js";
-import { act } from "./net.js";
+} from "../kit/kit.js";
+import { act } from "../kit/net.js";
 import { asks, isSkill, questions } from "./store.js";
 
 /**

@@ -11,9 +11,9 @@ import {
   useLayoutEffect,
   useRef,
   useState,
-} from "./kit.js";
+} from "../kit/kit.js";
 import { speak } from "./conversation.js";
-import { reachable } from "./net.js";
+import { reachable } from "../kit/net.js";
 import { Mentions, suggested, trigger } from "./mentions.js";
 import { choosePrompt } from "./prompts.js";
 import { Chip, chooseResources } from "./resources.js";

@@ -14,14 +14,14 @@ import {
   visible,
   when,
   wordsOf,
-} from "./kit.js";
+} from "../kit/kit.js";
 import { Settled, show } from "./ask.js";
 import { CallCard } from "./call-card.js";
 import { Content, Plain, Pointed, Value } from "./content.js";
 import { fenced } from "./fence.js";
-import { Markdown } from "./markdown.js";
+import { Markdown } from "../kit/markdown.js";
 import { Question } from "./question.js";
-import { barred, reachable } from "./net.js";
+import { barred, reachable } from "../kit/net.js";
 import {
   attempt,
   current,

@@ -1,13 +1,23 @@
 // @ts-check
 // The page: the bar, the sides, the conversation between them, and what lies over all.
-import { Icon, IconButton, Say, cls, html, several, useEffect, useRef, useState } from "./kit.js";
+import {
+  Icon,
+  IconButton,
+  Say,
+  cls,
+  html,
+  several,
+  useEffect,
+  useRef,
+  useState,
+} from "../kit/kit.js";
 import { toNextQuestion } from "./ask.js";
 import { AuditPanel } from "./audit.js";
 import { Commands } from "./commands.js";
 import { Composer, stop } from "./composer.js";
 import { Conversation, Welcome } from "./conversation.js";
-import { looks, next } from "./looks.js";
-import { barred, failures, line } from "./net.js";
+import { looks, next } from "../kit/looks.js";
+import { barred, failures, line } from "../kit/net.js";
 import { CallByHand, RootsPanel, RulesPanel, ServerPanel, Side } from "./panels.js";
 import { Prompts } from "./prompts.js";
 import { Question } from "./question.js";
@@ -81,7 +91,7 @@ function Bar() {
         }}
       />
       <span class="brand">
-        <img src="static/icon.svg" alt="" width="24" height="24" />
+        <img src="kit/icon.svg" alt="" width="24" height="24" />
         <span class="brand-name">${title.value}</span>
       </span>
       <h1 class="bar-title">${heading()}</h1>

@@ -12,14 +12,14 @@ import {
   useState,
   visible,
   wordsOf,
-} from "./kit.js";
-import { Picker, Suggested, fits, suggestions } from "./complete.js";
+} from "../kit/kit.js";
+import { Picker, Suggested, fits, suggestions } from "../kit/complete.js";
 import { Content } from "./content.js";
 import { speak } from "./conversation.js";
-import { act } from "./net.js";
+import { act } from "../kit/net.js";
 import { Chip, Resources } from "./resources.js";
 import { attached, overlay, servers, toast } from "./store.js";
-import { toFirstWrong } from "./fields.js";
+import { toFirstWrong } from "../kit/fields.js";
 
 const list = (content) => (Array.isArray(content) ? content : [content]);
 

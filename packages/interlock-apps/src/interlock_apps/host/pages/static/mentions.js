@@ -1,8 +1,8 @@
 // @ts-check
 // Inline suggestions of the composer: prompts after `/` and resources after `@`, while the words
 // stay as they are typed.
-import { From, Icon, Say, html, visible } from "./kit.js";
-import { fits } from "./complete.js";
+import { From, Icon, Say, html, visible } from "../kit/kit.js";
+import { fits } from "../kit/complete.js";
 import { attached, overlay, servers } from "./store.js";
 
 const MOST = 50;

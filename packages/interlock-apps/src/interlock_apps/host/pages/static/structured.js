@@ -1,9 +1,9 @@
 // @ts-check
 // Structured content of results: whether texts only repeat it, and the whole of it where the page
 // has its beginning only.
-import { Icon, html, size, useState, visible } from "./kit.js";
+import { Icon, html, size, useState, visible } from "../kit/kit.js";
 import { Looked } from "./content.js";
-import { act } from "./net.js";
+import { act } from "../kit/net.js";
 
 /**
  * Two JSON values with the same content, in whatever order their keys come.

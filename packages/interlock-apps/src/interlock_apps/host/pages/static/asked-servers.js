@@ -1,7 +1,7 @@
 // @ts-check
 // Questions about servers: may one be started, may a feature stay that is not what was approved,
 // and may a skill be loaded.
-import { Choice, Icon, Say, Warnings, cls, html, useMemo, useState, visible } from "./kit.js";
+import { Choice, Icon, Say, Warnings, cls, html, useMemo, useState, visible } from "../kit/kit.js";
 import { Ask } from "./ask.js";
 import { isSkill } from "./store.js";
 

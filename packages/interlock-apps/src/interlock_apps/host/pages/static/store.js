@@ -1,8 +1,8 @@
 // @ts-check
 // What the page knows: the host's state, and the conversations as their events make them.
-import { batch, computed, signal } from "./kit.js";
+import { batch, computed, signal } from "../kit/kit.js";
 import { unfenced } from "./fence.js";
-import { Refused, act, line, listen } from "./net.js";
+import { Refused, act, line, listen } from "../kit/net.js";
 
 export const title = signal("Interlock");
 export const demo = signal("");

@@ -1,6 +1,6 @@
 // @ts-check
 // Any question, by its kind.
-import { h } from "./kit.js";
+import { h } from "../kit/kit.js";
 import { CallQuestion, ResultQuestion } from "./asked-calls.js";
 import { FormQuestion, UrlQuestion } from "./asked-forms.js";
 import { SampleQuestion, SampledQuestion } from "./asked-models.js";

@@ -13,9 +13,9 @@ import {
   useRef,
   useState,
   visible,
-} from "./kit.js";
+} from "../kit/kit.js";
 import { asks, hearers, open, panel, servers } from "./store.js";
-import { act } from "./net.js";
+import { act } from "../kit/net.js";
 
 const PAGE = 60;
 const PAUSE = 200;

@@ -1,6 +1,6 @@
 // @ts-check
 // The result of a tool: its blocks and its structured content, each thing once.
-import { html } from "./kit.js";
+import { html } from "../kit/kit.js";
 import { Content } from "./content.js";
 import { Structured, once } from "./structured.js";
 

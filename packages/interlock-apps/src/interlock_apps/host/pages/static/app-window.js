@@ -1,10 +1,10 @@
 // @ts-check
 // The window of an app: a frame on the other origin, from its first message to its last, and what
 // the page does for what is in it.
-import { effect, typing } from "./kit.js";
+import { effect, typing } from "../kit/kit.js";
 import { Bridge, No } from "./app-bridge.js";
-import { looks } from "./looks.js";
-import { act, line } from "./net.js";
+import { looks } from "../kit/looks.js";
+import { act, line } from "../kit/net.js";
 import { appsOrigin, hearers, questions, serverById } from "./store.js";
 import { whole } from "./structured.js";
 

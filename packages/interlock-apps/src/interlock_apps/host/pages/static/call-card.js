@@ -14,7 +14,7 @@ import {
   useId,
   useState,
   visible,
-} from "./kit.js";
+} from "../kit/kit.js";
 import { AppFrame } from "./app-frame.js";
 import { Settled } from "./ask.js";
 import { DEFAULT } from "./asked-calls.js";
