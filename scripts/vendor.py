@@ -1,11 +1,16 @@
 """Vendors the JavaScript of others that pages run into `web/kit/vendor`, checked against digests.
 
-    python -m scripts.vendor                  # as `vendor.json` says: the same versions, the same files
-    python -m scripts.vendor preact@11.2.0    # another version of one package, whose digest is then recorded
+    python -m scripts.vendor                  # as `vendor.json` says: the same versions, the same
+    files
+    python -m scripts.vendor preact@11.2.0    # another version of one package, whose digest is then
+    recorded
 
-npm fetches the packages; no build step follows. Imports of bare names become relative, so that browsers need no import map, and
-what points at source maps, which are not here, goes. Beside the modules lie their licences. `vendor.json` records, for each
-package, its version, its licence and the digest that the registry gives, and for each file where it comes from and its digest.
+npm fetches the packages; no build step follows. Imports of bare names become relative, so that
+browsers need no import map, and
+what points at source maps, which are not here, goes. Beside the modules lie their licences.
+`vendor.json` records, for each
+package, its version, its licence and the digest that the registry gives, and for each file where it
+comes from and its digest.
 """
 
 from __future__ import annotations
@@ -59,7 +64,10 @@ def pack(name: str, version: str, folder: Path) -> bytes:
 
 
 def rewritten(text: str, places: Mapping[str, str], file: str) -> str:
-    """A module whose imports are paths from where it lies. Raises Different for an import of something that is not here."""
+    """A module whose imports are paths from where it lies.
+
+    Raises Different for an import of something that is not here.
+    """
 
     def place(found: re.Match[str]) -> str:
         target = places.get(found[3])
@@ -88,7 +96,10 @@ def files(
 
 
 def vendor(record: dict[str, Any], wanted: Mapping[str, str]) -> None:
-    """Fetch all packages, write their files, and record what came. Raises Different and NotInstalled."""
+    """Fetch all packages, write their files, and record what came.
+
+    Raises Different and NotInstalled.
+    """
     packages = record["packages"]
     places = {
         entry["as"]: file

@@ -1,4 +1,6 @@
-"""One headless Chromium for all browser tests of a worker process; each test has contexts of its own."""
+"""One headless Chromium for all browser tests of a worker process; each test has contexts of its
+own.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What the demo has kept in its folder: bookings, calendar, mail, approvals and the log, read without the servers."""
+"""What the demo has kept in its folder: bookings, calendar, mail, approvals and the log, read
+without the servers.
+"""
 
 from __future__ import annotations
 

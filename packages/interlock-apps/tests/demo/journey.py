@@ -35,7 +35,9 @@ class Traveller:
         self._pictures = 0
 
     async def shot(self, what: str) -> None:
-        """A picture, where this journey is one that is kept; and the page as a whole can be scrolled nowhere."""
+        """A picture, where this journey is one that is kept; and the page as a whole can be
+        scrolled nowhere.
+        """
         beyond = "() => [document.scrollingElement.scrollHeight - innerHeight, document.scrollingElement.scrollWidth - innerWidth, scrollY]"
         assert max(await self.page.evaluate(beyond)) <= 0, what
         if self.name:
@@ -56,7 +58,9 @@ class Traveller:
         return box
 
     async def attach(self) -> None:
-        """Choose what the model may read: a month of the calendar by its template, the preferences, an earlier journey."""
+        """Choose what the model may read: a month of the calendar by its template, the preferences,
+        an earlier journey.
+        """
         say = self.page.get_by_label("Your message")
         await self.hand.into(say)
         await self.page.keyboard.press("@")
@@ -125,7 +129,9 @@ class Traveller:
         await self.dialog.wait_for(state="detached")
 
     async def fly(self, *, word: str = "", second: bool = False) -> None:
-        """Review what a model is asked for one way, and what it answers; change the first word, or let the second flight be first."""
+        """Review what a model is asked for one way, and what it answers; change the first word, or
+        let the second flight be first.
+        """
         box = await self.question("travel wants to ask a model")
         await self.shot("sampling")
         if word:

@@ -1,4 +1,6 @@
-"""`interlock demo` as a process of its own, from its address to its end, and pages of a browser that open it."""
+"""`interlock demo` as a process of its own, from its address to its end, and pages of a browser
+that open it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ DESK, TELEPHONE = {"width": 1320, "height": 860}, {"width": 360, "height": 740}
 
 
 class Demo:
-    """The demo as it runs: where it keeps things, and the address that it printed. `troubles` is what pages complained of."""
+    """The demo as it runs: where it keeps things, and the address that it printed.
+
+    `troubles` is what pages complained of.
+    """
 
     def __init__(
         self, process: asyncio.subprocess.Process, folder: Path, address: str, chromium: Any
@@ -28,7 +33,9 @@ class Demo:
         self._chromium = chromium
 
     async def open(self, *, size: dict[str, int] = DESK, dark: bool = False, **options: Any) -> Any:
-        """A page of a new browser profile that has opened the printed address; all servers are up."""
+        """A page of a new browser profile that has opened the printed address; all servers are
+        up.
+        """
         context = await self._chromium.new_context(
             viewport=size, color_scheme="dark" if dark else "light", **options
         )
@@ -39,7 +46,9 @@ class Demo:
         return page
 
     async def tab(self, context: Any) -> Any:
-        """Another tab of the same profile, whose complaints are heard: errors, warnings, what the content-security policy refused."""
+        """Another tab of the same profile, whose complaints are heard: errors, warnings, what the
+        content-security policy refused.
+        """
         page = await context.new_page()
         page.set_default_timeout(15_000)
         page.on(
@@ -64,7 +73,9 @@ class Demo:
 
 @asynccontextmanager
 async def demonstrated(chromium: Any, folder: Path, *options: str) -> AsyncIterator[Demo]:
-    """Run the demo in a folder; at the end it gets SIGTERM, and must leave with 0, in peace, and with no process left behind."""
+    """Run the demo in a folder; at the end it gets SIGTERM, and must leave with 0, in peace, and
+    with no process left behind.
+    """
     words = [sys.executable, "-P", "-m", "interlock", "demo", "--folder", str(folder), *options]
     process = await asyncio.create_subprocess_exec(
         *words, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
@@ -110,7 +121,9 @@ def alive(pid: int) -> bool:
 
 
 async def shot(page: Any, name: str) -> None:
-    """Keep a picture of the page where pictures are wanted: in the folder that INTERLOCK_SHOTS names, in CI in `.shots`."""
+    """Keep a picture of the page where pictures are wanted: in the folder that INTERLOCK_SHOTS
+    names, in CI in `.shots`.
+    """
     if SHOTS:
         Path(SHOTS).mkdir(parents=True, exist_ok=True)
         await page.screenshot(path=Path(SHOTS, f"{name}.png"))

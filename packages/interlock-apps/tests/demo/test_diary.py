@@ -11,7 +11,9 @@ from interlock_servers.calendar import calendar_server
 
 
 async def test_the_calendar_server_reads_it_and_the_holiday_is_free(tmp_path: Path) -> None:
-    """Its events are there as they are written down, and from the 15th to the 22nd of June there are none."""
+    """Its events are there as they are written down, and from the 15th to the 22nd of June there
+    are none.
+    """
     write_diary(tmp_path / "calendar")
     async with Client(
         calendar_server(tmp_path / "calendar", today=lambda: dt.date(2024, 6, 1))

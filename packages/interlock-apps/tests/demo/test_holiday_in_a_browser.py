@@ -1,4 +1,6 @@
-"""The main job of the project: a person plans a holiday in Barcelona in a real browser, and what it leaves on disk is what was chosen."""
+"""The main job of the project: a person plans a holiday in Barcelona in a real browser, and what it
+leaves on disk is what was chosen.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,9 @@ CALLS = [
 async def test_the_holiday_from_the_prompt_to_the_mail(
     chromium: Any, tmp_path: Path, name: str, hand: Any, page: dict[str, Any], second: bool
 ) -> None:
-    """By mouse, by keys alone and with a finger: chosen, reviewed, edited, confirmed; then on disk (`HST-03`, `TOL-24`, `SAM-03`, `ELI-12`)."""
+    """By mouse, by keys alone and with a finger: chosen, reviewed, edited, confirmed; then on disk
+    (`HST-03`, `TOL-24`, `SAM-03`, `ELI-12`).
+    """
     async with demonstrated(chromium, tmp_path / "demo", "--fresh") as demo:
         opened = await demo.open(**page)
         assert await opened.get_by_text("Rule-based, not a language model").first.is_visible()
@@ -81,7 +85,9 @@ async def test_the_holiday_from_the_prompt_to_the_mail(
 
 
 async def test_a_page_that_is_loaded_again_and_a_second_one(chromium: Any, tmp_path: Path) -> None:
-    """In the middle of it: what was said and what is asked come back, in another tab too; a call is denied; the log is searched (`TOL-24`)."""
+    """In the middle of it: what was said and what is asked come back, in another tab too; a call is
+    denied; the log is searched (`TOL-24`).
+    """
     async with demonstrated(chromium, tmp_path / "demo") as demo:
         page = await demo.open()
         await _say(page, WISH)
@@ -120,7 +126,9 @@ async def test_a_page_that_is_loaded_again_and_a_second_one(chromium: Any, tmp_p
 
 
 async def test_what_is_declined_or_stopped_is_not_booked(chromium: Any, tmp_path: Path) -> None:
-    """A form is declined; in the next plan Escape stops the turn while a question waits (`ELI-13`, `HST-03`)."""
+    """A form is declined; in the next plan Escape stops the turn while a question waits (`ELI-13`,
+    `HST-03`).
+    """
     async with demonstrated(chromium, tmp_path / "demo") as demo:
         page = await demo.open()
         await _say(page, WISH)
@@ -159,7 +167,9 @@ async def _say(page: Any, text: str) -> None:
 
 
 async def _kept(folder: Path, second: bool) -> None:
-    """One booking as it was chosen, one event on its days, one letter with the edited subject, and a log that has all of it."""
+    """One booking as it was chosen, one event on its days, one letter with the edited subject, and
+    a log that has all of it.
+    """
     (booking,) = holdings.bookings(folder)
     chosen = {
         key: booking[key]

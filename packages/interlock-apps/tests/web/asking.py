@@ -42,7 +42,9 @@ class Answer:
 
 
 class Browser:
-    """A browser as far as it matters: it has a cookie once it has one, sends what browsers send, and knows where the page lies."""
+    """A browser as far as it matters: it has a cookie once it has one, sends what browsers send,
+    and knows where the page lies.
+    """
 
     def __init__(self, site: HostSite) -> None:
         self.site, self.cookies, self.csrf = site, dict[str, str](), ""
@@ -60,10 +62,19 @@ class Browser:
         if self.cookies and "cookie" not in sent:
             sent["cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
         scope = {
-            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": method, "scheme": "http", "path": parts.path,
-            "raw_path": parts.path.encode(), "query_string": parts.query.encode(), "root_path": "", "server": ("127.0.0.1", 4711),
-            "headers": [(name.encode(), value.encode()) for name, value in sent.items() if value], "client": ("127.0.0.1", 1),
-        }  # fmt: skip
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": method,
+            "scheme": "http",
+            "path": parts.path,
+            "raw_path": parts.path.encode(),
+            "query_string": parts.query.encode(),
+            "root_path": "",
+            "server": ("127.0.0.1", 4711),
+            "headers": [(name.encode(), value.encode()) for name, value in sent.items() if value],
+            "client": ("127.0.0.1", 1),
+        }
         answer, sent_body = Answer(), False
 
         async def receive() -> Any:

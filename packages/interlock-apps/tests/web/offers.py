@@ -25,7 +25,9 @@ class Choices:
 
 
 def travel() -> Server:
-    """Flights, a hotel that asks before it books, a model that is asked for the best flight; prompts and resources."""
+    """Flights, a hotel that asks before it books, a model that is asked for the best flight;
+    prompts and resources.
+    """
     server = Server(
         "travel",
         "1.0.0",

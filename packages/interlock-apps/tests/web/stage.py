@@ -1,4 +1,6 @@
-"""A host with in-memory servers and a scripted model, its page served on loopback, and a browser's page that opens it."""
+"""A host with in-memory servers and a scripted model, its page served on loopback, and a browser's
+page that opens it.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ class Stage:
         self.troubles: list[str] = []
 
     async def page(self, *, size: dict[str, int] = DESK, dark: bool = False, **options: Any) -> Any:
-        """A page of its own that has opened the host; whatever its console complains of is kept in `troubles`."""
+        """A page of its own that has opened the host; whatever its console complains of is kept in
+        `troubles`.
+        """
         context = await self._chromium.new_context(
             viewport=size, color_scheme="dark" if dark else "light", **options
         )
@@ -82,7 +86,9 @@ async def staged(
     demo: str = "",
     **options: Any,
 ) -> AsyncIterator[Stage]:
-    """A host whose model gives these answers; afterwards nothing of the page may have complained."""
+    """A host whose model gives these answers; afterwards nothing of the page may have
+    complained.
+    """
     made = {
         name: make() for name, make in (servers or {"travel": travel, "weather": weather}).items()
     }

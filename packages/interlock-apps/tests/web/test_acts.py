@@ -1,4 +1,6 @@
-"""What the page can do, and what it hears: acts and events of the web site, over real servers of this process."""
+"""What the page can do, and what it hears: acts and events of the web site, over real servers of
+this process.
+"""
 
 from __future__ import annotations
 
@@ -113,7 +115,9 @@ async def page(*answers: Any, **servers: Server) -> AsyncIterator[Page]:
 
 
 async def test_a_conversation_with_a_call_and_a_form() -> None:
-    """`TOL-24`, `ELI-32`: who is called with what is shown and decided first; a form says who asks and can be declined."""
+    """`TOL-24`, `ELI-32`: who is called with what is shown and decided first; a form says who asks
+    and can be declined.
+    """
     async with page(call("shop__buy", thing="bread"), "Done.") as it:
         session = (await it.browser.act("newSession"))["session"]
         await it.browser.act("say", session=session, text="Buy bread")

@@ -1,4 +1,6 @@
-"""What an app of a server is, which policy it gets, and what it may ask of the host (MCP Apps, 2026-01-26), without a browser."""
+"""What an app of a server is, which policy it gets, and what it may ask of the host (MCP Apps,
+2026-01-26), without a browser.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,7 @@ PAGE = "<!doctype html><title>an app</title>"
 SHOP = "ui://shop/list"
 
 
-# -- what is accepted, as tables ----------------------------------------------------------------------------------------------
+# -- what is accepted, as tables
 
 
 @pytest.mark.parametrize(
@@ -67,18 +69,60 @@ def test_origins_are_accepted(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "", "*", "'self'", "'unsafe-eval'", "https:", "data:", "blob:", "https://*", "https://*.com", "http://example.com", "https://example.com/",
-        "https://example.com/path", "https://example.com?x", "https://example.com#x", "https://user@example.com", "https://example.com; script-src *",
-        "https://example.com *", "https://example.com\n", " https://example.com", "https://example.com,https://b.example", "HTTPS://EXAMPLE.COM",
-        "https://localhost", "https://localhost:4711", "https://a.localhost", "https://127.0.0.1", "https://127.0.0.1:4711", "https://[::1]",
-        "https://10.0.0.1", "https://2130706433", "https://0x7f.1", "https://printer.local", "https://intranet", "https://x.internal",
-        "https://example.com:0", "https://example.com:99999", "https://example.com:", "https://exa_mple.com", "https://-a.example", "https://a..example",
-        "https://bücher.example", "ftp://example.com", "ws://example.com", "wss://example.com", "https://example.com.", "//example.com", "example.com",
-        f"https://{'a' * 64}.example", "https://" + "a." * 150 + "example",
+        "",
+        "*",
+        "'self'",
+        "'unsafe-eval'",
+        "https:",
+        "data:",
+        "blob:",
+        "https://*",
+        "https://*.com",
+        "http://example.com",
+        "https://example.com/",
+        "https://example.com/path",
+        "https://example.com?x",
+        "https://example.com#x",
+        "https://user@example.com",
+        "https://example.com; script-src *",
+        "https://example.com *",
+        "https://example.com\n",
+        " https://example.com",
+        "https://example.com,https://b.example",
+        "HTTPS://EXAMPLE.COM",
+        "https://localhost",
+        "https://localhost:4711",
+        "https://a.localhost",
+        "https://127.0.0.1",
+        "https://127.0.0.1:4711",
+        "https://[::1]",
+        "https://10.0.0.1",
+        "https://2130706433",
+        "https://0x7f.1",
+        "https://printer.local",
+        "https://intranet",
+        "https://x.internal",
+        "https://example.com:0",
+        "https://example.com:99999",
+        "https://example.com:",
+        "https://exa_mple.com",
+        "https://-a.example",
+        "https://a..example",
+        "https://bücher.example",
+        "ftp://example.com",
+        "ws://example.com",
+        "wss://example.com",
+        "https://example.com.",
+        "//example.com",
+        "example.com",
+        f"https://{'a' * 64}.example",
+        "https://" + "a." * 150 + "example",
     ],
-)  # fmt: skip
+)
 def test_what_is_no_origin_is_refused(text: str) -> None:
-    """Keywords, schemes, paths, addresses of this machine and of the network around it, and what would end a directive (`APP-15`)."""
+    """Keywords, schemes, paths, addresses of this machine and of the network around it, and what
+    would end a directive (`APP-15`).
+    """
     assert not is_origin(text)
 
 
@@ -129,31 +173,50 @@ def directives(text: str) -> dict[str, str]:
 
 
 STRICT = {
-    "default-src": "'none'", "script-src": "'self' 'unsafe-inline'", "style-src": "'self' 'unsafe-inline'", "img-src": "'self' data:",
-    "media-src": "'self' data:", "font-src": "'self'", "connect-src": "'none'", "frame-src": "'none'", "base-uri": "'self'", "worker-src": "'none'",
-    "manifest-src": "'none'", "object-src": "'none'", "form-action": "'none'", "frame-ancestors": ORIGIN,
-}  # fmt: skip
+    "default-src": "'none'",
+    "script-src": "'self' 'unsafe-inline'",
+    "style-src": "'self' 'unsafe-inline'",
+    "img-src": "'self' data:",
+    "media-src": "'self' data:",
+    "font-src": "'self'",
+    "connect-src": "'none'",
+    "frame-src": "'none'",
+    "base-uri": "'self'",
+    "worker-src": "'none'",
+    "manifest-src": "'none'",
+    "object-src": "'none'",
+    "form-action": "'none'",
+    "frame-ancestors": ORIGIN,
+}
 
 
 @pytest.mark.parametrize(
     "csp, changes",
     [
         ({}, {}),
-        ({"connectDomains": ["https://api.example", "wss://api.example"]}, {"connect-src": "https://api.example wss://api.example"}),
+        (
+            {"connectDomains": ["https://api.example", "wss://api.example"]},
+            {"connect-src": "https://api.example wss://api.example"},
+        ),
         (
             {"resourceDomains": ["https://cdn.example"]},
             {
-                "script-src": "'self' 'unsafe-inline' https://cdn.example", "style-src": "'self' 'unsafe-inline' https://cdn.example",
-                "img-src": "'self' data: https://cdn.example", "media-src": "'self' data: https://cdn.example", "font-src": "'self' https://cdn.example",
+                "script-src": "'self' 'unsafe-inline' https://cdn.example",
+                "style-src": "'self' 'unsafe-inline' https://cdn.example",
+                "img-src": "'self' data: https://cdn.example",
+                "media-src": "'self' data: https://cdn.example",
+                "font-src": "'self' https://cdn.example",
             },
         ),
         ({"frameDomains": ["https://maps.example"]}, {"frame-src": "https://maps.example"}),
         ({"baseUriDomains": ["https://cdn.example"]}, {"base-uri": "https://cdn.example"}),
         ({"connectDomains": ["*", "'self'", "https://a.example; script-src *"]}, {}),
     ],
-)  # fmt: skip
+)
 def test_the_policy(csp: Any, changes: dict[str, str]) -> None:
-    """What was declared and accepted is added where it belongs, and all else stays shut (`APP-15`, `APP-16`, `APP-17`)."""
+    """What was declared and accepted is added where it belongs, and all else stays shut (`APP-15`,
+    `APP-16`, `APP-17`).
+    """
     assert directives(policy(accepted(csp)[0], ORIGIN)) == {**STRICT, **changes}
 
 
@@ -164,7 +227,9 @@ def test_the_policy(csp: Any, changes: dict[str, str]) -> None:
     )
 )
 def test_no_declaration_loosens_the_policy(csp: dict[str, list[str]]) -> None:
-    """Whatever a server declares, the policy has the same directives, and each differs by accepted origins only (`APP-15`)."""
+    """Whatever a server declares, the policy has the same directives, and each differs by accepted
+    origins only (`APP-15`).
+    """
     found = directives(policy(accepted(csp)[0], ORIGIN))
     assert found.keys() == STRICT.keys()
     for name, value in found.items():
@@ -209,8 +274,8 @@ def test_a_page_as_text_or_as_bytes() -> None:
     "parts, words",
     [
         ([], "none of which"),
-        ([contents(mime_type="text/html")], "no app"),
-        ([contents(mime_type=None)], "no app"),
+        ([contents(mime_type="text/html")], "an app is of type"),
+        ([contents(mime_type=None)], "an app is of type"),
         ([contents(text="x" * (MOST_PAGE + 1))], "larger"),
         ([contents(text=None, blob="!")], "no text"),
         ([contents(text=None, blob="/w==")], "no text"),
@@ -226,16 +291,23 @@ def test_what_is_no_page(parts: list[ResourceContents], words: str) -> None:
 @pytest.mark.parametrize(
     "meta, uri",
     [
-        (None, ""), ({}, ""), ({"ui": {"resourceUri": SHOP}}, SHOP), ({"ui/resourceUri": SHOP}, SHOP), ({"ui": {"resourceUri": "https://evil.example"}}, ""),
-        ({"ui": {"resourceUri": 7}}, ""), ({"ui": []}, ""), ({"ui": {}, "ui/resourceUri": SHOP}, SHOP), ({"ui": {"resourceUri": "file:///etc/passwd"}, "ui/resourceUri": SHOP}, ""),
+        (None, ""),
+        ({}, ""),
+        ({"ui": {"resourceUri": SHOP}}, SHOP),
+        ({"ui/resourceUri": SHOP}, SHOP),
+        ({"ui": {"resourceUri": "https://evil.example"}}, ""),
+        ({"ui": {"resourceUri": 7}}, ""),
+        ({"ui": []}, ""),
+        ({"ui": {}, "ui/resourceUri": SHOP}, SHOP),
+        ({"ui": {"resourceUri": "file:///etc/passwd"}, "ui/resourceUri": SHOP}, ""),
     ],
-)  # fmt: skip
+)
 def test_where_a_tool_says_what_shows_it(meta: Any, uri: str) -> None:
     """`_meta.ui.resourceUri`, or the older flat key; nothing but `ui://` (`APP-04`)."""
     assert ui_of(Tool(name="x", input_schema={"type": "object"}, meta=meta)) == uri
 
 
-# -- the other origin ---------------------------------------------------------------------------------------------------------------
+# -- the other origin
 
 
 def shop(seen: list[Any]) -> Server:
@@ -364,7 +436,9 @@ async def table() -> AsyncIterator[Table]:
 
 
 async def test_the_place_of_an_app(table: Table) -> None:
-    """Another origin, which only our page may frame, with the policy of that app; a guess finds nothing (`APP-11`, `APP-15`)."""
+    """Another origin, which only our page may frame, with the policy of that app; a guess finds
+    nothing (`APP-11`, `APP-15`).
+    """
     _, opened = await table.open()
     assert opened["url"].startswith(f"{APPS}/app/")
     path = opened["url"].removeprefix(APPS)
@@ -383,9 +457,14 @@ async def test_the_place_of_an_app(table: Table) -> None:
         assert word not in answer.body
     assert "set-cookie" not in answer.headers
     for target, host, status in [
-        ("/app/" + "x" * 32, "127.0.0.1:4712", 404), ("/", "127.0.0.1:4712", 404), ("/static/main.js", "127.0.0.1:4712", 404),
-        (path, "127.0.0.1:4711", 421), (path, "evil.example", 421), (path, "localhost:4712", 421), ("/proxy.js", "evil.example", 421),
-    ]:  # fmt: skip
+        ("/app/" + "x" * 32, "127.0.0.1:4712", 404),
+        ("/", "127.0.0.1:4712", 404),
+        ("/static/main.js", "127.0.0.1:4712", 404),
+        (path, "127.0.0.1:4711", 421),
+        (path, "evil.example", 421),
+        (path, "localhost:4712", 421),
+        ("/proxy.js", "evil.example", 421),
+    ]:
         assert (
             await table.browser.ask("GET", target, app=table.site.sandbox, host=host)
         ).status == status
@@ -405,7 +484,9 @@ async def test_the_place_of_an_app(table: Table) -> None:
 
 
 async def test_the_page_of_an_app(table: Table) -> None:
-    """Read once and kept until the server changes; what it may reach is noted, with what it does not get (`APP-07`, `APP-18`)."""
+    """Read once and kept until the server changes; what it may reach is noted, with what it does
+    not get (`APP-07`, `APP-18`).
+    """
     session, opened = await table.open()
     assert (opened["html"], opened["domains"], opened["csp"]) == (
         PAGE,
@@ -425,10 +506,14 @@ async def test_the_page_of_an_app(table: Table) -> None:
 @pytest.mark.parametrize(
     "server, uri, words",
     [
-        ("other", SHOP, "No tool of other"), ("shop", "shop://prices", "No tool of shop"), ("shop", "", "No tool"), ("nobody", SHOP, "No tool"),
-        ("shop", "ui://shop/basket", "no app"), ("shop", "ui://shop/gone", "not found"),
+        ("other", SHOP, "No tool of other"),
+        ("shop", "shop://prices", "No tool of shop"),
+        ("shop", "", "No tool"),
+        ("nobody", SHOP, "No tool"),
+        ("shop", "ui://shop/basket", "an app is of type"),
+        ("shop", "ui://shop/gone", "not found"),
     ],
-)  # fmt: skip
+)
 async def test_what_cannot_be_opened(table: Table, server: str, uri: str, words: str) -> None:
     """Only what a tool of that server names, and what is an app (`APP-03`, `APP-04`)."""
     answer = await table.browser.tried("appResource", server=server, uri=uri)
@@ -437,7 +522,9 @@ async def test_what_cannot_be_opened(table: Table, server: str, uri: str, words:
 
 
 async def test_only_a_host_with_a_page_declares_apps() -> None:
-    """A server that starts once the page is there is told, without a word of whoever made the host (`APP-01`)."""
+    """A server that starts once the page is there is told, without a word of whoever made the host
+    (`APP-01`).
+    """
     seen: list[Any] = []
     async with Host(
         {"shop": shop(seen)}, models=[Scripted()], policy=Policy([Rule(decision="allow")])
@@ -517,7 +604,9 @@ async def test_the_person_is_asked_for_apps(table: Table, allow: bool) -> None:
     ],
 )
 async def test_what_an_app_may_not_call(table: Table, fields: dict[str, str], words: str) -> None:
-    """Other servers' tools, hidden ones, and none at all for what is no app (`APP-08`, `APP-09`)."""
+    """Other servers' tools, hidden ones, and none at all for what is no app (`APP-08`,
+    `APP-09`).
+    """
     session, opened = await table.open()
     before = len(table.events)
     answer = await table.browser.tried(
@@ -554,7 +643,9 @@ async def test_an_app_has_so_many_calls_under_way(table: Table) -> None:
 
 
 async def test_an_app_that_heard_no_does_not_go_on_asking(table: Table) -> None:
-    """After the third no its calls are refused without a question; opened anew, it may ask again (`APP-30`)."""
+    """After the third no its calls are refused without a question; opened anew, it may ask again
+    (`APP-30`).
+    """
     session, opened = await table.open()
     for allow in (True, False, False, False):
         table.person.answers.put_nowait(Decision(allow=allow))
@@ -620,7 +711,9 @@ async def test_an_app_opens_a_page_by_asking(table: Table) -> None:
 
 
 async def test_what_an_app_shows_goes_with_what_is_said_next(table: Table) -> None:
-    """The last word counts, once, within the fence, and the person sees that it went along (`APP-29`)."""
+    """The last word counts, once, within the fence, and the person sees that it went along
+    (`APP-29`).
+    """
     session, opened = await table.open()
     app = opened["app"]
     for text in ("nothing yet", "the basket holds bread"):

@@ -20,7 +20,9 @@ from tests.web.asking import ORIGIN, Browser, host_of
 
 
 async def test_what_a_server_says_of_itself_does_not_fill_the_page() -> None:
-    """The state comes again and again; a description of megabytes in it would stop every page (`TOL-24`)."""
+    """The state comes again and again; a description of megabytes in it would stop every page
+    (`TOL-24`).
+    """
     server = Server("big", instructions="i" * 1_000_000)
 
     @server.tool(description="d" * 1_000_000, title="t" * 1_000_000)
@@ -69,7 +71,9 @@ async def test_the_name_of_a_conversation_writes_no_header(session: str) -> None
 
 
 async def test_a_call_within_a_call_of_the_hosts_own_tools_is_refused() -> None:
-    """`use_tool` uses tools of servers; of the host's own it reads resources, which is judged as ever (`HST-06`)."""
+    """`use_tool` uses tools of servers; of the host's own it reads resources, which is judged as
+    ever (`HST-06`).
+    """
     log = MemoryLog()
     nested = {
         "name": "interlock__use_tool",
@@ -91,7 +95,9 @@ async def test_a_call_within_a_call_of_the_hosts_own_tools_is_refused() -> None:
 )
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST"])
 async def test_the_token_opens_the_page_and_nothing_else(method: str, target: str) -> None:
-    """With the right token, too, nothing but the page is to be had without the cookie (`SEC-01`)."""
+    """With the right token, too, nothing but the page is to be had without the cookie
+    (`SEC-01`).
+    """
     async with host_of("hello") as host:
         site = HostSite(host, origin=ORIGIN)
         token = site.entry.partition("token=")[2]
@@ -105,7 +111,9 @@ async def test_the_token_opens_the_page_and_nothing_else(method: str, target: st
 
 
 async def test_every_answer_says_that_it_is_nobody_elses() -> None:
-    """No address of ours, which may hold the token, goes to another site; no other page has a hold on ours (`SEC-23`)."""
+    """No address of ours, which may hold the token, goes to another site; no other page has a hold
+    on ours (`SEC-23`).
+    """
     async with host_of("hello") as host:
         site = HostSite(host, origin=ORIGIN)
         browser = Browser(site)
@@ -129,7 +137,9 @@ async def test_every_answer_says_that_it_is_nobody_elses() -> None:
 
 
 async def test_the_cookie_goes_to_no_other_port() -> None:
-    """Cookies know no ports: a page that somebody else serves on this machine gets none of ours, for it cannot know their path (`SEC-01`)."""
+    """Cookies know no ports: a page that somebody else serves on this machine gets none of ours,
+    for it cannot know their path (`SEC-01`).
+    """
     async with host_of("hello") as host:
         site, other = (HostSite(host, origin=ORIGIN) for _ in range(2))
         browser = Browser(site)

@@ -1,4 +1,6 @@
-"""Who gets in: one person, at one browser of this machine, and no page of anybody else (`SEC-01`, `SEC-23`)."""
+"""Who gets in: one person, at one browser of this machine, and no page of anybody else (`SEC-01`,
+`SEC-23`).
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,9 @@ async def test_nothing_without_the_cookie(site: HostSite, target: str) -> None:
     ],
 )
 async def test_another_name_for_this_machine_is_refused(site: HostSite, host: str) -> None:
-    """A page of another site whose name leads here (rebinding) gets nothing, with the cookie or without."""
+    """A page of another site whose name leads here (rebinding) gets nothing, with the cookie or
+    without.
+    """
     browser = Browser(site)
     await browser.enter()
     for target in ("/", "/api/events", site.entry.removeprefix(ORIGIN)):

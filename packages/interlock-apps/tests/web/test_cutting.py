@@ -1,4 +1,6 @@
-"""Structured content cut for the page: of the same shape, never longer than the room, whole where it fits; and read in pages."""
+"""Structured content cut for the page: of the same shape, never longer than the room, whole where
+it fits; and read in pages.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,9 @@ def test_only_results_are_cut() -> None:
 
 
 async def test_all_of_it_is_read_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The pages of one call among many, put together, are its content; there is none of a call that is not in the log."""
+    """The pages of one call among many, put together, are its content; there is none of a call that
+    is not in the log.
+    """
     monkeypatch.setattr(excerpts, "PAGE", 100)
     monkeypatch.setattr(excerpts, "SEARCHED", 3)
     value = {"rows": [f"ä {n}" for n in range(50)]}

@@ -1,4 +1,6 @@
-"""The page for those who do not see it, or do not use a mouse: roles and names, live regions, contrast, keys, and little motion."""
+"""The page for those who do not see it, or do not use a mouse: roles and names, live regions,
+contrast, keys, and little motion.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,8 @@ QUESTION = """
           - button "Deny"
 """
 
-# The contrast of every text that is seen with what is behind it, as WCAG 2 reckons it; those that fall short, with their texts.
+# The contrast of every text that is seen with what is behind it, as WCAG 2 reckons it; those that
+# fall short, with their texts.
 CONTRAST = """() => {
   const canvas = new OffscreenCanvas(1, 1).getContext("2d", {willReadFrequently: true});
   const rgb = (colour, under) => { canvas.clearRect(0, 0, 1, 1); if (under) { canvas.fillStyle = under; canvas.fillRect(0, 0, 1, 1); } canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1); return [...canvas.getImageData(0, 0, 1, 1).data]; };
@@ -211,7 +214,10 @@ async def test_the_focus_is_always_seen(chromium: Any) -> None:
         for _ in range(12):
             await page.keyboard.press("Tab")
             name, width = await page.evaluate(
-                """() => { const e = document.activeElement; const box = e.closest(".composer-box") ?? e; return [e.getAttribute("aria-label") || e.textContent, parseFloat(getComputedStyle(box).outlineWidth)]; }"""
+                """() => { const e = document.activeElement; const box =
+                e.closest(".composer-box") ?? e; return [e.getAttribute("aria-label") ||
+                e.textContent, parseFloat(getComputedStyle(box).outlineWidth)]; }
+                """
             )
             assert width >= 1, name
             seen.append(name)

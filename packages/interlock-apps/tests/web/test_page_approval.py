@@ -1,4 +1,6 @@
-"""What one approves is whole: every argument of a call is on its card, or the button says how many were not seen."""
+"""What one approves is whole: every argument of a call is on its card, or the button says how many
+were not seen.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,9 @@ async def labels(box: Any) -> list[str]:
 async def test_a_call_is_not_simply_allowed_while_a_value_is_out_of_view(
     chromium: Any, arguments: dict[str, Any], size: dict[str, int]
 ) -> None:
-    """The button says how many values were not seen, no key presses it, and it is plain again when all are open (`TOL-24`)."""
+    """The button says how many values were not seen, no key presses it, and it is plain again when
+    all are open (`TOL-24`).
+    """
     async with staged(chromium) as stage:
         page = await stage.page(size=size)
         task = asked(stage, calling("c1", arguments))
@@ -103,7 +107,9 @@ def leaves(value: Any) -> list[str]:
 
 
 async def test_a_call_whose_values_are_all_in_view_is_allowed_with_one_key(chromium: Any) -> None:
-    """Nothing is in the way of an ordinary call: a small table, a nested list, texts and numbers."""
+    """Nothing is in the way of an ordinary call: a small table, a nested list, texts and
+    numbers.
+    """
     arguments = {
         "to": "ada",
         "rows": [{"a": 1, "b": "x"}, {"a": 2}],
@@ -119,7 +125,9 @@ async def test_a_call_whose_values_are_all_in_view_is_allowed_with_one_key(chrom
 
 
 async def test_values_below_something_else_are_not_seen(chromium: Any) -> None:
-    """Whatever lies over the card, the values below it count as unseen until it is gone (`TOL-24`)."""
+    """Whatever lies over the card, the values below it count as unseen until it is gone
+    (`TOL-24`).
+    """
     async with staged(chromium) as stage:
         page = await stage.page()
         await page.evaluate(
@@ -141,7 +149,9 @@ async def test_values_below_something_else_are_not_seen(chromium: Any) -> None:
 
 
 async def test_a_number_that_the_page_cannot_hold_is_shown_as_it_is(chromium: Any) -> None:
-    """JavaScript has no integers beyond 2**53; the card shows the digits that are sent (`TOL-24`)."""
+    """JavaScript has no integers beyond 2**53; the card shows the digits that are sent
+    (`TOL-24`).
+    """
     async with staged(chromium) as stage:
         page = await stage.page()
         task = asked(stage, calling("c1", {"amount": 9007199254740993, "rate": 1.5}))
@@ -181,7 +191,9 @@ async def test_values_are_seen_while_one_scrolls(chromium: Any) -> None:
 
 
 async def test_an_edited_value_is_seen_again_or_counted(chromium: Any) -> None:
-    """What the form does not show - a key that the schema does not name, a long text in a small field - is counted while one edits."""
+    """What the form does not show - a key that the schema does not name, a long text in a small
+    field - is counted while one edits.
+    """
     schema = {
         "type": "object",
         "properties": {"to": {"type": "string"}, "nights": {"type": "integer"}},
@@ -209,7 +221,9 @@ async def test_an_edited_value_is_seen_again_or_counted(chromium: Any) -> None:
 async def test_the_first_click_on_an_answer_counts(
     chromium: Any, where: str, size: dict[str, int]
 ) -> None:
-    """Wherever the focus was, in a conversation that fills the window: the button does not move under the pointer."""
+    """Wherever the focus was, in a conversation that fills the window: the button does not move
+    under the pointer.
+    """
     long = "\n\n".join(f"Paragraph {n} of a long answer." for n in range(60))
     async with staged(chromium, long, SEARCH, "Two flights.") as stage:
         page = await stage.page(size=size)
@@ -235,7 +249,9 @@ async def test_the_first_click_on_an_answer_counts(
 
 
 async def test_the_question_names_the_server(chromium: Any) -> None:
-    """Two servers may have tools of one name: the heading says whose it is that would be called (`HST-04`)."""
+    """Two servers may have tools of one name: the heading says whose it is that would be called
+    (`HST-04`).
+    """
     async with staged(chromium) as stage:
         page = await stage.page()
         task = asked(stage, calling("c1", {}))
@@ -274,7 +290,9 @@ async def test_no_is_the_answer_to_a_flagged_tool(chromium: Any, arguments: dict
 
 
 async def test_orders_in_a_result_are_marked(chromium: Any) -> None:
-    """The card of a call stands open and says what its result tells the model to do, after a reload as well (`HST-03`)."""
+    """The card of a call stands open and says what its result tells the model to do, after a reload
+    as well (`HST-03`).
+    """
 
     def web() -> Server:
         server = Server("web")
@@ -316,7 +334,9 @@ async def test_orders_in_a_result_are_marked(chromium: Any) -> None:
 async def test_the_end_of_a_host_that_counts_stands_out(
     chromium: Any, url: str, host: str, site: str
 ) -> None:
-    """ELI-26: of a host that begins like another, the part that says whose it is; the whole address stays readable."""
+    """ELI-26: of a host that begins like another, the part that says whose it is; the whole address
+    stays readable.
+    """
     async with staged(chromium) as stage:
         page = await stage.page()
         found = examine(url)
@@ -346,7 +366,9 @@ async def test_the_end_of_a_host_that_counts_stands_out(
 
 
 async def test_a_table_of_a_result_says_what_it_leaves_out(chromium: Any) -> None:
-    """Rows and columns beyond those that are drawn are counted under the table; a key of the last row is one of them."""
+    """Rows and columns beyond those that are drawn are counted under the table; a key of the last
+    row is one of them.
+    """
 
     def wide() -> Server:
         server = Server("wide")
@@ -367,11 +389,13 @@ async def test_a_table_of_a_result_says_what_it_leaves_out(chromium: Any) -> Non
         await page.get_by_text("Not shown here, but as JSON: 11 rows and 4 columns").wait_for()
 
 
-# -- what a server has changed ----------------------------------------------------------------------
+# -- what a server has changed
 
 
 def changes(count: int, flagged: tuple[int, ...] = ()) -> tuple[FeatureChange, ...]:
-    """New tools of a server, and one that has changed; the flagged ones first, as the host has them."""
+    """New tools of a server, and one that has changed; the flagged ones first, as the host has
+    them.
+    """
     warned = (
         Warned(kind="secrecy", words="It tells the model to keep something from the person."),
     )
@@ -392,7 +416,9 @@ def changes(count: int, flagged: tuple[int, ...] = ()) -> tuple[FeatureChange, .
 async def test_all_that_a_server_has_changed_is_one_question(
     chromium: Any, size: dict[str, int]
 ) -> None:
-    """How many, which are marked, what is different about each; one answer approves those that are chosen (`TOL-22`)."""
+    """How many, which are marked, what is different about each; one answer approves those that are
+    chosen (`TOL-22`).
+    """
     async with staged(chromium) as stage:
         page = await stage.page(size=size)
         task = asked(stage, PinQuestion(id="p1", server="travel", changes=changes(200, (7, 9))))
@@ -432,7 +458,9 @@ async def test_all_of_it_is_approved_or_kept_blocked_with_one_key(chromium: Any)
 
 
 async def test_a_form_of_a_running_call_keeps_the_room(chromium: Any) -> None:
-    """What a server has changed is one line while a call asks for something, and comes when that is answered."""
+    """What a server has changed is one line while a call asks for something, and comes when that is
+    answered.
+    """
     async with staged(chromium, call("travel__book_hotel", city="Bari"), "Booked.") as stage:
         page = await stage.page(size={"width": 1320, "height": 700})
         await say(page, "Book")
@@ -454,7 +482,7 @@ async def test_a_form_of_a_running_call_keeps_the_room(chromium: Any) -> None:
         await asyncio.gather(pins, return_exceptions=True)
 
 
-# -- the property ---------------------------------------------------------------------------------
+# -- the property
 
 MARK = "QZ"  # each text begins and ends with one of its own
 KEYS = st.text(st.sampled_from("abcdefgh_ /~.0"), min_size=1, max_size=8)
@@ -482,7 +510,9 @@ VALUES = st.recursive(
 
 
 def numbered(value: Any, count: list[int]) -> Any:
-    """The value with a text of its own in the place of each number: as long as the number says, found at its both ends."""
+    """The value with a text of its own in the place of each number: as long as the number says,
+    found at its both ends.
+    """
     if isinstance(value, dict):
         return {key: numbered(inner, count) for key, inner in value.items()}
     if isinstance(value, list):
@@ -494,7 +524,8 @@ def numbered(value: Any, count: list[int]) -> Any:
     return value
 
 
-# Renders each card in the place of a question, waits two frames, and tells by the pixels themselves which texts can be seen.
+# Renders each card in the place of a question, waits two frames, and tells by the pixels themselves
+# which texts can be seen.
 DRIVE = r"""async ([cases, MARK]) => {
   const { h, render } = await import("./kit/kit.js");
   const { CallQuestion } = await import("./static/asked-calls.js");
@@ -541,7 +572,9 @@ DRIVE = r"""async ([cases, MARK]) => {
 
 
 async def test_every_value_is_on_the_card_or_counted_by_the_button(chromium: Any) -> None:
-    """For any arguments: as many values as the pixels do not show, at least, the button says were not seen; else it is plain (`TOL-24`)."""
+    """For any arguments: as many values as the pixels do not show, at least, the button says were
+    not seen; else it is plain (`TOL-24`).
+    """
     cases: list[Any] = []
 
     @settings(

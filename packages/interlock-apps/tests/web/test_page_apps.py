@@ -1,4 +1,6 @@
-"""Apps of servers in a real browser: the one that comes with us, and hostile ones (MCP Apps, 2026-01-26)."""
+"""Apps of servers in a real browser: the one that comes with us, and hostile ones (MCP Apps,
+2026-01-26).
+"""
 
 from __future__ import annotations
 
@@ -110,7 +112,10 @@ async def laboratory(
     made: Callable[[], Server] = lab,
     **options: Any,
 ) -> AsyncIterator[tuple[Stage, Any, Any]]:
-    """A conversation that shows the app: the stage, the page and the frame of the app. `noisy`: the browser may complain."""
+    """A conversation that shows the app: the stage, the page and the frame of the app.
+
+    `noisy`: the browser may complain.
+    """
     said = answers or (call("lab__board", text="it"), "Here it is.")
     async with staged(
         chromium,
@@ -154,8 +159,10 @@ async def until(frame: Any, condition: str) -> None:
 
 
 async def test_an_app_shows_its_call_and_calls_with_approval(chromium: Any) -> None:
-    """Nothing of it is loaded before its call is allowed; then it has input and result, and its own call is asked about
-    (`APP-10`, `APP-11`, `APP-12`, `APP-23`, `APP-24`, `APP-26`, `APP-30`); what it shows goes with the next words (`APP-29`)."""
+    """Nothing of it is loaded before its call is allowed; then it has input and result, and its own
+    call is asked about
+    (`APP-10`, `APP-11`, `APP-12`, `APP-23`, `APP-24`, `APP-26`, `APP-30`); what it shows goes with
+    the next words (`APP-29`)."""
     async with staged(
         chromium, call("game__roll_dice", count=3), "Done.", "Fine.", servers={"game": game}
     ) as stage:
@@ -212,7 +219,9 @@ def started(folder: Path) -> Server:
 
 
 async def test_the_app_of_a_new_project(chromium: Any, tmp_path: Path) -> None:
-    """The page of `server.app` as `interlock new --app` writes it: it shows the greeting, and its button greets again."""
+    """The page of `server.app` as `interlock new --app` writes it: it shows the greeting, and its
+    button greets again.
+    """
     async with staged(
         chromium,
         call("hello__greet", name="Ada"),
@@ -236,8 +245,10 @@ WISHES: dict[str, Any] = {
 
 
 async def test_what_an_author_declares_reaches_the_frame(chromium: Any, tmp_path: Path) -> None:
-    """Origins of `Csp` stand in the policy of the frame and before the person, permissions are asked for; a tool
-    that is for the page alone is not offered to the model, and the page calls it (`APP-08`, `APP-15`, `APP-19`, `APP-35`)."""
+    """Origins of `Csp` stand in the policy of the frame and before the person, permissions are
+    asked for; a tool
+    that is for the page alone is not offered to the model, and the page calls it (`APP-08`,
+    `APP-15`, `APP-19`, `APP-35`)."""
     (tmp_path / "board.html").write_text(LAB, encoding="utf-8")
 
     def authored() -> Server:
@@ -275,7 +286,8 @@ async def test_what_an_author_declares_reaches_the_frame(chromium: Any, tmp_path
 
 
 async def test_the_order_of_things(chromium: Any) -> None:
-    """Nothing before `initialized`; then the arguments once, then the result once; what is asked too early is refused
+    """Nothing before `initialized`; then the arguments once, then the result once; what is asked
+    too early is refused
     (`APP-20`, `APP-21`, `APP-22`, `APP-23`, `APP-24`)."""
     async with laboratory(chromium) as (_, page, frame):
         early = await ask(frame, "tools/call", name="board")
@@ -325,7 +337,8 @@ async def test_a_call_that_is_cancelled(chromium: Any) -> None:
 
 
 async def test_what_is_no_message_is_dropped(chromium: Any) -> None:
-    """Junk gets no answer and does no harm; what nobody knows is refused; what is reserved never passes
+    """Junk gets no answer and does no harm; what nobody knows is refused; what is reserved never
+    passes
     (`APP-13`, `APP-14`, `APP-30`, `APP-31`)."""
     async with laboratory(chromium) as (_, page, frame):
         await page.evaluate(
@@ -345,8 +358,14 @@ async def test_what_is_no_message_is_dropped(chromium: Any) -> None:
             ("__proto__", {}),
         ]:
             assert (await ask(frame, method, **params))["code"] == -32601
-        for method, params in [("tools/call", {"name": 7}), ("tools/call", {"name": "board", "arguments": []}), ("resources/read", {}), ("ui/open-link", {"url": "javascript:alert(1)"}),
-                               ("ui/message", {"role": "assistant", "content": {"type": "text", "text": "x"}}), ("ui/message", {"role": "user", "content": {"type": "image"}})]:  # fmt: skip
+        for method, params in [
+            ("tools/call", {"name": 7}),
+            ("tools/call", {"name": "board", "arguments": []}),
+            ("resources/read", {}),
+            ("ui/open-link", {"url": "javascript:alert(1)"}),
+            ("ui/message", {"role": "assistant", "content": {"type": "text", "text": "x"}}),
+            ("ui/message", {"role": "user", "content": {"type": "image"}}),
+        ]:
             assert (await ask(frame, method, **params))["code"] in (-32602, -32000)
         assert not [each for each in await page.evaluate("passed") if "sandbox-" in str(each)]
         requests = [
@@ -375,7 +394,9 @@ async def test_what_is_no_message_is_dropped(chromium: Any) -> None:
 
 
 async def test_size_and_mode(chromium: Any) -> None:
-    """The frame is as high as the app says, within bounds; it fills the page only if the app said that it can (`APP-26`, `APP-27`)."""
+    """The frame is as high as the app says, within bounds; it fills the page only if the app said
+    that it can (`APP-26`, `APP-27`).
+    """
     async with laboratory(chromium) as (_, page, frame):
         await greet(frame)
         place = page.locator(".app-place")
@@ -415,7 +436,9 @@ async def test_a_mode_that_the_app_did_not_name(chromium: Any) -> None:
 
 
 async def test_links_and_words_go_past_the_person(chromium: Any) -> None:
-    """A page opens after the person has seen its whole address; words are said after they agreed to them (`APP-29`)."""
+    """A page opens after the person has seen its whole address; words are said after they agreed to
+    them (`APP-29`).
+    """
     async with laboratory(chromium) as (stage, page, frame):
         await greet(frame)
         waiting = asyncio.create_task(
@@ -474,22 +497,34 @@ async def test_an_app_is_told_before_it_goes(chromium: Any) -> None:
 
 
 async def test_what_a_hostile_app_can_reach(chromium: Any) -> None:
-    """Neither our page, nor cookies or storage, nor acts, nor the top of the window (`APP-10`, `APP-11`)."""
+    """Neither our page, nor cookies or storage, nor acts, nor the top of the window (`APP-10`,
+    `APP-11`).
+    """
     async with laboratory(chromium, noisy=True) as (stage, page, frame):
         await page.evaluate("localStorage.setItem('interlock-test', 'secret')")
         tries = {
-            "page": "parent.parent.document.title", "proxy": "parent.document.title", "top": "top.location.href", "cookie": "document.cookie",
-            "storage": "localStorage.length", "database": "indexedDB.open('x').readyState && 'ok'", "token": "top.document.querySelector('meta')",
-        }  # fmt: skip
+            "page": "parent.parent.document.title",
+            "proxy": "parent.document.title",
+            "top": "top.location.href",
+            "cookie": "document.cookie",
+            "storage": "localStorage.length",
+            "database": "indexedDB.open('x').readyState && 'ok'",
+            "token": "top.document.querySelector('meta')",
+        }
         for name, code in tries.items():
             assert await frame.evaluate(
                 "code => { try { return String(globalThis.eval(code)) } catch (bad) { return bad.name } }",
                 code,
             ) in ("SecurityError", "EvalError", "InvalidStateError"), name
         for name, does in {
-            "page": "() => parent.parent.document.title", "proxy": "() => parent.document.title", "top": "() => top.location.href",
-            "cookie": "() => document.cookie", "storage": "() => localStorage.length", "database": "() => indexedDB.open('x')", "session": "() => sessionStorage.length",
-        }.items():  # fmt: skip
+            "page": "() => parent.parent.document.title",
+            "proxy": "() => parent.document.title",
+            "top": "() => top.location.href",
+            "cookie": "() => document.cookie",
+            "storage": "() => localStorage.length",
+            "database": "() => indexedDB.open('x')",
+            "session": "() => sessionStorage.length",
+        }.items():
             assert (
                 await frame.evaluate(
                     f"() => {{ try {{ return String(({does})()) }} catch (bad) {{ return bad.name }} }}"
@@ -520,7 +555,9 @@ async def test_what_a_hostile_app_can_reach(chromium: Any) -> None:
 
 
 async def test_what_a_hostile_app_can_load(chromium: Any) -> None:
-    """What was declared, for what it was declared for; nothing else, and leaving for another page is no way out (`APP-15`, `APP-16`)."""
+    """What was declared, for what it was declared for; nothing else, and leaving for another page
+    is no way out (`APP-15`, `APP-16`).
+    """
     async with laboratory(chromium, noisy=True) as (_, page, frame):
         gone: list[str] = []
 
@@ -536,9 +573,13 @@ async def test_what_a_hostile_app_can_load(chromium: Any) -> None:
         image = "url => new Promise((done) => { const image = new Image(); image.onload = () => done('ok'); image.onerror = () => done('no'); image.src = url })"
         fetched = "url => fetch(url).then(() => 'ok', () => 'no')"
         for how, url, outcome in [
-            (image, "https://cdn.example.com/a.svg", "ok"), (fetched, "https://api.example.com/a", "ok"), (image, "https://api.example.com/b.svg", "no"),
-            (fetched, "https://cdn.example.com/b", "no"), (image, "https://evil.example/c.svg", "no"), (fetched, "https://evil.example/c", "no"),
-        ]:  # fmt: skip
+            (image, "https://cdn.example.com/a.svg", "ok"),
+            (fetched, "https://api.example.com/a", "ok"),
+            (image, "https://api.example.com/b.svg", "no"),
+            (fetched, "https://cdn.example.com/b", "no"),
+            (image, "https://evil.example/c.svg", "no"),
+            (fetched, "https://evil.example/c", "no"),
+        ]:
             assert await frame.evaluate(how, url) == outcome, url
         await frame.evaluate(
             "const inner = document.createElement('iframe'); inner.src = 'https://evil.example/frame'; document.body.append(inner)"
@@ -555,7 +596,9 @@ async def test_what_a_hostile_app_can_load(chromium: Any) -> None:
 
 
 async def test_what_a_hostile_app_can_call(chromium: Any) -> None:
-    """Its own server's tools for apps; not hidden ones, not those of others, whatever it writes (`APP-08`, `APP-09`)."""
+    """Its own server's tools for apps; not hidden ones, not those of others, whatever it writes
+    (`APP-08`, `APP-09`).
+    """
     async with laboratory(chromium) as (stage, _, frame):
         await greet(frame)
         assert (await ask(frame, "tools/call", name="board", arguments={"text": "mine"}))[
@@ -576,7 +619,9 @@ async def test_what_a_hostile_app_can_call(chromium: Any) -> None:
 
 
 async def test_a_flood_does_not_freeze_the_page(chromium: Any) -> None:
-    """Ten thousand messages, and then no end: the person goes on, is told, and can close it (`APP-30`)."""
+    """Ten thousand messages, and then no end: the person goes on, is told, and can close it
+    (`APP-30`).
+    """
     async with laboratory(chromium) as (_, page, frame):
         await page.evaluate(
             "window.passed = 0; window.addEventListener('message', () => { passed += 1 })"
@@ -598,7 +643,9 @@ async def test_a_flood_does_not_freeze_the_page(chromium: Any) -> None:
 
 
 async def test_permissions_are_lent_by_the_person(chromium: Any) -> None:
-    """None at first, whatever the app asks for; what is allowed is allowed to the frame alone (`APP-19`)."""
+    """None at first, whatever the app asks for; what is allowed is allowed to the frame alone
+    (`APP-19`).
+    """
     async with laboratory(chromium) as (_, page, frame):
         allowed = "document.featurePolicy.allowsFeature('geolocation')"
         assert await frame.evaluate(allowed) is False
@@ -628,7 +675,9 @@ async def test_an_app_on_a_telephone(chromium: Any) -> None:
 
 
 async def test_an_app_does_not_get_what_is_typed_elsewhere(chromium: Any) -> None:
-    """Who takes the focus from under the person's fingers loses its place; who clicks into an app is in it."""
+    """Who takes the focus from under the person's fingers loses its place; who clicks into an app
+    is in it.
+    """
     async with laboratory(chromium) as (_, page, frame):
         await frame.evaluate(
             "() => { window.field = document.createElement('input'); document.body.append(field) }"
@@ -677,7 +726,9 @@ PAY = "void ask('tools/call', { name: 'pay', arguments: { to: 'Mallory', amount:
 
 
 async def test_what_is_typed_in_an_app_answers_no_question(chromium: Any) -> None:
-    """An app asks for a call while the person writes in it: the letters stay in the app (`APP-30`)."""
+    """An app asks for a call while the person writes in it: the letters stay in the app
+    (`APP-30`).
+    """
     async with laboratory(chromium, rule=BOARD_ONLY, made=shop) as (stage, page, frame):
         await greet(frame)
         await frame.evaluate(
@@ -698,7 +749,9 @@ async def test_what_is_typed_in_an_app_answers_no_question(chromium: Any) -> Non
 
 
 async def test_an_app_that_fills_the_page_covers_no_question(chromium: Any) -> None:
-    """It goes back into its place when a question comes, and does not fill the page while one is open (`APP-27`, `APP-30`)."""
+    """It goes back into its place when a question comes, and does not fill the page while one is
+    open (`APP-27`, `APP-30`).
+    """
     async with laboratory(chromium, rule=BOARD_ONLY, made=shop) as (_, page, frame):
         await greet(frame)
         assert await ask(frame, "ui/request-display-mode", mode="fullscreen") == {

@@ -1,4 +1,6 @@
-"""The main screens of the page as axe-core sees them: it finds nothing, light and dark, on a desk and on a telephone."""
+"""The main screens of the page as axe-core sees them: it finds nothing, light and dark, on a desk
+and on a telephone.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ PANELS = {
     "show log": "Log",
 }
 
-# What is wrong, by rule, with the elements that it is about. Animations are waited for first: half a fade has no contrast.
+# What is wrong, by rule, with the elements that it is about. Animations are waited for first: half
+# a fade has no contrast.
 RUN = """async () => {
   const finite = document.getAnimations().filter(one => one.effect.getTiming().iterations !== Infinity);
   await Promise.all(finite.map(one => one.finished));
@@ -50,7 +53,9 @@ class Axe:
 async def test_axe_finds_nothing(
     chromium: Any, installed: Callable[[str], Path], size: dict[str, int], dark: bool
 ) -> None:
-    """Welcome, prompt, resources, approval, form, results, search, panels: one after the other, as a person comes upon them."""
+    """Welcome, prompt, resources, approval, form, results, search, panels: one after the other, as
+    a person comes upon them.
+    """
     source = (installed("axe") / "node_modules/axe-core/axe.min.js").read_text(encoding="utf-8")
     answers = (
         SEARCH,

@@ -1,4 +1,6 @@
-"""The conversation: what is said and streamed, calls and their results, stopping, long talks, and a stream that breaks."""
+"""The conversation: what is said and streamed, calls and their results, stopping, long talks, and a
+stream that breaks.
+"""
 
 from __future__ import annotations
 
@@ -188,7 +190,9 @@ async def test_thinking_is_folded_and_what_the_model_is_about_to_do_is_told(chro
 
 
 async def test_a_thousand_pieces_leave_the_rest_alone(chromium: Any) -> None:
-    """Only the last message changes while it is streamed: nothing that stands above is drawn again."""
+    """Only the last message changes while it is streamed: nothing that stands above is drawn
+    again.
+    """
     async with staged(chromium) as stage:
         page, at = await stage.page(), session(stage)
         for n in range(30):
@@ -235,7 +239,9 @@ async def test_five_hundred_messages_stay_usable(chromium: Any) -> None:
         )
         assert (
             await page.evaluate(
-                """() => [...document.querySelectorAll(".item > *")].filter(one => one.checkVisibility({contentVisibilityAuto: true})).length"""
+                """() => [...document.querySelectorAll(".item > *")].filter(one =>
+                one.checkVisibility({contentVisibilityAuto: true})).length
+                """
             )
             < 60
         )
@@ -248,7 +254,9 @@ async def test_five_hundred_messages_stay_usable(chromium: Any) -> None:
 
 
 async def test_what_a_tool_gives_is_shown_by_its_kind(chromium: Any) -> None:
-    """Pictures, sounds, links that are read when asked, embedded resources, structured content as table and as JSON, errors (`TOL-17`, `TOL-26`)."""
+    """Pictures, sounds, links that are read when asked, embedded resources, structured content as
+    table and as JSON, errors (`TOL-17`, `TOL-26`).
+    """
     async with staged(chromium) as stage:
         page, at = await stage.page(), session(stage)
         content = [
@@ -337,7 +345,9 @@ ONCE: list[tuple[list[str], Any, list[str]]] = [
 async def test_a_result_appears_once(
     chromium: Any, texts: list[str], structured: Any, shown: list[str]
 ) -> None:
-    """Where the text says what the structured content holds, in whatever form, it is shown once; what differs stays (`TOL-26`)."""
+    """Where the text says what the structured content holds, in whatever form, it is shown once;
+    what differs stays (`TOL-26`).
+    """
     async with staged(chromium) as stage:
         page, at = await stage.page(), session(stage)
         stage.host.tell(
@@ -411,7 +421,9 @@ async def test_a_running_call_says_how_far_it_is_and_can_be_stopped(chromium: An
 
 
 async def test_a_model_that_fails_says_so_once_and_is_asked_again(chromium: Any) -> None:
-    """Its words stand there once, what it waited for turns no more, and "Try again" asks it with what was said, once."""
+    """Its words stand there once, what it waited for turns no more, and "Try again" asks it with
+    what was said, once.
+    """
 
     async def slow(request: Any) -> Any:
         session = next(iter(stage.host.sessions))
@@ -464,7 +476,9 @@ async def test_the_page_comes_back_when_the_stream_breaks(chromium: Any) -> None
 
 
 async def test_a_host_that_is_gone_is_shown_as_gone(chromium: Any) -> None:
-    """No server is green, the composer says why it is off and keeps its words; all of it comes back by itself."""
+    """No server is green, the composer says why it is off and keeps its words; all of it comes back
+    by itself.
+    """
     from playwright.async_api import expect  # late: only these tests need it
 
     async with staged(chromium) as stage:
@@ -492,7 +506,9 @@ async def test_a_host_that_is_gone_is_shown_as_gone(chromium: Any) -> None:
 async def test_what_stands_above_the_composer_stands_in_line_with_it(
     chromium: Any, width: int
 ) -> None:
-    """Welcome, cards of calls and composer have the same edges, with a scrollbar and without; the placeholder fits."""
+    """Welcome, cards of calls and composer have the same edges, with a scrollbar and without; the
+    placeholder fits.
+    """
     async with staged(chromium) as stage:
         page, at = await stage.page(size={"width": width, "height": 700}), session(stage)
         edges = """selector => {

@@ -1,4 +1,6 @@
-"""Texts of servers and models that want to be more than texts: in every place of the page they are shown, and nothing of them runs."""
+"""Texts of servers and models that want to be more than texts: in every place of the page they are
+shown, and nothing of them runs.
+"""
 
 from __future__ import annotations
 
@@ -122,7 +124,9 @@ async def watched(stage: Stage) -> tuple[Any, list[str]]:
 
 
 async def test_markdown_of_a_model_runs_nothing_and_loads_nothing(chromium: Any) -> None:
-    """HTML is shown as text, links lead to the web only, pictures are links (`SEC-21`, `SEC-22`)."""
+    """HTML is shown as text, links lead to the web only, pictures are links (`SEC-21`,
+    `SEC-22`).
+    """
     async with staged(chromium) as stage:
         (page, elsewhere), at = await watched(stage), session(stage)
         stage.host.tell(
@@ -154,7 +158,9 @@ async def test_markdown_of_a_model_runs_nothing_and_loads_nothing(chromium: Any)
 
 
 async def test_every_text_of_a_server_is_a_text(chromium: Any) -> None:
-    """Titles, descriptions, instructions, addresses, logs, notices, results: in lists, palettes, the browser and the panel (`HST-03`)."""
+    """Titles, descriptions, instructions, addresses, logs, notices, results: in lists, palettes,
+    the browser and the panel (`HST-03`).
+    """
     async with staged(chromium, servers={"evil": evil}) as stage:
         page, elsewhere = await watched(stage)
         stage.host.tell(ServerLogLine(server="evil", level=EVIL, text=EVIL, logger=EVIL))
@@ -187,7 +193,9 @@ async def test_every_text_of_a_server_is_a_text(chromium: Any) -> None:
 
 
 async def test_every_text_of_a_result_is_a_text(chromium: Any) -> None:
-    """Arguments, structured content, keys, errors, links with strange addresses, pictures that are none (`SEC-22`)."""
+    """Arguments, structured content, keys, errors, links with strange addresses, pictures that are
+    none (`SEC-22`).
+    """
     async with staged(chromium) as stage:
         (page, elsewhere), at = await watched(stage), session(stage)
         content = [

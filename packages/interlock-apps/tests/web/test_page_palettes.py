@@ -1,4 +1,6 @@
-"""The palettes over the page: prompts, resources and templates, and everything; by keys, with completion, on a desk and on a telephone."""
+"""The palettes over the page: prompts, resources and templates, and everything; by keys, with
+completion, on a desk and on a telephone.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 
 
 async def test_a_prompt_is_found_filled_in_and_used_by_keys_alone(chromium: Any) -> None:
-    """`/`, words, Enter, a completed argument, Enter: it is said, and shown as the prompt of that server (`PRM-05`, `PRM-10`, `CMP-06`)."""
+    """`/`, words, Enter, a completed argument, Enter: it is said, and shown as the prompt of that
+    server (`PRM-05`, `PRM-10`, `CMP-06`).
+    """
     from playwright.async_api import expect  # late: only these tests need it
 
     async with staged(chromium, "Planned.") as stage:
@@ -57,7 +61,9 @@ async def test_a_prompt_is_found_filled_in_and_used_by_keys_alone(chromium: Any)
     ["/etc/hosts: what is it", "/", "/plan", "ask @ada", "mail ada@example.com", "@bar", "@"],
 )
 async def test_slash_and_at_can_be_typed(chromium: Any, text: str) -> None:
-    """Every letter stays where it was typed, and what is sent is what was typed; Escape closes the list once."""
+    """Every letter stays where it was typed, and what is sent is what was typed; Escape closes the
+    list once.
+    """
     async with staged(chromium, "Yes.") as stage:
         page = await stage.page()
         field = page.get_by_label("Your message")
@@ -74,7 +80,9 @@ async def test_slash_and_at_can_be_typed(chromium: Any, text: str) -> None:
 
 
 async def test_a_resource_is_attached_while_one_writes(chromium: Any) -> None:
-    """`@`, a part of its name, Enter: it is attached, the name goes, the sentence stays; so does a template (`RES-18`)."""
+    """`@`, a part of its name, Enter: it is attached, the name goes, the sentence stays; so does a
+    template (`RES-18`).
+    """
     async with staged(chromium, "Read.") as stage:
         page = await stage.page()
         field = page.get_by_label("Your message")
@@ -158,7 +166,9 @@ async def test_suggestions_are_asked_for_once_where_one_types_quickly(chromium: 
 
 
 async def test_resources_are_walked_looked_at_and_attached(chromium: Any) -> None:
-    """A tree by server and address, with keys; several are chosen, shown as chips, and go with what is said (`RES-18`, `HST-01`)."""
+    """A tree by server and address, with keys; several are chosen, shown as chips, and go with what
+    is said (`RES-18`, `HST-01`).
+    """
     async with staged(chromium, "I have read them.") as stage:
         page = await stage.page()
         await page.get_by_label("Your message").press("@")
@@ -227,7 +237,9 @@ async def test_a_template_is_filled_in_with_suggestions_on_a_telephone(chromium:
 
 
 async def test_everything_is_found_from_one_place(chromium: Any) -> None:
-    """Ctrl+K, words, Enter: panels, servers, and tools that are called by hand over the usual questions (`TOL-24`)."""
+    """Ctrl+K, words, Enter: panels, servers, and tools that are called by hand over the usual
+    questions (`TOL-24`).
+    """
     async with staged(chromium) as stage:
         page = await stage.page()
         await page.keyboard.press("Control+k")
@@ -248,7 +260,9 @@ async def test_everything_is_found_from_one_place(chromium: Any) -> None:
 
 
 async def test_tools_come_before_conversations(chromium: Any) -> None:
-    """A tool that is called so is the first, also where conversations and prompts have its name in theirs."""
+    """A tool that is called so is the first, also where conversations and prompts have its name in
+    theirs.
+    """
     async with staged(chromium) as stage:
         page = await stage.page()
         for number in range(3):
@@ -324,7 +338,9 @@ COMPOSED = """field => field.dispatchEvent(new KeyboardEvent("keydown", {
 
 
 async def test_the_enter_of_an_input_method_chooses_nothing(chromium: Any) -> None:
-    """Enter ends a composition of Chinese, Japanese or Korean text, here as in every other field."""
+    """Enter ends a composition of Chinese, Japanese or Korean text, here as in every other
+    field.
+    """
     async with staged(chromium) as stage:
         page = await stage.page()
         await page.get_by_role("button", name="Search everything").click()
@@ -345,7 +361,9 @@ async def test_the_enter_of_an_input_method_chooses_nothing(chromium: Any) -> No
 
 
 async def test_a_prompt_that_fails_leaves_what_was_attached(chromium: Any) -> None:
-    """The resources beside it are there for another try; the turn that runs is still shown as running."""
+    """The resources beside it are there for another try; the turn that runs is still shown as
+    running.
+    """
     async with staged(chromium) as stage:
         page = await stage.page()
         field = page.get_by_label("Your message")

@@ -1,4 +1,6 @@
-"""What stands beside the conversation: servers with their state and log, folders, rules, and the log of everything."""
+"""What stands beside the conversation: servers with their state and log, folders, rules, and the
+log of everything.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_scope="session")]
 
 
 async def test_a_server_shows_what_it_offers_and_says(chromium: Any) -> None:
-    """State, revision, instructions, tools with what it says of them, and its log as it comes (`TOL-24`)."""
+    """State, revision, instructions, tools with what it says of them, and its log as it comes
+    (`TOL-24`).
+    """
     async with staged(chromium) as stage:
         page = await stage.page()
         await page.locator(".side").get_by_role("button", name="travel").click()
@@ -57,7 +61,9 @@ async def test_a_server_is_stopped_and_started(chromium: Any) -> None:
 
 
 async def test_warnings_stand_on_the_panel_and_cover_nothing(chromium: Any) -> None:
-    """A poisoned tool: one notice at a time, not over the composer; the panel has all warnings, what is flagged first."""
+    """A poisoned tool: one notice at a time, not over the composer; the panel has all warnings,
+    what is flagged first.
+    """
 
     def server() -> Server:
         made = Server("evil")
@@ -90,7 +96,9 @@ async def test_warnings_stand_on_the_panel_and_cover_nothing(chromium: Any) -> N
 
 
 async def test_a_stopped_server_is_started_from_the_call_that_wanted_it(chromium: Any) -> None:
-    """The card says that the server is stopped, not that there is no such tool, and has a button that starts it."""
+    """The card says that the server is stopped, not that there is no such tool, and has a button
+    that starts it.
+    """
     from playwright.async_api import expect  # late: only these tests need it
 
     async with staged(chromium, call("weather__alerts", state="CA"), "It is stopped.") as stage:
@@ -148,7 +156,9 @@ async def test_rules_are_seen_and_forgotten(chromium: Any) -> None:
 
 
 async def test_the_log_is_searched_read_and_taken_along(chromium: Any) -> None:
-    """By words, server and kind; whole entries; a conversation opened from it; everything as JSON lines (`TOL-25`)."""
+    """By words, server and kind; whole entries; a conversation opened from it; everything as JSON
+    lines (`TOL-25`).
+    """
     async with staged(chromium) as stage:
         at = session(stage)
         for n in range(150):
@@ -186,7 +196,9 @@ async def test_the_log_is_searched_read_and_taken_along(chromium: Any) -> None:
 
 
 async def test_the_sides_are_drawers_on_a_telephone(chromium: Any) -> None:
-    """They come over the conversation, and go with Escape or with a choice; nothing is wider than the screen."""
+    """They come over the conversation, and go with Escape or with a choice; nothing is wider than
+    the screen.
+    """
     async with staged(chromium) as stage:
         at = session(stage)
         stage.host.tell(person(at, "Hello " + "x" * 400))

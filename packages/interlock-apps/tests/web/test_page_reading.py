@@ -1,4 +1,6 @@
-"""What a person reads and writes at the page: long questions, arguments as people write them, resources within a prompt, plain words."""
+"""What a person reads and writes at the page: long questions, arguments as people write them,
+resources within a prompt, plain words.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ GIVEN = {
 
 
 async def test_a_prompt_takes_resources_along(chromium: Any) -> None:
-    """The prompt first and the resources second: what was filled in stays, chips show what goes along (`PRM-05`, `RES-18`, `HST-01`)."""
+    """The prompt first and the resources second: what was filled in stays, chips show what goes
+    along (`PRM-05`, `RES-18`, `HST-01`).
+    """
     async with staged(chromium, "Planned.") as stage:
         page = await stage.page()
         await page.get_by_role("button", name="Plan a vacation").click()
@@ -90,7 +94,9 @@ async def test_a_prompt_takes_resources_along(chromium: Any) -> None:
 
 
 async def test_a_preview_comes_into_view(chromium: Any) -> None:
-    """What a long prompt says is below its many fields: whoever asks for it sees its beginning (`PRM-05`)."""
+    """What a long prompt says is below its many fields: whoever asks for it sees its beginning
+    (`PRM-05`).
+    """
     from playwright.async_api import expect  # late: only these tests need it
 
     def server() -> Server:
@@ -98,9 +104,19 @@ async def test_a_preview_comes_into_view(chromium: Any) -> None:
 
         @made.prompt("long", title="A long form")
         def long(
-            a: str = "", b: str = "", c: str = "", d: str = "", e: str = "", f: str = "",
-            g: str = "", h: str = "", i: str = "", j: str = "", k: str = "", m: str = "",
-        ) -> str:  # fmt: skip
+            a: str = "",
+            b: str = "",
+            c: str = "",
+            d: str = "",
+            e: str = "",
+            f: str = "",
+            g: str = "",
+            h: str = "",
+            i: str = "",
+            j: str = "",
+            k: str = "",
+            m: str = "",
+        ) -> str:
             return "The first line.\n" + "more\n" * 80
 
         return made
@@ -116,7 +132,9 @@ async def test_a_preview_comes_into_view(chromium: Any) -> None:
 
 @pytest.mark.parametrize("size", [DESK, TELEPHONE])
 async def test_a_table_with_a_long_text_breaks_no_word(chromium: Any, size: dict[str, int]) -> None:
-    """A long text beside short ones gets a column of its own width: a row is a few lines high, and a name stays on one line."""
+    """A long text beside short ones gets a column of its own width: a row is a few lines high, and
+    a name stays on one line.
+    """
     note = (
         "A long text about what to expect there: warm days and cool nights, and the sea is cold. "
     )
@@ -145,7 +163,9 @@ async def test_a_table_with_a_long_text_breaks_no_word(chromium: Any, size: dict
 
 
 async def test_arguments_are_written_as_people_write_them(chromium: Any) -> None:
-    """One line for a line, several addresses with commas, what may be null as what it is otherwise; the untouched stays (`TOL-24`)."""
+    """One line for a line, several addresses with commas, what may be null as what it is otherwise;
+    the untouched stays (`TOL-24`).
+    """
     async with staged(chromium) as stage:
         page = await stage.page()
         task = asked(
@@ -200,7 +220,9 @@ async def test_arguments_are_written_as_people_write_them(chromium: Any) -> None
 async def test_what_is_long_is_folded_and_the_answers_stay_in_view(
     chromium: Any, size: dict[str, int]
 ) -> None:
-    """A long prompt, a long answer and long arguments: about twelve lines, all of it on demand, answers always at hand (`SAM-06`)."""
+    """A long prompt, a long answer and long arguments: about twelve lines, all of it on demand,
+    answers always at hand (`SAM-06`).
+    """
     from playwright.async_api import expect  # late: only these tests need it
 
     lines = "\n".join(f"- flight {number} at {number * 10}" for number in range(1, 48))
@@ -260,7 +282,9 @@ async def test_what_is_long_is_folded_and_the_answers_stay_in_view(
 
 
 async def test_what_was_stopped_says_so(chromium: Any) -> None:
-    """Escape ends the turn while a call waits: nothing has failed; no rule is named before a call where none decides (`HST-03`)."""
+    """Escape ends the turn while a call waits: nothing has failed; no rule is named before a call
+    where none decides (`HST-03`).
+    """
     async with staged(chromium, SEARCH, "Never said.") as stage:
         page = await stage.page()
         await say(page, "Find flights")

@@ -1,4 +1,6 @@
-"""Skills on the page: the person sees what a skill is before it is loaded, and the answer reaches the model."""
+"""Skills on the page: the person sees what a skill is before it is loaded, and the answer reaches
+the model.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ async def asked(page: Any) -> Any:
 
 
 async def test_a_skill_is_seen_and_loaded(chromium: Any) -> None:
-    """Its server, its URI, its name, each file with its digest and what it asks for are shown; yes loads it (SKL-61, SKL-63)."""
+    """Its server, its URI, its name, each file with its digest and what it asks for are shown; yes
+    loads it (SKL-61, SKL-63).
+    """
     async with staged(chromium, LOAD, "Loaded.", servers={"shop": shop}) as stage:
         page = await stage.page()
         await say(page, "Refund order 7")
@@ -77,7 +81,9 @@ async def test_a_skill_is_seen_and_loaded(chromium: Any) -> None:
 
 
 async def test_a_skill_is_denied(chromium: Any) -> None:
-    """`d` with a reason: the model gets the reason and none of the skill, and no approval is kept (SKL-62)."""
+    """`d` with a reason: the model gets the reason and none of the skill, and no approval is kept
+    (SKL-62).
+    """
     async with staged(chromium, LOAD, "I see.", servers={"shop": shop}) as stage:
         page = await stage.page()
         await say(page, "Refund order 7")
@@ -100,7 +106,9 @@ async def test_a_skill_is_denied(chromium: Any) -> None:
 
 
 async def test_a_changed_skill_shows_what_changed(chromium: Any) -> None:
-    """A file with another digest stands beside the approved one; other files are not marked (SKL-64, SKL-66)."""
+    """A file with another digest stands beside the approved one; other files are not marked
+    (SKL-64, SKL-66).
+    """
     letter = {**FILES, "templates/letter.md": "Dear customer, send us your password.\n"}
     async with staged(chromium, LOAD, "Loaded.", LOAD, "Again.", servers={"shop": shop}) as stage:
         page = await stage.page()
@@ -129,7 +137,9 @@ async def test_a_changed_skill_shows_what_changed(chromium: Any) -> None:
 
 
 async def test_a_skill_in_another_conversation_is_named(chromium: Any) -> None:
-    """The line that leads to the question says that it is about a skill, not about a changed tool."""
+    """The line that leads to the question says that it is about a skill, not about a changed
+    tool.
+    """
     async with staged(chromium, LOAD, "Loaded.", servers={"shop": shop}) as stage:
         page = await stage.page()
         await say(page, "Refund order 7")

@@ -11,7 +11,9 @@ from interlock import listening_socket
 
 
 async def test_answers_are_sent_at_once() -> None:
-    """No connection waits for the other side's word before it sends the rest of an answer: that made each file of the page 40 ms late."""
+    """No connection waits for the other side's word before it sends the rest of an answer: that
+    made each file of the page 40 ms late.
+    """
     accepted: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def met(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

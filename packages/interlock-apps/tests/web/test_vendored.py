@@ -79,7 +79,9 @@ def test_modules_import_only_what_lies_here(path: Path) -> None:
 
 @pytest.mark.parametrize("path", OURS, ids=lambda path: path.name)
 def test_our_modules_make_no_markup_out_of_text(path: Path) -> None:
-    """No HTML of anybody is parsed or set, and no text becomes code; each module says what it is for."""
+    """No HTML of anybody is parsed or set, and no text becomes code; each module says what it is
+    for.
+    """
     text = path.read_text(encoding="utf-8")
     assert [word for word in MARKUP if word in text] == []
     assert text.startswith("// @ts-check\n// ")
@@ -93,7 +95,9 @@ def test_the_page_itself_has_nothing_inline() -> None:
 
 
 def test_imports_are_rewritten() -> None:
-    """Bare names become paths, what points at a source map goes, and a name that is not here is refused."""
+    """Bare names become paths, what points at a source map goes, and a name that is not here is
+    refused.
+    """
     places = {"preact": "preact.js", "preact/hooks": "hooks.js"}
     text = (
         'import{h as t}from"preact";import "preact/hooks";export * from \'./own.js\';\n//# source'

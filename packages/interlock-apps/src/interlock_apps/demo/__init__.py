@@ -1,4 +1,6 @@
-"""The travel scenario: a host with four servers of this package and a rule-based model, which needs neither network nor key."""
+"""The travel scenario: a host with four servers of this package and a rule-based model, which needs
+neither network nor key.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,16 @@ from .planner import Planner
 
 SERVERS = ("travel", "weather", "calendar", "mail")
 PACE = 0.012  # seconds between two words of the model, so that one can see it speak
-WORDS = "A demonstration: nothing is really booked or sent. To start, type / and choose “Plan a vacation”."
+WORDS = (
+    "A demonstration: nothing is really booked or sent. "
+    "To start, type / and choose “Plan a vacation”."
+)
 
 
 def holiday(folder: Path, *, pace: float = PACE) -> Host:
-    """The host of the demo; bookings, calendar, mail, log and approvals are kept in a folder, which is there."""
+    """The host of the demo; bookings, calendar, mail, log and approvals are kept in a folder, which
+    is there.
+    """
     write_diary(folder / "calendar")
     env = {
         "INTERLOCK_TRAVEL_DB": str(folder / "travel.db"),

@@ -1,4 +1,6 @@
-"""The diary with which the demo begins: a few days of 2024 are taken, and those of the holiday are free."""
+"""The diary with which the demo begins: a few days of 2024 are taken, and those of the holiday are
+free.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ TAKEN = (
 
 
 def write_diary(folder: Path) -> None:
-    """Write the calendar `my-calendar` into a folder of calendars, unless the folder is there already (RFC 5545)."""
+    """Write the calendar `my-calendar` into a folder of calendars, unless the folder is there
+    already (RFC 5545).
+    """
     if folder.exists():
         return
     lines = ["BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:-//Interlock//demo//EN"]
@@ -23,8 +27,13 @@ def write_diary(folder: Path) -> None:
             days=1
         )  # the end of whole days is the day after them
         lines += [
-            "BEGIN:VEVENT", f"UID:demo-{number}@interlock", "DTSTAMP:20240101T000000Z",
-            f"DTSTART;VALUE=DATE:{first.replace('-', '')}", f"DTEND;VALUE=DATE:{after:%Y%m%d}", f"SUMMARY:{title}", "END:VEVENT",
-        ]  # fmt: skip
+            "BEGIN:VEVENT",
+            f"UID:demo-{number}@interlock",
+            "DTSTAMP:20240101T000000Z",
+            f"DTSTART;VALUE=DATE:{first.replace('-', '')}",
+            f"DTEND;VALUE=DATE:{after:%Y%m%d}",
+            f"SUMMARY:{title}",
+            "END:VEVENT",
+        ]
     folder.mkdir(mode=0o700)
     (folder / "my-calendar.ics").write_bytes("\r\n".join([*lines, "END:VCALENDAR", ""]).encode())

@@ -28,11 +28,14 @@ PERMISSIONS = {
     "clipboardWrite": "clipboard-write",
 }
 
-# An origin and nothing else: encrypted, named, in the public part of the net. No path, no user, no keyword of a policy, no address of this
-# machine or of the network around it: an app has no business there, and its server can ask for a tool of its own.
+# An origin and nothing else: encrypted, named, in the public part of the net. No path, no user, no
+# keyword of a policy, no address of this machine or of the network around it: an app has no
+# business there, and its server can ask for a tool of its own.
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _ORIGIN = re.compile(
-    rf"(?P<scheme>https|wss)://(?P<any>\*\.)?(?P<host>(?:{_LABEL}\.)+(?P<top>[a-z][a-z0-9-]*[a-z0-9]))(?::(?P<port>[1-9][0-9]{{0,4}}))?"
+    r"(?P<scheme>https|wss)://(?P<any>\*\.)?"
+    rf"(?P<host>(?:{_LABEL}\.)+(?P<top>[a-z][a-z0-9-]*[a-z0-9]))"
+    r"(?::(?P<port>[1-9][0-9]{0,4}))?"
 )
 _HERE = frozenset(
     {
@@ -56,7 +59,9 @@ class BadApp(ValueError):
 
 
 class DeclaredOrigins(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The origins that an app may use, as its server declared them and as far as they were accepted (`APP-15`)."""
+    """The origins that an app may use, as its server declared them and as far as they were accepted
+    (`APP-15`).
+    """
 
     connect_domains: tuple[str, ...] = ()
     resource_domains: tuple[str, ...] = ()
@@ -79,7 +84,9 @@ class DeclaredOrigins(Struct, frozen=True, kw_only=True, rename="camel", omit_de
 
 
 class AppPage(Struct, frozen=True, kw_only=True):
-    """An app as its server gave it: the document, what it may use, what of that was refused, and what it would like to be allowed."""
+    """An app as its server gave it: the document, what it may use, what of that was refused, and
+    what it would like to be allowed.
+    """
 
     html: str
     csp: DeclaredOrigins = DeclaredOrigins()
@@ -89,7 +96,9 @@ class AppPage(Struct, frozen=True, kw_only=True):
 
 
 def ui_of(tool: Tool) -> str:
-    """The URI of the app that shows a tool's results; "" where there is none (`APP-04`, the older flat key too)."""
+    """The URI of the app that shows a tool's results; "" where there is none (`APP-04`, the older
+    flat key too).
+    """
     meta = tool.meta or {}
     ui = meta.get("ui")
     uri = ui.get("resourceUri") if isinstance(ui, dict) else None
@@ -98,7 +107,10 @@ def ui_of(tool: Tool) -> str:
 
 
 def read_page(uri: str, contents: Sequence[ResourceContents]) -> AppPage:
-    """The app that a server's answer to `resources/read` holds. Raises BadApp for what is none (`APP-03`)."""
+    """The app that a server's answer to `resources/read` holds.
+
+    Raises BadApp for what is none (`APP-03`).
+    """
     found = next(
         (part for part in contents if part.uri == uri), contents[0] if len(contents) == 1 else None
     )
@@ -106,7 +118,7 @@ def read_page(uri: str, contents: Sequence[ResourceContents]) -> AppPage:
         raise BadApp(f"The server gave {len(contents)} contents for {uri}, none of which is it.")
     if _plain_type(found.mime_type) != APP_MIME_TYPE:
         raise BadApp(
-            f"{uri} is of type {found.mime_type or '(none)'}, which is no app: that would be {APP_MIME_TYPE}."
+            f"{uri} is of type {found.mime_type or '(none)'}; an app is of type {APP_MIME_TYPE}."
         )
     html = _text(found)
     if len(html) > MOST_PAGE:
@@ -131,7 +143,9 @@ def read_page(uri: str, contents: Sequence[ResourceContents]) -> AppPage:
 
 
 def accepted(declared: Any) -> tuple[DeclaredOrigins, tuple[str, ...]]:
-    """What of the declared domains is taken, and what is not: everything that is no plain public origin (`APP-15`)."""
+    """What of the declared domains is taken, and what is not: everything that is no plain public
+    origin (`APP-15`).
+    """
     if not isinstance(declared, dict):
         return DeclaredOrigins(), () if declared is None else (f"csp: {declared!r}"[:200],)
     taken: dict[str, tuple[str, ...]] = {}
@@ -156,7 +170,9 @@ def accepted(declared: Any) -> tuple[DeclaredOrigins, tuple[str, ...]]:
 
 
 def is_origin(text: str, *, sockets: bool = False) -> bool:
-    """Whether a text is one public origin (`https://host`, `https://*.host`, a port), and nothing that a policy would read as more."""
+    """Whether a text is one public origin (`https://host`, `https://*.host`, a port), and nothing
+    that a policy would read as more.
+    """
     found = _ORIGIN.fullmatch(text)
     if (
         found is None
@@ -169,7 +185,9 @@ def is_origin(text: str, *, sockets: bool = False) -> bool:
 
 
 def policy(csp: DeclaredOrigins, ancestor: str) -> str:
-    """The Content-Security-Policy for an app inside a page of the origin `ancestor` (`APP-15` to `APP-17`)."""
+    """The Content-Security-Policy for an app inside a page of the origin `ancestor` (`APP-15` to
+    `APP-17`).
+    """
     resources = " ".join(("", *csp.resource_domains))
     parts = {
         "default-src": "'none'",

@@ -20,10 +20,14 @@ _PLACE = re.compile(r"/app/([A-Za-z0-9_-]{22,64})")
 
 
 class AppSandbox:
-    """An ASGI app for what apps are shown in. It gives out two things, the same to everybody: the proxy's page and its script.
+    """An ASGI app for what apps are shown in.
 
-    `origin` is its own, `page` that of the page which it talks to, and the only one which may hold it in a frame. Apps themselves never
-    pass here: our page hands their documents to the proxy (MCP Apps, 2026-01-26, "Sandbox proxy"; `APP-11`, `APP-12`).
+    It gives out two things, the same to everybody: the proxy's page and its script.
+
+    `origin` is its own, `page` that of the page which it talks to, and the only one which may hold
+    it in a frame. Apps themselves never
+    pass here: our page hands their documents to the proxy (MCP Apps, 2026-01-26, "Sandbox proxy";
+    `APP-11`, `APP-12`).
     """
 
     def __init__(self, origin: str, page: str) -> None:

@@ -9,12 +9,15 @@ MOST_EXACT: Final = 2**53 - 1
 
 
 def digits(value: Any) -> Any:
-    """The digits of an integer that the page would round, and so approve as another; any other value as it is."""
+    """The digits of an integer that the page would round, and so approve as another; any other
+    value as it is.
+    """
     return str(value) if is_rounded(value) else value
 
 
 def restored(edited: Any, given: Any) -> Any:
-    """Arguments that a person edited, with the integers that were text on the page where nobody touched them.
+    """Arguments that a person edited, with the integers that were text on the page where nobody
+    touched them.
 
     Args:
         edited: What the page sent.

@@ -1,4 +1,6 @@
-"""`interlock tour`: servers over real input, and every message of six conversations with them as it goes by."""
+"""`interlock tour`: servers over real input, and every message of six conversations with them as it
+goes by.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,11 @@ from .walk import PARTS, Tour
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    """Walk through the protocol and say how it went; returns the exit code: 0 where all went well, 1 where something did not.
+    """Walk through the protocol and say how it went; returns the exit code: 0 where all went well,
+    1 where something did not.
 
-    `--folder PATH` is the folder to show (the current one), `--interactive` lets the person at the terminal answer the questions.
+    `--folder PATH` is the folder to show (the current one), `--interactive` lets the person at the
+    terminal answer the questions.
     """
     parser = argparse.ArgumentParser(
         prog="interlock tour", description="Watch the protocol at work."
@@ -70,7 +74,8 @@ def _summary(stage: Stage, tour: Tour, seconds: float) -> None:
     for part in tour.parts:
         counts = part.messages.counts
         stage.line(
-            f"{part.title:36}{part.revision:14}{counts.sent:>6}{counts.received:>10}{counts.bytes:>10}{part.seconds:>8.2f} s",
+            f"{part.title:36}{part.revision:14}{counts.sent:>6}{counts.received:>10}"
+            f"{counts.bytes:>10}{part.seconds:>8.2f} s",
             indent=3,
         )
     total = sum(part.messages.counts.sent + part.messages.counts.received for part in tour.parts)

@@ -1,4 +1,6 @@
-"""Who answers the servers' questions in the tour: the tour itself, or whoever sits at the terminal."""
+"""Who answers the servers' questions in the tour: the tour itself, or whoever sits at the
+terminal.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,10 @@ def _label(name: str, field: dict[str, Any]) -> str:
     default = field.get("default")
     if isinstance(default, bool):
         default = "yes" if default else "no"
-    return f"{field.get('title', name)}{f' ({hint})' if hint else ''}{f' [{default}]' if default is not None else ''}"
+    title = str(field.get("title", name))
+    if hint:
+        title += f" ({hint})"
+    return title if default is None else f"{title} [{default}]"
 
 
 def _value(typed: str, field: dict[str, Any]) -> Any:
@@ -98,7 +103,9 @@ def _value(typed: str, field: dict[str, Any]) -> Any:
 
 
 async def _line(question: str) -> str | None:
-    """A line of the person's, None where there will be no more; read in a thread that does not keep the program alive."""
+    """A line of the person's, None where there will be no more; read in a thread that does not keep
+    the program alive.
+    """
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[str | None] = loop.create_future()
 

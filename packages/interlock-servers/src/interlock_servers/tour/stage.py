@@ -46,7 +46,9 @@ class Counts(Struct):
 
 
 class Stage:
-    """Prints to a terminal with colours, to anything else without; a stranger's text cannot move the cursor."""
+    """Prints to a terminal with colours, to anything else without; a stranger's text cannot move
+    the cursor.
+    """
 
     def __init__(self, out: TextIO | None = None) -> None:
         self._out = out or sys.stdout
@@ -118,7 +120,10 @@ class Stage:
 
 
 class Messages:
-    """Shows each message of one conversation as it goes by, and counts them. `revision` is filled in once it is agreed on."""
+    """Shows each message of one conversation as it goes by, and counts them.
+
+    `revision` is filled in once it is agreed on.
+    """
 
     def __init__(self, stage: Stage) -> None:
         self.counts = Counts()
@@ -151,7 +156,8 @@ class Messages:
         if "method" in message:
             if id:
                 self._asked[sender, message["id"]] = (message["method"], time.perf_counter())
-            # Who asks, and under which revision, stands in the `_meta` of every request: it is shown once.
+            # Who asks, and under which revision, stands in the `_meta` of every request: it is
+            # shown once.
             return message["method"] + id, short(
                 message.get("params", {}), meta=message["method"] == "server/discover"
             )
@@ -172,7 +178,9 @@ def _brief(id: Any) -> str:
 
 
 def short(value: Any, *, meta: bool = False) -> str:
-    """JSON for a person: `…` for what is long, and for `_meta` unless it is wanted; what all answers have comes last."""
+    """JSON for a person: `…` for what is long, and for `_meta` unless it is wanted; what all
+    answers have comes last.
+    """
     if isinstance(value, dict):
         value = {key: value[key] for key in sorted(value, key=_HOUSEKEEPING.__contains__)}
         if "_meta" in value and not meta:

@@ -1,4 +1,6 @@
-"""The walk: six conversations with three servers, over pipes and over HTTP, each step with what is wanted of it."""
+"""The walk: six conversations with three servers, over pipes and over HTTP, each step with what is
+wanted of it.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,10 @@ class Part(Struct):
 
 @contextlib.asynccontextmanager
 async def serving(name: str) -> AsyncIterator[str]:
-    """One of the servers that come along, over HTTP as a child process; gives its URL. Raises Unreachable where it does not start."""
+    """One of the servers that come along, over HTTP as a child process; gives its URL.
+
+    Raises Unreachable where it does not start.
+    """
     command = [sys.executable, "-P", "-m", "interlock", "serve", name, "--http", ":0"]
     process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
     assert process.stderr is not None
@@ -70,7 +75,9 @@ class Tour:
         self._patience = None if interactive else MOST_SECONDS
 
     async def walk(self) -> None:
-        """All parts, one after the other; a part that fails does not keep the next from being shown."""
+        """All parts, one after the other; a part that fails does not keep the next from being
+        shown.
+        """
         parts: list[tuple[str, list[str], str, Callable[[Client], Any]]] = [
             (
                 "The files of a folder",
@@ -132,7 +139,7 @@ class Tour:
                         await self._book(client, "The tool that needs a person, once more.")
                         await self._watch(
                             client,
-                            "The subscription: what changes comes on a stream that stays open beside the calls.",
+                            "The subscription: changes arrive on a stream that stays open beside the calls.",
                         )
         except (t.InterlockError, OSError) as bad:
             self._fault(f"This part ended early: {bad}")
@@ -169,7 +176,7 @@ class Tour:
         finally:
             part.seconds = time.perf_counter() - began
 
-    # -- the parts ---------------------------------------------------------------------------------------------
+    # -- the parts
 
     async def _files(self, client: Client) -> None:
         """Tools with progress, a resource, a template with completion."""
@@ -248,7 +255,7 @@ class Tour:
         self._check(True, alerts.text.partition("\n")[0])
 
         self.stage.aim(
-            "And the forecast for Sacramento? It comes as data, checked against the tool's output schema."
+            "The forecast for Sacramento: data, checked against the tool's output schema."
         )
         forecast = await client.call_tool("get_forecast", {"latitude": 38.58, "longitude": -121.49})
         if forecast.is_error:
@@ -261,14 +268,16 @@ class Tour:
         )
 
     async def _everything_stateless(self, client: Client) -> None:
-        """A list in pages, a question inside a result, a subscription, a tool that comes and goes, a limit."""
+        """A list in pages, a question inside a result, a subscription, a tool that comes and goes,
+        a limit.
+        """
         self.stage.aim("A long list comes in pages, and the client follows them.")
         tools = await client.list_tools()
         self._check(len(tools) > 30, f"{len(tools)} tools")
 
         await self._book(
             client,
-            "The tool needs a person. The question travels inside the result, the answer with the next request.",
+            "The tool asks a person: the question is in the result, the answer in the next request.",
         )
 
         self.stage.aim("A mistake is a sentence for the model, so that it can do better.")
@@ -284,7 +293,9 @@ class Tour:
         self._check(bool(slow.is_error), slow.text)
 
     async def _everything_handshake(self, client: Client) -> None:
-        """The same server and the same tools under the revision before: they know nothing of the difference."""
+        """The same server and the same tools under the revision before: they know nothing of the
+        difference.
+        """
         await self._book(
             client, "The same tool, untouched. Here the question is a request of the server's own."
         )
@@ -308,7 +319,7 @@ class Tour:
         prompt = await client.get_prompt("trip", {"country": "spain", "city": "Bilbao"})
         self._check(len(prompt.messages) == 4, f"{len(prompt.messages)} messages")
 
-    # -- steps that come more than once --------------------------------------------------------------------------
+    # -- steps that come more than once
 
     async def _tools(self, client: Client) -> list[str]:
         self.stage.aim("Which tools are there?")
@@ -347,7 +358,7 @@ class Tour:
         else:
             self._check(False, "It was given, and should not have been.")
 
-    # -- keeping count -------------------------------------------------------------------------------------------
+    # -- keeping count
 
     def _check(self, well: bool, words: str) -> None:
         self.steps += 1

@@ -1,4 +1,6 @@
-"""A model that is none: it plans one kind of holiday by fixed rules, without a network, and says so wherever it speaks."""
+"""A model that is none: it plans one kind of holiday by fixed rules, without a network, and says so
+wherever it speaks.
+"""
 
 from __future__ import annotations
 

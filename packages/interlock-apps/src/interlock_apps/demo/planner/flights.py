@@ -7,7 +7,8 @@ import re
 from msgspec import Struct
 
 _ROW = re.compile(
-    r"^- (?P<id>\S+) \| (?P<airline>[^|]+) \| (?P<departs>\d\d:\d\d) -> (?P<arrives>\d\d:\d\d)(?P<next>\+1)? "
+    r"^- (?P<id>\S+) \| (?P<airline>[^|]+) \| "
+    r"(?P<departs>\d\d:\d\d) -> (?P<arrives>\d\d:\d\d)(?P<next>\+1)? "
     r"\| (?P<stops>\d+) stop\S* \| (?P<duration>[^|]+) \| \$(?P<price>[\d,]+)$",
     re.MULTILINE,
 )
@@ -31,15 +32,22 @@ def rows(text: str) -> list[Row]:
     """The flights that a text lists."""
     return [
         Row(
-            id=found["id"], airline=found["airline"].strip(), departs=found["departs"], stops=int(found["stops"]),
-            duration=found["duration"].strip(), price=int(found["price"].replace(",", "")), overnight=bool(found["next"]),
+            id=found["id"],
+            airline=found["airline"].strip(),
+            departs=found["departs"],
+            stops=int(found["stops"]),
+            duration=found["duration"].strip(),
+            price=int(found["price"].replace(",", "")),
+            overnight=bool(found["next"]),
         )
         for found in _ROW.finditer(text)
-    ]  # fmt: skip
+    ]
 
 
 def best(text: str) -> str | None:
-    """The three best flights of those that a text lists, one a line with the reason; None where it lists none."""
+    """The three best flights of those that a text lists, one a line with the reason; None where it
+    lists none.
+    """
     listed = rows(text)
     if not listed:
         return None
@@ -66,4 +74,7 @@ def _digit(text: str) -> int:
 def _why(row: Row) -> str:
     when = "in the morning" if MORNING[0] <= row.departs < MORNING[1] else "not in the morning"
     stops = "without a stop" if not row.stops else f"with {row.stops} stop{'s' * (row.stops > 1)}"
-    return f"leaves at {row.departs}, {when}, {stops}, takes {row.duration}, ${row.price} with {row.airline}"
+    return (
+        f"leaves at {row.departs}, {when}, {stops}, takes {row.duration}, "
+        f"${row.price} with {row.airline}"
+    )

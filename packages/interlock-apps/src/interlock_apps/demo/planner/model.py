@@ -16,21 +16,27 @@ from .flights import best
 from .steps import MISSING, Done, Next, next_step
 from .wishes import spoken, wishes
 
-REMARK = "Rule-based, not a language model: it plans holidays by fixed rules and understands nothing else."
+REMARK = (
+    "Rule-based, not a language model: it plans holidays by fixed rules "
+    "and understands nothing else."
+)
 HELP = (
-    "I am not a language model. I follow fixed rules, and I can only plan a holiday with the travel, "
-    "weather, calendar and mail servers. Choose the prompt “Plan a vacation” (type /) and give a "
-    "destination, a departure date and a return date. Or write: Barcelona, 2024-06-15 to 2024-06-22, "
-    "a budget of 3000 for two."
+    "I am not a language model. I follow fixed rules, and I can only plan a holiday with the "
+    "travel, weather, calendar and mail servers. Choose the prompt “Plan a vacation” (type /) and "
+    "give a destination, a departure date and a return date. Or write: Barcelona, 2024-06-15 to "
+    "2024-06-22, a budget of 3000 for two."
 )
 DATES = (
-    "To plan a trip I need a departure date and a later return date. Write both, such as 2024-06-15 "
-    "to 2024-06-22, or choose the prompt “Plan a vacation” (type /) and fill them in."
+    "To plan a trip I need a departure date and a later return date. Write both, such as "
+    "2024-06-15 to 2024-06-22, or choose the prompt “Plan a vacation” (type /) and fill them in."
 )
 
 
 class Planner:
-    """Plans the travel scenario with no network. `pace` is how many seconds pass between two words, for those who watch."""
+    """Plans the travel scenario with no network.
+
+    `pace` is how many seconds pass between two words, for those who watch.
+    """
 
     def __init__(self, name: str = "planner", *, pace: float = 0.0) -> None:
         self.name = name

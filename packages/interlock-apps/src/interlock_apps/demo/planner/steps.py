@@ -26,7 +26,9 @@ class Next(Struct):
 
 
 class Done:
-    """What was called since the holiday was asked for, by the tools' own names, each with its arguments and its data (or FAILED)."""
+    """What was called since the holiday was asked for, by the tools' own names, each with its
+    arguments and its data (or FAILED).
+    """
 
     def __init__(self, messages: Sequence[SamplingMessage], plain: Mapping[str, str]) -> None:
         self.calls: list[tuple[str, dict[str, Any], Any]] = []
@@ -50,7 +52,9 @@ class Done:
                         )
 
     def of(self, name: str, **arguments: Any) -> Any:
-        """What the last call of a tool gave, of those with these arguments; None where there was none."""
+        """What the last call of a tool gave, of those with these arguments; None where there was
+        none.
+        """
         for called, given, data in reversed(self.calls):
             if called == name and all(given.get(key) == value for key, value in arguments.items()):
                 return data
@@ -79,7 +83,11 @@ def _lines(result: ToolResultContent) -> Iterator[str]:
 
 
 def next_step(wish: Wishes, done: Done, tools: Mapping[str, str]) -> Next:
-    """What to do now. `tools` are the names by which tools are called here, by their own names; what is missing is left out."""
+    """What to do now.
+
+    `tools` are the names by which tools are called here, by their own names; what is missing is
+    left out.
+    """
     if not {"search_flights", "search_hotels"} & set(tools):
         return Next(MISSING)
     for step in (_look, _choose, _book, _tell):
@@ -167,9 +175,12 @@ def _tell(wish: Wishes, done: Done) -> Next | None:
     title = f"{wish.destination} Trip"
     hotel = booking.get("hotel") or {}
     event = {
-        "title": title, "start_date": wish.departure, "end_date": wish.back, "location": hotel.get("name") or wish.destination,
+        "title": title,
+        "start_date": wish.departure,
+        "end_date": wish.back,
+        "location": hotel.get("name") or wish.destination,
         "notes": f"Booking {booking['id']}, {dollars(booking['total'])} in total.",
-    }  # fmt: skip
+    }
     calls: list[Call] = [("create_event", event)]
     address = (booking.get("contact") or {}).get("email")
     if address:
@@ -194,7 +205,8 @@ def _letter(wish: Wishes, booking: Mapping[str, Any]) -> str:
     for name, key in (("Flight there", "outbound"), ("Flight back", "return_flight")):
         if flight := booking.get(key):
             lines.append(
-                f"{name}: {flight['id']}, {flight['airline']}, {flight['date']} {flight['departs']} to {flight['arrives']}"
+                f"{name}: {flight['id']}, {flight['airline']}, {flight['date']} "
+                f"{flight['departs']} to {flight['arrives']}"
             )
     if hotel := booking.get("hotel"):
         lines.append(
@@ -214,7 +226,8 @@ def _why_not(wish: Wishes, done: Done, tools: Mapping[str, str]) -> str:
     """Why nothing was booked."""
     outcome = done.of("book_trip")
     if isinstance(outcome, dict):
-        return f"{outcome.get('message', 'You did not confirm it.')} Tell me other dates or another budget, and I will plan again."
+        words = outcome.get("message", "You did not confirm it.")
+        return f"{words} Tell me other dates or another budget, and I will plan again."
     if outcome is FAILED:
         return done.words.get("book_trip", "")
     for name in ("search_flights", "search_hotels"):
@@ -232,13 +245,15 @@ def _summary(wish: Wishes, done: Done, tools: Mapping[str, str]) -> str:
     if booking is None:
         return f"Nothing was booked. {_why_not(wish, done, tools)}".strip()
     lines = [
-        f"Your trip to **{wish.destination}** is booked, {wish.departure} to {wish.back}, for {booking['travelers']}.",
+        f"Your trip to **{wish.destination}** is booked, {wish.departure} to {wish.back}, "
+        f"for {booking['travelers']}.",
         "",
     ]
     for name, key in (("There", "outbound"), ("Back", "return_flight")):
         if flight := booking.get(key):
             lines.append(
-                f"- {name}: {flight['airline']} {flight['id']}, {flight['departs']} to {flight['arrives']}"
+                f"- {name}: {flight['airline']} {flight['id']}, "
+                f"{flight['departs']} to {flight['arrives']}"
             )
     if hotel := booking.get("hotel"):
         lines.append(
@@ -272,7 +287,8 @@ def _rest(done: Done) -> str:
         said.append("The confirmation could not be sent.")
     elif mail.get("how") == "local":
         said.append(
-            "The confirmation is in your sent mail on this machine; no mail server is configured, so it was not sent on."
+            "The confirmation is in your sent mail on this machine; "
+            "no mail server is configured, so it was not sent on."
         )
     else:
         said.append("The confirmation was sent.")
@@ -294,7 +310,9 @@ def _flight(done: Done, date: str) -> dict[str, Any] | None:
 
 
 def _hotel(wish: Wishes, done: Done) -> dict[str, Any] | None:
-    """The best rated hotel that fits: by the sea where that is wished for, for a night and in all not more than is allowed."""
+    """The best rated hotel that fits: by the sea where that is wished for, for a night and in all
+    not more than is allowed.
+    """
     data = done.of("search_hotels")
     hotels: list[dict[str, Any]] = list(data.get("hotels", ())) if isinstance(data, dict) else []
     flights = [_flight(done, date) for date in (wish.departure, wish.back)]

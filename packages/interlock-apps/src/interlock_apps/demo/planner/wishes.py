@@ -1,4 +1,6 @@
-"""What the person wishes, read out of the conversation: the lines of the prompt `plan-vacation`, or a sentence, and what lies beside it."""
+"""What the person wishes, read out of the conversation: the lines of the prompt `plan-vacation`, or
+a sentence, and what lies beside it.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ HOME, FLIGHTS = "NYC", "morning departure, at most one stop"
 
 
 class Wishes(Struct, frozen=True, kw_only=True):
-    """A holiday as it is wished for; days are ISO 8601, `budget` and `night` are in US dollars, 0 for no limit."""
+    """A holiday as it is wished for; days are ISO 8601, `budget` and `night` are in US dollars, 0
+    for no limit.
+    """
 
     destination: str
     departure: str
@@ -42,7 +46,8 @@ class Wishes(Struct, frozen=True, kw_only=True):
 
 
 def wishes(messages: Sequence[SamplingMessage]) -> tuple[int, Wishes | None]:
-    """Where in the conversation the last holiday was asked for (-1: nowhere), and what is wished for; None where a day is missing.
+    """Where in the conversation the last holiday was asked for (-1: nowhere), and what is wished
+    for; None where a day is missing.
 
     Who says other days or another budget later asks anew for the same place.
     """
@@ -58,7 +63,9 @@ def wishes(messages: Sequence[SamplingMessage]) -> tuple[int, Wishes | None]:
 
 
 def _found(message: SamplingMessage) -> dict[str, str]:
-    """What a message says of a holiday; the person's own words come last in it, after what is attached."""
+    """What a message says of a holiday; the person's own words come last in it, after what is
+    attached.
+    """
     texts = _texts(message) if message.role == "user" else []
     if not texts:
         return {}

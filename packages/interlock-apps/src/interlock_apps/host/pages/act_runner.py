@@ -85,7 +85,7 @@ class ActRunner:
         """End what apps have under way."""
         self._apps.end()
 
-    # -- conversations -----------------------------------------------------------------------------------------------
+    # -- conversations
 
     async def _say(self, act: a.SayAct) -> None:
         if not act.text.strip():
@@ -103,7 +103,9 @@ class ActRunner:
         await self._begin(self._session(act.session).retry(), act.session)
 
     async def _begin(self, turn: Any, session: str) -> None:
-        """Let a turn run by itself: an error before it has begun goes to the caller, what comes later is told as events."""
+        """Let a turn run by itself: an error before it has begun goes to the caller, what comes
+        later is told as events.
+        """
         begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def hear(noted: LogEntry) -> None:
@@ -149,7 +151,7 @@ class ActRunner:
             raise ActError("This conversation is not open here. Start a new one.")
         return found
 
-    # -- what servers offer ---------------------------------------------------------------------------------------------
+    # -- what servers offer
 
     async def _preview(self, act: a.PreviewPromptAct) -> Any:
         got = await self._host.get_prompt(act.server, act.name, act.arguments)
@@ -177,7 +179,7 @@ class ActRunner:
     async def _unwatch(self, act: a.UnwatchAct) -> None:
         await self._host.link(act.server).unwatch_uri(act.uri)
 
-    # -- servers, folders, rules, the log -----------------------------------------------------------------------------------
+    # -- servers, folders, rules, the log
 
     async def _grant(self, act: a.GrantAct) -> None:
         self._host.grant(act.folder, act.server)
@@ -221,7 +223,7 @@ class ActRunner:
             raise ActError("This result is not in the log.")
         return page
 
-    # -- apps of servers ------------------------------------------------------------------------------------------------------
+    # -- apps of servers
 
     async def _open_app(self, act: a.AppResourceAct) -> Any:
         return await self._apps.open(act.server, act.uri, act.session)

@@ -175,7 +175,9 @@ class UnwatchAct(Act, frozen=True, kw_only=True, tag="unwatch"):
 
 
 class CallToolAct(Act, frozen=True, kw_only=True, tag="callTool"):
-    """Call a tool, as the person or for an open app (`app`, its name); what comes of it is told as events of the call."""
+    """Call a tool, as the person or for an open app (`app`, its name); what comes of it is told as
+    events of the call.
+    """
 
     session: str
     server: str
@@ -185,7 +187,10 @@ class CallToolAct(Act, frozen=True, kw_only=True, tag="callTool"):
 
 
 class AppResourceAct(Act, frozen=True, kw_only=True, tag="appResource"):
-    """Open an app: its page, and the name by which it is known from then on. `session` is the conversation that shows it."""
+    """Open an app: its page, and the name by which it is known from then on.
+
+    `session` is the conversation that shows it.
+    """
 
     server: str
     uri: str
@@ -200,7 +205,10 @@ class AppReadAct(Act, frozen=True, kw_only=True, tag="appRead"):
 
 
 class AppLinkAct(Act, frozen=True, kw_only=True, tag="appLink"):
-    """Ask the person whether a page may be opened that an app wants to open. `call` is the one that shows the app."""
+    """Ask the person whether a page may be opened that an app wants to open.
+
+    `call` is the one that shows the app.
+    """
 
     app: str
     url: str

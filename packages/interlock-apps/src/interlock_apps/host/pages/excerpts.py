@@ -24,7 +24,9 @@ def size_of(value: Any) -> int:
 
 
 def cut_value(value: Any, most: int = MOST_STRUCTURED) -> Any:
-    """The beginning of a value: of the same shape, with texts, lists and objects that end where the room does."""
+    """The beginning of a value: of the same shape, with texts, lists and objects that end where the
+    room does.
+    """
     return _Cutting(most).cut(value)
 
 

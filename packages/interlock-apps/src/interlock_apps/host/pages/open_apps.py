@@ -59,7 +59,10 @@ class OpenApp(Struct, eq=False):
 
 
 class OpenApps:
-    """Opens apps, and does what they ask (MCP Apps, 2026-01-26). `sandbox` gives the places where they are shown."""
+    """Opens apps, and does what they ask (MCP Apps, 2026-01-26).
+
+    `sandbox` gives the places where they are shown.
+    """
 
     def __init__(self, host: Host, sandbox: AppSandbox) -> None:
         self._host = host
@@ -74,7 +77,10 @@ class OpenApps:
         self._unheard = host.listen(self._hear)
 
     async def open(self, server: str, uri: str, session: str) -> JSONObject:
-        """Open an app that one of the server's tools names. Raises Denied, BadApp, McpError, Unreachable (`APP-03`, `APP-04`, `APP-07`)."""
+        """Open an app that one of the server's tools names.
+
+        Raises Denied, BadApp, McpError, Unreachable (`APP-03`, `APP-04`, `APP-07`).
+        """
         linked = [
             item
             for item in self._host.toolbox.items
@@ -98,12 +104,21 @@ class OpenApps:
         self._open.put(opened.name, opened)
         csp = msgspec.to_builtins(page.csp)
         return {
-            "app": opened.name, "html": page.html, "url": place, "csp": csp, "domains": list(page.csp.domains),
-            "refused": [threat_scan.visible(each) for each in page.refused], "permissions": list(page.permissions), "border": page.border,
-        }  # fmt: skip
+            "app": opened.name,
+            "html": page.html,
+            "url": place,
+            "csp": csp,
+            "domains": list(page.csp.domains),
+            "refused": [threat_scan.visible(each) for each in page.refused],
+            "permissions": list(page.permissions),
+            "border": page.border,
+        }
 
     def call(self, app: str, server: str, tool: str, arguments: JSONObject) -> str:
-        """Call a tool of the app's own server that is for apps; the name of the call. Raises Denied (`APP-08`, `APP-09`)."""
+        """Call a tool of the app's own server that is for apps; the name of the call.
+
+        Raises Denied (`APP-08`, `APP-09`).
+        """
         opened = self._opened(app)
         if server != opened.server:
             raise Denied(f"An app of {opened.server} may not call tools of {server}.")
@@ -130,7 +145,9 @@ class OpenApps:
         return await self._host.read(opened.server, uri, session=opened.session, by="app")
 
     def link(self, app: str, url: str, call: str) -> str:
-        """Ask the person about a page that the app wants to open, one at a time; the question's name. Raises Denied (`APP-29`)."""
+        """Ask the person about a page that the app wants to open, one at a time; the question's
+        name. Raises Denied (`APP-29`).
+        """
         opened = self._opened(app)
         if len(url) > MOST_URL or not url.startswith(("https://", "http://")):
             raise Denied("Only addresses of the web can be opened.")
@@ -139,14 +156,24 @@ class OpenApps:
         entry = self._host.link(opened.server).entry
         host, site, warnings = threat_scan.of_url(url, server=entry.url)
         question = UrlQuestion(
-            id=self._host.prompter.name(), server=opened.server, session=opened.session, call=call, warnings=warnings,
-            message="Its app wants to open this page.", url=threat_scan.visible(url), host=host, site=site,
-        )  # fmt: skip
+            id=self._host.prompter.name(),
+            server=opened.server,
+            session=opened.session,
+            call=call,
+            warnings=warnings,
+            message="Its app wants to open this page.",
+            url=threat_scan.visible(url),
+            host=host,
+            site=site,
+        )
         opened.link = asyncio.get_running_loop().create_task(self._host.prompter.ask(question))
         return question.id
 
     def context(self, app: str, content: Sequence[Any], structured: JSONObject | None) -> None:
-        """Put what the app shows beside what the person says next; the last word counts. Raises Denied (`APP-29`)."""
+        """Put what the app shows beside what the person says next; the last word counts.
+
+        Raises Denied (`APP-29`).
+        """
         opened = self._opened(app)
         session = self._host.sessions.get(opened.session)
         if session is None:
@@ -213,7 +240,9 @@ class OpenApps:
         return call
 
     def _tell(self, server: str, uri: str, session: str, page: AppPage) -> None:
-        """Note what an app may reach, once in each conversation, and what of its wishes was refused (`APP-18`)."""
+        """Note what an app may reach, once in each conversation, and what of its wishes was refused
+        (`APP-18`).
+        """
         if (not page.csp.domains and not page.refused) or (session, server, uri) in self._told:
             return
         self._told.add((session, server, uri))
@@ -227,7 +256,9 @@ class OpenApps:
         )
 
     def _hear(self, noted: LogEntry) -> None:
-        """Forget pages of servers that are not as they were, and remember to whom the person has said no."""
+        """Forget pages of servers that are not as they were, and remember to whom the person has
+        said no.
+        """
         event: Event = noted.event
         if (
             isinstance(event, CallDecided | CallEnded)

@@ -21,7 +21,8 @@ from .excerpts import MOST_STRUCTURED, cut_value, size_of
 if TYPE_CHECKING:
     from ..app import Host
 
-# Where texts stand that a person reads; names, URIs and values are left as they are, for they are sent back.
+# Where texts stand that a person reads; names, URIs and values are left as they are, for they are
+# sent back.
 SHOWN = frozenset(
     {
         "text",
@@ -41,7 +42,8 @@ SHOWN = frozenset(
 )
 
 
-MOST_SHOWN = 1_000_000  # characters of all texts of one record: more than that no page can show, nor a person read
+# Characters of all texts of one record: more than that no page can show, nor a person read.
+MOST_SHOWN = 1_000_000
 MOST_TITLE = 200  # characters
 MOST_DESCRIPTION = (
     10_000  # characters of what a server says of itself and its tools; a model gets less
@@ -49,7 +51,9 @@ MOST_DESCRIPTION = (
 
 
 def plain(value: Any) -> Any:
-    """A record as JSON has it, with what is invisible in texts made visible, and texts that no page could show cut."""
+    """A record as JSON has it, with what is invisible in texts made visible, and texts that no page
+    could show cut.
+    """
     return _Showing().shown(msgspec.to_builtins(value, str_keys=True, builtin_types=()), "")
 
 
@@ -86,7 +90,9 @@ class _Showing:
 
 
 def _with_cut_content(record: dict[str, Any]) -> dict[str, Any]:
-    """A result whose structured content is too long for the page has the beginning of it, and says how long all of it is."""
+    """A result whose structured content is too long for the page has the beginning of it, and says
+    how long all of it is.
+    """
     structured = record.get("structuredContent")
     if not isinstance(structured, dict | list):
         return record
@@ -104,7 +110,10 @@ def cut(text: str, most: int) -> str:
 def state(
     host: Host, *, title: str, demo: str, apps_origin: str, past: Sequence[SessionRow] = ()
 ) -> dict[str, Any]:
-    """The state of the host, whole; see the page's modules for who reads what. `past` are the conversations of the log."""
+    """The state of the host, whole; see the page's modules for who reads what.
+
+    `past` are the conversations of the log.
+    """
     began = {row.id: row.began for row in past}
     by_server: dict[str, list[ServerTool]] = {}
     for item in host.toolbox.items:

@@ -1,4 +1,6 @@
-"""The person at the page, as the host asks them: a question waits for an answer of any open page."""
+"""The person at the page, as the host asks them: a question waits for an answer of any open
+page.
+"""
 
 from __future__ import annotations
 
