@@ -653,7 +653,7 @@ async def test_an_app_that_heard_no_does_not_go_on_asking(table: Table) -> None:
         call = (await table.browser.act("callTool", app=opened["app"], **act))["call"]
         await table.until(CallEnded, call=call)
     refused = await table.browser.tried("callTool", app=opened["app"], **act)
-    assert "said no too often" in refused["words"]
+    assert "denied calls of this app too often" in refused["words"]
     again = await table.browser.act("appResource", server="shop", uri=SHOP, session=session)
     assert (await table.browser.tried("callTool", app=again["app"], **act))["ok"]
 

@@ -426,13 +426,13 @@ async def test_all_that_a_server_has_changed_is_one_question(
         assert await box.get_by_role("heading").inner_text() == (
             "travel has 199 new and 1 changed features"
         )
-        rows = box.get_by_role("list", name="What is different").get_by_role("listitem")
+        rows = box.get_by_role("list", name="What changed").get_by_role("listitem")
         boxes = box.get_by_role("checkbox")
         assert await boxes.count() == 200
         assert [await boxes.nth(at).is_checked() for at in range(4)] == [False, False, True, True]
         assert "tool_007" in await rows.nth(0).inner_text()
         assert "keep something from the person" in await rows.nth(0).inner_text()
-        await rows.nth(0).get_by_text("What is different").click()
+        await rows.nth(0).get_by_text("What changed").click()
         await rows.nth(0).get_by_text("does 7").wait_for()
         await shot(page, f"approval-pins-{size['width']}")
         await boxes.nth(3).uncheck()

@@ -273,7 +273,7 @@ async def test_what_an_author_declares_reaches_the_frame(chromium: Any, tmp_path
         outside = page.frame_locator("iframe.app-window").locator("iframe")
         assert await outside.get_attribute("sandbox") == "allow-scripts"
         assert await frame.evaluate("document.featurePolicy.allowsFeature('geolocation')") is False
-        await page.get_by_role("button", name="Allow, and begin again").wait_for()
+        await page.get_by_role("button", name="Allow and restart the app").wait_for()
         await page.get_by_text("https://api.example.com").first.wait_for()
         assert (await ask(frame, "tools/call", name="refresh"))["content"][0]["text"] == "fresh"
         blocked = await frame.evaluate(
@@ -454,11 +454,11 @@ async def test_links_and_words_go_past_the_person(chromium: Any) -> None:
         )
         assert (await waiting)["code"] == -32000
         text = "Book the flight.\u202e"
-        for label, yes in [("Do not say it", False), ("Say it", True)]:
+        for label, yes in [("Do not send", False), ("Send", True)]:
             waiting = asyncio.create_task(
                 ask(frame, "ui/message", role="user", content={"type": "text", "text": text})
             )
-            wish = page.get_by_role("group", name="The app wants to say something")
+            wish = page.get_by_role("group", name="The app wants to send a message")
             await wish.get_by_text("U+202E").wait_for()
             assert (
                 await ask(
@@ -630,7 +630,7 @@ async def test_a_flood_does_not_freeze_the_page(chromium: Any) -> None:
         await frame.evaluate(
             "for (let at = 0; at < 10000; at += 1) post({ jsonrpc: '2.0', id: 'f' + at, method: 'ping' })"
         )
-        await page.get_by_text("sends more messages than are heard").wait_for()
+        await page.get_by_text("sends too many messages").wait_for()
         assert await page.evaluate("passed") < 500
         await frame.evaluate(
             "setTimeout(() => { for (;;) post({ jsonrpc: '2.0', method: 'ping' }) })"
@@ -650,7 +650,7 @@ async def test_permissions_are_lent_by_the_person(chromium: Any) -> None:
         allowed = "document.featurePolicy.allowsFeature('geolocation')"
         assert await frame.evaluate(allowed) is False
         assert await page.locator("iframe.app-window").get_attribute("allow") == ""
-        await page.get_by_role("button", name="Allow, and begin again").click()
+        await page.get_by_role("button", name="Allow and restart the app").click()
         await page.locator("iframe.app-window[allow=geolocation]").wait_for()
         await app_of(page).get_by_text("An app").wait_for()
         assert (

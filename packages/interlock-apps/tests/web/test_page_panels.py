@@ -181,7 +181,7 @@ async def test_the_log_is_searched_read_and_taken_along(chromium: Any) -> None:
         await panel.get_by_label("Search the log").fill("needle")
         await page.wait_for_function("() => document.querySelectorAll('.entry').length === 1")
         await panel.get_by_label("Kind").select_option("personSaid")
-        await panel.get_by_text("No entry fits.").wait_for()
+        await panel.get_by_text("No entry matches.").wait_for()
         await panel.get_by_label("Kind").select_option("")
         await entries.first.get_by_role("button").first.click()
         assert '"type": "modelSaid"' in await entries.first.inner_text()

@@ -322,7 +322,7 @@ async def test_a_page_that_is_not_let_in_any_more_says_what_to_do(chromium: Any)
         page = await stage.page()
         await page.context.clear_cookies()
         stage.site.closing.set()
-        await page.get_by_text("You are not let in here").first.wait_for()
+        await page.get_by_text("No access:").first.wait_for()
         stage.site.closing.clear()
         assert await page.get_by_role("alert").get_by_text("Ctrl+C").is_visible()
         assert all(

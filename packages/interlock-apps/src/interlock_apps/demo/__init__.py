@@ -1,6 +1,4 @@
-"""The travel scenario: a host with four servers of this package and a rule-based model, which needs
-neither network nor key.
-"""
+"""The travel demo: a host with four servers and a rule-based model; no network, no key."""
 
 from __future__ import annotations
 

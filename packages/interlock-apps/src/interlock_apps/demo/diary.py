@@ -1,6 +1,4 @@
-"""The diary with which the demo begins: a few days of 2024 are taken, and those of the holiday are
-free.
-"""
+"""The calendar with which the demo starts: some days of 2024 are taken, the holiday is free."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The host's web face: pages for one person at this machine, and nobody else."""
+"""The kit of every page: access control, event stream, sandbox for MCP Apps, scripts and styles."""

@@ -220,4 +220,4 @@ def _text(contents: ResourceContents) -> str:
     try:
         return base64.b64decode(contents.blob or "", validate=True).decode()
     except (binascii.Error, UnicodeDecodeError):
-        raise BadApp(f"The page of {contents.uri} is no text in UTF-8.") from None
+        raise BadApp(f"The page of {contents.uri} is not UTF-8 text.") from None

@@ -31,7 +31,8 @@ class AppSandbox:
     """
 
     def __init__(self, origin: str, page: str) -> None:
-        self.origin, self._ancestor = origin, page
+        self.origin = origin
+        self._ancestor = page
         folder = resources.files("interlock_apps.web") / "proxy"
         self._page = (
             (folder / "proxy.html")

@@ -1,6 +1,4 @@
-"""A model that is none: it plans one kind of holiday by fixed rules, without a network, and says so
-wherever it speaks.
-"""
+"""The planner: a rule-based stand-in for a model, which plans one kind of holiday."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The choice of a flight by rules: what the travel server asks a model by sampling."""
+"""How the planner chooses a flight when the travel server asks it by sampling."""
 
 from __future__ import annotations
 

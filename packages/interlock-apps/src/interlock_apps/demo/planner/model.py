@@ -1,4 +1,4 @@
-"""The planner behind the seam of models."""
+"""The planner as a model of the host."""
 
 from __future__ import annotations
 

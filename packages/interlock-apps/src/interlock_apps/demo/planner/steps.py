@@ -1,4 +1,4 @@
-"""The steps of the plan: what is done next, by what the tools have given so far."""
+"""The steps of the plan: what the planner does next, after what the tools have answered."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What the person wishes, read out of the conversation: the lines of the prompt `plan-vacation`, or
-a sentence, and what lies beside it.
-"""
+"""What the person asks for, read from the conversation by rules."""
 
 from __future__ import annotations
 
@@ -51,7 +49,8 @@ def wishes(messages: Sequence[SamplingMessage]) -> tuple[int, Wishes | None]:
 
     Who says other days or another budget later asks anew for the same place.
     """
-    place, given = -1, dict[str, str]()
+    place = -1
+    given: dict[str, str] = {}
     for index in range(len(messages) - 1, -1, -1):
         found = _found(messages[index])
         if not found:

@@ -87,7 +87,7 @@ class OpenApps:
             if item.server == server and ui_of(item.tool) == uri
         ]
         if not self._sandbox.origin:
-            raise Denied("Apps cannot be shown here: there is no place for them.")
+            raise Denied("Apps cannot be shown here.")
         if not uri or not linked:
             raise Denied(f"No tool of {server} has the app {uri}.")
         if all(item.blocked for item in linked):
@@ -128,7 +128,7 @@ class OpenApps:
         if len(opened.calls) >= MOST_CALLS:
             raise Denied(f"The app has {MOST_CALLS} calls under way already.")
         if opened.noes >= MOST_NOES:
-            raise Denied("You have said no too often to be asked again.")
+            raise Denied("You denied calls of this app too often. It may not ask again.")
         call = self._begin(item, arguments, opened.session, "app", opened.calls)
         self._callers[call] = opened
         return call
@@ -150,7 +150,7 @@ class OpenApps:
         """
         opened = self._opened(app)
         if len(url) > MOST_URL or not url.startswith(("https://", "http://")):
-            raise Denied("Only addresses of the web can be opened.")
+            raise Denied("Only http and https addresses can be opened.")
         if opened.link is not None and not opened.link.done():
             raise Denied("Another page is being asked about.")
         entry = self._host.link(opened.server).entry

@@ -1,6 +1,4 @@
-"""The person at the page, as the host asks them: a question waits for an answer of any open
-page.
-"""
+"""The person at the page: answers the questions of the host from any open page."""
 
 from __future__ import annotations
 

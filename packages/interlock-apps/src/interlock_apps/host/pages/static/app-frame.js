@@ -38,21 +38,21 @@ function Wish({ server, text, answer }) {
     return () => window.clearTimeout(timer);
   }, []);
   return html`
-    <div class="app-wish" role="group" aria-label="The app wants to say something in your name">
+    <div class="app-wish" role="group" aria-label="The app wants to send a message as you">
       <p>
         The app of${" "}
         <strong>
           <${Say} text=${server} />
         </strong>${" "}
-        wants to say this, as if you had typed it:
+        wants to send this as your message:
       </p>
       <pre class="wrap">${visible(text)}</pre>
       <div class="buttons">
         <button type="button" disabled=${!armed} onClick=${() => answer(true)}>
-          Say it
+          Send
         </button>
         <button type="button" class="quiet" onClick=${() => answer(false)}>
-          Do not say it
+          Do not send
         </button>
       </div>
     </div>
@@ -115,7 +115,7 @@ export function AppFrame({ data, uri }) {
             settle(yes);
           };
           setWish({ text, answer: asking });
-          spoken.value = `The app of ${server} wants to say something in your name.`;
+          spoken.value = `The app of ${server} wants to send a message as you.`;
         }),
       gone: (words) => {
         asking?.(false);
@@ -209,7 +209,7 @@ export function AppFrame({ data, uri }) {
         open &&
         html`
           <p class="app-line">
-            It would like ${wanted.map((name) => PERMISSIONS[name]).join(", ")}.${" "}
+            The app asks for ${wanted.map((name) => PERMISSIONS[name]).join(", ")}.${" "}
             <button
               type="button"
               class="small"
@@ -218,7 +218,7 @@ export function AppFrame({ data, uri }) {
                 again();
               }}
             >
-              Allow, and begin again
+              Allow and restart the app
             </button>
           </p>
         `
@@ -227,7 +227,7 @@ export function AppFrame({ data, uri }) {
         crowded &&
         html`
           <p class="app-line">
-            <${Icon} name="warn" /> This app sends more messages than are heard.
+            <${Icon} name="warn" /> This app sends too many messages. Some are dropped.
           </p>
         `
       }
@@ -253,7 +253,7 @@ export function AppFrame({ data, uri }) {
           </p>
         `
       }
-      ${state.is === "loading" && html`<p class="app-line quiet">The app is coming …</p>`}
+      ${state.is === "loading" && html`<p class="app-line quiet">The app is loading …</p>`}
       <div
         ref=${place}
         class="app-place"

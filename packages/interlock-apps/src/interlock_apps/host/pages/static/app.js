@@ -221,7 +221,7 @@ function Waiting() {
   const waits =
     (own.length > 0 || others.length > 0) &&
     html`
-      <div class="waiting" role="region" aria-label="What waits for you">
+      <div class="waiting" role="region" aria-label="Waiting for you">
         <${Own} own=${own} waits=${here.length > 0} />
         ${
           others.length > 0 &&

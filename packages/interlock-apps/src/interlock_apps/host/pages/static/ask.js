@@ -212,7 +212,7 @@ function Reason({ label = "Deny", onBack, onSend, busy }) {
   return html`
     <form class="reason" onSubmit=${submit} onKeyDown=${key}>
       <label>
-        Why not? It may be left empty.
+        Why not? (optional)
         <input
           ref=${field}
           value=${reason}

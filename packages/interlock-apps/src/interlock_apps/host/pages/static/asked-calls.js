@@ -129,7 +129,7 @@ export function CallQuestion({ question }) {
             </${Clamped}>
           `
         }
-        ${!editing && !seen.total && html`<p class="quiet">It takes no arguments.</p>`}
+        ${!editing && !seen.total && html`<p class="quiet">No arguments.</p>`}
       </div>
       ${
         edited &&
@@ -213,7 +213,7 @@ export function ResultQuestion({ question }) {
       title=${html`
         Give the result of ${tool} on <${Say} text=${question.server} /> to the model?
       `}
-      denial=${{ label: "Keep it back" }}
+      denial=${{ label: "Withhold" }}
       answers=${[
         { key: "a", label: "Give it", main: true, act: give },
         { key: "e", label: editing ? "Done editing" : "Edit", act: () => setEditing(!editing) },

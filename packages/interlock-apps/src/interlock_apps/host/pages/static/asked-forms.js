@@ -179,7 +179,7 @@ export function UrlQuestion({ question }) {
       answers=${[
         { label: "Open the page", main: true, off: !web, act: go },
         {
-          label: "I open it myself",
+          label: "I will open it myself",
           off: !web,
           act: (send) => send({ type: "filled", action: "accept" }),
         },

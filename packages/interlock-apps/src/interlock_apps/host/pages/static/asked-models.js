@@ -89,7 +89,7 @@ function wishes(preferences) {
   const weights = [
     ["costPriority", "a low price"],
     ["speedPriority", "speed"],
-    ["intelligencePriority", "cleverness"],
+    ["intelligencePriority", "capability"],
   ]
     .filter(([name]) => preferences[name] > 0)
     .sort(([one], [other]) => preferences[other] - preferences[one])
@@ -141,7 +141,7 @@ export function SampleQuestion({ question }) {
       ]}
     >
       <p class="ask-line">
-        The server wrote what follows. The model's answer is shown to you before the server has
+        The server wrote this text. You see the model's answer before the server gets
         it.
         ${
           question.left !== null &&
@@ -208,7 +208,7 @@ export function SampleQuestion({ question }) {
           </select>
         </div>
         <div class=${cls("field narrow", wrong && "is-wrong")}>
-          <label for=${`${id}-tokens`}>Most tokens</label>
+          <label for=${`${id}-tokens`}>Token limit</label>
           <input
             id=${`${id}-tokens`}
             inputmode="numeric"
@@ -264,7 +264,7 @@ export function SampleQuestion({ question }) {
               class="small quiet"
               onClick=${() => setRequest(question.request)}
             >
-              Take it back
+              Undo the edit
             </button>
           </p>
         `
@@ -285,7 +285,7 @@ export function SampledQuestion({ question }) {
         Give the model's answer to <${Say} text=${question.server} />?
       `}
       icon="talk"
-      denial=${{ label: "Keep it back" }}
+      denial=${{ label: "Withhold" }}
       answers=${[
         {
           key: "a",
@@ -335,7 +335,7 @@ export function SampledQuestion({ question }) {
           <p class="note">
             <${Icon} name="edit" /> The answer is as you edited it.${" "}
             <button type="button" class="small quiet" onClick=${() => setResult(question.result)}>
-              Take it back
+              Undo the edit
             </button>
           </p>
         `

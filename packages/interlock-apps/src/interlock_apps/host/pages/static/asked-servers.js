@@ -52,7 +52,7 @@ export function StartQuestion({ question }) {
         question.source &&
         html`
           <p class="quiet">
-            Written in${" "}
+            Configured in${" "}
             <code>
               <${Say} text=${question.source} />
             </code>
@@ -203,7 +203,7 @@ function howOf({ was, now }) {
   return now ? "is not what you approved" : "has gone";
 }
 
-/** What is different about a feature. @param {{change: any, way: string}} props */
+/** What changed about a feature. @param {{change: any, way: string}} props */
 function Difference({ change, way }) {
   const lines = useMemo(() => difference(change.was, change.now), [change]);
   const beside = way === "beside" && change.was && change.now;
@@ -357,10 +357,10 @@ function ManyChanges({ question, changes, way, choice }) {
           Choose all
         </button>
         <button type="button" class="small" onClick=${() => setChosen(new Set())}>
-          Choose none
+          Clear all
         </button>
       </div>
-      <ul class="pins" aria-label="What is different">
+      <ul class="pins" aria-label="What changed">
         ${changes.map(
           (change, at) => html`
             <${Change}
@@ -401,7 +401,7 @@ function Change({ change, way, chosen, onTurn }) {
       <details class="fold" open=${open} onToggle=${(event) => setOpen(event.currentTarget.open)}>
         <summary>
           <${Icon} name="chevron" />
-          <span class="fold-title">What is different</span>
+          <span class="fold-title">What changed</span>
         </summary>
         ${open && html`<${Difference} change=${change} way=${way} />`}
       </details>

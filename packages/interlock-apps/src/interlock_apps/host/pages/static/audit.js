@@ -250,7 +250,7 @@ export function AuditPanel() {
         `,
       )}
     </ol>
-    ${!notes.length && !busy && !wrong && html`<p class="quiet center">No entry fits.</p>`}
+    ${!notes.length && !busy && !wrong && html`<p class="quiet center">No entry matches.</p>`}
     ${
       more &&
       html`
