@@ -324,7 +324,7 @@ async def test_a_page_that_is_not_let_in_any_more_says_what_to_do(chromium: Any)
         stage.site.closing.set()
         await page.get_by_text("No access:").first.wait_for()
         stage.site.closing.clear()
-        assert await page.get_by_role("alert").get_by_text("Ctrl+C").is_visible()
+        await page.get_by_role("alert").get_by_text("Ctrl+C").wait_for()
         assert all(
             "401" in words for words in stage.troubles
         )  # the refusals that this test has brought about

@@ -17,7 +17,7 @@ from interlock import ResourceContents
 from interlock.types import APP_MIME_TYPE, UI_EXTENSION, JSONObject, Tool
 
 DECLARED: Mapping[str, JSONObject] = {UI_EXTENSION: {"mimeTypes": [APP_MIME_TYPE]}}
-"""What a host with a web face declares to every server (`APP-01`, `EXT-08`)."""
+"""What a host with a page declares to every server (`APP-01`, `EXT-08`)."""
 
 MOST_PAGE = 4 * 1024 * 1024  # characters of an app's page
 MOST_DOMAINS = 20  # of one kind
