@@ -35,7 +35,8 @@ if TYPE_CHECKING:
     from .http11.safe_fetch import BlockedAddress, SafeFetch
     from .protocol.opening import UnsupportedRevision
     from .server.app import Server
-    from .server.calls.context import Context, Progress, get_context
+    from .server.calls.context import Context, get_context
+    from .server.calls.environment import RunningServer
     from .server.calls.session_state import SessionState
     from .server.catalogue.features import Feature
     from .server.changes import Change, ChangeBus
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from .typed.content import assistant, user
     from .typed.media import Audio, File, Image
     from .typed.output import ToolResult
+    from .typed.progress import Progress
     from .typed.uri_templates import Template
     from .types import (
         AudioContent,
@@ -114,12 +116,14 @@ _ROOMS = {
     ".server.extensions.apps": ("App", "Csp"),
     ".server.changes": ("Change", "ChangeBus"),
     ".typed.content": ("assistant", "user"),
-    ".server.calls.context": ("Context", "Progress", "get_context"),
+    ".server.calls.context": ("Context", "get_context"),
+    ".server.calls.environment": ("RunningServer",),
     ".extension": ("CoreCapability", "Extension", "Method"),
     ".server.catalogue.features": ("Feature",),
     ".server.run.http_server": ("HttpServer",),
     ".typed.media": ("Audio", "File", "Image"),
     ".typed.output": ("ToolResult",),
+    ".typed.progress": ("Progress",),
     ".server.server_options": ("QuestionSettings", "ServerInfo", "ServerLimits"),
     ".server.calls.session_state": ("SessionState",),
     ".typed.uri_templates": ("Template",),
@@ -227,6 +231,7 @@ __all__ = [
     "ResourceContents",
     "ResourceLink",
     "Response",
+    "RunningServer",
     "Server",
     "ServerInfo",
     "ServerLimits",

@@ -6,13 +6,13 @@ from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 
 
-def check_keywords(given: Iterable[str], known: Collection[str], function: str) -> None:
+def check_keywords(given: Iterable[str], known: Collection[str], call: str) -> None:
     """Check keyword arguments by name.
 
     Args:
         given: The names that the caller used.
         known: The names that the function takes.
-        function: The function as its caller writes it, such as "server.run".
+        call: The call as its author writes it, such as "Client()".
 
     Raises:
         TypeError: One of them is unknown. The message names it, and what was probably meant.
@@ -22,4 +22,4 @@ def check_keywords(given: Iterable[str], known: Collection[str], function: str) 
             continue
         close = get_close_matches(name, known, n=1)
         hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
+        raise TypeError(f"{call} got an unexpected keyword argument {name!r}{hint}")

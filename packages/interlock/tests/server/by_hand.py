@@ -9,6 +9,7 @@ import msgspec
 
 from interlock import Caller, CallToolResult, Exchange, RawResult, Server
 from interlock import types as t
+from interlock.server.catalogue.listing import ListPages
 from interlock.wire.revisions import NEWEST, REVISIONS
 
 OLDEST = REVISIONS[0]
@@ -97,3 +98,8 @@ async def written(
     )
     assert isinstance(result, t.GetPromptResult)
     return result.messages
+
+
+def pages_of(server: Server) -> ListPages:
+    """The pages of the server's lists, apart from those that the server keeps."""
+    return ListPages(server.visibility, page_size=1000, list_ttl_ms=0)

@@ -518,9 +518,9 @@ async def test_templates_that_come_and_go():
     """The best one is sought among those that are there now; what may be watched is what may be read."""
     server = library()
     caller = exchange("ping", None).caller
-    assert server.may_subscribe("docs://shelf/special-a", caller)
-    assert not server.may_subscribe("docs://elsewhere", caller)
-    assert not server.may_subscribe("docs://shelf/..", caller)
+    assert server.visibility.can_watch("docs://shelf/special-a", caller)
+    assert not server.visibility.can_watch("docs://elsewhere", caller)
+    assert not server.visibility.can_watch("docs://shelf/..", caller)
     server.remove_resource("docs://shelf/special-{name}")
     assert (await read(server, "docs://shelf/special-a")).contents[0].text == "one special-a"
     server.remove_resource("docs://shelf/fixed")

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from interlock import Change, Changed, Client, Context, Server
 from interlock import types as t
 from interlock.server.changes import Listener, MemoryBus
-from interlock.server.handlers import honoured
 from tests.server.by_hand import R4, exchange
 
 BOTH_ERAS = pytest.mark.parametrize("revision", [R4, "2026-07-28"])
@@ -85,9 +84,7 @@ async def test_what_fails_is_not_told():
         server.remove_prompt("other")
     with pytest.raises(KeyError, match="there is no resource template 'docs://b'"):
         server.remove_resource("docs://b")
-    with pytest.raises(
-        ValueError, match="'tool' is no list; there are tools, prompts and resources"
-    ):
+    with pytest.raises(ValueError, match="'tool' is not a list: use 'tools', 'prompts' or"):
         server.changed("tool")
     assert changes == []
 
@@ -258,24 +255,26 @@ async def test_what_is_granted():
     """Of the lists those that the server offers, of the URIs those behind which there is something (`LSN-03`)."""
     caller = exchange("ping", None).caller
     server = Server("changing")
-    assert honoured(EVERYTHING, server, caller) == wish()
+    assert server.catalogue.granted(EVERYTHING, server.capabilities(caller), caller) == wish()
     server.add_tool(feature)
-    assert honoured(EVERYTHING, server, caller) == wish(tools_list_changed=True)
+    assert server.catalogue.granted(EVERYTHING, server.capabilities(caller), caller) == wish(
+        tools_list_changed=True
+    )
     server.add_resource("docs://x/{name}", lambda name: name)
-    granted = honoured(EVERYTHING, server, caller)
+    granted = server.catalogue.granted(EVERYTHING, server.capabilities(caller), caller)
     assert granted == wish(
         tools_list_changed=True, resources_list_changed=True, resource_subscriptions=["docs://x/b"]
     )
     server.remove_resource("docs://x/{name}")
     server.add_prompt(feature)
-    granted = honoured(EVERYTHING, server, caller)
+    granted = server.catalogue.granted(EVERYTHING, server.capabilities(caller), caller)
     assert granted == wish(
         tools_list_changed=True,
         prompts_list_changed=True,
         resources_list_changed=True,
         resource_subscriptions=[],
     )
-    assert honoured(wish(), server, caller) == wish()
+    assert server.catalogue.granted(wish(), server.capabilities(caller), caller) == wish()
 
 
 class Postbox:

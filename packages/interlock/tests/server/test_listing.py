@@ -14,9 +14,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from interlock import Client, McpError, Server, ServerLimits
 from interlock import types as t
-from interlock.server.catalogue.listing import Catalogue
 from interlock.wire.revisions import NEWEST, REVISIONS
-from tests.server.by_hand import OLDEST, listed
+from tests.server.by_hand import OLDEST, listed, pages_of
 
 METHODS = {
     "tools": "tools/list",
@@ -157,25 +156,25 @@ async def test_freshness(method: str):
 async def test_lists_are_kept_until_something_changes():
     """The same bytes for the same question, other ones for another revision, and new ones after a change."""
     server = stocked(2)
-    catalogue = Catalogue(server)
+    pages = pages_of(server)
     for revision in REVISIONS:
-        assert catalogue.page("tools", None, revision) is catalogue.page("tools", None, revision)
-    assert catalogue.page("tools", None, OLDEST) != catalogue.page("tools", None, NEWEST)
-    before = catalogue.page("tools", None, NEWEST)
+        assert pages.page("tools", None, revision) is pages.page("tools", None, revision)
+    assert pages.page("tools", None, OLDEST) != pages.page("tools", None, NEWEST)
+    before = pages.page("tools", None, NEWEST)
     server.remove_tool("f0")
-    assert catalogue.page("tools", None, NEWEST) is before  # nobody has told this one
-    catalogue.clear()
+    assert pages.page("tools", None, NEWEST) is before  # nobody has told this one
+    pages.clear()
     assert [
-        tool["name"] for tool in msgspec.json.decode(catalogue.page("tools", None, NEWEST))["tools"]
+        tool["name"] for tool in msgspec.json.decode(pages.page("tools", None, NEWEST))["tools"]
     ] == ["f1"]
 
 
 async def test_cursors_do_not_fill_the_memory():
     """Whoever makes up cursor after cursor finds that few answers are kept."""
-    catalogue = Catalogue(stocked(1))
+    pages = pages_of(stocked(1))
     for place in range(1, 2000):
-        catalogue.page("tools", base64.urlsafe_b64encode(b"%d" % place).decode(), NEWEST)
-    assert len(catalogue._pages) <= 1024
+        pages.page("tools", base64.urlsafe_b64encode(b"%d" % place).decode(), NEWEST)
+    assert len(pages._pages) <= 1024
 
 
 @pytest.mark.parametrize("change", ["add", "remove", "replace"])

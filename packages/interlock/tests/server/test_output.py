@@ -24,9 +24,9 @@ from pydantic import BaseModel, ConfigDict, Field, computed_field
 from interlock import REVISIONS, Client, Server
 from interlock import types as t
 from interlock.schema import compile
-from interlock.server.calls.context import Progress
 from interlock.typed.media import Audio, File, Image
 from interlock.typed.output import Output, OutputError, ToolResult, output_of
+from interlock.typed.progress import Progress
 from tests.server.shapes import (
     PLAIN,
     WRITTEN,

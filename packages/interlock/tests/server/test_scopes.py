@@ -26,11 +26,11 @@ from interlock import (
 )
 from interlock import types as t
 from interlock.exchange import RawResult
-from interlock.server.catalogue.listing import Catalogue
 from interlock.server.catalogue.visibility import Audience
 from interlock.server.run.program import _sockets
 from interlock.wire.codec import decode
 from interlock.wire.revisions import METHODS, NEWEST, R4, R5, REVISIONS
+from tests.server.by_hand import pages_of
 from tests.server.wire import Peer
 
 BOTH_ERAS = pytest.mark.parametrize("revision", [R4, R5])
@@ -391,22 +391,22 @@ async def test_what_some_may_not_read_is_kept_by_nobody_else() -> None:
 async def test_lists_are_kept_for_all_who_see_the_same() -> None:
     """The same bytes for other scopes that make no difference; new ones after a change; and few, however many scopes there are."""
     server = shelf([None, "a", "b"])
-    catalogue = Catalogue(server)
+    pages = pages_of(server)
 
     def kept(*have: str) -> bytes:
-        return catalogue.page("tools", None, NEWEST, Audience(b"", None, frozenset(have)))
+        return pages.page("tools", None, NEWEST, Audience(b"", None, frozenset(have)))
 
     assert kept("a") is kept("a", "x") is kept("a", "y", "z")
     assert len({kept(), kept("a"), kept("b"), kept("a", "b")}) == 4
     before = kept("a")
     server.add_tool(lambda: "", name="more", scopes="a")
     assert kept("a") is before  # nobody has told this one
-    catalogue.clear()
+    pages.clear()
     assert b"more" in kept("a")
     assert b"more" not in kept("b")
 
     crowd = shelf([f"s{n}" for n in range(12)])
-    crowded = Catalogue(crowd)
+    crowded = pages_of(crowd)
     for number in range(1 << 12):
         have = frozenset(f"s{n}" for n in range(12) if number >> n & 1)
         crowded.page("tools", None, NEWEST, Audience(b"", None, have))
@@ -417,10 +417,10 @@ async def test_lists_are_kept_for_all_who_see_the_same() -> None:
 
 async def test_a_list_without_scopes_is_one_for_all() -> None:
     """Where nothing is asked for, who asks makes no difference, and the bytes are shared."""
-    catalogue = Catalogue(shelf([None, None]))
+    pages = pages_of(shelf([None, None]))
     somebody = Audience(b"", None, frozenset({"a"}))
-    assert catalogue.page("tools", None, NEWEST, somebody) is catalogue.page("tools", None, NEWEST)
-    assert len(catalogue._pages) == 1
+    assert pages.page("tools", None, NEWEST, somebody) is pages.page("tools", None, NEWEST)
+    assert len(pages._pages) == 1
 
 
 # -- subscriptions ---------------------------------------------------------------------------------------------------------

@@ -19,11 +19,10 @@ from interlock import (
 )
 from interlock import types as t
 from interlock.protocol.identity import Identity
-from interlock.server.catalogue.listing import Catalogue
 from interlock.server.catalogue.visibility import name_of
 from interlock.server.changes import Change
 from interlock.wire.revisions import NEWEST, R4, R5, REVISIONS
-from tests.server.by_hand import exchange
+from tests.server.by_hand import exchange, pages_of
 from tests.server.visible import ROLES, office, role, sees
 from tests.server.wire import Peer
 
@@ -420,15 +419,15 @@ async def test_lists_are_kept_for_all_with_one_key() -> None:
         asked.append(feature.name)
         return key in feature.tags
 
-    catalogue = Catalogue(server)
+    pages = pages_of(server)
     for subject in ("a", "a", "b", "a"):
         audience = server.visibility.audience(Caller(NEWEST, principal=who(subject)))
-        catalogue.page("tools", None, NEWEST, audience)
+        pages.page("tools", None, NEWEST, audience)
     assert len(asked) == 10
     for number in range(3000):
         audience = server.visibility.audience(Caller(NEWEST, principal=who(f"k{number}")))
-        catalogue.page("tools", None, NEWEST, audience)
-    assert len(catalogue._pages) <= 1024
+        pages.page("tools", None, NEWEST, audience)
+    assert len(pages._pages) <= 1024
 
 
 async def test_kept_lists_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -439,12 +438,12 @@ async def test_kept_lists_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) 
     server.visible(lambda caller: caller.principal.subject if caller.principal else "")(
         lambda key, feature: True
     )
-    catalogue = Catalogue(server)
+    pages = pages_of(server)
     for number in range(50):
         audience = server.visibility.audience(Caller(NEWEST, principal=who(f"k{number}")))
-        catalogue.page("tools", None, NEWEST, audience)
-        assert catalogue._pages.size <= 100_000
-    assert 5 <= len(catalogue._pages) < 10
+        pages.page("tools", None, NEWEST, audience)
+        assert pages._pages.size <= 100_000
+    assert 5 <= len(pages._pages) < 10
 
 
 async def test_what_depends_on_the_caller_is_kept_by_nobody_else() -> None:

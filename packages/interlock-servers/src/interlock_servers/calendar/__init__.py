@@ -20,6 +20,7 @@ from interlock import (
     Context,
     Exchange,
     Handler,
+    RunningServer,
     Server,
     ServerInfo,
     ServerLimits,
@@ -265,7 +266,7 @@ async def _told(
     return ToolResult(answer, f"{verb}: {line_of(answer)}")
 
 
-async def _list_years(server: Server, calendars: Calendars) -> None:
+async def _list_years(server: RunningServer, calendars: Calendars) -> None:
     """Have a resource for each year that has events, and for this one."""
     list_years(server, calendars, await asyncio.to_thread(years_with_events, calendars))
 

@@ -8,7 +8,7 @@ from datetime import date
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from interlock import File, Server, ToolError
+from interlock import File, RunningServer, Server, ToolError
 
 from .calendar_files import DEFAULT, Calendars, load_days
 from .edits import EventDiff, find_event
@@ -90,7 +90,7 @@ def _add_completions(made: Server, calendars: Calendars) -> None:
         return list(dict.fromkeys([*_beginning(value, (entry.id for entry in entries)), *fitting]))
 
 
-def list_years(made: Server, calendars: Calendars, years: set[int]) -> None:
+def list_years(made: RunningServer, calendars: Calendars, years: set[int]) -> None:
     """Have a resource for each of the years, and for no other one. Whoever listens is told where that changes the list."""
     wanted = set(sorted(years)[-MOST_YEARS:])
     for year in sorted(calendars.listed - wanted):

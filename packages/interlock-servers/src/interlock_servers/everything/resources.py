@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from interlock import McpError, ResourceContents, Server, ToolError, types
+from interlock import McpError, ResourceContents, RunningServer, Server, ToolError, types
 
 from .content import BYTES, ICONS, NOTE
 from .samples import png, wav
@@ -190,7 +190,7 @@ async def start_clock(
     return f"The clock ticks {ticks} times, every {seconds:g} seconds."
 
 
-async def _tick(server: Server, board: ServerState, ticks: int, seconds: float) -> None:
+async def _tick(server: RunningServer, board: ServerState, ticks: int, seconds: float) -> None:
     for _ in range(ticks):
         await asyncio.sleep(seconds)
         board.clock += 1

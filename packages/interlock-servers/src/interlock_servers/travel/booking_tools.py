@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct, structs
 
-from interlock import Cancelled, Context, Declined, Server, ToolError, ToolResult
+from interlock import Cancelled, Context, Declined, RunningServer, ToolError, ToolResult
 
 from . import bookings as ledger
 from .bookings import Booking, Contact
@@ -351,7 +351,7 @@ def _tell(ctx: Context[TravelDatabase], name: str) -> None:
     ctx.updated(f"{BOOKINGS}/{name}")
 
 
-def show(server: Server, name: str) -> None:
+def show(server: RunningServer, name: str) -> None:
     """Put a booking into the list of resources, where it is not there yet."""
     uri = f"{BOOKINGS}/{name}"
 

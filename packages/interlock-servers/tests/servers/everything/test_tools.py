@@ -398,7 +398,9 @@ async def test_threads_that_nobody_waits_for(server: Server) -> None:
     """What works in a thread looks whether anybody still waits, and stops where nobody does (`CAN-05`)."""
     params = types.CallToolRequestParams(name="sleep_in_thread")
     ctx: Any = Context(
-        Exchange("tools/call", params, Caller("2026-07-28")), server, asyncio.get_running_loop()
+        Exchange("tools/call", params, Caller("2026-07-28")),
+        server.environment,
+        asyncio.get_running_loop(),
     )
     await server.enter()
     try:

@@ -116,7 +116,7 @@ class Client:
         settings: ClientSettings | None = None,
         **transport: Unpack[TransportOptions],
     ) -> None:
-        check_keywords(transport, ClientOptions.__annotations__, "Client")
+        check_keywords(transport, ClientOptions.__annotations__, "Client()")
         if elicit is not None and answers is not None:
             raise TypeError("give either elicit or answers: Answers(elicit=...) has both")
         allowed = _allowed_revisions(revision_in(target) if revision is None else revision)

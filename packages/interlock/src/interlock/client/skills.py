@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .. import types as t
 from ..logs import limited
@@ -29,9 +29,7 @@ from ..skills.messages import (
 from ..skills.names import SKILL_MD, path_in, resolve, uri_of
 from ..types.errors import SkillError
 from ..wire.codec import encode
-
-if TYPE_CHECKING:
-    from .app import Client
+from .interface import OpenClient
 
 log = limited("interlock.client")
 MOST_PAGES = 10_000
@@ -58,7 +56,7 @@ class Skill:
         entry: The entry, which was checked.
     """
 
-    def __init__(self, client: Client, entry: SkillEntry) -> None:
+    def __init__(self, client: OpenClient, entry: SkillEntry) -> None:
         self._client = client
         self.entry = entry
         self._read: dict[str, bytes] = {}
@@ -190,7 +188,7 @@ class Skill:
         return _bytes_of(result, uri, self.uri)
 
 
-async def list_skills(client: Client) -> SkillListing:
+async def list_skills(client: OpenClient) -> SkillListing:
     """All entries of a server, over all pages; see `Client.list_skills`."""
     found = SkillListing()
     found.refused = []
@@ -218,7 +216,7 @@ async def list_skills(client: Client) -> SkillListing:
     raise t.ProtocolError(f"The server's skills/list has more than {MOST_PAGES} pages.")
 
 
-def _take_in(client: Client, raw: Any, uris: set[str], found: SkillListing) -> None:
+def _take_in(client: OpenClient, raw: Any, uris: set[str], found: SkillListing) -> None:
     """Add an entry of a listing to the skills, or to those that are refused."""
     try:
         entry = entry_of(raw)
@@ -232,7 +230,7 @@ def _take_in(client: Client, raw: Any, uris: set[str], found: SkillListing) -> N
     found.append(Skill(client, entry))
 
 
-async def get_skill(client: Client, uri: str) -> Skill:
+async def get_skill(client: OpenClient, uri: str) -> Skill:
     """The entry of one skill; see `Client.skill`."""
     result = await client.request("skills/get", GetSkillParams(uri=uri), GetSkillResult)
     entry = entry_of(result.skill)
@@ -241,7 +239,7 @@ async def get_skill(client: Client, uri: str) -> Skill:
     return Skill(client, entry)
 
 
-async def read_directory(client: Client, uri: str) -> list[t.Resource]:
+async def read_directory(client: OpenClient, uri: str) -> list[t.Resource]:
     """The direct children of a directory, over all pages; see `Client.read_directory`."""
     settings = (client.server_capabilities.extensions or {}).get(EXTENSION)
     if not isinstance(settings, dict) or settings.get("directoryRead") is not True:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
@@ -17,10 +17,8 @@ from ..protocol.handshake.sessions import SINCE
 from ..wire.codec import decode
 from ..wire.jsonrpc import encode_json
 from ..wire.revisions import METHODS, Era
-
-if TYPE_CHECKING:
-    from .app import Client
-    from .extensions import ClientExtensions
+from .extensions import ClientExtensions
+from .interface import OpenClient
 
 log = limited("interlock.client")
 
@@ -50,7 +48,7 @@ class Watch:
 
     def __init__(
         self,
-        client: Client,
+        client: OpenClient,
         wanted: t.SubscriptionFilter,
         others: set[Watch],
         unasked: Notify = silent,
@@ -167,7 +165,7 @@ class Watch:
                     continue  # the server knows one subscription of us, and another watch still needs it (`LSN-07`)
                 with contextlib.suppress(t.InterlockError):
                     await self._client.request(
-                        "resources/unsubscribe", t.UnsubscribeRequestParams(uri=uri)
+                        "resources/unsubscribe", t.UnsubscribeRequestParams(uri=uri), t.EmptyResult
                     )
 
     def lose(self, why: BaseException) -> None:
@@ -199,7 +197,9 @@ class Watch:
         )  # `SUB-01`
         for uri in self.wanted.resource_subscriptions or () if can_subscribe else ():
             try:
-                await self._client.request("resources/subscribe", t.SubscribeRequestParams(uri=uri))
+                await self._client.request(
+                    "resources/subscribe", t.SubscribeRequestParams(uri=uri), t.EmptyResult
+                )
             except t.McpError as bad:
                 if bad.code not in (t.RESOURCE_NOT_FOUND, t.INVALID_PARAMS):
                     raise
@@ -220,7 +220,7 @@ class Watch:
 
 @contextlib.asynccontextmanager
 async def watching(
-    client: Client,
+    client: OpenClient,
     watches: set[Watch],
     *,
     tools: bool,
@@ -269,7 +269,7 @@ def without_place(x: Exchange) -> Exchange:
     return replace(x, params=replace(x.params, meta=meta))
 
 
-async def listening(client: Client, watches: set[Watch], x: Exchange) -> AnyResult:
+async def listening(client: OpenClient, watches: set[Watch], x: Exchange) -> AnyResult:
     """Carry out a forwarded `subscriptions/listen` at a server whose revision has no such request.
 
     It lasts until it is cancelled, or until the server has gone.

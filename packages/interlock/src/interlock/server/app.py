@@ -31,7 +31,9 @@ from ..types.apps import APP_MIME_TYPE, UI_EXTENSION, AppAudience, AppPermission
 from ..wire.revisions import REVISIONS
 from ..wire.seal import Seal
 from .calls.context import Context
-from .catalogue.completions import Completions, completion_of
+from .calls.environment import CallEnvironment
+from .catalogue.catalogue import Catalogue
+from .catalogue.completions import completion_of
 from .catalogue.factories import (
     FeatureDefaults,
     make_prompt,
@@ -40,17 +42,9 @@ from .catalogue.factories import (
     make_tool,
 )
 from .catalogue.feature_options import PromptOptions, ResourceOptions, ToolOptions
-from .catalogue.features import (
-    Feature,
-    PromptFeature,
-    ResourceFeature,
-    Shelf,
-    TemplateFeature,
-    ToolFeature,
-)
+from .catalogue.features import Feature
 from .catalogue.scopes import as_anonymous, with_anonymous_callers
-from .catalogue.visibility import Visibility, name_of
-from .changes import LISTS, Change, ChangeBus, Listener, MemoryBus
+from .changes import ChangeBus
 from .handlers import Handlers
 from .server_options import QuestionSettings, ServerInfo, ServerLimits
 from .state_key import state_key
@@ -112,10 +106,6 @@ class Server:
             as that of a gateway does. It is called each time a client asks. Extensions in its answer
             do not count.
 
-    Attributes:
-        bus: Carries change notices between workers. Replace it before the server runs. By default it
-            is that of the shared store of `http_app`, else one of this process.
-
     Raises:
         ValueError: A revision is unknown, or extensions contradict each other.
     """
@@ -156,38 +146,26 @@ class Server:
         )
         self.limits = limits
         self.questions = questions
-        self.bus: ChangeBus = MemoryBus()
-        self.page_size = limits.page_size
+        self.catalogue = Catalogue(limits.page_size, limits.list_ttl_ms)
+        self.tools = self.catalogue.tools
+        self.resources = self.catalogue.resources
+        self.templates = self.catalogue.templates
+        self.prompts = self.catalogue.prompts
+        self.visibility = self.catalogue.visibility
+        self.listeners = self.catalogue.listeners
         self._defaults = FeatureDefaults(Context, limits.timeout, lenient)
         self._capabilities_besides = capabilities
         self.extensions = tuple(extensions)
-        self.tools: Shelf[ToolFeature] = Shelf("tool", lambda name: self._changed("tools", name))
-        self.resources: Shelf[ResourceFeature] = Shelf(
-            "resource", lambda name: self._changed("resources", name)
-        )
-        self.templates: Shelf[TemplateFeature] = Shelf(
-            "template", lambda name: self._changed("resources", name)
-        )
-        self.prompts: Shelf[PromptFeature] = Shelf(
-            "prompt", lambda name: self._changed("prompts", name)
-        )
-        self.listeners: set[Listener] = set()
         self.suspended_calls = SuspendedCalls(
             Seal(list(questions.state_keys) or [state_key()], seconds=questions.timeout),
             server=name,
             suspend=questions.suspend,
         )
-        self.completions = Completions(self)
-        self.visibility = Visibility(self)
-        self._sorted_templates: list[TemplateFeature] | None = None
         messages = messages_of(self.extensions)
         check_handlers(self.extensions)
         self._middleware = layers_of(middleware, self.extensions)
         self._lifespan = Lifespan(lifespan_of(self.extensions, self, lifespan))
         self._requirements_met = not self.extensions
-        self._stop_hearing: Callable[[], None] | None = None
-        self.handlers = Handlers(self)
-        self._handler: Handler | None = None
         self.identity = Identity(
             self.info,
             self.capabilities,
@@ -195,6 +173,16 @@ class Server:
             revisions=tuple(revisions),
             extensions=messages,
         )
+        self.environment = CallEnvironment(
+            self,
+            questions,
+            limits.session_state_bytes,
+            lambda uri, exchange: self.handlers.read_for(uri, exchange),
+        )
+        self.handlers = Handlers(
+            self.catalogue, self.identity, self.environment, self.extensions, limits
+        )
+        self._handler: Handler | None = None
 
     # -- name, state, capabilities -----------------------------------------------------------------------
 
@@ -207,6 +195,24 @@ class Server:
     def lifespan_state(self) -> Any:
         """What the lifespan yielded, while the server runs."""
         return self._lifespan.state
+
+    @property
+    def bus(self) -> ChangeBus:
+        """Carries notices of changes between workers. Replace it before the server runs."""
+        return self.catalogue.bus
+
+    @bus.setter
+    def bus(self, bus: ChangeBus) -> None:
+        self.catalogue.bus = bus
+
+    @property
+    def page_size(self) -> int:
+        """How many items one page of a list holds. It may be changed until the first list is sent."""
+        return self.catalogue.pages.page_size
+
+    @page_size.setter
+    def page_size(self, size: int) -> None:
+        self.catalogue.pages.page_size = size
 
     def capabilities(self, caller: Caller | None = None) -> t.ServerCapabilities:
         """What the server offers to a caller now: of tools, prompts and resources those that it has or had (`STA-11`).
@@ -264,7 +270,7 @@ class Server:
 
         def decorate(sees: Callable[[K, Feature], bool]) -> Callable[[K, Feature], bool]:
             self.visibility.hook(by, sees)
-            self.handlers.forget_lists()
+            self.catalogue.forget()
             return sees
 
         return decorate
@@ -275,18 +281,7 @@ class Server:
         For hooks whose answers depend on something besides the caller and the feature. Lists that are kept are made anew, on every
         worker, and clients are told that their lists have changed.
         """
-        names = tuple(name_of(key).decode() for key in keys)
-        shelves: tuple[Shelf[Any], ...] = (
-            self.tools,
-            self.prompts,
-            self.resources,
-            self.templates,
-        )
-        for shelf in shelves:
-            shelf.had = shelf.had or len(shelf) > 0
-        self._forget()
-        for kind in LISTS:
-            self.bus.publish(Change(kind, visibility=True, keys=names))
+        self.catalogue.visibility_changed(*keys)
 
     # -- tools ---------------------------------------------------------------------------------------------
 
@@ -490,18 +485,6 @@ class Server:
         """Take a resource or a template away, also while the server runs. Raises KeyError."""
         (self.resources if self.resources.get(uri) is not None else self.templates).remove(uri)
 
-    def templates_by_specificity(self) -> list[TemplateFeature]:
-        """The templates, those first that say most about a URI."""
-        if self._sorted_templates is None:
-            self._sorted_templates = sorted(
-                self.templates.all(), key=lambda feature: feature.template.specificity
-            )
-        return self._sorted_templates
-
-    def may_subscribe(self, uri: str, caller: Caller) -> bool:
-        """Whether there is a resource to watch behind a URI."""
-        return self.visibility.can_watch(uri, caller)
-
     # -- skills -----------------------------------------------------------------------------------
 
     def skills(
@@ -604,7 +587,7 @@ class Server:
         if self._served_skills is None:
             from .extensions.skills import Skills  # late: few servers have skills
 
-            skills = Skills(self)
+            skills = Skills(self.catalogue, self.handlers, self.limits.list_ttl_ms)
             self._offer_extension(skills.extension())
             self._served_skills = skills
             self.resources.had = True
@@ -690,7 +673,7 @@ class Server:
         Enum need no function (2026-07-28, "Completion").
         """
         if callable(function):
-            self.completions.add(
+            self.catalogue.completions.add(
                 completion_of(function, Context, timeout or self.limits.timeout), None, None
             )
             return function
@@ -698,7 +681,7 @@ class Server:
             raise TypeError("name both what is completed and its argument, or neither")
 
         def decorate(decorated: Function) -> Function:
-            self.completions.add(
+            self.catalogue.completions.add(
                 completion_of(decorated, Context, timeout or self.limits.timeout),
                 function,
                 argument,
@@ -709,29 +692,11 @@ class Server:
 
     def updated(self, uri: str) -> None:
         """Say that what stands behind a resource's URI has changed; from any thread."""
-        self.bus.publish(Change("resource", uri))
+        self.catalogue.updated(uri)
 
     def changed(self, what: str) -> None:
         """Say that a list ("tools", "prompts", "resources") is not as it was, where adding and removing did not say so already."""
-        shelves: dict[str, Shelf[Any]] = {
-            "tools": self.tools,
-            "prompts": self.prompts,
-            "resources": self.resources,
-        }
-        if what not in shelves:
-            raise ValueError(f"{what!r} is no list; there are tools, prompts and resources")
-        shelves[what].had = True
-        self._changed(what, None)
-
-    def _changed(self, what: Any, name: str | None) -> None:
-        self._sorted_templates = None
-        self._forget()
-        feature = name if self.visibility.is_restricted else None
-        self.bus.publish(Change(what, feature=feature))
-
-    def _forget(self) -> None:
-        self.visibility.forget()
-        self.handlers.forget_lists()
+        self.catalogue.changed(what)
 
     # -- running -----------------------------------------------------------------------------------------------------
 
@@ -763,20 +728,18 @@ class Server:
         (`interlock call FILE`). Set it before the server runs, and never where others reach it:
         messages of errors hold file names, addresses and secrets.
         """
-        return self._dev
+        return self.handlers.dev
 
     @dev.setter
     def dev(self, on: bool) -> None:
-        self._dev = on
+        self.handlers.dev = on
         self._handler = None
-
-    _dev = False
 
     def _stacked(self) -> Handler:
         handler = self._layered()
         if self.identity.extensions.claimed:
             handler = stamping_claims(self.identity.extensions)(handler)
-        if not self._dev:
+        if not self.handlers.dev:
             return handler
         from .calls.development import explaining  # late: only for authors who try a server out
 
@@ -945,27 +908,22 @@ class Server:
         """One more peer, or one more endpoint: with the first one the lifespan begins."""
         self.check_requirements()
         await self._lifespan.enter()
-        if self._stop_hearing is None and self.visibility.has_hook:
-            self._stop_hearing = self.bus.listen(self._hear)
-
-    def _hear(self, change: Change) -> None:
-        """Drop what is kept when another worker says that what callers see has changed."""
-        if change.visibility:
-            self._forget()
+        self.catalogue.start()
 
     async def leave(self) -> None:
         """A peer has gone; with the last one go suspended calls, threads and the lifespan."""
         if self._lifespan.users == 1:
-            if self._stop_hearing is not None:
-                self._stop_hearing()
-                self._stop_hearing = None
+            self.catalogue.stop()
             await self.aclose()
         await self._lifespan.leave()
 
+    def close_subscriptions(self) -> None:
+        """End every open subscription in good order."""
+        self.catalogue.close_subscriptions()
+
     async def aclose(self) -> None:
         """End every subscription in good order, give up suspended calls and let the threads end."""
-        for listener in list(self.listeners):
-            listener.close()
+        self.close_subscriptions()
         await asyncio.sleep(0)
         await self.suspended_calls.aclose()
         self.handlers.close()
@@ -977,8 +935,6 @@ class Server:
         that share a `store`, `grace` seconds for calls at the end, `proxies` that are believed whom they speak for, and what `http_app`
         takes), "unix" (with `path`) or "tcp" (with `host`, `port`). `limit`: the most bytes of one message ("http" has `limits`).
         """
-        from .run.program import (
-            run,  # late: signals and event loops, which a server in memory does not need
-        )
+        from .run.program import run  # late: a server in memory needs neither signals nor a loop
 
-        run(self, transport, **options)
+        run(self, transport, options)

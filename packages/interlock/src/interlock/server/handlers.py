@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
 from .. import types as t
-from ..exchange import AnyResult, Caller, Exchange, Handler, RawResult
+from ..exchange import AnyResult, Exchange, Handler, RawResult
 from ..extension import Extension, ListenKeys, handlers_of
 from ..input_required import is_unwound, unanswerable
 from ..logs import limited
 from ..protocol.handshake.sessions import SINCE
+from ..protocol.identity import Identity
 from ..protocol.server import MOST_SUBSCRIPTIONS
 from ..typed.content import prompt_result, resource_result
 from ..typed.output import OutputError
@@ -26,13 +27,12 @@ from ..types.errors import InterlockError
 from ..wire.revisions import INPUT_REQUIRED_METHODS, METHODS, Era, error_code
 from .calls.calling import Calling
 from .calls.context import RUNNING, RunningCall
+from .calls.environment import CallEnvironment
 from .calls.header_parameters import check_mirrors
+from .catalogue.catalogue import Catalogue
 from .catalogue.features import Call, PromptFeature, ResourceFeature, TemplateFeature, ToolFeature
-from .catalogue.listing import Catalogue
 from .changes import Listener
-
-if TYPE_CHECKING:
-    from .app import Server
+from .server_options import ServerLimits
 
 log = limited("interlock.server")
 
@@ -45,12 +45,23 @@ _NOT_OURS = (asyncio.CancelledError, KeyboardInterrupt)
 class Handlers:
     """The handlers of one server, by method."""
 
-    def __init__(self, server: Server) -> None:
-        self._server, self._visibility = server, server.visibility
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        identity: Identity,
+        environment: CallEnvironment,
+        extensions: Sequence[Extension],
+        limits: ServerLimits,
+    ) -> None:
+        self._catalogue = catalogue
+        self._visibility = catalogue.visibility
+        self._identity = identity
+        self._environment = environment
+        self._limits = limits
         self._calling: Calling | None = None
-        self._catalogue = Catalogue(server)
-        has_keys = any(extension.listens for extension in server.extensions)
-        self._listen_keys = ListenKeys(server.extensions) if has_keys else None
+        self.dev = False  # whether errors of authors' functions are answered in full
+        has_keys = any(extension.listens for extension in extensions)
+        self._listen_keys = ListenKeys(extensions) if has_keys else None
         self._by_method: dict[str, Handler] = {
             "tools/call": self.call_tool,
             "tools/list": partial(self._list, "tools"),
@@ -62,7 +73,7 @@ class Handlers:
             "completion/complete": self.complete,
             "subscriptions/listen": self.listen,
             "server/discover": self.discover,
-            **handlers_of(server.extensions),
+            **handlers_of(extensions),
         }
 
     async def handle(self, x: Exchange) -> AnyResult:
@@ -76,22 +87,9 @@ class Handlers:
         """Carry out the methods of one more extension."""
         self._by_method.update(handlers_of([extension]))
 
-    def offer_list(self, what: str, shelf: Any, result: Any, page_size: int) -> None:
-        """Keep the pages of a list that an extension serves as those of the core lists are kept."""
-        self._catalogue.offer(what, shelf, result, page_size)
-
-    def page(self, what: str, cursor: str | None, caller: Caller) -> bytes:
-        """One page of a list, as bytes, of what a caller sees."""
-        audience = self._visibility.audience(caller)
-        return self._catalogue.page(what, cursor, caller.revision, audience)
-
     async def run_for(self, what: str, call: Call, x: Exchange) -> Any:
         """Run an author's function for an extension. Raises McpError as other features do."""
         return await self._guarded(what, self._run(call, {}, x), x)
-
-    def forget_lists(self) -> None:
-        """Something was added or removed: the lists kept as bytes are out of date."""
-        self._catalogue.clear()
 
     def close(self) -> None:
         """Let the threads end."""
@@ -104,7 +102,7 @@ class Handlers:
     def could_ask(self, x: Exchange) -> bool:
         """Whether carrying out an exchange could ask something: where the feature takes a Context, or belongs to an extension."""
         if x.method == "tools/call":
-            tool = self._server.tools.get(x.params.name)
+            tool = self._catalogue.tools.get(x.params.name)
             return tool is not None and tool.call.context is not None
         if x.method in INPUT_REQUIRED_METHODS:
             feature = self._feature(x)
@@ -123,9 +121,9 @@ class Handlers:
     def _feature(self, x: Exchange) -> AnyFeature | None:
         """The feature that an exchange names, whoever may see it."""
         if x.method == "tools/call":
-            return self._server.tools.get(x.params.name)
+            return self._catalogue.tools.get(x.params.name)
         if x.method == "prompts/get":
-            return self._server.prompts.get(x.params.name)
+            return self._catalogue.prompts.get(x.params.name)
         if x.method != "resources/read":
             return None
         found = self._visibility.behind(x.params.uri)
@@ -189,7 +187,7 @@ class Handlers:
 
     def _explained(self, bad: BaseException, function: Callable[..., Any] | None) -> str:
         """How a masked sentence ends: with the error in development mode, else with a full stop."""
-        if not self._server.dev:
+        if not self.dev:
             return "."
         from .calls.development import (  # late: only for authors who try a server out
             describe,
@@ -203,7 +201,7 @@ class Handlers:
 
     async def _run(self, call: Call, values: dict[str, Any], x: Exchange) -> Any:
         loop = asyncio.get_running_loop()
-        running = RunningCall(exchange=x, server=self._server, loop=loop)
+        running = RunningCall(exchange=x, environment=self._environment, loop=loop)
         outer = RUNNING.set(running)
         try:
             if call.waits and call.context is None and call.gate is None and call.timeout is None:
@@ -214,7 +212,7 @@ class Handlers:
                     calling is None or calling.loop is not loop
                 ):  # a server may outlive its loop, from test to test
                     self.close()
-                    calling = self._calling = Calling(self._server)
+                    calling = self._calling = Calling(self._environment, self._limits.threads)
                 value = await calling.run(call, values, running)
             if running.context is not None:
                 running.context.check_awaited()
@@ -324,7 +322,7 @@ class Handlers:
         given = (
             p.context.arguments if p.context is not None and p.context.arguments is not None else {}
         )
-        call = self._server.completions.get(p.ref, p.argument.name)
+        call = self._catalogue.completions.get(p.ref, p.argument.name)
         if call is not None:
             values = call.values(p, given)
             found = await self._guarded("the completion", self._run(call.call, values, x), x)
@@ -337,18 +335,18 @@ class Handlers:
     async def _list(self, what: str, x: Exchange) -> AnyResult:
         self._visibility.require("resources" if what == "resource_templates" else what, x)
         kind: Any = METHODS[x.method].result
-        return RawResult(self.page(what, x.params.cursor, x.caller), kind=kind)
+        return RawResult(self._catalogue.page(what, x.params.cursor, x.caller), kind=kind)
 
     async def discover(self, x: Exchange) -> AnyResult:
         """`server/discover`."""
-        server = self._server
+        identity = self._identity
         return t.DiscoverResult(
-            supported_versions=list(reversed(server.identity.revisions)),
-            capabilities=server.identity.extensions.shown(
-                server.capabilities(x.caller), x.caller.revision
+            supported_versions=list(reversed(identity.revisions)),
+            capabilities=identity.extensions.shown(
+                identity.capabilities(x.caller), x.caller.revision
             ),
-            instructions=server.identity.instructions,
-            ttl_ms=server.limits.list_ttl_ms,
+            instructions=identity.instructions,
+            ttl_ms=self._limits.list_ttl_ms,
             cache_scope="private" if self._visibility.has_hook else "public",
         )
 
@@ -365,9 +363,9 @@ class Handlers:
         again = (
             x.caller.era is Era.HANDSHAKE and x.params.notifications.tools_list_changed is True
         )  # the stream of a session
-        wanted = self._visibility.watchable(
-            honoured(x.params.notifications, self._server, x.caller), x.caller, again=again
-        )
+        offered = self._identity.capabilities(x.caller)
+        granted = self._catalogue.granted(x.params.notifications, offered, x.caller)
+        wanted = self._visibility.watchable(granted, x.caller, again=again)
         if self._listen_keys is None or not self._listen_keys.wanted(x):
             return await self._listen(x, wanted)
         async with self._listen_keys.granted(x, wanted) as (granted, acknowledged):
@@ -380,9 +378,9 @@ class Handlers:
         acknowledged: Callable[[], None] | None = None,
     ) -> AnyResult:
         """Tell what changes of what is wanted, until the client or the server ends it."""
-        listener = Listener(wanted, self._server.bus, self._visibility.concerns(x.caller))
-        stop = self._server.bus.listen(listener.hear)
-        self._server.listeners.add(listener)
+        listener = Listener(wanted, self._catalogue.bus, self._visibility.concerns(x.caller))
+        stop = self._catalogue.bus.listen(listener.hear)
+        self._catalogue.listeners.add(listener)
         try:
             if x.caller.era is Era.HANDSHAKE and (
                 since := _since(x.params.meta)
@@ -407,29 +405,13 @@ class Handlers:
                 await x.drain()
         finally:
             stop()
-            self._server.listeners.discard(listener)
+            self._catalogue.listeners.discard(listener)
         return t.SubscriptionsListenResult()
 
 
 def _since(meta: Raw) -> str:
     """From where on a listener wants to hear, where one within the house says so."""
     return "" if meta is t.NOTHING else str(msgspec.json.decode(meta).get(SINCE) or "")
-
-
-def honoured(wanted: t.SubscriptionFilter, server: Server, caller: Caller) -> t.SubscriptionFilter:
-    """The part of a filter that the server can serve (`LSN-03`): of lists those it offers, of URIs those that exist."""
-    capabilities = server.capabilities(caller)
-    resources = capabilities.resources
-    uris = wanted.resource_subscriptions if resources is not None and resources.subscribe else None
-    return t.SubscriptionFilter(
-        tools_list_changed=(wanted.tools_list_changed and capabilities.tools is not None) or None,
-        prompts_list_changed=(wanted.prompts_list_changed and capabilities.prompts is not None)
-        or None,
-        resources_list_changed=(wanted.resources_list_changed and resources is not None) or None,
-        resource_subscriptions=[uri for uri in uris if server.may_subscribe(uri, caller)]
-        if uris is not None
-        else None,
-    )
 
 
 def _kept(

@@ -6,11 +6,12 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Unpack
 
 import msgspec
 
 from ..client.app import Client
+from ..client.options import ClientOptions
 from ..server.app import Server
 from ..wire.jsonrpc import Frame
 from .blanks import Blanks
@@ -158,7 +159,7 @@ async def replay_to_server(tape: Tape, server: Server, *, patience: float = PATI
 
 @asynccontextmanager
 async def replay_to_client(
-    tape: Tape, *, patience: float = PATIENCE, **options: Any
+    tape: Tape, *, patience: float = PATIENCE, **options: Unpack[ClientOptions]
 ) -> AsyncIterator[Client]:
     """A client (with the options of Client) to which a tape plays the server's part while the block makes the calls.
 

@@ -21,7 +21,6 @@ from msgspec.structs import replace
 from .. import types as t
 from ..exchange import AnyResult, RawResult
 from ..schema import SchemaError, Validator, compile
-from ..server.calls.context import Progress
 from ..wire.jsonrpc import READ_ERRORS
 from ..wire.salvage import without_surrogates
 from .adapters import Foreign, Misfit, enc_hook
@@ -29,6 +28,7 @@ from .annotations import Guise, guise_of, is_class_with_fields, is_union, one_of
 from .docstrings import parse
 from .json_schema import Sheet
 from .media import Audio, File, Image, sniff
+from .progress import Progress
 from .type_hints import Unresolved, doc_of, hints_of, named
 
 _BLOCKS = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interlock import Channel, Client, Duplex, Server
+from interlock import Channel, Client, ClientSettings, Duplex, Server
 from interlock import sync as blocking
 from interlock.testing import check_channel, connect
 from interlock.types import ElicitRequestParams
@@ -23,6 +23,10 @@ async def talk() -> None:
     Client("server.py", elicit=answer)  # error: arg-type
     Client("server.py", rvision="2025-11-25")  # error: call-arg
     Client("server.py", log_level="loud")  # error: arg-type
+    Client("https://x", tokn="x")  # error: call-arg
+    Client("server.py", settings=ClientSettings(max_round=2))  # error: call-arg
+    blocking.Client("server.py", timout=3)  # error: call-arg
+    blocking.Client("server.py").call_tool("x", on_progres=print)  # error: call-arg
     async with Client("server.py") as client:
         tools: list[str] = await client.list_tools()  # error: assignment
         print(tools)

@@ -15,6 +15,7 @@ from interlock import (
     McpError,
     Progress,
     Server,
+    ServerLimits,
     TextContent,
     ToolAnnotations,
 )
@@ -36,6 +37,14 @@ class State:
 
 
 server = Server("typed", 1)  # error: arg-type
+server.run("http", wokers=2)  # error: call-arg
+server.serve_http(prot=80)  # error: call-arg
+server.http_app(grase=1)  # error: call-arg
+server.add_tool(print, tittle="x")  # error: call-arg
+server.add_prompt(print, tags=5)  # error: arg-type
+server.add_resource("docs://a", "text", ttl=5)  # error: call-arg
+Server("typed", limits=ServerLimits(concurency=2))  # error: call-arg
+Server("typed", questions={"suspend": False})  # error: arg-type
 Server()  # error: call-arg
 Server("typed", pagesize=3)  # error: call-arg
 

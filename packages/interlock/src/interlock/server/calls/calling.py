@@ -7,22 +7,22 @@ import inspect
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import types as t
+from ...typed.progress import Progress
 from ..catalogue.features import Call
-from .context import Context, Progress, RunningCall
+from .context import Context, RunningCall
+from .environment import CallEnvironment
 from .threads import Workers
-
-if TYPE_CHECKING:
-    from ..app import Server
 
 
 class Calling:
-    """Runs functions for one server in one event loop."""
+    """Runs functions for one server in one event loop, plain functions in at most `threads` threads."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
+    def __init__(self, environment: CallEnvironment, threads: int) -> None:
+        self._environment = environment
+        self._threads = threads
         self.loop = asyncio.get_running_loop()
         self._workers: Workers | None = None
 
@@ -30,7 +30,7 @@ class Calling:
         """Call the function with `values`, and with a Context where it wants one. Raises what it raises; TimedOut past its timeout."""
         # Every call but the plainest has one: a generator's progress, a thread that is to learn
         # that nobody waits, and a timeout that is paused go through it.
-        context = running.context = Context(running.exchange, self._server, self.loop)
+        context = running.context = Context(running.exchange, self._environment, self.loop)
         if call.context is not None:
             values[call.context] = context
         else:
@@ -47,7 +47,7 @@ class Calling:
         if call.yields:
             return await _last(call.function(**values), context)
         if self._workers is None:
-            self._workers = Workers(self._server.limits.threads)
+            self._workers = Workers(self._threads)
         try:
             value = await self._workers.submit(partial(call.function, **values))
         except asyncio.CancelledError:

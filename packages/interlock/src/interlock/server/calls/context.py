@@ -27,6 +27,7 @@ from ...input_required import required_capability
 from ...typed.forms import form
 from ...types.lifecycle import LOGGING_LEVELS, LoggingLevel
 from ..catalogue.scopes import check
+from .environment import CallEnvironment, RunningServer
 from .never_awaited import Started, to_be_awaited
 from .session_state import SessionState, session_state
 
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from types import UnionType
     from typing import _SpecialForm  # what a checker takes Literal[...] and the like for
 
-    from ..app import Server
     from ..server_options import FallbackModel
     from .sampling import Sampler
 
@@ -99,14 +99,6 @@ class Log:
         self.write("emergency", data, logger)
 
 
-class Progress(msgspec.Struct, frozen=True):
-    """What an async generator yields to say how far it has come; `progress` grows, `total` is in the same unit."""
-
-    progress: float
-    total: float | None = None
-    message: str | None = None
-
-
 class Context(Generic[State]):
     """One call while it runs. Ask for it with a parameter annotated `Context`, or `Context[State]` for the lifespan's state.
 
@@ -115,7 +107,9 @@ class Context(Generic[State]):
 
     _path = "ctx"
 
-    def __init__(self, exchange: Exchange, server: Server, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(
+        self, exchange: Exchange, environment: CallEnvironment, loop: asyncio.AbstractEventLoop
+    ) -> None:
         self._exchange, self._loop = exchange, loop
         self._handed_over = 0  # notifications of other threads
         self._thread = threading.get_ident()
@@ -125,12 +119,17 @@ class Context(Generic[State]):
         self._is_declared = True
         self._sampler: Sampler | None = None
         self._started = Started()
-        self.server = server
+        self._environment = environment
         self.cancelled = (
             False  # for plain functions to look at: nobody waits for the answer any more
         )
 
     # -- who and what ------------------------------------------------------------------------------
+
+    @property
+    def server(self) -> RunningServer:
+        """The server, to add and remove features and to announce changes."""
+        return self._environment.server
 
     @property
     def caller(self) -> Caller:
@@ -178,7 +177,7 @@ class Context(Generic[State]):
         Raises:
             NoSession: The call belongs to no session, as every call of 2026-07-28.
         """
-        most = self.server.limits.session_state_bytes
+        most = self._environment.session_state_bytes
         return session_state(self._exchange, most, self._started)
 
     @property
@@ -467,9 +466,9 @@ class Context(Generic[State]):
             tool_choice=tool_choice,
             metadata=metadata,
         )
-        model = fallback_model or self.server.questions.fallback_model
+        model = fallback_model or self._environment.questions.fallback_model
         preferred = (
-            self.server.questions.prefer_fallback_model
+            self._environment.questions.prefer_fallback_model
             if prefer_fallback_model is None
             else prefer_fallback_model
         )
@@ -529,7 +528,7 @@ class Context(Generic[State]):
     @to_be_awaited
     async def read_resource(self, uri: str) -> list[t.ResourceContents]:
         """Read a resource of this server, as a client would. Raises McpError where there is none."""
-        result = await self.server.handlers.read_for(uri, self._exchange)
+        result = await self._environment.read_resource(uri, self._exchange)
         return result.contents
 
     def wait(self, awaitable: Awaitable[T]) -> T:
@@ -619,7 +618,7 @@ class RunningCall(Struct, kw_only=True, eq=False):
     """What get_context makes the Context of a call from, where the author's function takes none."""
 
     exchange: Exchange
-    server: Server
+    environment: CallEnvironment
     loop: asyncio.AbstractEventLoop
     context: Context[Any] | None = None
 
@@ -648,7 +647,7 @@ def get_context() -> Context[Any]:
             " one calls; in middleware use the Exchange."
         )
     if running.context is None:
-        running.context = Context(running.exchange, running.server, running.loop)
+        running.context = Context(running.exchange, running.environment, running.loop)
         running.context._is_declared = False
     return running.context
 

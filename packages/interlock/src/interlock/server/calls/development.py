@@ -10,15 +10,13 @@ import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import CodeType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from ... import types as t
 from ...exchange import AnyResult, Exchange, Handler
 from ...logs import limited
 from ...types.errors import InterlockError
-
-if TYPE_CHECKING:
-    from ..app import Server
+from .environment import RunningServer
 
 log = limited("interlock.server")
 
@@ -65,7 +63,7 @@ def place_of(function: Callable[..., Any] | None) -> str:
     return "" if code is None else _place(code.co_filename, code.co_firstlineno, code.co_name)
 
 
-def warnings_of(server: Server) -> list[str]:
+def warnings_of(server: RunningServer) -> list[str]:
     """What is surely a mistake in a server that could be loaded, in words for its author."""
     return [
         f"{kind} {name}: the parameter {parameter!r} has no annotation, so callers must give it as "
@@ -75,7 +73,7 @@ def warnings_of(server: Server) -> list[str]:
     ]
 
 
-def _functions(server: Server) -> Iterator[tuple[str, str, Callable[..., Any]]]:
+def _functions(server: RunningServer) -> Iterator[tuple[str, str, Callable[..., Any]]]:
     for tool in server.tools.all():
         yield "tool", tool.key, tool.call.function
     for prompt in server.prompts.all():

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
 from ... import types as t
 from ...typed.signature import is_context
 from ...typed.type_hints import hints_of, signature_with_text
-from .features import Call, Shelf, call_of
-
-if TYPE_CHECKING:
-    from ..app import Server
+from .features import Call, FeatureList, PromptFeature, TemplateFeature, call_of
 
 
 class CompletionFeature(Struct, frozen=True):
@@ -37,8 +34,11 @@ class CompletionFeature(Struct, frozen=True):
 class Completions:
     """The completion functions of one server: for one argument each, and one for all others."""
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
+    def __init__(
+        self, prompts: FeatureList[PromptFeature], templates: FeatureList[TemplateFeature]
+    ) -> None:
+        self._prompts = prompts
+        self._templates = templates
         self._each: dict[tuple[str, str], CompletionFeature] = {}
         self._other: CompletionFeature | None = None
 
@@ -61,19 +61,19 @@ class Completions:
     def _has_choices(
         self, ref: t.PromptReference | t.ResourceTemplateReference, argument: str
     ) -> bool:
-        server = self._server
-        feature: Any = (
-            server.prompts.get(ref.name)
-            if isinstance(ref, t.PromptReference)
-            else server.templates.get(ref.uri)
-        )
+        feature: PromptFeature | TemplateFeature | None
+        if isinstance(ref, t.PromptReference):
+            feature = self._prompts.get(ref.name)
+        else:
+            feature = self._templates.get(ref.uri)
         return feature is not None and argument in feature.strings.choices
 
-    def are_offered(self, shown: Callable[[Shelf[Any], Any], bool]) -> bool:
+    def are_offered(self, shown: Callable[[FeatureList[Any], Any], bool]) -> bool:
         """Whether there is anything to suggest, by a function or by the type of an argument, of the features that are shown."""
         if self._other is not None:
             return True
-        prompts, templates = self._server.prompts, self._server.templates
+        prompts = self._prompts
+        templates = self._templates
         if any(shown(prompts, f) for f in prompts.all() if f.strings.choices) or any(
             shown(templates, f) for f in templates.all() if f.strings.choices
         ):

@@ -65,7 +65,7 @@ def make_tool(
         TypeError: The function cannot be a tool, or there is no such option.
         ValueError: The name, a schema or another option cannot be used.
     """
-    check_keywords(options, ToolOptions.__annotations__, "Server.tool")
+    check_keywords(options, ToolOptions.__annotations__, "server.tool()")
     name = _named(function, options.get("name"))
     if not _NAME.fullmatch(name):
         raise ValueError(
@@ -136,7 +136,7 @@ def make_resource(
         TypeError: The function takes more than a Context, or there is no such option.
         ValueError: The URI has no scheme.
     """
-    check_keywords(options, ResourceOptions.__annotations__, "Server.resource")
+    check_keywords(options, ResourceOptions.__annotations__, "server.resource()")
     _check_uri(uri)
     what = f"the resource {uri}"
     call: Call | None = None
@@ -200,7 +200,7 @@ def make_template(
             option.
         ValueError: The URI has no scheme.
     """
-    check_keywords(options, ResourceOptions.__annotations__.keys() - {"size"}, "Server.resource")
+    check_keywords(options, ResourceOptions.__annotations__.keys() - {"size"}, "server.resource()")
     _check_uri(template.text)
     what = f"the resource {template.text}"
     strings = Strings(function, defaults.context_type)
@@ -240,7 +240,7 @@ def make_prompt(
     Raises:
         TypeError: An argument of the function cannot be given by name, or there is no such option.
     """
-    check_keywords(options, PromptOptions.__annotations__, "Server.prompt")
+    check_keywords(options, PromptOptions.__annotations__, "server.prompt()")
     name = _named(function, options.get("name"))
     what = f"the prompt {name}"
     strings = Strings(function, defaults.context_type)

@@ -152,7 +152,7 @@ class PromptFeature(Struct, frozen=True):
 
 
 class Keyed(Protocol):
-    """A feature, as far as a shelf cares."""
+    """What a feature list needs of a feature."""
 
     @property
     def key(self) -> str:
@@ -173,7 +173,7 @@ class Keyed(Protocol):
 F = TypeVar("F", bound=Keyed)
 
 
-class Shelf(Generic[F]):
+class FeatureList(Generic[F]):
     """Features of one kind in the order in which they were added.
 
     `changed` is called after each change with the name of the feature that came or went. `had` says that

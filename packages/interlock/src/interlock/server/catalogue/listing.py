@@ -5,19 +5,15 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import msgspec
 
 from ... import types as t
 from ...caches import BoundedCache
 from ...wire.codec import encode
-from .features import Shelf
 from .scopes import NONE
-from .visibility import Audience
-
-if TYPE_CHECKING:
-    from ..app import Server
+from .visibility import Audience, Visibility
 
 _RESULTS: dict[str, Callable[..., t.PaginatedResult]] = {
     "tools": t.ListToolsResult,
@@ -32,19 +28,18 @@ _MOST_BYTES = 32 * 1024 * 1024
 _Place = tuple[str, str | None, str, bytes, frozenset[str], bool]
 
 
-class Catalogue:
-    """The lists of one server."""
+class ListPages:
+    """The lists of one server in pages, encoded once for each revision and audience."""
 
-    def __init__(self, server: Server) -> None:
-        self._server, self._visibility = server, server.visibility
+    def __init__(self, visibility: Visibility, page_size: int, list_ttl_ms: int) -> None:
+        self._visibility = visibility
+        self.page_size = page_size
+        self._list_ttl_ms = list_ttl_ms
         self._offered: dict[str, tuple[Callable[..., t.PaginatedResult], int]] = {}
         self.clear()
 
-    def offer(
-        self, what: str, shelf: Shelf[Any], result: Callable[..., t.PaginatedResult], page_size: int
-    ) -> None:
-        """Add a list of an extension: its features, the type of a page, and how many one page holds."""
-        self._visibility.add_list(what, shelf)
+    def offer(self, what: str, result: Callable[..., t.PaginatedResult], page_size: int) -> None:
+        """Add a list of an extension: the type of a page, and how many items one page holds."""
         self._offered[what] = (result, page_size)
 
     def page(
@@ -87,7 +82,7 @@ class Catalogue:
         return asked
 
     def _page(self, what: str, cursor: str | None, audience: Audience | None) -> t.PaginatedResult:
-        server, visibility = self._server, self._visibility
+        visibility = self._visibility
         shelf = visibility.shelf(what)
         found = shelf.after(_place(cursor))
         if audience is not None:
@@ -96,7 +91,7 @@ class Catalogue:
                 for place, feature in found
                 if visibility.lists(shelf, feature, audience)
             ]
-        kind, page_size = self._offered.get(what) or (_RESULTS[what], server.page_size)
+        kind, page_size = self._offered.get(what) or (_RESULTS[what], self.page_size)
         page = found[:page_size]
         # What depends on who asks is for nobody else.
         is_private = (
@@ -107,7 +102,7 @@ class Catalogue:
         return kind(
             **{what: [feature.listing for _, feature in page]},
             next_cursor=_cursor(page[-1][0]) if len(page) < len(found) else None,
-            ttl_ms=server.limits.list_ttl_ms,
+            ttl_ms=self._list_ttl_ms,
             cache_scope="private" if is_private else "public",
         )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec import Struct
@@ -19,7 +19,14 @@ from ...types.apps import APP_MIME_TYPE, UI_EXTENSION
 from ...wire.revisions import error_code
 from ..changes import Change, Kind
 from .completions import Completions
-from .features import Feature, PromptFeature, ResourceFeature, Shelf, TemplateFeature, ToolFeature
+from .features import (
+    Feature,
+    FeatureList,
+    PromptFeature,
+    ResourceFeature,
+    TemplateFeature,
+    ToolFeature,
+)
 from .scopes import NONE, check, forbidden, held, lacks
 
 log = limited("interlock.server")
@@ -28,18 +35,14 @@ _MOST_KEYS = 1000  # visibility keys of which it is remembered what they are off
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
-class Offers(Protocol):
-    """The features of a server."""
+class Features(NamedTuple):
+    """The features of a server, by kind."""
 
-    tools: Shelf[ToolFeature]
-    resources: Shelf[ResourceFeature]
-    templates: Shelf[TemplateFeature]
-    prompts: Shelf[PromptFeature]
+    tools: FeatureList[ToolFeature]
+    resources: FeatureList[ResourceFeature]
+    templates: FeatureList[TemplateFeature]
+    prompts: FeatureList[PromptFeature]
     completions: Completions
-
-    def templates_by_specificity(self) -> list[TemplateFeature]:
-        """The templates, those first that say most about a URI."""
-        ...
 
 
 class Rule(Struct, frozen=True):
@@ -75,18 +78,19 @@ class Found(NamedTuple):
 class Visibility:
     """What each caller of one server sees. A feature that the hook hides is unknown; one whose scopes a caller lacks is forbidden."""
 
-    def __init__(self, offers: Offers) -> None:
-        self._offers = offers
-        self._lists: dict[str, Shelf[Any]] = {
-            "tools": offers.tools,
-            "prompts": offers.prompts,
-            "resources": offers.resources,
-            "resource_templates": offers.templates,
+    def __init__(self, features: Features) -> None:
+        self._features = features
+        self._lists: dict[str, FeatureList[Any]] = {
+            "tools": features.tools,
+            "prompts": features.prompts,
+            "resources": features.resources,
+            "resource_templates": features.templates,
         }
         self._rule: Rule | None = None
         self._changes = 0
         self._scopes: frozenset[str] | None = None
         self._for_apps: bool | None = None
+        self._sorted_templates: list[TemplateFeature] | None = None
         self._offered: BoundedCache[bytes, frozenset[str]] = BoundedCache(_MOST_KEYS)
 
     # -- the hook --------------------------------------------------------------------------------------
@@ -116,6 +120,7 @@ class Visibility:
         self._changes += 1
         self._scopes = None
         self._for_apps = None
+        self._sorted_templates = None
         self._offered = BoundedCache(_MOST_KEYS)
 
     # -- who sees what -----------------------------------------------------------------------------------
@@ -143,7 +148,7 @@ class Visibility:
         found = self._for_apps
         if found is None:
             changes = self._changes
-            found = any(for_apps_only(tool) for tool in self._offers.tools.all())
+            found = any(for_apps_only(tool) for tool in self._features.tools.all())
             if changes == self._changes:
                 self._for_apps = found
         return found
@@ -157,7 +162,7 @@ class Visibility:
         key = self._key(caller)
         return Audience(name_of(key), key, held(caller), apps)
 
-    def lists(self, shelf: Shelf[Any], feature: Any, audience: Audience) -> bool:
+    def lists(self, shelf: FeatureList[Any], feature: Any, audience: Audience) -> bool:
         """Whether a feature is in the lists of an audience."""
         if audience.scopes is not None and not feature.scopes <= audience.scopes:
             return False
@@ -165,15 +170,15 @@ class Visibility:
             return False
         return self._rule is None or self._sees(audience.key, shelf.describe(feature))
 
-    def shelf(self, what: str) -> Shelf[Any]:
+    def shelf(self, what: str) -> FeatureList[Any]:
         """The features of a list."""
         return self._lists[what]
 
-    def add_list(self, what: str, shelf: Shelf[Any]) -> None:
+    def add_list(self, what: str, shelf: FeatureList[Any]) -> None:
         """Add a list of an extension."""
         self._lists[what] = shelf
 
-    def shows(self, shelf: Shelf[Any], feature: Any, caller: Caller) -> bool:
+    def shows(self, shelf: FeatureList[Any], feature: Any, caller: Caller) -> bool:
         """Whether the hook lets a caller know of a feature."""
         return self._rule is None or self._sees(self._key(caller), shelf.describe(feature))
 
@@ -218,7 +223,7 @@ class Visibility:
     def tool(self, x: Exchange) -> ToolFeature:
         """The tool that a request names. Raises McpError."""
         name: str = x.params.name
-        tools = self._offers.tools
+        tools = self._features.tools
         tool = tools.get(name)
         if tool is None or (self._rule is not None and not self.shows(tools, tool, x.caller)):
             self.require("tools", x)
@@ -230,7 +235,7 @@ class Visibility:
     def prompt(self, x: Exchange) -> PromptFeature:
         """The prompt that a request names. Raises McpError."""
         name: str = x.params.name
-        prompts = self._offers.prompts
+        prompts = self._features.prompts
         prompt = prompts.get(name)
         if prompt is None or not self.shows(prompts, prompt, x.caller):
             self.require("prompts", x)
@@ -257,14 +262,14 @@ class Visibility:
     def completed(self, x: Exchange) -> PromptFeature | TemplateFeature | None:
         """The prompt or the template whose argument a request completes; None for a resource. Raises McpError (`CMP-04`)."""
         self.require("completions", x)
-        ref, caller, offers = x.params.ref, x.caller, self._offers
+        ref, caller, features = x.params.ref, x.caller, self._features
         feature: PromptFeature | TemplateFeature | ResourceFeature | None
         if isinstance(ref, t.PromptReference):
-            feature, what = offers.prompts.get(ref.name), f"prompt: {ref.name}"
-            shown = feature is not None and self.shows(offers.prompts, feature, caller)
+            feature, what = features.prompts.get(ref.name), f"prompt: {ref.name}"
+            shown = feature is not None and self.shows(features.prompts, feature, caller)
         else:
             what = f"resource template: {ref.uri}"
-            feature = offers.templates.get(ref.uri) or offers.resources.get(ref.uri)
+            feature = features.templates.get(ref.uri) or features.resources.get(ref.uri)
             shown = feature is not None and self._shows_resource(feature, caller)
         if feature is None or not shown:
             raise t.McpError(t.INVALID_PARAMS, f"Unknown {what}")
@@ -273,19 +278,27 @@ class Visibility:
 
     def behind(self, uri: str) -> Found | None:
         """What is read for a URI. Whatever the caller sees: a feature that is hidden leaves its URIs to no other one."""
-        resource = self._offers.resources.get(uri)
+        resource = self._features.resources.get(uri)
         if resource is not None:
             return Found(resource, {})
-        for template in self._offers.templates_by_specificity():
+        for template in self._templates_by_specificity():
             values = template.template.match(uri)
             if values is not None and template.strings.required <= values.keys():
                 return Found(template, values)  # a variable may be absent, a parameter may not
         return None
 
+    def _templates_by_specificity(self) -> list[TemplateFeature]:
+        """The templates, those first that say most about a URI."""
+        if self._sorted_templates is None:
+            self._sorted_templates = sorted(
+                self._features.templates.all(), key=lambda feature: feature.template.specificity
+            )
+        return self._sorted_templates
+
     def _shows_resource(self, feature: ResourceFeature | TemplateFeature, caller: Caller) -> bool:
         if isinstance(feature, ResourceFeature):
-            return self.shows(self._offers.resources, feature, caller)
-        return self.shows(self._offers.templates, feature, caller)
+            return self.shows(self._features.resources, feature, caller)
+        return self.shows(self._features.templates, feature, caller)
 
     # -- what is offered ---------------------------------------------------------------------------------
 
@@ -315,24 +328,24 @@ class Visibility:
 
     def _found(self, audience: Audience | None) -> frozenset[str]:
         """What is offered to an audience. Scopes hide nothing here: whoever lacks them is told which to ask for."""
-        offers = self._offers
+        features = self._features
 
-        def has(shelf: Shelf[Any]) -> bool:
+        def has(shelf: FeatureList[Any]) -> bool:
             if audience is None:
                 return len(shelf) > 0
             return any(self.lists(shelf, feature, audience) for feature in shelf.all())
 
-        def shown(shelf: Shelf[Any], feature: Any) -> bool:
+        def shown(shelf: FeatureList[Any], feature: Any) -> bool:
             return audience is None or self.lists(shelf, feature, audience)
 
         found = {
-            "tools": offers.tools.had or has(offers.tools),
-            "prompts": offers.prompts.had or has(offers.prompts),
-            "resources": offers.resources.had
-            or offers.templates.had
-            or has(offers.resources)
-            or has(offers.templates),
-            "completions": offers.completions.are_offered(shown),
+            "tools": features.tools.had or has(features.tools),
+            "prompts": features.prompts.had or has(features.prompts),
+            "resources": features.resources.had
+            or features.templates.had
+            or has(features.resources)
+            or has(features.templates),
+            "completions": features.completions.are_offered(shown),
         }
         return frozenset(what for what, is_offered in found.items() if is_offered)
 
@@ -340,8 +353,8 @@ class Visibility:
 
     def can_watch(self, uri: str, caller: Caller) -> bool:
         """Whether there is, for a caller, a resource behind a URI."""
-        offers = self._offers
-        resource = offers.resources.get(uri)
+        features = self._features
+        resource = features.resources.get(uri)
         if resource is not None:
             return self._shows_resource(resource, caller)
         found = self.behind(uri)
@@ -349,7 +362,7 @@ class Visibility:
             return self._shows_resource(found.feature, caller)
         return any(
             template.template.match(uri) is not None and self._shows_resource(template, caller)
-            for template in offers.templates.all()
+            for template in features.templates.all()
         )
 
     def hides(self, uri: str, caller: Caller) -> bool:
@@ -392,10 +405,10 @@ class Visibility:
 
     def versions(self, kind: Kind, name: str) -> list[Feature]:
         """The features that stand or stood under a name in a list."""
-        offers = self._offers
+        features = self._features
         if kind == "resources":
-            return [*offers.resources.versions(name), *offers.templates.versions(name)]
-        return (offers.tools if kind == "tools" else offers.prompts).versions(name)
+            return [*features.resources.versions(name), *features.templates.versions(name)]
+        return (features.tools if kind == "tools" else features.prompts).versions(name)
 
     def sees(self, audience: Audience | None, feature: Feature) -> bool:
         """Whether a feature, which may be gone by now, is or was in the lists of an audience."""

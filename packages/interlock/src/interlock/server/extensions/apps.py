@@ -18,7 +18,7 @@ from ...exchange import AnyResult
 from ...typed.output import Output, OutputError, can_be_text
 from ...typed.type_hints import bare, hints_of, named
 from ...types.apps import APP_MIME_TYPE, AppAudience, AppPermission
-from ..catalogue.features import Shelf, ToolFeature
+from ..catalogue.features import FeatureList, ToolFeature
 
 EVERYBODY: Final[tuple[AppAudience, ...]] = ("model", "app")
 """The specification's default of `visibility`."""
@@ -77,7 +77,7 @@ class App:
     `Server.app` makes one.
     """
 
-    def __init__(self, uri: str, tools: Shelf[ToolFeature]) -> None:
+    def __init__(self, uri: str, tools: FeatureList[ToolFeature]) -> None:
         self.uri = uri
         self._tools = tools
 
@@ -120,7 +120,7 @@ class TextRequired(Output):
         return result
 
 
-def find_tool(tools: Shelf[ToolFeature], tool: Callable[..., Any] | str) -> ToolFeature:
+def find_tool(tools: FeatureList[ToolFeature], tool: Callable[..., Any] | str) -> ToolFeature:
     """The tool of this name or function. ValueError where there is none, or more than one."""
     if isinstance(tool, str):
         found = [feature for feature in tools.all() if feature.key == tool]

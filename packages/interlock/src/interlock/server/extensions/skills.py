@@ -7,7 +7,7 @@ import inspect
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -35,12 +35,11 @@ from ...typed.string_arguments import Strings
 from ...typed.type_hints import doc_of
 from ...typed.uri_templates import Template
 from ...types.errors import SkillError
-from ..catalogue.features import Call, ResourceFeature, Shelf, TemplateFeature, call_of
+from ..catalogue.catalogue import Catalogue
+from ..catalogue.features import Call, FeatureList, ResourceFeature, TemplateFeature, call_of
 from ..catalogue.scopes import NONE, check, held, scopes_of
+from ..handlers import Handlers
 from .skill_files import SkillFiles, read_folder
-
-if TYPE_CHECKING:
-    from ..app import Server
 
 log = limited("interlock.server")
 DIRECTORY = "inode/directory"
@@ -83,15 +82,17 @@ class Skills:
     The bytes of files are read when a skill is added, so that an entry and its files always agree.
     """
 
-    def __init__(self, server: Server) -> None:
-        self._server = server
+    def __init__(self, catalogue: Catalogue, handlers: Handlers, list_ttl_ms: int) -> None:
+        self._catalogue = catalogue
+        self._handlers = handlers
+        self._list_ttl_ms = list_ttl_ms
         self._publications: dict[str, _Publication] = {}
-        self.shelf: Shelf[SkillFeature] = Shelf(
-            "skill", lambda name: server.handlers.forget_lists()
+        self.features: FeatureList[SkillFeature] = FeatureList(
+            "skill", lambda name: catalogue.pages.clear()
         )
         self._tree: dict[str, dict[str, _Child]] | None = None
-        most = min(server.page_size, MOST_SKILLS_A_PAGE)
-        server.handlers.offer_list(_LIST, self.shelf, ListSkillsResult, most)
+        most = min(catalogue.pages.page_size, MOST_SKILLS_A_PAGE)
+        catalogue.offer_list(_LIST, self.features, ListSkillsResult, most)
 
     def extension(self) -> Extension:
         """The extension that serves them."""
@@ -215,14 +216,14 @@ class Skills:
         before = {feature.key: feature for feature in old.resources} if old is not None else {}
         if old is not None:
             self._withdraw(key)
-        server = self._server
+        server = self._catalogue
         for resource in found.resources:
             server.resources.add(resource)
         for template in found.templates:
             server.templates.add(template)
         self._warn_of_equal_names(found.skills)
         for skill in found.skills:
-            self.shelf.add(skill)
+            self.features.add(skill)
         self._publications[key] = found
         self._tree = None
         for resource in found.resources:
@@ -232,7 +233,7 @@ class Skills:
 
     def _warn_of_equal_names(self, added: Iterable[SkillFeature]) -> None:
         """Warn where two skills have one name: that is legal, but users see them as one."""
-        by_name = {skill.listing.name: skill.key for skill in self.shelf.all()}
+        by_name = {skill.listing.name: skill.key for skill in self.features.all()}
         for skill in added:
             other = by_name.setdefault(skill.listing.name, skill.key)
             if other != skill.key:
@@ -247,7 +248,7 @@ class Skills:
         """Raise ValueError where a URI is taken, before anything is added."""
         own = set() if old is None else {feature.key for feature in old.resources}
         for resource in found.resources:
-            if resource.key not in own and self._server.resources.get(resource.key) is not None:
+            if resource.key not in own and self._catalogue.resources.get(resource.key) is not None:
                 raise ValueError(f"there is a resource {resource.key!r} already")
         for publication in self._publications.values():
             if publication is old:
@@ -264,33 +265,35 @@ class Skills:
     def _withdraw(self, key: str) -> None:
         gone = self._publications.pop(key)
         for skill in gone.skills:
-            self.shelf.remove(skill.key)
+            self.features.remove(skill.key)
         for resource in gone.resources:
-            self._server.resources.remove(resource.key)
+            self._catalogue.resources.remove(resource.key)
         for template in gone.templates:
-            self._server.templates.remove(template.key)
+            self._catalogue.templates.remove(template.key)
         self._tree = None
 
     @property
     def _ttl(self) -> int:
-        return self._server.limits.list_ttl_ms
+        return self._list_ttl_ms
 
     # -- methods -------------------------------------------------------------------------------------
 
     async def list(self, x: Exchange) -> AnyResult:
         """`skills/list`: one page of entries, from bytes that are kept until a skill comes or goes."""
-        return RawResult(self._server.handlers.page(_LIST, x.params.cursor, x.caller))
+        return RawResult(self._catalogue.page(_LIST, x.params.cursor, x.caller))
 
     async def get(self, x: Exchange) -> AnyResult:
         """`skills/get`: the entry for one skill."""
-        skill = self.shelf.get(x.params.uri)
-        if skill is None or not self._server.visibility.shows(self.shelf, skill, x.caller):
+        skill = self.features.get(x.params.uri)
+        if skill is None or not self._catalogue.visibility.shows(self.features, skill, x.caller):
             raise t.McpError(t.INVALID_PARAMS, f"No skill is served at {x.params.uri}")
         check(x.caller, skill.scopes)
         return GetSkillResult(
             skill=skill.listing,
             ttl_ms=self._ttl,
-            cache_scope="private" if skill.scopes or self._server.visibility.has_hook else "public",
+            cache_scope="private"
+            if skill.scopes or self._catalogue.visibility.has_hook
+            else "public",
         )
 
     async def read_directory(self, x: Exchange) -> AnyResult:
@@ -303,13 +306,15 @@ class Skills:
         else:
             children = self._children(uri, x.caller)
         if children is None:
-            resources = self._server.resources
+            resources = self._catalogue.resources
             file = resources.get(uri)
-            is_file = file is not None and self._server.visibility.shows(resources, file, x.caller)
+            is_file = file is not None and self._catalogue.visibility.shows(
+                resources, file, x.caller
+            )
             what = "is not a directory resource" if is_file else "does not exist"
             raise t.McpError(t.INVALID_PARAMS, f"{uri} {what}")
         start = _place(x.params.cursor)
-        page = children[start : start + self._server.page_size]
+        page = children[start : start + self._catalogue.pages.page_size]
         end = start + len(page)
         return DirectoryResult(
             resources=page, next_cursor=_cursor(end) if end < len(children) else None
@@ -318,7 +323,7 @@ class Skills:
     def _children(self, uri: str, caller: Caller) -> Any:
         """The children that may be seen, in the order of their URIs; None where there is no such directory."""
         have = held(caller)
-        if self._server.visibility.has_hook:
+        if self._catalogue.visibility.has_hook:
             found = self._shown_tree(caller).get(uri)
         else:
             if self._tree is None:
@@ -335,7 +340,7 @@ class Skills:
 
     def _shown_tree(self, caller: Caller) -> dict[str, dict[str, _Child]]:
         """The directories in which there is a file that the visibility hook shows to a caller."""
-        server = self._server
+        server = self._catalogue
         return _tree_of(
             _Publication(
                 [],
@@ -351,14 +356,18 @@ class Skills:
         )
 
     def _generated_around(self, uri: str, caller: Caller) -> SkillFeature | None:
-        for skill in self.shelf.all():
+        for skill in self.features.all():
             if skill.call is not None and f"{uri}/".startswith(f"{skill.listing.root}/"):
-                return skill if self._server.visibility.shows(self.shelf, skill, caller) else None
+                return (
+                    skill
+                    if self._catalogue.visibility.shows(self.features, skill, caller)
+                    else None
+                )
         return None
 
     async def _generated_children(self, skill: SkillFeature, uri: str, x: Exchange) -> Any:
         assert skill.call is not None
-        files = await self._server.handlers.run_for(f"the skill {skill.key}", skill.call, x)
+        files = await self._handlers.run_for(f"the skill {skill.key}", skill.call, x)
         root = skill.listing.root
         resources = [
             _resource(uri_of(root, _checked_path(path)), path, None, None) for path in files

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...deprecation import warn_deprecated
 from ...protocol.handshake.sessions import Store
@@ -19,10 +19,8 @@ from ...transport.http.authorization import Guarding, Learning
 from ...transport.http.limits import Limits
 from ..catalogue.scopes import as_anonymous, with_anonymous_callers
 from ..changes import BoardBus, MemoryBus
-from .program import keep_freed_memory, settle_memory
-
-if TYPE_CHECKING:
-    from ..app import Server
+from .interface import ServedServer
+from .process_memory import keep_freed_memory, settle_memory
 
 DEFAULT_GRACE = 10.0  # seconds
 
@@ -34,7 +32,7 @@ _LEGACY_SSE = (
 
 
 def http_app(
-    server: Server,
+    server: ServedServer,
     path: str = "/mcp",
     *,
     hosts: str | Sequence[str] = (),
@@ -103,7 +101,7 @@ def _several(given: str | Sequence[str]) -> tuple[str, ...]:
 
 
 async def serve_web(
-    server: Server,
+    server: ServedServer,
     *,
     host: str = "127.0.0.1",
     port: int = 8000,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Generator
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
+from ...keywords import check_keywords
 from .http import serve_web
-
-if TYPE_CHECKING:
-    from ..app import Server
+from .interface import ServedServer
+from .options import HttpOptions
 
 _ANY = {
     "0.0.0.0": "127.0.0.1",
@@ -28,13 +28,15 @@ class HttpServer:
 
     def __init__(
         self,
-        server: Server,
+        server: ServedServer,
         options: dict[str, Any],
         *,
         on_ready: Callable[[Any], None] | None = None,
         is_program: bool = False,
     ) -> None:
-        self._server, self._options = server, options
+        check_keywords(options, HttpOptions.__annotations__, "server.serve_http()")
+        self._server = server
+        self._options = options
         self._on_ready, self._is_program = on_ready, is_program
         self._task: asyncio.Task[None] | None = None
         self._address: tuple[Any, ...] | None = None

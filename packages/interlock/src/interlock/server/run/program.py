@@ -1,10 +1,9 @@
-"""Starting a server as a program: an event loop, the transport that was asked for, and an end in good order."""
+"""A server as a program: an event loop, the chosen transport, signals, and a graceful shutdown."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import os
 import signal
 import sys
@@ -13,40 +12,61 @@ from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ...keywords import check_keywords
 from ...logs import limited
 from ...transport.channel import Channel
 from ...wire.lines import DEFAULT_LIMIT
+from .interface import ServedServer
+from .process_memory import keep_freed_memory, settle_memory
 
 if TYPE_CHECKING:
-    from ..app import Server
+    from .options import RunOptions
 
 log = limited("interlock.server")
 
-TRANSPORTS = ("stdio", "http", "unix", "tcp")
-_STUBBORN = 2.0  # seconds
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # as malloc.h of glibc numbers them
+TRANSPORTS: dict[str, tuple[str, ...]] = {
+    "stdio": ("limit",),
+    "http": (),
+    "unix": ("path", "limit", "on_ready"),
+    "tcp": ("host", "port", "limit", "on_ready"),
+}
+"""The transports and their options; those of HTTP are HttpOptions, `workers` and `on_ready`."""
+_KILL_DELAY = 2.0  # seconds
 
 
-def run(server: Server, transport: str, **options: Any) -> None:
-    """Serve over a transport until its end or an interrupt. Raises ValueError for one that there is not, or that is told too little."""
+def run(server: ServedServer, transport: str, options: RunOptions) -> None:
+    """Serve over a transport until its end or an interrupt.
+
+    Raises:
+        TypeError: The transport has no such option.
+        ValueError: There is no such transport, or an option is missing.
+    """
+    if transport not in TRANSPORTS:
+        raise ValueError(f"unknown transport {transport!r}; known are {', '.join(TRANSPORTS)}")
     if transport == "http":
-        _http(server, **options)
+        _http(server, options)
         return
-    options = {"limit": DEFAULT_LIMIT, **options}
+    check_keywords(options, TRANSPORTS[transport], f"server.run({transport!r})")
+    limit = options.get("limit", DEFAULT_LIMIT)
+    on_ready = options.get("on_ready")
     if transport == "stdio":
-        work = _stdio(server, **options)
+        work = _stdio(server, limit=limit)
     elif transport == "unix":
-        work = _sockets(server, address=Path(_needed("path", transport, options)), **options)
-    elif transport == "tcp":
-        port = int(_needed("port", transport, options))
-        work = _sockets(server, address=(options.pop("host", "127.0.0.1"), port), **options)
+        if "path" not in options:
+            raise ValueError(_MISSING.format("unix", "path"))
+        address: Any = Path(options["path"])
+        work = _sockets(server, address=address, limit=limit, on_ready=on_ready)
     else:
-        raise ValueError(f"there is no transport {transport!r}; there are {', '.join(TRANSPORTS)}")
-    # On pipes uvloop gains little, and a stdio server is started for each of its peers: its start-up counts more.
+        if "port" not in options:
+            raise ValueError(_MISSING.format("tcp", "port"))
+        address = (options.get("host", "127.0.0.1"), int(options["port"]))
+        work = _sockets(server, address=address, limit=limit, on_ready=on_ready)
+    # uvloop gains little on pipes, and a stdio server starts for each of its peers: its start-up
+    # time counts more.
     runner = asyncio.Runner(loop_factory=None if transport == "stdio" else _loop_factory())
     with contextlib.suppress(KeyboardInterrupt):
         try:
-            runner.run(_until_told(server, work))
+            runner.run(_until_signalled(server, work))
         finally:
             _close(
                 runner,
@@ -55,46 +75,49 @@ def run(server: Server, transport: str, **options: Any) -> None:
             )
 
 
-def _http(
-    server: Server,
-    *,
-    workers: int = 1,
-    on_ready: Callable[[Any], None] | None = None,
-    **options: Any,
-) -> None:
+_MISSING = "the transport {0} needs the option {1}: server.run('{0}', {1}=...)"
+
+
+def _http(server: ServedServer, options: RunOptions) -> None:
     from ...transport.http.uvicorn_server import lacking  # late: only for servers that speak HTTP
     from .http import run_workers  # late: as above
     from .http_server import HttpServer  # late: as above
+    from .options import HttpOptions  # late: as above
 
+    known = (*HttpOptions.__annotations__, "workers", "on_ready")
+    check_keywords(options, known, "server.run('http')")
+    of_http: dict[str, Any] = {**options}
+    workers = of_http.pop("workers", 1)
+    on_ready = of_http.pop("on_ready", None)
     if workers < 1:
-        raise ValueError(f"there is at least one worker, and cannot be {workers}")
+        raise ValueError(f"workers must be 1 or more, not {workers}")
     if words := lacking():
         raise SystemExit(words)  # one line, and no traceback: nothing is wrong with the program
 
     async def work(http: HttpServer) -> None:
         await http
 
-    def serve(options: dict[str, Any], told: Callable[[Any], None] | None) -> None:
-        http = HttpServer(server, options, on_ready=told, is_program=True)
+    def serve(options: dict[str, Any], ready: Callable[[Any], None] | None) -> None:
+        http = HttpServer(server, options, on_ready=ready, is_program=True)
         with (
             asyncio.Runner(loop_factory=_loop_factory()) as runner,
             contextlib.suppress(KeyboardInterrupt),
         ):
-            runner.run(_until_told(server, work(http)))
+            runner.run(_until_signalled(server, work(http)))
 
     if workers > 1:
-        run_workers(workers, serve, options, on_ready)
+        run_workers(workers, serve, of_http, on_ready)
     else:
-        serve(options, on_ready)
+        serve(of_http, on_ready)
 
 
 def _close(runner: asyncio.Runner, *, must_end: bool) -> None:
     """Close the loop, which waits for all that still runs in it.
 
-    A stdio server whose client has gone serves nobody and has nobody who could end it (`STD-09`): with `must_end`, a tool that
-    blocks a thread or does not let itself be cancelled holds the process for a moment only.
+    Nobody can end a stdio server whose client has gone (`STD-09`). With `must_end`, a tool that
+    blocks a thread or ignores its cancellation delays the end of the process for 2 seconds only.
     """
-    late = threading.Timer(_STUBBORN, _leave)
+    late = threading.Timer(_KILL_DELAY, _leave)
     late.daemon = True
     if must_end:
         late.start()
@@ -103,19 +126,11 @@ def _close(runner: asyncio.Runner, *, must_end: bool) -> None:
 
 
 def _leave() -> None:
-    log.error("the client has gone, and a tool does not end: the server ends without it")
+    log.error("the client has gone and a tool does not end: the process is killed")
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
     os._exit(1)
-
-
-def _needed(name: str, transport: str, options: dict[str, Any]) -> Any:
-    if name not in options:
-        raise ValueError(
-            f"the transport {transport} needs to be told the {name}: server.run({transport!r}, {name}=...)"
-        )
-    return options.pop(name)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -128,7 +143,7 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return factory
 
 
-async def _until_told(server: Server, work: Coroutine[Any, Any, None]) -> None:
+async def _until_signalled(server: ServedServer, work: Coroutine[Any, Any, None]) -> None:
     """Do the work until it ends or a signal says so; then end subscriptions and suspended calls in good order."""
     loop = asyncio.get_running_loop()
     task = loop.create_task(work)
@@ -154,15 +169,14 @@ async def _until_told(server: Server, work: Coroutine[Any, Any, None]) -> None:
             loop.remove_signal_handler(number)
 
 
-async def _stop(server: Server, task: asyncio.Task[None]) -> None:
+async def _stop(server: ServedServer, task: asyncio.Task[None]) -> None:
     """Subscriptions would never end by themselves; calls that run have a moment to finish, as at any other end."""
-    for listener in list(server.listeners):
-        listener.close()
+    server.close_subscriptions()
     await asyncio.sleep(0)
     task.cancel()
 
 
-async def _stdio(server: Server, *, limit: int) -> None:
+async def _stdio(server: ServedServer, *, limit: int) -> None:
     from ...transport.pipes import PipeChannel  # late: only for servers that are programs
     from ...transport.stdio import own_streams  # late: as above
 
@@ -174,7 +188,7 @@ async def _stdio(server: Server, *, limit: int) -> None:
 
 
 async def _sockets(
-    server: Server, *, address: Any, limit: int, on_ready: Callable[[Any], None] | None = None
+    server: ServedServer, *, address: Any, limit: int, on_ready: Callable[[Any], None] | None = None
 ) -> None:
     from ...transport.sockets import listen  # late: only for servers that listen
 
@@ -185,20 +199,3 @@ async def _sockets(
         return server.serve(channel, anonymous=isinstance(address, tuple))
 
     await listen(address, talk, limit=limit, on_ready=on_ready)
-
-
-def keep_freed_memory() -> None:
-    """Tell the C library to keep what large messages leave behind: giving it back to the system and fetching it again costs five
-    times what the message itself does. At most 64 MiB; nothing happens where the library has no such setting."""
-    import ctypes  # late: only for servers that move large messages
-
-    with contextlib.suppress(OSError, AttributeError):
-        tune = ctypes.CDLL(None).mallopt
-        tune(_M_TRIM_THRESHOLD, 64 * 1024 * 1024)
-        tune(_M_MMAP_THRESHOLD, 32 * 1024 * 1024)
-
-
-def settle_memory() -> None:
-    """What exists now stays for good, so the collector need never look at it again: most of the tail latency of a server."""
-    gc.collect()
-    gc.freeze()
