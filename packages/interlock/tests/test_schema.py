@@ -1,4 +1,6 @@
-"""JSON Schema: dialects, references that never leave the schema, bounds that hold, and what is said about a wrong value."""
+"""JSON Schema: dialects, references that never leave the schema, bounds that hold, and what is said
+about a wrong value.
+"""
 
 from __future__ import annotations
 
@@ -51,9 +53,11 @@ def nested(levels: int, leaf: Any = None, key: str | None = None) -> Any:
     return value
 
 
-# --- dialects -----------------------------------------------------------------------------------------------------------------
+# --- dialects
+# -------------------------------------------------------------------------------------------------
 
-# In the older dialects a list of items goes by position; the newest calls that prefixItems, and is the default.
+# In the older dialects a list of items goes by position; the newest calls that prefixItems, and is
+# the default.
 BY_POSITION = {"items": [{"type": "string"}]}
 SPELLINGS = [
     "{scheme}://json-schema.org/draft/2020-12/schema{end}",
@@ -100,7 +104,9 @@ def test_the_default_dialect_is_the_newest() -> None:
 )
 @pytest.mark.parametrize("inner", [False, True])
 def test_other_dialects_are_refused_by_name(declared: object, inner: bool) -> None:
-    """An unsupported dialect is an error that names the supported ones, for a resource inside the schema too (`JSC-02`)."""
+    """An unsupported dialect is an error that names the supported ones, for a resource inside the
+    schema too (`JSC-02`).
+    """
     schema: dict[str, Any] = {"$schema": declared}
     with pytest.raises(SchemaError) as caught:
         compile({"properties": {"a": schema}} if inner else schema)
@@ -151,7 +157,8 @@ def test_any_mapping_is_a_schema() -> None:
     assert compile(False).check(1) == [Violation("", "False schema does not allow 1")]
 
 
-# --- references ---------------------------------------------------------------------------------------------------------------
+# --- references
+# -------------------------------------------------------------------------------------------------
 
 TEXT = {"type": "string"}
 LOCAL: dict[str, dict[str, Any]] = {
@@ -224,7 +231,9 @@ LOCAL: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("name", LOCAL)
 def test_references_inside_the_schema_work(name: str) -> None:
-    """`#/...`, anchors, `$id` and embedded resources, in each dialect (`JSC-05` leaves them alone)."""
+    """`#/...`, anchors, `$id` and embedded resources, in each dialect (`JSC-05` leaves them
+    alone).
+    """
     validator = compile(LOCAL[name])
     assert validator.is_valid("text")
     assert not validator.is_valid(7)
@@ -335,7 +344,9 @@ OUTSIDE: list[Callable[[str], dict[str, Any]]] = [
 def test_nothing_outside_the_schema_is_fetched(
     make: Callable[[str], dict[str, Any]], listener: tuple[str, Callable[[], int]]
 ) -> None:
-    """A reference that leads outside, over whatever road, is refused, and the socket it leads to hears nothing (`JSC-05` to `JSC-07`)."""
+    """A reference that leads outside, over whatever road, is refused, and the socket it leads to
+    hears nothing (`JSC-05` to `JSC-07`).
+    """
     url, calls = listener
     for formats in (True, False):
         with pytest.raises(SchemaError):
@@ -359,7 +370,9 @@ def test_nothing_outside_the_schema_is_fetched(
 def test_what_only_looks_like_a_reference_is_left_alone(
     make: Callable[[str], Any], listener: tuple[str, Callable[[], int]]
 ) -> None:
-    """Names, data and annotations are no references, and using the schema fetches nothing either (`JSC-05`, `JSC-09`)."""
+    """Names, data and annotations are no references, and using the schema fetches nothing either
+    (`JSC-05`, `JSC-09`).
+    """
     url, calls = listener
     validator = compile(make(url))
     for value in (url, {"$ref": url}, {"$schema": url}):
@@ -368,7 +381,9 @@ def test_what_only_looks_like_a_reference_is_left_alone(
 
 
 def test_the_second_lock_holds_too(listener: tuple[str, Callable[[], int]]) -> None:
-    """Were our own look at the references blind, the engine would still be refused; left to itself it does call (`JSC-05`)."""
+    """Were our own look at the references blind, the engine would still be refused; left to itself
+    it does call (`JSC-05`).
+    """
     url, calls = listener
     with pytest.raises(SchemaError, match="nothing is ever fetched"):
         internals._engine({"$ref": url}, bounds.Survey({}), formats=True)
@@ -392,12 +407,15 @@ def test_the_second_lock_holds_too(listener: tuple[str, Callable[[], int]]) -> N
     ],
 )
 def test_unresolved_references_are_refused(schema: dict[str, Any]) -> None:
-    """A reference to nothing is an error with advice, used or not, never a schema that allows everything (`JSC-07`)."""
+    """A reference to nothing is an error with advice, used or not, never a schema that allows
+    everything (`JSC-07`).
+    """
     with pytest.raises(SchemaError, match=r'put what it means under "\$defs"'):
         compile(schema)
 
 
-# --- bounds -------------------------------------------------------------------------------------------------------------------
+# --- bounds
+# -------------------------------------------------------------------------------------------------
 
 
 def doubling(levels: int) -> dict[str, Any]:
@@ -458,7 +476,9 @@ def test_schemas_that_would_exhaust_the_checker_are_refused(name: str) -> None:
 @pytest.mark.parametrize("other", ["http://example.com/t", "HTTP://Example.com:80/a/../%74"])
 @pytest.mark.parametrize("order", [1, -1])
 def test_a_name_given_twice_hides_nothing(other: str, order: int) -> None:
-    """Of two subschemas with one URI the engine takes which it likes; the costs of both are counted (`JSC-08`)."""
+    """Of two subschemas with one URI the engine takes which it likes; the costs of both are counted
+    (`JSC-08`).
+    """
     named = [
         {"$id": "http://example.com/t", **TEXT},
         {"$id": other, "$ref": "#/$defs/a0", "$defs": doubling(30)["$defs"]},
@@ -502,7 +522,8 @@ RECURSIVE = {
     "items": {"$ref": "#"},
     "additionalProperties": {"$ref": "#"},
 }
-# Every level asks two questions about the next one, each of which asks two: as many as there are atoms, for an engine that forgets.
+# Every level asks two questions about the next one, each of which asks two: as many as there are
+# atoms, for an engine that forgets.
 ENTANGLED: list[dict[str, Any]] = [
     {"type": "array", "allOf": [{"items": {"$ref": "#"}}, {"items": {"$ref": "#"}}]},
     {"type": "array", "anyOf": [{"items": {"$ref": "#"}}, {"items": {"$ref": "#"}, "maxItems": 9}]},
@@ -554,7 +575,9 @@ def abyss(key: str | None) -> Any:
 )
 @pytest.mark.parametrize("key", [None, "a"])
 def test_deep_values_are_in_violation_and_break_nothing(schema: Any, key: str | None) -> None:
-    """A hundred thousand levels, or a value inside itself: a violation, never a RecursionError or a crash (`JSC-08`)."""
+    """A hundred thousand levels, or a value inside itself: a violation, never a RecursionError or a
+    crash (`JSC-08`).
+    """
     validator = compile(schema)
     for value in (nested(bounds.MAX_DEPTH + 1, key=key), abyss(key), [abyss(key)] * 2):
         assert [violation.path for violation in validator.check(value)] == [""]
@@ -576,7 +599,9 @@ def test_depth_is_counted_to_the_letter() -> None:
 @pytest.mark.parametrize("schema", ENTANGLED)
 @pytest.mark.parametrize("leaf", [[], 7])
 def test_entangled_schemas_are_answered_for(schema: dict[str, Any], leaf: Any) -> None:
-    """Where giving all reasons would take for ever, there is still the verdict and one violation (`JSC-08`)."""
+    """Where giving all reasons would take for ever, there is still the verdict and one violation
+    (`JSC-08`).
+    """
     for levels in (3, 30, 100):
         violations = compile(schema).check(nested(levels, leaf))
         assert len(violations) <= internals.MAX_VIOLATIONS
@@ -595,7 +620,9 @@ def ring(length: int) -> dict[str, Any]:
 
 
 def test_the_stack_suffices_for_whatever_is_let_through() -> None:
-    """In a thread with half a megabyte of stack, the engine comes back from every schema and depth that we let it have (`JSC-08`)."""
+    """In a thread with half a megabyte of stack, the engine comes back from every schema and depth
+    that we let it have (`JSC-08`).
+    """
     answers: list[bool] = []
 
     def work() -> None:
@@ -640,7 +667,9 @@ RECORDS = {
 
 
 def test_an_account_of_a_large_value_stays_affordable() -> None:
-    """With much to look at, the first violation is told, and where even that could take long, that there is one (`JSC-08`)."""
+    """With much to look at, the first violation is told, and where even that could take long, that
+    there is one (`JSC-08`).
+    """
     good = [{"a": 1, "b": "x"}] * 20_000
     for bad, path in (({"a": "1"}, "/a"), ({"b": 7}, "/b"), ({"c": 1}, "")):
         found = compile(RECORDS).check([*good, bad, bad])
@@ -650,7 +679,8 @@ def test_an_account_of_a_large_value_stays_affordable() -> None:
     assert "does not match the schema" in at_the_root[0].message
 
 
-# --- patterns and formats -----------------------------------------------------------------------------------------------------
+# --- patterns and formats
+# -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -676,7 +706,8 @@ def test_an_account_of_a_large_value_stays_affordable() -> None:
     ],
 )
 def test_catastrophic_patterns_do_not_hang(pattern: str) -> None:
-    """Regular expressions that make a backtracking engine hang for centuries come back at once (`JSC-08`).
+    """Regular expressions that make a backtracking engine hang for centuries come back at once
+    (`JSC-08`).
 
     That the test ends is what is shown.
     """
@@ -717,7 +748,9 @@ def test_patterns_as_they_are_written(pattern: str, good: str, bad: str) -> None
 
 
 def test_look_around_has_limits() -> None:
-    """It is tried on short texts only, not inside itself, not without end, and not in names (`JSC-08`)."""
+    """It is tried on short texts only, not inside itself, not without end, and not in names
+    (`JSC-08`).
+    """
     violations = compile({"properties": {"a": {"pattern": "^(?=a)"}}}).check(
         {"a": "a" * (internals.MAX_LOOKED_AT + 1)}
     )
@@ -768,7 +801,8 @@ def test_unknown_formats_are_annotations() -> None:
     assert compile({"format": "colour"}).is_valid("blue")
 
 
-# --- what is said -------------------------------------------------------------------------------------------------------------
+# --- what is said
+# -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -880,7 +914,9 @@ schemas = st.recursive(
 
 @given(schemas, schemas, schemas, documents)
 def test_check_and_is_valid_agree(root: Any, a: Any, b: Any, value: Any) -> None:
-    """`check` finds nothing exactly when `is_valid` says so, and what it finds is somewhere in the value."""
+    """`check` finds nothing exactly when `is_valid` says so, and what it finds is somewhere in the
+    value.
+    """
     if isinstance(root, bool):
         root = {"anyOf": [root]}
     schema = {**root, "$defs": {"a": a, "b": b}}
@@ -932,7 +968,9 @@ wild = st.recursive(
 
 @given(wild, wild)
 def test_anything_is_a_schema_or_a_schema_error(schema: Any, value: Any) -> None:
-    """Whatever JSON arrives as a schema, it is usable or it is a SchemaError: never another exception, never a hang (`JSC-08`)."""
+    """Whatever JSON arrives as a schema, it is usable or it is a SchemaError: never another
+    exception, never a hang (`JSC-08`).
+    """
     for attempt in (compile, header_parameters):
         try:
             made = attempt(schema)
@@ -943,7 +981,8 @@ def test_anything_is_a_schema_or_a_schema_error(schema: Any, value: Any) -> None
             assert made.is_valid(value) is (not made.check(value))
 
 
-# --- parameters that travel as headers ----------------------------------------------------------------------------------------
+# --- parameters that travel as headers
+# ----------------------------------------------------------------------------------------
 
 
 def tool(**properties: Any) -> dict[str, Any]:
@@ -951,7 +990,9 @@ def tool(**properties: Any) -> dict[str, Any]:
 
 
 def test_header_parameters_are_collected_with_their_paths() -> None:
-    """Integers, strings and booleans, at the top or inside objects, in the order they stand (`XMH-01`, `XMH-04`, `XMH-05`)."""
+    """Integers, strings and booleans, at the top or inside objects, in the order they stand
+    (`XMH-01`, `XMH-04`, `XMH-05`).
+    """
     schema = tool(
         region={"type": "string", "x-mcp-header": "Region"},
         query={"type": "string"},
@@ -1017,7 +1058,9 @@ def test_header_tokens_are_unique() -> None:
     "kind", ["number", "object", "array", "null", None, ["string"], ["string", "null"], "strin"]
 )
 def test_header_types(kind: Any) -> None:
-    """Only integer, string and boolean, said as such: a number, or a type left open, is refused (`XMH-04`)."""
+    """Only integer, string and boolean, said as such: a number, or a type left open, is refused
+    (`XMH-04`).
+    """
     node = {"x-mcp-header": "A"} if kind is None else {"type": kind, "x-mcp-header": "A"}
     with pytest.raises(SchemaError, match="only integer, string and boolean"):
         header_parameters(tool(a=node))
@@ -1065,7 +1108,9 @@ ANNOTATED = {"type": "string", "x-mcp-header": "A"}
     ],
 )
 def test_header_positions(schema: dict[str, Any]) -> None:
-    """Anywhere but at the end of a chain of `properties`, an annotation makes the tool invalid (`XMH-05`)."""
+    """Anywhere but at the end of a chain of `properties`, an annotation makes the tool invalid
+    (`XMH-05`).
+    """
     with pytest.raises(SchemaError, match="through `properties` alone"):
         header_parameters(schema)
 
@@ -1078,11 +1123,14 @@ def test_deep_schemas_are_searched_without_recursion() -> None:
     assert header_parameters(schema) == {"A": ("a",) * 2_000}
 
 
-# --- defaults -----------------------------------------------------------------------------------------------------------------
+# --- defaults
+# -------------------------------------------------------------------------------------------------
 
 
 def test_defaults_fill_in_what_is_missing() -> None:
-    """An answer to a form holds the defaults of what was not answered; the answer itself is not touched (`ELI-11`, `ELI-12`)."""
+    """An answer to a form holds the defaults of what was not answered; the answer itself is not
+    touched (`ELI-11`, `ELI-12`).
+    """
     schema = {
         "type": "object",
         "properties": {

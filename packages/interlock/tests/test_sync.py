@@ -1,4 +1,6 @@
-"""The blocking client: the same answers and errors without await, from any thread, and nothing that stays behind."""
+"""The blocking client: the same answers and errors without await, from any thread, and nothing that
+stays behind.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +93,7 @@ def nothing_is_left() -> Any:
     ] == []
 
 
-# -- all of its face ----------------------------------------------------------------------------------------
+# -- all of its face ------------------------------------------------------------------------------
 
 
 @BOTH
@@ -227,7 +229,7 @@ def test_watching_what_is_lost(tmp_path: Path):
     assert is_gone(tmp_path)
 
 
-# -- errors -------------------------------------------------------------------------------------------------
+# -- errors ---------------------------------------------------------------------------------------
 
 
 def test_errors_are_those_of_the_other_client():
@@ -325,7 +327,7 @@ def test_a_child_that_could_not_be_opened(tmp_path: Path):
     assert is_gone(tmp_path)
 
 
-# -- loops and threads --------------------------------------------------------------------------------------
+# -- loops and threads ----------------------------------------------------------------------------
 
 
 async def test_inside_a_running_loop():

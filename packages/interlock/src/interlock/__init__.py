@@ -1,4 +1,6 @@
-"""Interlock: the Model Context Protocol, whole - servers, clients and what goes between them, under all five revisions."""
+"""Interlock: the Model Context Protocol, whole - servers, clients and what goes between them, under
+all five revisions.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +90,8 @@ if TYPE_CHECKING:
 
 __version__ = version.VERSION  # of this package
 
-# Each public name and the room it lives in: a server does not load the client, nor a client the server.
+# Each public name and the room it lives in: a server does not load the client, nor a client the
+# server.
 _ROOMS = {
     ".client.answers": ("Answers",),
     ".client.app": ("Client",),

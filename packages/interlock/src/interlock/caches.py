@@ -51,7 +51,10 @@ class BoundedCache(Generic[K, V]):
         return None if entry is None else entry[0]
 
     def put(self, key: K, value: V, size: int = 0) -> None:
-        """Cache a value as the most recently used. A value larger than the whole cache is not kept."""
+        """Cache a value as the most recently used.
+
+        A value larger than the whole cache is not kept.
+        """
         self.pop(key)
         if self._most_size is not None and size > self._most_size:
             return

@@ -1,4 +1,5 @@
-"""Extensions of the protocol: what servers and clients can do beyond the core (2026-07-28, "Extension Negotiation").
+"""Extensions of the protocol: what servers and clients can do beyond the core (2026-07-28,
+"Extension Negotiation").
 
 An extension is declared once. Servers and clients are given the same declaration, each with the
 handlers of its side (`Extension.with_handlers`).
@@ -36,11 +37,14 @@ _ID = re.compile(rf"{LABEL}(?:\.{LABEL})*/{NAME}")
 _CORE_RESULT_TYPES = frozenset({"complete", "input_required"})
 
 Notified = Callable[[Exchange], Awaitable[object] | None]
-"""What takes a notification: a plain or async function of an exchange, whose params have its type."""
+"""What takes a notification: a plain or async function of an exchange, whose params have its type.
+"""
 
 Listening = Callable[[Exchange, Any], AbstractAsyncContextManager[Any]]
-"""What serves a key of the listen filter: it gets the exchange of the subscription and the value, and
-yields the part of the value that is granted (None: nothing) for as long as the subscription lasts."""
+"""What serves a key of the listen filter: it gets the exchange of the subscription and the value,
+and yields the part of the value that is granted (None: nothing) for as long as the subscription
+lasts.
+"""
 
 Lifespan = Callable[[Any], AbstractAsyncContextManager[Any]]
 
@@ -90,7 +94,8 @@ class Extension:
         listens: The type of the value of each key that it adds to the filter of
             `subscriptions/listen`.
         requires: What it depends on: ids of other extensions, and capabilities such as "tools" or
-            "elicitation.url". Those of servers are required of servers, those of clients of clients.
+            "elicitation.url". Those of servers are required of servers, those of clients of
+            clients.
         lifespan: An async context manager function of the server or client, entered before
             the first message and left after the last one.
         middleware: Put around every exchange of the server or client, the first one outermost.
@@ -201,7 +206,7 @@ class Extension:
         return settings if isinstance(settings, dict) else None
 
 
-# -- checks of one extension --------------------------------------------------------------------------
+# -- checks of one extension ----------------------------------------------------------------------
 
 
 def _check(extension: Extension) -> None:
@@ -234,7 +239,8 @@ def _check(extension: Extension) -> None:
     for name, method in extension.methods.items():
         if not isinstance(method, Method):
             raise TypeError(
-                f"the method {name} of the extension {extension.id} must be a Method(Params, Result)"
+                f"the method {name} of the extension {extension.id} must be a Method(Params,"
+                " Result)"
             )
         _check_kind(extension, name, "params", method.params, t.Params)
         _check_kind(extension, name, "result", method.result, t.Result)
@@ -298,7 +304,7 @@ def _field_named(extension: Extension, name: str, method: Method) -> str:
     )
 
 
-# -- several extensions together ------------------------------------------------------------------------
+# -- several extensions together ------------------------------------------------------------------
 
 
 def messages_of(extensions: Iterable[Extension]) -> ExtensionMessages:
@@ -430,10 +436,16 @@ def unmet(
         for wanted in extension.requires:
             if "/" in wanted:
                 if wanted not in ids:
-                    return f"the extension {extension.id} requires the extension {wanted}, which is not given"
+                    return (
+                        f"the extension {extension.id} requires the extension {wanted}, which is"
+                        " not given"
+                    )
             elif _is_of(type(capabilities), wanted) and not _has(capabilities, wanted):
                 side = "client" if isinstance(capabilities, t.ClientCapabilities) else "server"
-                return f"the extension {extension.id} requires {wanted}, which this {side} does not have"
+                return (
+                    f"the extension {extension.id} requires {wanted}, which this {side} does not"
+                    " have"
+                )
     return ""
 
 
@@ -490,7 +502,9 @@ def layers_of(
 def lifespan_of(
     extensions: Sequence[Extension], side: Any, own: Lifespan | None
 ) -> Callable[[], AbstractAsyncContextManager[Any]] | None:
-    """The lifespan of a server or client around those of its extensions; None where there is none."""
+    """The lifespan of a server or client around those of its extensions; None where there is
+    none.
+    """
     spans = [extension.lifespan for extension in extensions if extension.lifespan is not None]
     if not spans:
         return None if own is None else (lambda: own(side))
@@ -506,7 +520,7 @@ def lifespan_of(
     return all_of_them
 
 
-# -- on a server ------------------------------------------------------------------------------------------
+# -- on a server ----------------------------------------------------------------------------------
 
 
 def handlers_of(extensions: Iterable[Extension]) -> dict[str, Handler]:
@@ -617,7 +631,8 @@ def check_declared(id: str, caller: Caller) -> None:
 
 
 def stamping_claims(messages: ExtensionMessages) -> Middleware:
-    """A layer that names the `resultType` of an extension's results, and lets them out only to clients that have declared it.
+    """A layer that names the `resultType` of an extension's results, and lets them out only to
+    clients that have declared it.
 
     (`RPC-19`)
     """

@@ -1,4 +1,6 @@
-"""Keyword arguments of functions that pass them on: an unknown one is a TypeError that names the closest known one."""
+"""Keyword arguments of functions that pass them on: an unknown one is a TypeError that names the
+closest known one.
+"""
 
 from __future__ import annotations
 

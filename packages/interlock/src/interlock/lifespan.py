@@ -1,4 +1,6 @@
-"""What lives as long as the server does: entered when the first peer comes, left when the last has gone."""
+"""What lives as long as the server does: entered when the first peer comes, left when the last has
+gone.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from typing import Any
 
 
 class Lifespan:
-    """One async context manager shared by all connections; a task of its own enters and leaves it, as context managers want."""
+    """One async context manager shared by all connections; a task of its own enters and leaves it,
+    as context managers want.
+    """
 
     def __init__(self, make: Callable[[], AbstractAsyncContextManager[Any]] | None) -> None:
         self._make = make
@@ -48,7 +52,10 @@ class Lifespan:
             raise
 
     async def leave(self) -> None:
-        """One user less; the last one waits until the context manager is left. Raises what leaving it raises."""
+        """One user less; the last one waits until the context manager is left.
+
+        Raises what leaving it raises.
+        """
         self._users -= 1
         if self._users > 0 or self._task is None or self._over is None:
             return

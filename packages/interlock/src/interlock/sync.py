@@ -31,11 +31,12 @@ _CLOSED = "The client is not open; use it in `with Client(...) as client`."
 
 
 class Client:
-    """A client that blocks: parameters, methods, results and errors are those of `interlock.Client`.
+    """A client that blocks: parameters, methods, results and errors are those of
+    `interlock.Client`.
 
-    It runs an event loop in a thread of its own, so it works where a loop runs already, as in a notebook. Functions given to it
-    (`elicit` and the like) are called in that thread, so they cannot use the client themselves. Use it as a context manager; any
-    thread may use what it gives.
+    It runs an event loop in a thread of its own, so it works where a loop runs already, as in a
+    notebook. Functions given to it (`elicit` and the like) are called in that thread, so they
+    cannot use the client themselves. Use it as a context manager; any thread may use what it gives.
     """
 
     def __init__(self, target: Target, **options: Unpack[ClientOptions]) -> None:
@@ -117,7 +118,9 @@ class Client:
 
     @property
     def probe_failed(self) -> bool:
-        """Whether `server/discover` broke the server, and a new process had to get the handshake."""
+        """Whether `server/discover` broke the server, and a new process had to get the
+        handshake.
+        """
         return self._open_client.probe_failed
 
     @property
@@ -279,7 +282,9 @@ class Skill:
 
 
 class _Loop:
-    """An event loop that runs in a thread until it is stopped; what still runs then is cancelled, and may finish its business."""
+    """An event loop that runs in a thread until it is stopped; what still runs then is cancelled,
+    and may finish its business.
+    """
 
     def __init__(self) -> None:
         ready: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
@@ -301,7 +306,9 @@ class _Loop:
             self._loop.call_soon_threadsafe(self._begin, work, outcome)
             return outcome.result()
         except BaseException:
-            outcome.cancel()  # whenever an interrupt comes: `asyncio.run_coroutine_threadsafe` would lose one that comes early
+            # whenever an interrupt comes: `asyncio.run_coroutine_threadsafe` would lose one that
+            # comes early
+            outcome.cancel()
             raise
 
     def _begin(self, work: Coroutine[Any, Any, T], outcome: Future[T]) -> None:

@@ -1,4 +1,6 @@
-"""The other sides that the tests of the client play: a server on the wire, a transport made by hand, and scripts for child processes."""
+"""The other sides that the tests of the client play: a server on the wire, a transport made by
+hand, and scripts for child processes.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +33,12 @@ SILENCE = object()
 
 
 class Peer:
-    """A server on the wire. What the client says is kept in `heard`; `on` has an answer for each method.
+    """A server on the wire.
 
-    An answer is a result as a dict, an McpError, SILENCE, a list of answers to be given in turn, or a function of the message.
+    What the client says is kept in `heard`; `on` has an answer for each method.
+
+    An answer is a result as a dict, an McpError, SILENCE, a list of answers to be given in turn, or
+    a function of the message.
     """
 
     def __init__(
@@ -110,7 +115,9 @@ class Peer:
         self.say(method=method, params={**(params or {}), **meta})
 
     def acknowledge(self, message: dict[str, Any], **less: Any) -> object:
-        """An answer to `subscriptions/listen`: all that was wished is granted, but what is `less`."""
+        """An answer to `subscriptions/listen`: all that was wished is granted, but what is
+        `less`.
+        """
         wished = {**message["params"]["notifications"], **less}
         granted = {
             "notifications": {name: value for name, value in wished.items() if value is not None}
@@ -140,7 +147,9 @@ class Peer:
 
 
 class ByHand:
-    """A client's transport that is a handler and no more; it keeps the exchanges that it has seen."""
+    """A client's transport that is a handler and no more; it keeps the exchanges that it has
+    seen.
+    """
 
     def __init__(
         self,
@@ -248,4 +257,6 @@ def greet(capabilities=None):
         else:
             answer(message["id"], error={"code": -32601, "message": "no such method"})
 """
-"""A script's own small way to open a conversation of the handshake era; it stands on nothing but the standard library."""
+"""A script's own small way to open a conversation of the handshake era; it stands on nothing but
+the standard library.
+"""

@@ -1,4 +1,6 @@
-"""How a client answers questions: what the author's functions may return, what is refused, and what is declared."""
+"""How a client answers questions: what the author's functions may return, what is refused, and what
+is declared.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,9 @@ GIVEN: dict[str, tuple[Any, Any, Any]] = {
 async def test_what_an_elicit_function_may_return(
     answer: Any, action: str, content: Any, manner: str
 ):
-    """Accepted content holds the form's defaults where it says nothing else (`ELI-12`, `ELI-13`)."""
+    """Accepted content holds the form's defaults where it says nothing else (`ELI-12`,
+    `ELI-13`).
+    """
     result = await Answers(elicit=in_both_manners(answer)[manner]).ask(FORM)
     assert isinstance(result, t.ElicitResult)
     assert (result.action, result.content) == (action, content)
@@ -112,7 +116,7 @@ async def test_a_form_without_properties():
         )
 
 
-# -- sampling ---------------------------------------------------------------------------------------
+# -- sampling -------------------------------------------------------------------------------------
 
 SAID = t.CreateMessageResult(
     role="assistant", content=t.TextContent("42"), model="deep", stop_reason="maxTokens"
@@ -207,7 +211,9 @@ TURNS: dict[str, tuple[list[t.SamplingMessage], str]] = {
 
 @pytest.mark.parametrize("messages, trouble", TURNS.values(), ids=TURNS)
 async def test_tool_uses_and_results_match(messages: list[t.SamplingMessage], trouble: str):
-    """Each use is followed at once by its results, which stand alone (`SAM-14`, `SAM-15`, `SAM-24`)."""
+    """Each use is followed at once by its results, which stand alone (`SAM-14`, `SAM-15`,
+    `SAM-24`).
+    """
     if not trouble:
         check_tool_turns(messages)
         return
@@ -217,7 +223,7 @@ async def test_tool_uses_and_results_match(messages: list[t.SamplingMessage], tr
     assert (caught.value.code, asked) == (t.INVALID_PARAMS, [])
 
 
-# -- roots ------------------------------------------------------------------------------------------------
+# -- roots ----------------------------------------------------------------------------------------
 
 
 async def roots_of(given: Any) -> list[t.Root]:
@@ -279,7 +285,7 @@ async def test_roots_that_are_no_files(given: Any):
         await roots_of([given])
 
 
-# -- what is declared, and what is refused ------------------------------------------------------------------
+# -- what is declared, and what is refused --------------------------------------------------------
 
 DECLARED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     # what is given, and the capabilities in the newest revision
@@ -321,7 +327,9 @@ async def test_what_is_declared_with_each_request(
 
 @pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
 async def test_what_is_declared_once(revision: str):
-    """As the revision has it: no elicitation before 2025-06-18, no modes before 2025-11-25 (`LIF-01`, `LIF-16`, `ELI-01`, `SAM-01`)."""
+    """As the revision has it: no elicitation before 2025-06-18, no modes before 2025-11-25
+    (`LIF-01`, `LIF-16`, `ELI-01`, `SAM-01`).
+    """
     async with (
         Peer(revision=revision) as peer,
         Client(
@@ -425,7 +433,9 @@ async def test_questions_that_are_refused_on_the_wire(
 async def test_questions_that_are_refused_to_the_caller(
     answers: Answers, question: dict[str, Any], code: int
 ):
-    """In the stateless era the one who called is told; nothing is sent in place of an answer (`RPC-18`)."""
+    """In the stateless era the one who called is told; nothing is sent in place of an answer
+    (`RPC-18`).
+    """
     async with (
         Peer({"tools/call": asks(q=question)}) as peer,
         Client(peer.channel, answers=answers) as client,
@@ -440,7 +450,9 @@ async def test_questions_that_are_refused_to_the_caller(
 
 
 async def test_answers_on_the_wire():
-    """A question of the handshake era gets the answer of the function as its result (`ELI-13`, `ROO-01`)."""
+    """A question of the handshake era gets the answer of the function as its result (`ELI-13`,
+    `ROO-01`).
+    """
     async with (
         Peer(revision=R4) as peer,
         Client(
@@ -488,7 +500,9 @@ async def test_a_question_that_the_server_takes_back():
 
 @pytest.mark.parametrize("calls", [1, 2])
 async def test_who_is_asked_in_the_handshake_era(calls: int):
-    """A question does not say what it belongs to: it goes to the asker of the only call that runs, else to the client's own."""
+    """A question does not say what it belongs to: it goes to the asker of the only call that runs,
+    else to the client's own.
+    """
     own, other = (
         Answers(elicit=lambda p: {"value": "own"}),
         Answers(elicit=lambda p: {"value": "other"}),

@@ -180,5 +180,7 @@ OUTCOMES: dict[str, tuple[t.Result | McpError, bool]] = {
 
 @pytest.mark.parametrize("outcome, found", OUTCOMES.values(), ids=OUTCOMES)
 def test_what_counts_as_a_missing_back_channel(outcome: t.Result | McpError, found: bool) -> None:
-    """Errors with the words of known servers; a tool that merely speaks of it is believed nothing."""
+    """Errors with the words of known servers; a tool that merely speaks of it is believed
+    nothing.
+    """
     assert lacks_back_channel(outcome) is found

@@ -1,4 +1,6 @@
-"""What a client keeps of a server's answers: by a clock that the test moves, and with notices that make it stale."""
+"""What a client keeps of a server's answers: by a clock that the test moves, and with notices that
+make it stale.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ LISTS: dict[str, tuple[Any, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("method", LISTS)
 async def test_an_answer_is_asked_for_again_when_it_is_old(method: str):
-    """Fresh for as long as it says, from receipt on; nobody asks before it is used (`CAC-07`, `CAC-08`, `CAC-13`, `HST-08`)."""
+    """Fresh for as long as it says, from receipt on; nobody asks before it is used (`CAC-07`,
+    `CAC-08`, `CAC-13`, `HST-08`).
+    """
     call, empty = LISTS[method]
     clock = Clock()
     async with (
@@ -162,7 +166,9 @@ async def test_an_old_page_is_asked_for_by_its_cursor():
 
 @pytest.mark.parametrize("code, recovers", [(t.INVALID_PARAMS, True), (t.INTERNAL_ERROR, False)])
 async def test_a_kept_page_whose_cursor_is_no_longer_good(code: int, recovers: bool):
-    """All pages are dropped, and the list is read from its beginning; any other error is the caller's (`CAC-10`)."""
+    """All pages are dropped, and the list is read from its beginning; any other error is the
+    caller's (`CAC-10`).
+    """
     pages: dict[Any, Any] = {
         None: tools("a", nextCursor="1", ttlMs=60_000),
         "1": tools("b", ttlMs=1000),
@@ -209,7 +215,7 @@ async def test_a_cursor_that_is_never_good(cache: bool):
         assert peer.count("tools/list") == (4 if cache else 2)
 
 
-# -- notices ------------------------------------------------------------------------------------------------
+# -- notices --------------------------------------------------------------------------------------
 
 NOTICES: dict[str, tuple[dict[str, Any] | None, set[str]]] = {
     # a notice, its params, and what is asked for again after it
@@ -319,13 +325,15 @@ async def test_a_ping_is_always_sent():
         assert peer.count("server/discover") == before + 3
 
 
-# -- the layer by itself ------------------------------------------------------------------------------------
+# -- the layer by itself --------------------------------------------------------------------------
 
 READ = t.ReadResourceRequestParams(uri="x:y")
 
 
 async def test_who_is_served_what():
-    """A private answer is for the principal that got it, a public one for all; revisions do not mix (`CAC-02`, `CAC-03`, `CAC-04`)."""
+    """A private answer is for the principal that got it, a public one for all; revisions do not mix
+    (`CAC-02`, `CAC-03`, `CAC-04`).
+    """
     ada, ben = Principal(subject="ada"), Principal(subject="ben", issuer="there")
     count = 0
 
@@ -373,7 +381,9 @@ async def test_results_of_other_kinds_go_by(result: AnyResult):
 
 
 async def test_a_transport_that_keeps_nothing_of_its_own():
-    """Middleware of the author sees every exchange, also those that are answered from what is kept."""
+    """Middleware of the author sees every exchange, also those that are answered from what is
+    kept.
+    """
     seen: list[str] = []
 
     def noting(handler: Any) -> Any:

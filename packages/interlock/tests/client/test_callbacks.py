@@ -1,4 +1,6 @@
-"""Callbacks for progress, log messages and other notifications: plain or async, in order, and never lost without a word."""
+"""Callbacks for progress, log messages and other notifications: plain or async, in order, and never
+lost without a word.
+"""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def said(message: dict[str, Any]) -> dict[str, Any]:
     return {**params, **({"_meta": meta} if meta else {})}
 
 
-# -- what is sent -------------------------------------------------------------------------------------------
+# -- what is sent ---------------------------------------------------------------------------------
 
 SENT: dict[str, tuple[Any, str, dict[str, Any]]] = {
     # a use of the client, the method, and the params
@@ -194,7 +194,7 @@ async def test_arguments_that_are_no_json():
         assert peer.count("tools/call") == 1
 
 
-# -- what comes back ----------------------------------------------------------------------------------------
+# -- what comes back ------------------------------------------------------------------------------
 
 
 async def test_results():
@@ -235,7 +235,9 @@ ERRORS = [
 @BOTH
 @pytest.mark.parametrize("error", ERRORS, ids=lambda error: str(error.code))
 async def test_errors_come_as_they_are(error: McpError, revision: str):
-    """With code, message and data; no code is given a meaning of its own (`ERR-05`, `ERR-13`, `ERR-22`, `RPC-07`)."""
+    """With code, message and data; no code is given a meaning of its own (`ERR-05`, `ERR-13`,
+    `ERR-22`, `RPC-07`).
+    """
     on = dict.fromkeys(
         ("tools/call", "resources/read", "prompts/get", "completion/complete", "tools/list"), error
     )
@@ -301,7 +303,7 @@ async def test_bytes_of_a_transport_are_passed_on():
         assert await client.send(x) is given
 
 
-# -- any request --------------------------------------------------------------------------------------------
+# -- any request ----------------------------------------------------------------------------------
 
 NO_REQUESTS = [
     m for m, row in METHODS.items() if row.result is None or row.sender is Side.SERVER
@@ -339,7 +341,9 @@ async def test_requests_of_the_other_era(revision: str, method: str):
 
 
 async def test_send_is_the_one_shape():
-    """An exchange made by hand goes the way of all others: the client can stand where a handler stands."""
+    """An exchange made by hand goes the way of all others: the client can stand where a handler
+    stands.
+    """
     server = Server("house")
 
     @server.tool
@@ -357,7 +361,7 @@ async def test_send_is_the_one_shape():
         assert result.value() == 3
 
 
-# -- middleware ---------------------------------------------------------------------------------------------
+# -- middleware -----------------------------------------------------------------------------------
 
 
 def noting(name: str, notes: list[str]) -> Middleware:
@@ -434,7 +438,7 @@ async def test_middleware_that_changes_and_refuses():
         ]
 
 
-# -- side by side -------------------------------------------------------------------------------------------
+# -- side by side ---------------------------------------------------------------------------------
 
 
 @BOTH

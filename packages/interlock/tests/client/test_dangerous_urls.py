@@ -1,4 +1,6 @@
-"""Pages that a server sends a person to: what is odd about their address reaches the `elicit` function with the question."""
+"""Pages that a server sends a person to: what is odd about their address reaches the `elicit`
+function with the question.
+"""
 
 from __future__ import annotations
 

@@ -372,7 +372,9 @@ async def test_what_comes_on_a_subscription_keeps_its_place():
 
 
 async def test_a_call_that_is_cancelled_hears_no_more_progress():
-    """Progress that waits behind a notification does not reach the function of a call that is over."""
+    """Progress that waits behind a notification does not reach the function of a call that is
+    over.
+    """
     heard = Heard()
     goes_on = asyncio.Event()
     reached = asyncio.Event()

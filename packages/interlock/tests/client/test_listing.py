@@ -39,7 +39,9 @@ EVERY_LIST = pytest.mark.parametrize("method", LISTS)
 
 
 def paging(method: str, pages: dict[Any, tuple[list[str], Any]], revision: str = NEWEST) -> Peer:
-    """A server whose list has these pages, by cursor: the names on them, and the next cursor (... for none)."""
+    """A server whose list has these pages, by cursor: the names on them, and the next cursor (...
+    for none).
+    """
     _, field, item = LISTS[method]
 
     def page(message: dict[str, Any]) -> Any:
@@ -74,7 +76,9 @@ PAGES: dict[str, tuple[dict[Any, tuple[list[str], Any]], list[str]]] = {
 async def test_all_pages(
     method: str, pages: dict[Any, tuple[list[str], Any]], names: list[str], revision: str
 ):
-    """Until there is no cursor; an empty one is one like any other (`PAG-01`, `PAG-02`, `PAG-03`, `PAG-06`, `TOL-29`, `PRM-11`)."""
+    """Until there is no cursor; an empty one is one like any other (`PAG-01`, `PAG-02`, `PAG-03`,
+    `PAG-06`, `TOL-29`, `PRM-11`).
+    """
     async with paging(method, pages, revision) as peer, Client(peer.channel) as client:
         assert [item.name for item in await LISTS[method][0](client)] == names
         assert peer.count(method) == len(pages)
@@ -228,7 +232,7 @@ async def test_pages_of_a_server(revision: str):
         assert page.next_cursor
 
 
-# -- output schemas -----------------------------------------------------------------------------------------
+# -- output schemas -------------------------------------------------------------------------------
 
 SUM = {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}
 
@@ -260,7 +264,9 @@ CHECKED: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize("revision", [R3, R4, NEWEST])
 @pytest.mark.parametrize("result, trouble", CHECKED.values(), ids=CHECKED)
 async def test_results_fit_their_schema(result: dict[str, Any], trouble: str, revision: str):
-    """Once the tool was listed; failures are words for the model, and free (`TOL-09`, `TOL-10`, `TOL-25`)."""
+    """Once the tool was listed; failures are words for the model, and free (`TOL-09`, `TOL-10`,
+    `TOL-25`).
+    """
     async with selling(result, result, revision=revision) as peer, Client(peer.channel) as client:
         await client.call_tool("add")  # nothing is known of it yet
         await client.list_tools()
@@ -329,7 +335,9 @@ UNUSABLE: dict[str, Any] = {
 
 @pytest.mark.parametrize("schema", UNUSABLE.values(), ids=UNUSABLE)
 async def test_schemas_that_cannot_be_used(schema: Any, caplog: pytest.LogCaptureFixture):
-    """It is said in the log, and the tool can be used all the same (`JSC-02`, `JSC-05`, `JSC-06`, `JSC-07`)."""
+    """It is said in the log, and the tool can be used all the same (`JSC-02`, `JSC-05`, `JSC-06`,
+    `JSC-07`).
+    """
     async with (
         selling(*[text(structuredContent={"x": 1})] * 2, schema=schema) as peer,
         Client(peer.channel) as client,
@@ -342,7 +350,9 @@ async def test_schemas_that_cannot_be_used(schema: Any, caplog: pytest.LogCaptur
 
 
 async def test_what_is_known_is_what_was_listed_last():
-    """A tool that has changed, or has lost its schema, is not held to the old one; nor is one after a notice of change."""
+    """A tool that has changed, or has lost its schema, is not held to the old one; nor is one after
+    a notice of change.
+    """
     fits, other = text(structuredContent={"sum": 3}), text(structuredContent={"total": 3})
     tool = {"name": "add", "inputSchema": {"type": "object"}}
     lists = [

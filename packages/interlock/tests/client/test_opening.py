@@ -1,4 +1,6 @@
-"""The life of a client: opening, revisions, use before and after, closing - and a server that goes away."""
+"""The life of a client: opening, revisions, use before and after, closing - and a server that goes
+away.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ from tests.client.peers import (
     text,
 )
 
-# -- which revision -----------------------------------------------------------------------------------------
+# -- which revision -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -110,7 +112,9 @@ def test_revisions_that_there_are_not(revision: Any):
 
 
 async def test_a_server_that_is_slow_to_say_what_it_is():
-    """`probe_timeout` bounds the wait for `server/discover` where the handshake can be tried after it."""
+    """`probe_timeout` bounds the wait for `server/discover` where the handshake can be tried after
+    it.
+    """
     async with (
         Peer({"server/discover": SILENCE}, R4) as peer,
         Client(peer.channel, settings=ClientSettings(probe_timeout=0.01)) as client,
@@ -118,7 +122,7 @@ async def test_a_server_that_is_slow_to_say_what_it_is():
         assert client.revision == R4
 
 
-# -- who is who ---------------------------------------------------------------------------------------------
+# -- who is who -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("revision", [R4, NEWEST])
@@ -168,7 +172,7 @@ async def test_what_the_client_says_of_itself(revision: str):
         ]
 
 
-# -- before, after, and twice -------------------------------------------------------------------------------
+# -- before, after, and twice ---------------------------------------------------------------------
 
 USES: dict[str, Any] = {
     "list_tools": lambda c: c.list_tools(),
@@ -323,7 +327,9 @@ async def test_closing_ends_what_waits_for_a_child(tmp_path: Path):
 
 @pytest.mark.parametrize("revision", [R4, NEWEST])
 async def test_closing_ends_what_waits_in_memory(revision: str):
-    """There the server's functions run in the callers' tasks: they are ended, and those tasks go on."""
+    """There the server's functions run in the callers' tasks: they are ended, and those tasks go
+    on.
+    """
     server, begun, ended = Server("slow"), asyncio.Semaphore(0), asyncio.Semaphore(0)
 
     @server.tool
@@ -351,7 +357,7 @@ async def test_closing_ends_what_waits_in_memory(revision: str):
         await ended.acquire()
 
 
-# -- a server that goes away --------------------------------------------------------------------------------
+# -- a server that goes away ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("revision", [R4, NEWEST])
@@ -405,8 +411,8 @@ async def test_garbage_between_messages(tmp_path: Path):
     """What is no message is passed over."""
     path = script(
         tmp_path,
-        GREETER
-        + "print('Hello!'); print('{'); print('[]'); print()\ngreet()\nprint('null')\nanswer(read()['id'], result={})\nread()",
+        GREETER + "print('Hello!'); print('{'); print('[]');"
+        " print()\ngreet()\nprint('null')\nanswer(read()['id'], result={})\nread()",
     )
     async with Client([sys.executable, path], revision=R4) as client:
         await client.ping()

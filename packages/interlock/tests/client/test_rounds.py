@@ -1,4 +1,6 @@
-"""Rounds of questions in the stateless era: what is sent back and when, and what is asked of whom."""
+"""Rounds of questions in the stateless era: what is sent back and when, and what is asked of
+whom.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,7 @@ def exchange(
     return Exchange(method, params, Caller(revision), asker=asker or Person())
 
 
-# -- what goes back ---------------------------------------------------------------------------------------
+# -- what goes back -------------------------------------------------------------------------------
 
 ROUNDS: dict[str, tuple[list[t.InputRequiredResult], list[tuple[list[str] | None, str | None]]]] = {
     # what the server answers before it is done, and the keys and the state that go back each time
@@ -106,7 +108,9 @@ ROUNDS: dict[str, tuple[list[t.InputRequiredResult], list[tuple[list[str] | None
 async def test_what_goes_back(
     asked: list[t.InputRequiredResult], sent: list[tuple[list[str] | None, str | None]]
 ):
-    """The answers of this round under its keys, and its state, or none where none was given (`MRT-13`, `MRT-15`, `MRT-18`)."""
+    """The answers of this round under its keys, and its state, or none where none was given
+    (`MRT-13`, `MRT-15`, `MRT-18`).
+    """
     handler, seen = asking(*asked, DONE)
     assert await rounds()(handler)(exchange()) is DONE
     assert seen[0].params == CALL
@@ -132,7 +136,9 @@ STATES = ["plain", "", " ", "ünï—\U0001f600", '"quoted"\\n\n\t', "\x00", '{"
 
 @pytest.mark.parametrize("state", STATES, ids=range(len(STATES)))
 async def test_a_retry_on_the_wire(state: str):
-    """A new id, the same method and params, the state to the letter, and plain results (`MRT-14`, `MRT-16`, `MRT-18`, `RPC-04`)."""
+    """A new id, the same method and params, the state to the letter, and plain results (`MRT-14`,
+    `MRT-16`, `MRT-18`, `RPC-04`).
+    """
     requests = {"who": form(), "where": HOME, "why": MODEL, "ünï": form()}
     answers = Answers(elicit=lambda p: {"value": 1}, sample=lambda p: "42", roots=["/srv"])
     async with (
@@ -259,12 +265,14 @@ async def test_neither_questions_nor_a_state():
             await rounds()(handler)(exchange())
 
 
-# -- how often, and all at once ----------------------------------------------------------------------------
+# -- how often, and all at once -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("most", [0, 1, 2, DEFAULT_MOST_ROUNDS])
 async def test_so_many_rounds_and_no_more(most: int):
-    """As many as allowed lead to the answer; with one more, nobody is asked for nothing (`MRT-23`, `SAM-18`)."""
+    """As many as allowed lead to the answer; with one more, nobody is asked for nothing (`MRT-23`,
+    `SAM-18`).
+    """
     asked = [questions(str(n), "a") for n in range(most)]
     handler, _ = asking(*asked, DONE)
     assert await rounds(most)(handler)(exchange()) is DONE
@@ -340,7 +348,9 @@ class Slow:
     ids=lambda e: type(e).__name__,
 )
 async def test_a_question_that_fails(error: Exception):
-    """The others are given up before the error is raised, which is the error itself and no group of them."""
+    """The others are given up before the error is raised, which is the error itself and no group of
+    them.
+    """
     slow = Slow(error)
     handler, seen = asking(questions("s", "a", "b", "c"), DONE)
     with pytest.raises(type(error)) as caught:
@@ -397,7 +407,7 @@ async def test_calls_side_by_side_keep_their_own():
     assert [set(params) for params in quiet] == [{"_meta", "name", "arguments"}]
 
 
-# -- what kind of result it is -----------------------------------------------------------------------------
+# -- what kind of result it is --------------------------------------------------------------------
 
 KINDS: dict[str, tuple[dict[str, Any], bool]] = {
     # a result, and whether it is one
@@ -416,7 +426,9 @@ KINDS: dict[str, tuple[dict[str, Any], bool]] = {
 
 @pytest.mark.parametrize("result, good", KINDS.values(), ids=KINDS)
 async def test_kinds_of_results(result: dict[str, Any], good: bool):
-    """A type that is missing means complete; one that is not known is no answer (`RPC-20`, `RPC-21`)."""
+    """A type that is missing means complete; one that is not known is no answer (`RPC-20`,
+    `RPC-21`).
+    """
     async with (
         Peer({"tools/call": lambda message: result}) as peer,
         Client(peer.channel, elicit=lambda p: True) as client,

@@ -1,4 +1,6 @@
-"""Skills as a client sees them: entries that are checked, files that are verified, and a server that lies."""
+"""Skills as a client sees them: entries that are checked, files that are verified, and a server
+that lies.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ from tests.skills.hostile import (
 
 
 async def test_a_skill_is_listed_and_read():
-    """Nothing is fetched before it is read; what is read is kept, and the server need not be asked again (SKL-43, SKL-46, SKL-47)."""
+    """Nothing is fetched before it is read; what is read is kept, and the server need not be asked
+    again (SKL-43, SKL-46, SKL-47).
+    """
     world = World()
     async with Client(hostile(world)) as client:
         listing = await client.list_skills()
@@ -59,7 +63,9 @@ async def test_a_skill_that_is_not_listed():
 
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES)
 async def test_a_lie_is_found(lie: Lie):
-    """Each is found, in the entry where that shows it, and nothing of it is given to the caller (SKL-09, SKL-26, SKL-30, SKL-33, SKL-42, SKL-43, SKL-44, SKL-45)."""
+    """Each is found, in the entry where that shows it, and nothing of it is given to the caller
+    (SKL-09, SKL-26, SKL-30, SKL-33, SKL-42, SKL-43, SKL-44, SKL-45).
+    """
     world = World()
     lie.tell(world)
     async with Client(hostile(world)) as client:
@@ -89,7 +95,9 @@ async def test_a_bad_entry_does_not_hide_the_others():
 
 
 async def test_a_change_is_seen_by_refreshing():
-    """A late file is refused under the held entry, and read under the new one, which has another fingerprint (SKL-44, SKL-52)."""
+    """A late file is refused under the held entry, and read under the new one, which has another
+    fingerprint (SKL-44, SKL-52).
+    """
     world = World()
     async with Client(hostile(world)) as client:
         skill = await client.skill(URI)
@@ -105,7 +113,9 @@ async def test_a_change_is_seen_by_refreshing():
 
 
 async def test_the_present_content_is_read_after_a_refresh():
-    """An answer that the client kept for its time to live does not stand in for the new one (SKL-47)."""
+    """An answer that the client kept for its time to live does not stand in for the new one
+    (SKL-47).
+    """
     world = World()
     async with Client(hostile(world)) as client:
         await client.read_resource(LETTER)
@@ -128,7 +138,9 @@ async def test_the_limits():
 
 
 async def test_a_nested_skill_read_as_a_file():
-    """It is plain text within the outer skill, and its frontmatter means nothing (SKL-15, SKL-42)."""
+    """It is plain text within the outer skill, and its frontmatter means nothing (SKL-15,
+    SKL-42).
+    """
     world = World()
     world.later(f"{ROOT}/inner/SKILL.md", "---\nname: INNER\n---\n")
     async with Client(hostile(world)) as client:
@@ -138,7 +150,9 @@ async def test_a_nested_skill_read_as_a_file():
 
 
 async def test_a_generated_skill():
-    """Its frontmatter is verified, its other content cannot be; its folders are asked of the server (SKL-29, SKL-45)."""
+    """Its frontmatter is verified, its other content cannot be; its folders are asked of the server
+    (SKL-29, SKL-45).
+    """
     server = Server("shop")
 
     @server.skill("daily", description="Reports.")
@@ -157,7 +171,9 @@ async def test_a_generated_skill():
 
 
 async def test_a_generated_skill_that_lies():
-    """A frontmatter that is another, a directory that leads elsewhere, and too much content (SKL-31, SKL-45, SKL-52)."""
+    """A frontmatter that is another, a directory that leads elsewhere, and too much content
+    (SKL-31, SKL-45, SKL-52).
+    """
     world = World()
     world.entry["resources"] = "dynamic"
     world.entry["frontmatter"]["description"] = "Harmless."
@@ -175,7 +191,9 @@ async def test_a_generated_skill_that_lies():
 
 
 async def test_servers_without_skills():
-    """Nothing is sent to a server that does not declare the extension, or directories (SKL-03, SKL-05)."""
+    """Nothing is sent to a server that does not declare the extension, or directories (SKL-03,
+    SKL-05).
+    """
     asked: list[str] = []
 
     def noting(handler: Any) -> Any:
@@ -222,7 +240,9 @@ async def test_pages_that_do_not_end():
 
 
 async def test_unknown_keys_of_the_protocol_are_ignored():
-    """A key of `metadata` that only a later protocol knows changes nothing but the frontmatter itself (SKL-21)."""
+    """A key of `metadata` that only a later protocol knows changes nothing but the frontmatter
+    itself (SKL-21).
+    """
     later = {"io.modelcontextprotocol/later": {"resources": "dynamic", "name": "other"}}
     plain, odd = World(), World()
     odd.files[URI] = SKILL_MD.replace(
@@ -245,7 +265,9 @@ async def test_unknown_keys_of_the_protocol_are_ignored():
 
 
 async def test_the_authority_of_a_uri_is_never_connected_to(monkeypatch: pytest.MonkeyPatch):
-    """It is a part of a name, also where it is the address of a listening socket: nothing looks it up (SKL-11)."""
+    """It is a part of a name, also where it is the address of a listening socket: nothing looks it
+    up (SKL-11).
+    """
     looked_up: list[Any] = []
     look_up = socket.getaddrinfo
 

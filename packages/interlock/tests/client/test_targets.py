@@ -1,4 +1,6 @@
-"""What a client can be pointed at, what it refuses in clear words, and that nothing is left of what could not be opened."""
+"""What a client can be pointed at, what it refuses in clear words, and that nothing is left of what
+could not be opened.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,9 @@ def test_what_is_run(target: Any, command: list[str]):
 
 
 async def test_an_entry_names_the_revision(tmp_path: Path):
-    """It is the only one that is spoken, unless another is asked for by name; a whole configuration has it too."""
+    """It is the only one that is spoken, unless another is asked for by name; a whole configuration
+    has it too.
+    """
     entry = {"command": old_server(tmp_path)[0], "args": old_server(tmp_path)[1:]}
     older = {**entry, "revision": "2024-11-05"}
     for target in (older, {"mcpServers": {"one": older}}):
@@ -166,8 +170,8 @@ async def test_what_an_entry_says_of_the_child(tmp_path: Path):
     """`env` is added to the few variables that are inherited, `cwd` is where the child stands."""
     path = script(
         tmp_path,
-        GREETER
-        + "greet()\nm = read()\nanswer(m['id'], result={'tools': [], '_meta': {'env': dict(os.environ), 'cwd': os.getcwd()}})",
+        GREETER + "greet()\nm = read()\nanswer(m['id'], result={'tools': [], '_meta': {'env':"
+        " dict(os.environ), 'cwd': os.getcwd()}})",
     )
     os.environ["HOUSE_SECRET"] = "x"
     try:
@@ -207,7 +211,7 @@ async def test_a_server_behind_a_socket(kind: str, tmp_path: Path):
             assert (await client.call_tool("add", {"a": 1, "b": 2})).value() == 3
 
 
-# -- opening that fails --------------------------------------------------------------------------------
+# -- opening that fails ---------------------------------------------------------------------------
 
 FAILING: dict[str, tuple[str, dict[str, Any], type[Exception], str]] = {
     # what the script does, what the client is told, what it raises, and the words
@@ -235,7 +239,8 @@ FAILING: dict[str, tuple[str, dict[str, Any], type[Exception], str]] = {
     ),
     "refuses the log level": (
         GREETER
-        + "greet({'logging': {}})\nanswer(read()['id'], error={'code': -32602, 'message': 'no such level'})\nread()",
+        + "greet({'logging': {}})\nanswer(read()['id'], error={'code': -32602, 'message': 'no"
+        " such level'})\nread()",
         {"revision": "2025-11-25", "log_level": "info"},
         McpError,
         "no such level",
@@ -258,7 +263,9 @@ async def test_nothing_is_left_of_a_server_that_could_not_be_opened(
 
 
 async def test_a_log_level_that_is_left_unanswered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The time for an answer is over, which the clock says once the child has read the request, however late that was."""
+    """The time for an answer is over, which the clock says once the child has read the request,
+    however late that was.
+    """
     asked = asyncio.Event()
     body = GREETER + "greet({'logging': {}})\nread()\nprint('asked', file=sys.stderr)\nread()"
     loop = asyncio.get_running_loop()
@@ -311,7 +318,9 @@ async def test_an_opening_that_is_given_up(tmp_path: Path):
 
 
 async def test_an_opening_that_is_given_up_before_the_child_runs(tmp_path: Path):
-    """The start happens in a thread, which cannot be called back: the child is ended when it is there."""
+    """The start happens in a thread, which cannot be called back: the child is ended when it is
+    there.
+    """
     path = script(tmp_path, "import sys; sys.stdin.read()")
     opening = asyncio.create_task(Client(path).open())
     await asyncio.sleep(0)  # it has begun, and waits for the thread

@@ -1,4 +1,6 @@
-"""What goes by beside calls: log messages and their levels, notifications, roots that change, and pings."""
+"""What goes by beside calls: log messages and their levels, notifications, roots that change, and
+pings.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ def talker() -> Server:
     return server
 
 
-# -- log messages -------------------------------------------------------------------------------------------
+# -- log messages ---------------------------------------------------------------------------------
 
 
 @BOTH
@@ -73,7 +75,9 @@ async def test_no_level_means_no_messages():
 
 
 async def test_how_a_level_is_said():
-    """With each request of the stateless era; once in the handshake era, where the server has logging at all (`LOG-01`, `LIF-12`)."""
+    """With each request of the stateless era; once in the handshake era, where the server has
+    logging at all (`LOG-01`, `LIF-12`).
+    """
     async with (
         Peer({"tools/list": complete(tools=[])}) as peer,
         Client(peer.channel, log_level="notice") as client,
@@ -150,12 +154,14 @@ async def test_messages_that_nobody_hears(revision: str):
     assert heard == []
 
 
-# -- other notifications ------------------------------------------------------------------------------------
+# -- other notifications --------------------------------------------------------------------------
 
 
 @BOTH
 async def test_notifications_of_no_request(revision: str, caplog: pytest.LogCaptureFixture):
-    """They are heard with their params; those that nobody knows, or without sense, are passed over (`RPC-11`, `SUB-04`)."""
+    """They are heard with their params; those that nobody knows, or without sense, are passed over
+    (`RPC-11`, `SUB-04`).
+    """
     heard: list[tuple[str, Any]] = []
 
     def hear(method: str, params: Any) -> None:
@@ -200,7 +206,7 @@ async def test_a_page_that_is_finished():
         assert await heard.get() == t.ElicitationCompleteNotificationParams(elicitation_id="1")
 
 
-# -- roots --------------------------------------------------------------------------------------------------
+# -- roots ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
@@ -222,7 +228,9 @@ async def test_roots_that_change(revision: str, tmp_path: Path):
 
 @pytest.mark.parametrize("revision, roots", [(NEWEST, ["/srv"]), (R4, None)])
 async def test_roots_of_which_nobody_knows(revision: str, roots: Any):
-    """Nothing is told where none were declared, nor in the stateless era, which asks each time (`LIF-12`, `ROO-04`)."""
+    """Nothing is told where none were declared, nor in the stateless era, which asks each time
+    (`LIF-12`, `ROO-04`).
+    """
     async with (
         Peer(None, revision) as peer,
         Client(peer.channel, answers=Answers(roots=roots)) as client,
@@ -232,7 +240,7 @@ async def test_roots_of_which_nobody_knows(revision: str, roots: Any):
         assert peer.count("notifications/roots/list_changed") == 0
 
 
-# -- pings --------------------------------------------------------------------------------------------------
+# -- pings ----------------------------------------------------------------------------------------
 
 
 async def test_a_ping_in_both_eras():

@@ -1,4 +1,5 @@
-"""How long a client waits: bounds of time, progress that moves them, and what is cancelled when they are over.
+"""How long a client waits: bounds of time, progress that moves them, and what is cancelled when
+they are over.
 
 Time stands still here but where a test moves it: the loop's clock is the test's own.
 """
@@ -52,12 +53,14 @@ def silent(revision: str = NEWEST) -> Peer:
     )
 
 
-# -- bounds -------------------------------------------------------------------------------------------------
+# -- bounds ---------------------------------------------------------------------------------------
 
 
 @BOTH
 async def test_a_call_that_takes_too_long(time: Clock, revision: str):
-    """It raises, and is cancelled at the server; a late answer is nobody's (`LIF-18`, `CAN-01`, `CAN-07`, `STD-12`)."""
+    """It raises, and is cancelled at the server; a late answer is nobody's (`LIF-18`, `CAN-01`,
+    `CAN-07`, `STD-12`).
+    """
     async with silent(revision) as peer, Client(peer.channel, timeout=10) as client:
         call = asyncio.create_task(client.call_tool("x"))
         asked = await peer.until("tools/call")
@@ -148,7 +151,9 @@ async def test_a_ping_that_is_not_answered(time: Clock):
 
 
 async def test_the_bound_is_for_all_rounds(time: Clock):
-    """Whoever is asked is given up too, and so is the request, once the time in all is over; until then a person may think."""
+    """Whoever is asked is given up too, and so is the request, once the time in all is over; until
+    then a person may think.
+    """
     asked, given_up = asyncio.Event(), asyncio.Event()
 
     async def think(params: Any) -> None:
@@ -228,7 +233,7 @@ async def test_a_function_in_memory_is_ended_in_place(time: Clock, revision: str
         assert ended.is_set()
 
 
-# -- progress -----------------------------------------------------------------------------------------------
+# -- progress -------------------------------------------------------------------------------------
 
 
 class Working:
@@ -262,7 +267,9 @@ async def working(listens: bool = True, **told: Any) -> Any:
 
 
 async def test_progress_begins_the_time_anew(time: Clock):
-    """Where there is a bound in all: a call that moves may take longer than `timeout` (`LIF-20`)."""
+    """Where there is a bound in all: a call that moves may take longer than `timeout`
+    (`LIF-20`).
+    """
     async with working(timeout=10, settings=ClientSettings(max_timeout=100)) as work:
         for _ in range(5):
             time.advance(9)
@@ -385,7 +392,7 @@ async def test_progress_over_rounds():
     assert len(set(tokens)) == 2
 
 
-# -- cancellation -------------------------------------------------------------------------------------------
+# -- cancellation ---------------------------------------------------------------------------------
 
 
 @BOTH
@@ -428,7 +435,9 @@ async def test_a_bound_of_the_caller(time: Clock):
 
 
 async def test_a_call_in_the_end_of_a_task_that_was_cancelled(time: Clock):
-    """A bound works there too: what is raised is a timeout, not the cancellation that was before it."""
+    """A bound works there too: what is raised is a timeout, not the cancellation that was before
+    it.
+    """
     async with silent() as peer, Client(peer.channel, timeout=10) as client:
 
         async def tidy() -> str:

@@ -14,7 +14,7 @@ from interlock.wire.revisions import HANDSHAKE_REVISIONS, R4
 from tests.client.peers import SILENCE, Peer
 from tests.client.watched import BOTH, PROMPTS, RESOURCES, TOOLS, peer_of, shop, tell
 
-# -- what is heard ------------------------------------------------------------------------------------------
+# -- what is heard --------------------------------------------------------------------------------
 
 
 @BOTH
@@ -200,7 +200,7 @@ async def test_many_listeners_of_one_watch(revision: str):
         assert set(await asyncio.gather(*listening)) == {TOOLS, PROMPTS}
 
 
-# -- what is granted ----------------------------------------------------------------------------------------
+# -- what is granted ------------------------------------------------------------------------------
 
 
 @BOTH
@@ -218,7 +218,9 @@ async def test_what_is_granted_is_said(revision: str):
 
 
 async def test_a_part_that_is_granted():
-    """The acknowledgement is compared with the wish by whoever wants to know (`LSN-03`, `LSN-06`)."""
+    """The acknowledgement is compared with the wish by whoever wants to know (`LSN-03`,
+    `LSN-06`).
+    """
     async with Peer() as peer, Client(peer.channel) as client:
         peer.on["subscriptions/listen"] = lambda m: peer.acknowledge(
             m, promptsListChanged=None, resourceSubscriptions=["x:a"]
@@ -236,7 +238,9 @@ async def test_a_part_that_is_granted():
 
 @pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
 async def test_a_part_that_is_granted_by_capabilities(revision: str):
-    """In the handshake era the capabilities say what will be told; what cannot be subscribed is not (`SUB-01`, `LIF-12`, `LSN-06`)."""
+    """In the handshake era the capabilities say what will be told; what cannot be subscribed is not
+    (`SUB-01`, `LIF-12`, `LSN-06`).
+    """
     offered = {"tools": {"listChanged": True}, "prompts": {}, "resources": {"listChanged": True}}
     async with Peer(None, revision, capabilities=offered) as peer, Client(peer.channel) as client:
         async with (

@@ -92,7 +92,9 @@ async def test_whoever_listens_is_cancelled(revision: str):
 
 @pytest.mark.parametrize("how", ["a response", "a response after changes", "a cancellation"])
 async def test_the_server_ends_it(how: str):
-    """With a response, or (stdio) a cancellation: the client takes either; what was heard before is not lost (`LSN-10`, `LSN-11`)."""
+    """With a response, or (stdio) a cancellation: the client takes either; what was heard before is
+    not lost (`LSN-10`, `LSN-11`).
+    """
     async with (
         peer_of(NEWEST) as peer,
         Client(peer.channel) as client,
@@ -206,7 +208,9 @@ async def test_a_listen_request_that_is_answered_with_nonsense():
 
 
 async def test_a_watch_is_no_other_request():
-    """It waits for no bound of time, and `on_notification` does not hear what belongs to it (`STD-14`)."""
+    """It waits for no bound of time, and `on_notification` does not hear what belongs to it
+    (`STD-14`).
+    """
     heard: list[str] = []
     async with (
         peer_of(NEWEST, **{"tools/call": SILENCE}) as peer,

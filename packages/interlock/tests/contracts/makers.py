@@ -31,7 +31,9 @@ def over_socketpair(kind: type[PipeChannel] | type[ThreadChannel]) -> Pair:
 
 @asynccontextmanager
 async def listening(address: Address, talk: Any) -> AsyncIterator[Address]:
-    """Someone who listens at an address for as long as the block lasts; gives the address in use."""
+    """Someone who listens at an address for as long as the block lasts; gives the address in
+    use.
+    """
     ready: asyncio.Future[Address] = asyncio.get_running_loop().create_future()
     task = asyncio.create_task(listen(address, talk, on_ready=ready.set_result))
     try:

@@ -1,4 +1,6 @@
-"""The bus of one process passes the contract check, and the check catches buses that break a promise."""
+"""The bus of one process passes the contract check, and the check catches buses that break a
+promise.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Every channel of the house passes the contract check, and the check catches channels that break a promise."""
+"""Every channel of the house passes the contract check, and the check catches channels that break a
+promise.
+"""
 
 from __future__ import annotations
 
@@ -56,12 +58,14 @@ async def test_channels_keep_their_promises(kind: str):
 
 @pytest.mark.parametrize("kind", ["unix", "tcp"])
 async def test_line_sockets_keep_their_promises(kind: str, tmp_path):
-    """The worked examples of a custom transport: lines over Unix and TCP sockets (`RPC-30`, `RPC-33`)."""
+    """The worked examples of a custom transport: lines over Unix and TCP sockets (`RPC-30`,
+    `RPC-33`).
+    """
     async with meeting(addresses(tmp_path)[kind]) as place:
         await check_channel(place.pair)
 
 
-# -- a check that cannot fail shows nothing ------------------------------------------------------------------------
+# -- a check that cannot fail shows nothing -------------------------------------------------------
 
 
 class Dropping(MemoryChannel):

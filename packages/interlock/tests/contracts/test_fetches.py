@@ -1,4 +1,6 @@
-"""The HTTP client of the house passes the contract check, so does an adapter of another library, and clients that break a promise are caught."""
+"""The HTTP client of the house passes the contract check, so does an adapter of another library,
+and clients that break a promise are caught.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ from tests.transport.http_peers import both_loops
 
 
 class OverHttpx2:
-    """A Fetch of somebody's own, as an author would write it: the seam asks for nothing that only our client can do."""
+    """A Fetch of somebody's own, as an author would write it: the seam asks for nothing that only
+    our client can do.
+    """
 
     def __init__(self) -> None:
         self.client = httpx2.AsyncClient(trust_env=False, follow_redirects=False, timeout=None)

@@ -1,4 +1,6 @@
-"""Every store of the house passes the contract check, and the check catches stores that break a promise."""
+"""Every store of the house passes the contract check, and the check catches stores that break a
+promise.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +16,13 @@ from tests.store.makers import KINDS, maker
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_stores_keep_their_promises(kind: str, tmp_path, redis_url: str):
-    """In memory, in a SQLite file and in a real Redis server, the latter two as two workers share them (`HTL-35`, `HTL-36`, `HTL-42`)."""
+    """In memory, in a SQLite file and in a real Redis server, the latter two as two workers share
+    them (`HTL-35`, `HTL-36`, `HTL-42`).
+    """
     await check_store(maker(kind, tmp_path, redis_url))
 
 
-# -- a check that cannot fail shows nothing ------------------------------------------------------------------------
+# -- a check that cannot fail shows nothing -------------------------------------------------------
 
 
 def breaking(part: str, name: str, broken):

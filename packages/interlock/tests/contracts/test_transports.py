@@ -1,4 +1,6 @@
-"""Every client transport passes the contract check, and the check catches transports that break a promise."""
+"""Every client transport passes the contract check, and the check catches transports that break a
+promise.
+"""
 
 from __future__ import annotations
 
@@ -84,12 +86,14 @@ ROADS = {
 
 @pytest.mark.parametrize("road", ROADS)
 async def test_transports_keep_their_promises(road: str, tmp_path):
-    """In memory, over any channel, to a child process, and to Unix and TCP sockets (`RPC-30`, `CAN-07`, `RPC-05`)."""
+    """In memory, over any channel, to a child process, and to Unix and TCP sockets (`RPC-30`,
+    `CAN-07`, `RPC-05`).
+    """
     async with ROADS[road](tmp_path) as make:
         await check_client_transport(make)
 
 
-# -- a check that cannot fail shows nothing ------------------------------------------------------------------------
+# -- a check that cannot fail shows nothing -------------------------------------------------------
 
 
 class Stubborn(Memory):

@@ -1,4 +1,6 @@
-"""Every vault of the house passes the contract check, and the check catches vaults that break a promise."""
+"""Every vault of the house passes the contract check, and the check catches vaults that break a
+promise.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,13 @@ from tests.store.vault_makers import KINDS, maker
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_vaults_keep_their_promises(kind: str, tmp_path, redis_url: str):
-    """In memory, in a file, in SQLite and in a real Redis server, plain and sealed, and in keyrings with large and with small entries."""
+    """In memory, in a file, in SQLite and in a real Redis server, plain and sealed, and in keyrings
+    with large and with small entries.
+    """
     await check_vault(maker(kind, tmp_path, redis_url))
 
 
-# -- a check that cannot fail shows nothing ------------------------------------------------------------------------
+# -- a check that cannot fail shows nothing -------------------------------------------------------
 
 
 def breaking(name: str, broken):

@@ -1,4 +1,6 @@
-"""Exchanges made by hand, for a server whose handlers are called without a client, a connection or a frame."""
+"""Exchanges made by hand, for a server whose handlers are called without a client, a connection or
+a frame.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The Server: its decorators, what it says of itself, the options it is made with, and the states that travel between its copies."""
+"""The Server: its decorators, what it says of itself, the options it is made with, and the states
+that travel between its copies.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ async def test_with_and_without_parentheses(decorate: Any, name: str, title: str
 
 
 def test_decorators_that_are_misread():
-    """A resource without its URI, a name given twice, a name that is none: words that say what to write."""
+    """A resource without its URI, a name given twice, a name that is none: words that say what to
+    write.
+    """
     server = Server("decorated")
     with pytest.raises(
         TypeError, match=r"a resource needs a URI: @server\.resource\('docs://readme'\)"
@@ -124,7 +128,9 @@ async def test_what_a_server_says_of_itself(revision: str):
 
 
 async def test_capabilities():
-    """Of tools, prompts and resources those that there are, or were: a list that has become empty is still a list (`STA-11`, `TOL-01`)."""
+    """Of tools, prompts and resources those that there are, or were: a list that has become empty
+    is still a list (`STA-11`, `TOL-01`).
+    """
     server = Server("self")
     assert server.capabilities() == t.ServerCapabilities(logging={})
     server.add_tool(work)
@@ -166,7 +172,9 @@ async def test_capabilities():
 async def test_what_is_not_offered_does_not_exist(
     method: str, params: dict[str, Any], lacking: str, revision: str
 ):
-    """A method whose capability is not declared is unknown: -32601 (`ERR-10`, `RES-01`, `PRM-01`, `CMP-01`)."""
+    """A method whose capability is not declared is unknown: -32601 (`ERR-10`, `RES-01`, `PRM-01`,
+    `CMP-01`).
+    """
     peer = await Peer.of(Server("empty"), revision)
     error = (await peer.ask(method, params))["error"]
     assert error["code"] == t.METHOD_NOT_FOUND
@@ -215,7 +223,9 @@ def test_options_without_sense(options: dict[str, Any], words: str):
 
 @pytest.mark.parametrize("revisions", [[NEWEST], NEWEST])
 async def test_a_server_of_the_stateless_era_only(revisions: Any):
-    """`initialize` is answered with an error that names what it speaks, and so is everything else of the other era (`ERA-03`)."""
+    """`initialize` is answered with an error that names what it speaks, and so is everything else
+    of the other era (`ERA-03`).
+    """
     peer = await Peer.of(Server("stateless", revisions=revisions), None)
     hello = {
         "protocolVersion": R4,
@@ -237,7 +247,9 @@ async def test_a_server_of_the_stateless_era_only(revisions: Any):
 
 
 async def test_a_server_of_the_handshake_era_only():
-    """Stateless requests are answered with the error that names what it speaks; clients find their way (`ERA-02`)."""
+    """Stateless requests are answered with the error that names what it speaks; clients find their
+    way (`ERA-02`).
+    """
     server = Server("handshake", revisions=HANDSHAKE_REVISIONS)
     server.add_tool(work)
     peer = await Peer.of(server)
@@ -338,7 +350,9 @@ KEY, OLDER_KEY = b"k" * 16, b"o" * 16
     "suspend, other_suspend", [(True, True), (True, False), (False, True), (False, False)]
 )
 async def test_a_call_that_another_worker_goes_on_with(suspend: bool, other_suspend: bool):
-    """Suspended on one server, resumed on another with the same key: there it runs again from the top, with the answers (`MRT-07`)."""
+    """Suspended on one server, resumed on another with the same key: there it runs again from the
+    top, with the answers (`MRT-07`).
+    """
     (one, seen), (other, seen_by_other) = (
         asking(questions=QuestionSettings(state_keys=[KEY], suspend=suspend)),
         asking(questions=QuestionSettings(state_keys=[KEY], suspend=other_suspend)),
@@ -369,7 +383,9 @@ async def test_a_call_that_another_worker_goes_on_with(suspend: bool, other_susp
     ],
 )
 async def test_keys(keys: list[bytes], other_keys: list[bytes], understood: bool):
-    """The first one seals and all of them open; a state of another key is the error -32602, never a second question (`MRT-08`)."""
+    """The first one seals and all of them open; a state of another key is the error -32602, never a
+    second question (`MRT-08`).
+    """
     (one, _), (other, seen) = (
         asking(questions=QuestionSettings(state_keys=keys)),
         asking(questions=QuestionSettings(state_keys=other_keys)),
@@ -388,7 +404,9 @@ async def test_keys(keys: list[bytes], other_keys: list[bytes], understood: bool
 
 
 async def test_a_state_is_of_one_call(monkeypatch: pytest.MonkeyPatch):
-    """For other arguments it is none, though the key is right; the key may come from the environment (`MRT-08`)."""
+    """For other arguments it is none, though the key is right; the key may come from the
+    environment (`MRT-08`).
+    """
     monkeypatch.setenv(STATE_KEY_VARIABLE, KEY.hex())
     (one, _), (other, _) = asking(), asking(questions=QuestionSettings(state_keys=[KEY]))
     first, second = await Peer.of(one), await Peer.of(other)
@@ -467,7 +485,9 @@ def library() -> Server:
     ],
 )
 async def test_which_resource_a_uri_is(uri: str, words: str):
-    """A fixed one first, then the template that says most about it; variables come decoded and typed (`RES-13`)."""
+    """A fixed one first, then the template that says most about it; variables come decoded and
+    typed (`RES-13`).
+    """
     assert (await read(library(), uri)).contents == [
         t.ResourceContents(uri=uri, mime_type="text/plain", text=words)
     ]
@@ -498,7 +518,8 @@ async def test_which_resource_a_uri_is(uri: str, words: str):
     ],
 )
 async def test_what_is_no_resource(uri: str):
-    """Unknown, climbing out of its place, or without what its function needs: not found, with the URI.
+    """Unknown, climbing out of its place, or without what its function needs: not found, with the
+    URI.
 
     (`RES-05`, `RES-06`, `RES-07`, `RES-08`)
     """
@@ -515,7 +536,9 @@ async def test_variables_that_do_not_fit():
 
 
 async def test_templates_that_come_and_go():
-    """The best one is sought among those that are there now; what may be watched is what may be read."""
+    """The best one is sought among those that are there now; what may be watched is what may be
+    read.
+    """
     server = library()
     caller = exchange("ping", None).caller
     assert server.visibility.can_watch("docs://shelf/special-a", caller)
@@ -557,7 +580,9 @@ async def test_freshness_of_resources():
 
 
 async def test_closing_a_server_ends_what_is_open():
-    """Subscriptions end in good order, calls that wait for an answer are given up, and new peers are served as before (`LSN-11`)."""
+    """Subscriptions end in good order, calls that wait for an answer are given up, and new peers
+    are served as before (`LSN-11`).
+    """
     server, _ = asking()
     server.add_tool(work)
     async with (

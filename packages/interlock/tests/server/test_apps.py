@@ -1,4 +1,6 @@
-"""Apps of a server: their pages, the tools that show results in them, and what clients without apps get."""
+"""Apps of a server: their pages, the tools that show results in them, and what clients without apps
+get.
+"""
 
 from __future__ import annotations
 
@@ -121,7 +123,9 @@ async def test_the_tool_names_the_page_and_who_may_call_it(page: Path, revision:
 async def test_a_client_without_apps_has_the_text_and_no_tool_of_the_page(
     page: Path, revision: str
 ) -> None:
-    """Models do not see what only the page calls; results have text (`APP-02`, `APP-05`, `APP-36`)."""
+    """Models do not see what only the page calls; results have text (`APP-02`, `APP-05`,
+    `APP-36`).
+    """
     async with client(boards(page), apps=False, revision=revision) as opened:
         assert [tool.name for tool in await opened.list_tools()] == ["show"]
         assert (await opened.call_tool("show")).text == "shown it"
@@ -129,7 +133,9 @@ async def test_a_client_without_apps_has_the_text_and_no_tool_of_the_page(
 
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_a_client_with_apps_sees_and_calls_all(page: Path, revision: str) -> None:
-    """But under revisions without `_meta` of tools, where it could not tell who a tool is for (`APP-34`)."""
+    """But under revisions without `_meta` of tools, where it could not tell who a tool is for
+    (`APP-34`).
+    """
     async with client(boards(page), revision=revision) as opened:
         seen = ["show", "refresh"] if revision in WITH_META else ["show"]
         assert [tool.name for tool in await opened.list_tools()] == seen
@@ -178,7 +184,9 @@ async def test_what_counts_as_having_apps(page: Path, declared: Any, sees: bool)
 
 
 async def test_a_server_without_apps_does_not_declare_them() -> None:
-    """And one whose author declares the extension by hand keeps the author's settings (`APP-34`, `EXT-05`)."""
+    """And one whose author declares the extension by hand keeps the author's settings (`APP-34`,
+    `EXT-05`).
+    """
     async with client(Server("plain")) as opened:
         assert opened.server_capabilities.extensions is None
     by_hand = Server("by hand", extensions=[Extension(UI_EXTENSION, settings={"a": 1})])

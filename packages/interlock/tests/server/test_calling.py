@@ -1,4 +1,6 @@
-"""Running an author's function: in place, in a thread or item by item, within its limits, and what becomes of what it raises."""
+"""Running an author's function: in place, in a thread or item by item, within its limits, and what
+becomes of what it raises.
+"""
 
 from __future__ import annotations
 
@@ -149,7 +151,9 @@ async def test_a_generator_is_closed_when_its_call_is_cancelled():
 
 
 async def test_a_server_in_one_loop_after_the_other():
-    """Threads belong to a loop; a server that goes on in another one gets new ones, and leaves none behind."""
+    """Threads belong to a loop; a server that goes on in another one gets new ones, and leaves none
+    behind.
+    """
     server = Server("calling")
     server.add_tool(lambda: "done", name="work")
     before = of_workers()
@@ -169,7 +173,9 @@ async def test_a_server_in_one_loop_after_the_other():
 
 
 async def test_a_tool_has_its_own_limit():
-    """As many at once as it says, some wait, one too many is refused at once; other tools do not care."""
+    """As many at once as it says, some wait, one too many is refused at once; other tools do not
+    care.
+    """
     server = Server("calling")
     go, entered = asyncio.Event(), asyncio.Semaphore(0)
 
@@ -231,7 +237,9 @@ async def never() -> str:
 
 
 async def test_a_tool_that_takes_too_long():
-    """It is cancelled, and says so in words for the model; the tool's own limit goes before the server's."""
+    """It is cancelled, and says so in words for the model; the tool's own limit goes before the
+    server's.
+    """
     server = Server("calling", limits=ServerLimits(timeout=SHORT))
     server.add_tool(never)
     server.add_tool(never, name="slower", timeout=2 * SHORT)
@@ -338,7 +346,9 @@ def test_the_clock_stops_while_somebody_is_asked():
 
 
 class Leaps:
-    """The clock of the running loop, which can be made to leap: what was due meanwhile is due at once."""
+    """The clock of the running loop, which can be made to leap: what was due meanwhile is due at
+    once.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         loop = asyncio.get_running_loop()
@@ -410,7 +420,9 @@ async def fail(error: BaseException) -> None:
 
 
 def raising(error: BaseException, kind: str) -> Any:
-    """A tool that raises it, in place or in a thread; `ctx` brings it on the way of tools that may ask."""
+    """A tool that raises it, in place or in a thread; `ctx` brings it on the way of tools that may
+    ask.
+    """
 
     async def in_place() -> None:
         raise error
@@ -453,7 +465,9 @@ def raising(error: BaseException, kind: str) -> Any:
 async def test_what_nobody_foresaw(
     kind: str, error: BaseException, caplog: pytest.LogCaptureFixture
 ):
-    """The client gets a plain sentence with a reference; the log has the same reference and the traceback (`ERR-20`, `TOL-15`)."""
+    """The client gets a plain sentence with a reference; the log has the same reference and the
+    traceback (`ERR-20`, `TOL-15`).
+    """
     if kind == "in a group" and isinstance(error, SystemExit):
         return  # asyncio itself ends the loop for that, before anybody can catch it
     server = Server("calling")
@@ -522,7 +536,9 @@ async def test_a_broken_conversation_is_told_to_the_log(caplog: pytest.LogCaptur
     ],
 )
 async def test_several_errors_at_once(errors: list[Exception], words: str):
-    """A task group's errors are words for the model where all are meant for it, and never an ExceptionGroup."""
+    """A task group's errors are words for the model where all are meant for it, and never an
+    ExceptionGroup.
+    """
     server = Server("calling")
 
     @server.tool
@@ -565,7 +581,9 @@ async def test_groups_in_prompts_and_resources():
 async def test_a_group_that_asks_and_fails_at_once(
     suspend: bool, feature: str, error: Exception, words: str, caplog: pytest.LogCaptureFixture
 ):
-    """One task asks while another fails: the call fails, suspended or replayed alike, and the log has it once."""
+    """One task asks while another fails: the call fails, suspended or replayed alike, and the log
+    has it once.
+    """
     server = Server("calling", questions=QuestionSettings(suspend=suspend))
 
     async def work(ctx: Context) -> str:

@@ -31,7 +31,9 @@ async def feature() -> str:
 
 
 async def test_who_is_told_what():
-    """Adding, replacing and removing tell of the list they are about; a template is a resource (`TOL-18`, `RES-17`, `PRM-08`)."""
+    """Adding, replacing and removing tell of the list they are about; a template is a resource
+    (`TOL-18`, `RES-17`, `PRM-08`).
+    """
     server = Server("changing")
     changes = heard(server)
     server.add_tool(feature)
@@ -63,7 +65,9 @@ async def test_who_is_told_what():
 
 
 async def test_what_fails_is_not_told():
-    """A name that is taken, one that is not there, a list that is none: words that name it, and no notice."""
+    """A name that is taken, one that is not there, a list that is none: words that name it, and no
+    notice.
+    """
     server = Server("changing")
     server.add_tool(feature)
     server.add_prompt(feature)
@@ -135,7 +139,9 @@ async def test_many_changes_at_once_are_told_once(revision: str):
 
 
 async def test_the_bus_hears_from_every_thread():
-    """A change that is published elsewhere arrives in the listener's own loop; who no longer listens hears nothing."""
+    """A change that is published elsewhere arrives in the listener's own loop; who no longer
+    listens hears nothing.
+    """
     bus, came = MemoryBus(), asyncio.Event()
     changes: list[tuple[Change, int]] = []
 
@@ -176,7 +182,9 @@ async def drained(listener: Listener) -> list[tuple[str, Any]]:
 
 
 async def test_a_listener_tells_what_is_wanted_and_no_more():
-    """By kind and by URI; a part of what is watched counts as it, a name that only begins alike does not (`LSN-02`, `SUB-02`)."""
+    """By kind and by URI; a part of what is watched counts as it, a name that only begins alike
+    does not (`LSN-02`, `SUB-02`).
+    """
     listener = Listener(
         t.SubscriptionFilter(
             tools_list_changed=True, resource_subscriptions=["docs://a", "docs://folder/"]
@@ -218,7 +226,9 @@ steps = st.lists(st.one_of(uris, st.none()), max_size=30)
 
 @given(steps)
 def test_nothing_that_changed_is_forgotten(plan: list[str | None]):
-    """Whatever changes after it was told is told again, and what waits to be told is told once (None: take one notice)."""
+    """Whatever changes after it was told is told again, and what waits to be told is told once
+    (None: take one notice).
+    """
 
     async def main() -> None:
         listener = Listener(
@@ -252,7 +262,9 @@ EVERYTHING = wish(
 
 
 async def test_what_is_granted():
-    """Of the lists those that the server offers, of the URIs those behind which there is something (`LSN-03`)."""
+    """Of the lists those that the server offers, of the URIs those behind which there is something
+    (`LSN-03`).
+    """
     caller = exchange("ping", None).caller
     server = Server("changing")
     assert server.catalogue.granted(EVERYTHING, server.capabilities(caller), caller) == wish()
@@ -295,7 +307,9 @@ class Postbox:
 
 
 async def test_another_bus():
-    """Two servers on one bus, as two workers would be: a change of one reaches who listens to the other (`LSN-13`)."""
+    """Two servers on one bus, as two workers would be: a change of one reaches who listens to the
+    other (`LSN-13`).
+    """
     bus = Postbox()
     one, other = Server("one"), Server("other")
     one.bus = other.bus = bus

@@ -1,4 +1,6 @@
-"""Suggestions: what functions and types say, in which order, how many; and what cannot be completed."""
+"""Suggestions: what functions and types say, in which order, how many; and what cannot be
+completed.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ def server_of_all() -> Server:
     ],
 )
 async def test_choices_of_types(of: str, argument: str, value: str, values: list[str]):
-    """What begins with what was typed comes first, then what holds it; without regard to case (`CMP-02`, `CMP-05`)."""
+    """What begins with what was typed comes first, then what holds it; without regard to case
+    (`CMP-02`, `CMP-05`).
+    """
     found = await completed(server_of_all(), of, argument, value)
     assert found == t.Completion(values=values, total=len(values), has_more=False)
 
@@ -100,7 +104,9 @@ async def test_what_cannot_be_completed(of: str, argument: str, words: str):
 
 @pytest.mark.parametrize("revision", [R4, "2026-07-28"])
 async def test_the_capability(revision: str):
-    """It is declared where something can be completed; without it the method does not exist (`CMP-01`, `ERR-10`)."""
+    """It is declared where something can be completed; without it the method does not exist
+    (`CMP-01`, `ERR-10`).
+    """
     server = Server("completing")
 
     @server.prompt
@@ -157,7 +163,9 @@ async def test_functions_get_what_they_ask_for():
 
 
 async def test_who_is_asked_first():
-    """The argument's own function, then the choices of its type, then the function for everything."""
+    """The argument's own function, then the choices of its type, then the function for
+    everything.
+    """
     server = server_of_all()
 
     @server.completion()
@@ -220,7 +228,9 @@ async def test_at_most_a_hundred_are_sent(given: Any, made: t.Completion):
 
 
 async def test_misfortunes():
-    """An error of the function is an internal error that tells nothing of the inside; an McpError is sent as it is (`CMP-04`, `ERR-20`)."""
+    """An error of the function is an internal error that tells nothing of the inside; an McpError
+    is sent as it is (`CMP-04`, `ERR-20`).
+    """
     server = server_of_all()
 
     @server.completion("paint", "title")
@@ -242,7 +252,10 @@ def test_functions_that_want_something_else():
     server = server_of_all()
     with pytest.raises(
         TypeError,
-        match="a completion function is given value, arguments, ref, argument, context or a Context, not 'prefix'",
+        match=(
+            "a completion function is given value, arguments, ref, argument, context or a Context,"
+            " not 'prefix'"
+        ),
     ):
 
         @server.completion

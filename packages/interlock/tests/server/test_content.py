@@ -38,7 +38,9 @@ def encoded(data: bytes) -> str:
     ],
 )
 def test_blocks(value: Any, made: t.ContentBlock):
-    """Strings, media, contents and blocks as they are; plain data as its JSON (`PRM-03`, `PRM-04`)."""
+    """Strings, media, contents and blocks as they are; plain data as its JSON (`PRM-03`,
+    `PRM-04`).
+    """
     assert block(value) == made
 
 
@@ -69,7 +71,9 @@ def said(*messages: tuple[str, str]) -> list[t.PromptMessage]:
     ],
 )
 def test_messages(value: Any, messages: list[t.PromptMessage]):
-    """A string is one message of the user; lists mix strings, content and messages of both sides (`PRM-03`)."""
+    """A string is one message of the user; lists mix strings, content and messages of both sides
+    (`PRM-03`).
+    """
     assert prompt_result(value, "words") == t.GetPromptResult(
         messages=messages, description="words"
     )
@@ -194,13 +198,17 @@ class Point:
     ],
 )
 def test_one_content(value: Any, uri: str, mime_type: str | None, made: t.ResourceContents):
-    """Text, bytes as base64, media, data as JSON; the MIME type is the author's, else the name's (`RES-02`, `RES-07`)."""
+    """Text, bytes as base64, media, data as JSON; the MIME type is the author's, else the name's
+    (`RES-02`, `RES-07`).
+    """
     assert contents(value, uri, mime_type) == made
     assert resource_result(value, uri, mime_type) == t.ReadResourceResult(contents=[made])
 
 
 def test_files(tmp_path):
-    """Text is text and the rest is base64, under the file's own URI where it has one, else under that of the resource (`RES-03`)."""
+    """Text is text and the rest is base64, under the file's own URI where it has one, else under
+    that of the resource (`RES-03`).
+    """
     path = tmp_path / "notes.md"
     path.write_text("# Notes")
     made = contents(File(path=path, uri="docs://notes"), "docs://a", None)

@@ -47,7 +47,9 @@ async def told(
 
 @given(st.lists(st.floats(allow_nan=False) | st.integers(-5, 5), max_size=20))
 def test_progress_only_grows(steps: list[float]):
-    """Whatever a tool says, what is sent is strictly increasing, and begins with the first value (`PRG-02`)."""
+    """Whatever a tool says, what is sent is strictly increasing, and begins with the first value
+    (`PRG-02`).
+    """
     server = Server("telling")
 
     @server.tool
@@ -62,7 +64,9 @@ def test_progress_only_grows(steps: list[float]):
 
 
 async def test_what_progress_says():
-    """The token of the request, the total and the words; nothing at all where no token came (`PRG-01`, `PRG-04`)."""
+    """The token of the request, the total and the words; nothing at all where no token came
+    (`PRG-01`, `PRG-04`).
+    """
     server = Server("telling")
 
     @server.tool
@@ -82,7 +86,9 @@ async def test_what_progress_says():
 
 
 async def test_progress_of_a_generator():
-    """What an async generator yields as Progress goes out, what it yields last is the result (`PRG-02`)."""
+    """What an async generator yields as Progress goes out, what it yields last is the result
+    (`PRG-02`).
+    """
     server = Server("telling")
 
     @server.tool
@@ -180,7 +186,9 @@ async def test_without_a_level_there_is_no_log():
 
 
 async def test_who_asks():
-    """Revision, capabilities, principal, trace, and what the author of the request put into `_meta`."""
+    """Revision, capabilities, principal, trace, and what the author of the request put into
+    `_meta`.
+    """
     server = Server("asked")
     seen: list[Any] = []
 
@@ -260,7 +268,9 @@ async def test_reading_a_resource_of_the_server():
 @BOTH_ERAS
 @pytest.mark.parametrize("suspend", [True, False])
 async def test_a_resource_that_asks_asks_through_the_tool(revision: str, suspend: bool):
-    """Its question travels as one of the call's own, in both eras, and nothing is left behind (`RES-16`)."""
+    """Its question travels as one of the call's own, in both eras, and nothing is left behind
+    (`RES-16`).
+    """
     server = Server("reading", questions=QuestionSettings(suspend=suspend))
 
     @server.resource("docs://secret")
@@ -300,7 +310,10 @@ async def test_a_resource_that_asks_by_hand():
 
     with pytest.raises(
         McpError,
-        match="The resource docs://secret asks for input by hand, which another feature cannot give it",
+        match=(
+            "The resource docs://secret asks for input by hand, which another feature cannot give"
+            " it"
+        ),
     ):
         await call(server, "look")
 
@@ -309,7 +322,9 @@ async def test_a_resource_that_asks_by_hand():
 
 
 async def test_waiting_is_for_plain_functions():
-    """In a coroutine it would hold up the loop for ever; it is refused, and what was to be waited for is dropped."""
+    """In a coroutine it would hold up the loop for ever; it is refused, and what was to be waited
+    for is dropped.
+    """
     server = Server("waiting")
     words: list[str] = []
 
@@ -353,7 +368,9 @@ async def test_waiting_gives_what_is_waited_for_and_raises_what_it_raises():
 
 @BOTH_ERAS
 async def test_a_thread_that_waits_is_woken_when_nobody_wants_the_answer(revision: str):
-    """The client gives up while a person is being asked: the thread is free again, and an `except Exception` does not keep it."""
+    """The client gives up while a person is being asked: the thread is free again, and an `except
+    Exception` does not keep it.
+    """
     server = Server("waiting", limits=ServerLimits(threads=1))
     asked, woken = asyncio.Event(), threading.Event()
     cancelled: list[bool] = []
@@ -428,7 +445,9 @@ async def test_a_thread_that_begins_to_wait_too_late():
 
 @pytest.mark.parametrize("suspend", [True, False])
 async def test_once(suspend: bool):
-    """Plain or async, with arguments; done once, though the tool runs again from the top (`MRT-24`)."""
+    """Plain or async, with arguments; done once, though the tool runs again from the top
+    (`MRT-24`).
+    """
     server = Server("once", questions=QuestionSettings(suspend=suspend))
     done: list[str] = []
     runs: list[int] = []
@@ -475,7 +494,9 @@ async def test_what_fails_once_is_tried_again():
 
 
 async def test_questions_without_anybody_to_ask():
-    """An exchange by hand of the handshake era has nobody on its other side: the call fails closed, in words for the model."""
+    """An exchange by hand of the handshake era has nobody on its other side: the call fails closed,
+    in words for the model.
+    """
     server = Server("asking")
 
     @server.tool
@@ -500,7 +521,10 @@ async def test_questions_without_anybody_to_ask():
 @pytest.mark.parametrize("takes", [True, False])
 @pytest.mark.parametrize("revision", ["2024-11-05", "2025-06-18", R4, NEWEST])
 async def test_context_for_the_model(revision: str, takes: bool):
-    """includeContext goes to clients that take it; before 2025-11-25 none could say so. "none" goes to all (`SAM-17`)."""
+    """includeContext goes to clients that take it; before 2025-11-25 none could say so.
+
+    "none" goes to all (`SAM-17`).
+    """
     server = Server("asking")
 
     @server.tool
@@ -521,7 +545,9 @@ async def test_context_for_the_model(revision: str, takes: bool):
 
 @pytest.mark.parametrize("revision", ["2025-06-18", R4, NEWEST])
 async def test_the_end_of_a_visit(revision: str):
-    """2025-11-25 is told under the id that the tool chose; the others have neither the id nor the notice (`ELI-18` to `ELI-20`)."""
+    """2025-11-25 is told under the id that the tool chose; the others have neither the id nor the
+    notice (`ELI-18` to `ELI-20`).
+    """
     server = Server("asking")
 
     @server.tool

@@ -1,4 +1,6 @@
-"""Development mode: what the author sees of an error, and that callers see nothing of it otherwise."""
+"""Development mode: what the author sees of an error, and that callers see nothing of it
+otherwise.
+"""
 
 from __future__ import annotations
 

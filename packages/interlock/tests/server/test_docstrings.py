@@ -1,4 +1,6 @@
-"""Docstrings taken apart: the three forms as people write them, and whatever else may stand in a docstring."""
+"""Docstrings taken apart: the three forms as people write them, and whatever else may stand in a
+docstring.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,9 @@ SPHINX = """Book a seat.
 
 
 def test_the_google_form() -> None:
-    """Parameters with types, lists and lines that go on; the sections that are not on parameters stay in the text."""
+    """Parameters with types, lists and lines that go on; the sections that are not on parameters
+    stay in the text.
+    """
     found = parse(GOOGLE)
     assert found.params == {
         "day": "The day of travel, in ISO 8601: 2026-07-28.",
@@ -103,7 +107,9 @@ def test_the_numpy_form() -> None:
 
 
 def test_the_sphinx_form() -> None:
-    """Fields with and without types; types by themselves are dropped, other fields stay in the text."""
+    """Fields with and without types; types by themselves are dropped, other fields stay in the
+    text.
+    """
     found = parse(SPHINX)
     assert found.params == {
         "day": "The day of travel, in ISO 8601: 2026-07-28.",
@@ -112,7 +118,8 @@ def test_the_sphinx_form() -> None:
     assert found.returns == "The numbers of the seats."
     assert (
         found.summary_and_text
-        == "Book a seat.\n\nThe train must: not have left.\n\n:raises ValueError: The train is full."
+        == "Book a seat.\n\nThe train must: not have left.\n\n:raises ValueError: The train is"
+        " full."
     )
 
 
@@ -177,7 +184,9 @@ def test_anything_is_read(doc: str) -> None:
 
 
 def test_a_long_line_is_read_in_no_time() -> None:
-    """No form makes the reader go back and forth over a line: this ends, which is all that is asked."""
+    """No form makes the reader go back and forth over a line: this ends, which is all that is
+    asked.
+    """
     for line in (
         "Args:\n    a (" + ")" * 20_000,
         "Returns:\n    x[" + "," * 20_000,

@@ -1,4 +1,6 @@
-"""Extensions: their ids, what is advertised of them, and that their methods are served like those of the core, in both eras."""
+"""Extensions: their ids, what is advertised of them, and that their methods are served like those
+of the core, in both eras.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,9 @@ def test_ids_that_are_none(id: str):
 
 @pytest.mark.parametrize("revision", [R4, "2026-07-28"])
 async def test_what_is_advertised(revision: str):
-    """The settings under the id, `{}` where there are none; nothing where the server was given no extension (`EXT-01`, `EXT-05`, `EXT-08`)."""
+    """The settings under the id, `{}` where there are none; nothing where the server was given no
+    extension (`EXT-01`, `EXT-05`, `EXT-08`).
+    """
     async with Client(Server("plain"), revision=revision) as client:
         assert client.server_capabilities.extensions is None
     extensions = [greeting(), Extension("com.example/other", settings={"mimeTypes": ["text/html"]})]
@@ -94,7 +98,9 @@ async def test_what_is_advertised(revision: str):
 
 @pytest.mark.parametrize("revision", [R4, "2026-07-28"])
 async def test_methods_of_extensions(revision: str):
-    """They are served in both eras, their params are read as their type, and nobody else serves them (`EXT-03`)."""
+    """They are served in both eras, their params are read as their type, and nobody else serves
+    them (`EXT-03`).
+    """
     peer = await Peer.of(
         Server("extended", extensions=[greeting()]), revision, capabilities=DECLARED
     )
@@ -138,7 +144,9 @@ async def test_middleware_of_extensions():
 
 
 async def test_errors_of_extensions():
-    """An McpError is sent as it is; what nobody foresaw is an internal error that tells nothing of the inside (`ERR-20`)."""
+    """An McpError is sent as it is; what nobody foresaw is an internal error that tells nothing of
+    the inside (`ERR-20`).
+    """
 
     async def refuse(x: Exchange) -> AnyResult:
         raise McpError(4099, "Not today.", {"until": "tomorrow"})
@@ -249,15 +257,18 @@ def conflicting() -> dict[str, tuple[list[Extension], str]]:
                 one(results={"tools/call": {"job": GreetResult}}),
                 two(results={"tools/call": {"job": GreetResult}}),
             ],
-            "com.example/two cannot have the resultType job of tools/call, which belongs to com.example/one",
+            "com.example/two cannot have the resultType job of tools/call, which belongs to"
+            " com.example/one",
         ),
         "one key of two": (
             [one(listens={"jobs": list[str]}), two(listens={"jobs": list[str]})],
-            "com.example/two cannot have the key of the listen filter jobs, which belongs to com.example/one",
+            "com.example/two cannot have the key of the listen filter jobs, which belongs to"
+            " com.example/one",
         ),
         "a key of the core": (
             [one(listens={"toolsListChanged": bool})],
-            "cannot have the key of the listen filter toolsListChanged, which belongs to the core protocol",
+            "cannot have the key of the listen filter toolsListChanged, which belongs to the core"
+            " protocol",
         ),
         "a method without a handler": (
             [one(methods={"x/get": Method(GreetParams, GreetResult)})],
@@ -272,7 +283,9 @@ def conflicting() -> dict[str, tuple[list[Extension], str]]:
 
 @pytest.mark.parametrize("what", list(conflicting()))
 def test_extensions_that_cannot_be_given_together_are_refused(what: str):
-    """The error names the extension and what it may not have (`SDX-03`, `SDX-05`, `SDX-14`, `SDX-15`)."""
+    """The error names the extension and what it may not have (`SDX-03`, `SDX-05`, `SDX-14`,
+    `SDX-15`).
+    """
     extensions, words = conflicting()[what]
     with pytest.raises(ValueError, match=re.escape(words)):
         Server("extended", extensions=extensions)
@@ -300,12 +313,14 @@ def impossible() -> dict[str, tuple[dict[str, Any], type[Exception], str]]:
         "params that are none": (
             {"methods": {"x/a": Method(dict)}},  # type: ignore[arg-type]  # the mistake that is tested
             TypeError,
-            "the params of x/a of the extension com.example/one must be a subclass of interlock.types.Params",
+            "the params of x/a of the extension com.example/one must be a subclass of"
+            " interlock.types.Params",
         ),
         "a result that is none": (
             {"methods": {"x/a": Method(GreetParams, dict)}},  # type: ignore[arg-type]  # the mistake that is tested
             TypeError,
-            "the result of x/a of the extension com.example/one must be a subclass of interlock.types.Result",
+            "the result of x/a of the extension com.example/one must be a subclass of"
+            " interlock.types.Result",
         ),
         "a mirrored member that is not there": (
             {"methods": {"x/a": Method(GreetParams, mirrored="title")}},
@@ -391,7 +406,9 @@ def test_handlers_are_given_to_a_copy():
     ],
 )
 async def test_what_is_lacking_is_named_when_serving_begins(requires: str, lack: str):
-    """No message is carried out before, and nothing has to be given in an order (`SDX-08`, `SDX-09`, `SDX-10`, `SDX-11`)."""
+    """No message is carried out before, and nothing has to be given in an order (`SDX-08`,
+    `SDX-09`, `SDX-10`, `SDX-11`).
+    """
     began: list[str] = []
 
     @contextlib.asynccontextmanager
@@ -443,7 +460,9 @@ async def test_lifespans_are_entered_in_order_and_left_in_reverse():
 
 
 async def test_the_order_of_middleware_is_that_of_the_lists():
-    """An extension in `middleware=` has its place there; the others come after, as they are given (`SDX-25`, `SDX-26`, `SDX-27`)."""
+    """An extension in `middleware=` has its place there; the others come after, as they are given
+    (`SDX-25`, `SDX-26`, `SDX-27`).
+    """
     order: list[str] = []
 
     def noting(name: str) -> Any:
@@ -519,7 +538,9 @@ def selecting(heard: list[Any]) -> Extension:
 
 @pytest.mark.parametrize("revision", [R4, "2026-07-28"])
 async def test_notifications_of_a_client_reach_their_handler_through_the_middleware(revision: str):
-    """With their type and who sends them; one that cannot be read, or of a client that has not declared it, is ignored (`SDX-13`)."""
+    """With their type and who sends them; one that cannot be read, or of a client that has not
+    declared it, is ignored (`SDX-13`).
+    """
     heard: list[Any] = []
     passed: list[str] = []
 
@@ -570,7 +591,9 @@ class Progressed(t.Params, frozen=True, kw_only=True):
 
 
 async def test_keys_of_the_listen_filter_are_served_by_their_extension():
-    """It grants a part, says so in the acknowledgement, which comes first, and tells until the end (`LSN-01`, `LSN-03`)."""
+    """It grants a part, says so in the acknowledgement, which comes first, and tells until the end
+    (`LSN-01`, `LSN-03`).
+    """
     ended = asyncio.Event()
     tell: list[Any] = []
 

@@ -79,7 +79,9 @@ def test_an_answer_becomes_a_value_of_the_type(kind, answer, value):
 
 
 def test_a_class_becomes_a_flat_schema():
-    """`ELI-06`, `ELI-08`, `ELI-10`: primitives with their limits and words, choices by enum, optional fields not required."""
+    """`ELI-06`, `ELI-08`, `ELI-10`: primitives with their limits and words, choices by enum,
+    optional fields not required.
+    """
     assert form(Seat).schema["properties"]["row"] == {
         "type": "integer",
         "minimum": 1,
@@ -138,7 +140,9 @@ class Numbers(msgspec.Struct):
 
 @pytest.mark.parametrize("kind", [Nested, Numbers, list[str], dict[str, int], int | str])
 def test_what_is_not_flat_is_refused(kind):
-    """`ELI-06`: a form has primitive fields only, and the author hears of it when the question is made."""
+    """`ELI-06`: a form has primitive fields only, and the author hears of it when the question is
+    made.
+    """
     with pytest.raises(TypeError, match="form cannot ask"):
         form(kind)
 
@@ -152,7 +156,9 @@ PATTERNS = {
 
 @pytest.mark.parametrize("kind, name", PATTERNS.values(), ids=PATTERNS)
 def test_a_pattern_is_checked_and_not_sent(kind, name):
-    """`X-06`: strict clients refuse a form with `pattern`, which no schema of the protocol has; the answer has to match it."""
+    """`X-06`: strict clients refuse a form with `pattern`, which no schema of the protocol has; the
+    answer has to match it.
+    """
     asked = form(kind)
     assert asked.schema["properties"] == {name: {"type": "string"}}
     assert "1234" in str(asked.read({name: "1234"}))
@@ -161,7 +167,9 @@ def test_a_pattern_is_checked_and_not_sent(kind, name):
 
 
 def test_a_number_may_be_a_fraction():
-    """`JSC-10`, `ELI-09`: bounds, defaults and answers of a number, though a published schema wants integers."""
+    """`JSC-10`, `ELI-09`: bounds, defaults and answers of a number, though a published schema wants
+    integers.
+    """
     kind = Annotated[float, msgspec.Meta(ge=0.5, le=2.5)]
     asked = form(kind)
     assert asked.schema["properties"]["value"] == {

@@ -102,7 +102,9 @@ async def test_without_a_queue_nobody_waits():
 
 
 async def test_a_place_is_handed_on_though_its_heir_gives_up():
-    """Somebody leaves, and in the same turn of the loop the first of the queue gives up: the next one gets the place."""
+    """Somebody leaves, and in the same turn of the loop the first of the queue gives up: the next
+    one gets the place.
+    """
     guests = Guests(Gate(1, 10, "The house"))
     for _ in range(3):
         guests.arrive()

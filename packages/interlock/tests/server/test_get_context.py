@@ -141,7 +141,9 @@ async def test_resources_prompts_and_completions():
 
 
 async def test_a_resource_read_inside_has_its_own():
-    """The function that is called within another's call has a Context of its own, and the other keeps its."""
+    """The function that is called within another's call has a Context of its own, and the other
+    keeps its.
+    """
     server = Server("helped")
     seen: list[Any] = []
 
@@ -182,7 +184,9 @@ def outside() -> Context[Any]:
 
 
 async def test_outside_a_call():
-    """A RuntimeError says where it can be used; a call that is over leaves nothing behind, whether it failed or not."""
+    """A RuntimeError says where it can be used; a call that is over leaves nothing behind, whether
+    it failed or not.
+    """
     with pytest.raises(RuntimeError, match="no running call"):
         outside()
     server = Server("helped")
@@ -256,7 +260,9 @@ def yes(_: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("declares", [True, False])
 @pytest.mark.parametrize("revision", [R4, NEWEST])
 async def test_questions_of_a_helper(revision: str, declares: bool):
-    """They are asked where the tool declares a Context, and everywhere on the handshake revisions; else the error says what to do."""
+    """They are asked where the tool declares a Context, and everywhere on the handshake revisions;
+    else the error says what to do.
+    """
     async with Client(asking(declares), revision=revision, elicit=yes) as client:
         result = await client.call_tool("go")
     if declares or revision == R4:

@@ -1,4 +1,6 @@
-"""The awaitable HTTP server: where it listens, how it begins, and how it ends, beside whatever else a program does."""
+"""The awaitable HTTP server: where it listens, how it begins, and how it ends, beside whatever else
+a program does.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ async def test_a_block_serves_at_a_free_port_and_says_which(revision: str) -> No
 
 
 async def test_awaited_it_serves_until_it_is_cancelled() -> None:
-    """The cancellation is the caller's own, and comes through when the server has ended in good order."""
+    """The cancellation is the caller's own, and comes through when the server has ended in good
+    order.
+    """
     sock = listening_socket("127.0.0.1", 0)
     port = sock.getsockname()[1]
 
@@ -118,7 +122,9 @@ async def test_a_second_cancellation_does_not_wait_for_calls() -> None:
 
 
 async def test_what_fails_at_the_start_is_raised_where_it_is_started() -> None:
-    """A port that is taken, a lifespan that fails, an option that makes no sense; and nothing is left listening."""
+    """A port that is taken, a lifespan that fails, an option that makes no sense; and nothing is
+    left listening.
+    """
     taken = listening_socket("127.0.0.1", 0)
     with pytest.raises(OSError, match="cannot listen on 127.0.0.1"):
         await shop().serve_http(port=taken.getsockname()[1])

@@ -1,4 +1,6 @@
-"""The input-required layer around a whole server: who may ask, what a retry passes again, and what a replay shows."""
+"""The input-required layer around a whole server: who may ask, what a retry passes again, and what
+a replay shows.
+"""
 
 from __future__ import annotations
 
@@ -142,7 +144,9 @@ async def test_middleware_that_refuses_after_its_question(revision: str) -> None
 
 
 async def test_a_list_cannot_be_asked_about_and_says_so() -> None:
-    """In the stateless era only three methods, and extensions, can be answered with questions (`MRT-01`)."""
+    """In the stateless era only three methods, and extensions, can be answered with questions
+    (`MRT-01`).
+    """
     server, _ = house(middleware=[asking("tools/list")])
     heard: list[str] = []
     async with Client(server, elicit=person(heard)) as client:
@@ -161,7 +165,9 @@ async def test_a_list_of_a_session_can_be_asked_about() -> None:
 
 
 async def test_a_client_that_cannot_be_asked_is_not_asked() -> None:
-    """Middleware ends with the protocol's own error, which names the capability (`MRT-05`, `ERR-08`)."""
+    """Middleware ends with the protocol's own error, which names the capability (`MRT-05`,
+    `ERR-08`).
+    """
     server, ran = house(middleware=[asking("tools/call")])
     async with Client(server) as client:
         with pytest.raises(McpError) as caught:
@@ -277,7 +283,9 @@ async def test_a_method_of_an_extension_without_room_for_answers_says_so() -> No
 
 @both_ways
 async def test_a_handler_of_ones_own_asks_within_the_layer(suspend: bool) -> None:
-    """Server.input_required is the same layer, for a handler that does not stand behind the server."""
+    """Server.input_required is the same layer, for a handler that does not stand behind the
+    server.
+    """
     server = Server("own", questions=QuestionSettings(suspend=suspend, state_keys=[KEY]))
 
     async def handle(x: Exchange) -> AnyResult:
@@ -325,7 +333,9 @@ def transparent(handler: Handler) -> Handler:
 async def test_a_task_of_its_own_only_where_the_call_could_ask(
     tool: str, middleware: bool, can_be_asked: bool, has_own_task: bool
 ) -> None:
-    """A plain tool without middleware pays nothing, and nobody pays for a client that cannot be asked."""
+    """A plain tool without middleware pays nothing, and nobody pays for a client that cannot be
+    asked.
+    """
     server = Server("tasks", middleware=[transparent] if middleware else [])
     tasks: list[Any] = []
 
@@ -356,7 +366,9 @@ async def test_a_task_of_its_own_only_where_the_call_could_ask(
 async def test_middleware_sees_replays_and_counts_a_call_once(
     revision: str, suspend: bool, runs: list[bool]
 ) -> None:
-    """A suspended call passes middleware once; one that runs again from the top says that it does."""
+    """A suspended call passes middleware once; one that runs again from the top says that it
+    does.
+    """
     audit = Audit()
     server, _ = house(middleware=[audit], suspend=suspend)
     async with Client(server, revision=revision, elicit=person([])) as client:
@@ -367,7 +379,9 @@ async def test_middleware_sees_replays_and_counts_a_call_once(
 
 
 async def test_a_call_that_another_worker_goes_on_with_is_a_replay_there() -> None:
-    """The first worker keeps it suspended; the second has never seen it, and runs it from the top."""
+    """The first worker keeps it suspended; the second has never seen it, and runs it from the
+    top.
+    """
     audits = [Audit(), Audit()]
     servers = [house(middleware=[audit])[0] for audit in audits]
     first = await _call(servers[0], "asks")
@@ -381,7 +395,9 @@ async def test_a_call_that_another_worker_goes_on_with_is_a_replay_there() -> No
 
 @pytest.mark.parametrize("revision", [R4, NEWEST])
 async def test_rounds_written_by_hand_are_replays(revision: str) -> None:
-    """A tool that returns its questions is called again with the answers, through all middleware."""
+    """A tool that returns its questions is called again with the answers, through all
+    middleware.
+    """
     audit = Audit()
     server = Server("by hand", middleware=[audit])
 
@@ -450,7 +466,9 @@ async def _retry(
 @both_ways
 @pytest.mark.parametrize("middleware", [False, True])
 async def test_scopes_are_checked_on_a_retry_too(suspend: bool, middleware: bool) -> None:
-    """Without the scope the retry is refused as a first request would be; with it the call goes on, and ran once where it waited."""
+    """Without the scope the retry is refused as a first request would be; with it the call goes on,
+    and ran once where it waited.
+    """
     server = Server(
         "scoped",
         questions=QuestionSettings(suspend=suspend, state_keys=[KEY]),
@@ -559,7 +577,9 @@ async def test_copies_of_the_exchange_follow_the_request_that_holds_the_call() -
 
 @both_ways
 async def test_a_question_is_no_exception_for_middleware(suspend: bool) -> None:
-    """While a call waits nothing is raised through it; one that runs again later is cancelled at its question."""
+    """While a call waits nothing is raised through it; one that runs again later is cancelled at
+    its question.
+    """
     seen: list[str] = []
 
     def catching(handler: Handler) -> Handler:
@@ -581,7 +601,9 @@ async def test_a_question_is_no_exception_for_middleware(suspend: bool) -> None:
 @both_ways
 @pytest.mark.parametrize("middleware", [False, True])
 async def test_visibility_is_checked_on_a_retry_too(suspend: bool, middleware: bool) -> None:
-    """Hidden meanwhile, the tool is as unknown as for a first request; shown again, the call goes on."""
+    """Hidden meanwhile, the tool is as unknown as for a first request; shown again, the call goes
+    on.
+    """
     server, ran = house(suspend=suspend, middleware=[transparent] if middleware else [])
     hidden: set[str] = set()
 

@@ -1,4 +1,6 @@
-"""Arguments that models write as strings: read as what was surely meant, and nothing that fits is touched."""
+"""Arguments that models write as strings: read as what was surely meant, and nothing that fits is
+touched.
+"""
 
 from __future__ import annotations
 
@@ -122,7 +124,9 @@ def test_what_is_refused_as_ever(annotation: Any, sent: Any, words: str) -> None
 
 @pytest.mark.parametrize("annotation, sent, got", READ)
 def test_a_strict_signature_reads_strings_as_strings(annotation: Any, sent: Any, got: Any) -> None:
-    """JSON Schema's own rule, that 5.0 is an integer, holds there too; the schema that is listed is the same."""
+    """JSON Schema's own rule, that 5.0 is an integer, holds there too; the schema that is listed is
+    the same.
+    """
     strict = taking(annotation, lenient=False)
     assert strict.schema == taking(annotation).schema
     if sent == 5.0:
@@ -133,9 +137,28 @@ def test_a_strict_signature_reads_strings_as_strings(annotation: Any, sent: Any,
 
 
 ANNOTATIONS = [
-    int, float, bool, str, Any, int | None, str | int, list[int], list[str], dict[str, int], dict[str, Any], Point, Node,
-    Point | None, Literal["1", 1], Literal[1, 2], list[Point], tuple[int, str], str | list[int], float | None, Point | str,
-]  # fmt: skip
+    int,
+    float,
+    bool,
+    str,
+    Any,
+    int | None,
+    str | int,
+    list[int],
+    list[str],
+    dict[str, int],
+    dict[str, Any],
+    Point,
+    Node,
+    Point | None,
+    Literal["1", 1],
+    Literal[1, 2],
+    list[Point],
+    tuple[int, str],
+    str | list[int],
+    float | None,
+    Point | str,
+]
 LIKELY = st.sampled_from(["5", "5.0", "true", "False", "null", "[1]", '{"x": 1}', "", "a", '"5"'])
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.sampled_from([5.0, 0.5]) | LIKELY,

@@ -1,4 +1,6 @@
-"""What lives as long as the server does: entered once, left with the last peer, and who hears of what goes wrong."""
+"""What lives as long as the server does: entered once, left with the last peer, and who hears of
+what goes wrong.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ class House:
 
 
 class Book:
-    """Makes lifespans, and keeps what happens to them; entering and leaving wait for their events where they are told to."""
+    """Makes lifespans, and keeps what happens to them; entering and leaving wait for their events
+    where they are told to.
+    """
 
     def __init__(self) -> None:
         self.steps: list[str] = []
@@ -131,7 +135,9 @@ async def test_those_who_come_while_it_is_entered_wait_for_it():
 
 
 async def test_those_who_come_while_it_is_left_get_the_next_one():
-    """The old one is left before the new one is entered, and the new one's state is not swept away with the old one's."""
+    """The old one is left before the new one is entered, and the new one's state is not swept away
+    with the old one's.
+    """
     book = Book()
     server = living(book)
     one, other = Client(server), Client(server)
@@ -170,7 +176,9 @@ async def test_what_goes_wrong_on_entering_reaches_those_who_came():
 
 
 async def test_a_peer_over_a_channel_is_not_left_hanging():
-    """Where the lifespan cannot be entered its channel is closed, and whoever serves it hears why."""
+    """Where the lifespan cannot be entered its channel is closed, and whoever serves it hears
+    why.
+    """
     book = Book()
     book.entering_fails = ConnectionError("no database")
     mine, theirs = channel_pair()
@@ -228,7 +236,9 @@ async def test_the_only_one_gives_up_while_it_is_entered():
 
 
 async def test_it_is_entered_and_left_in_one_task():
-    """As context managers with a task group or a timeout in them want it, whoever comes and goes."""
+    """As context managers with a task group or a timeout in them want it, whoever comes and
+    goes.
+    """
     tasks: list[Any] = []
 
     @asynccontextmanager
@@ -288,7 +298,9 @@ moves = st.lists(
 def test_one_at_a_time_however_they_come_and_go(
     plan: list[tuple[str, int]], slow_in: bool, slow_out: bool
 ):
-    """Entered before left, never two at once, never left while somebody is there, and nothing remains at the end."""
+    """Entered before left, never two at once, never left while somebody is there, and nothing
+    remains at the end.
+    """
 
     async def main() -> None:
         book = Book()

@@ -1,4 +1,6 @@
-"""Lists in pages: every item once whatever comes and goes, an order that stays, and bytes that are kept until something changes."""
+"""Lists in pages: every item once whatever comes and goes, an order that stays, and bytes that are
+kept until something changes.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ def keys(page: dict[str, Any], what: str) -> list[str]:
     [(0, 3, 1), (1, 3, 1), (3, 3, 1), (4, 3, 2), (7, 3, 3), (6, 3, 2), (3, 1, 3)],
 )
 async def test_pages(what: str, count: int, size: int, pages: int):
-    """As many pages as it takes, in the order of adding; the last one has no cursor, and is not empty (`PAG-02`, `PAG-06`, `TOL-20`)."""
+    """As many pages as it takes, in the order of adding; the last one has no cursor, and is not
+    empty (`PAG-02`, `PAG-06`, `TOL-20`).
+    """
     server = stocked(count, limits=ServerLimits(page_size=size))
     if not count:
         server.changed("tools")
@@ -112,7 +116,9 @@ async def test_workers_understand_each_others_cursors():
 
 
 async def test_a_page_after_a_removal():
-    """What the cursor points behind has gone, and come back at the end: nothing between is missed or told twice (`PAG-05`)."""
+    """What the cursor points behind has gone, and come back at the end: nothing between is missed
+    or told twice (`PAG-05`).
+    """
     server = stocked(5, limits=ServerLimits(page_size=2))
     first = await listed(server, "tools/list")
     tool = server.tools.get("f1")
@@ -144,7 +150,9 @@ async def test_what_is_replaced_keeps_its_place():
 
 @pytest.mark.parametrize("method", METHODS.values())
 async def test_freshness(method: str):
-    """Every page carries the same hints, and only the newest revision has them (`CAC-01`, `CAC-06`)."""
+    """Every page carries the same hints, and only the newest revision has them (`CAC-01`,
+    `CAC-06`).
+    """
     server = stocked(3, limits=ServerLimits(page_size=2, list_ttl_ms=5000))
     first = await listed(server, method)
     second = await listed(server, method, first["nextCursor"])
@@ -154,7 +162,9 @@ async def test_freshness(method: str):
 
 
 async def test_lists_are_kept_until_something_changes():
-    """The same bytes for the same question, other ones for another revision, and new ones after a change."""
+    """The same bytes for the same question, other ones for another revision, and new ones after a
+    change.
+    """
     server = stocked(2)
     pages = pages_of(server)
     for revision in REVISIONS:

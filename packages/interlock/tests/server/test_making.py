@@ -1,4 +1,6 @@
-"""From functions and words to features: names, descriptions, sizes, MIME types, and what cannot be one."""
+"""From functions and words to features: names, descriptions, sizes, MIME types, and what cannot be
+one.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ def only_tool(server: Server) -> t.Tool:
 
 @pytest.mark.parametrize("name", ["a", "A-b_c.9", "x" * 64, "x" * 128, "admin/tools/list", "0"])
 async def test_names_of_tools(name: str):
-    """1 to 128 of A-Z a-z 0-9 _ - . and, because there are servers that have it, / (`TOL-19`, `X-12`)."""
+    """1 to 128 of A-Z a-z 0-9 _ - . and, because there are servers that have it, / (`TOL-19`,
+    `X-12`).
+    """
     server = Server("making")
     server.tool(name)(add)
     assert [tool["name"] for tool in (await listed(server, "tools/list"))["tools"]] == [name]
@@ -225,7 +229,9 @@ async def resource_of(server: Server, uri: str) -> dict[str, Any]:
 async def test_content_that_is_data(
     uri: str, content: Any, listing: tuple[str, str, int], made: t.ResourceContents | None
 ):
-    """Its name and MIME type come from the URI, its size in bytes from the content (`RES-02`, `RES-15`)."""
+    """Its name and MIME type come from the URI, its size in bytes from the content (`RES-02`,
+    `RES-15`).
+    """
     server = Server("making")
     server.add_resource(uri, content)
     found = await resource_of(server, uri)
@@ -259,7 +265,9 @@ async def test_content_made_by_hand():
 async def test_content_that_is_a_file(
     tmp_path: Path, name: str, data: bytes, mime_type: str, text: str | None, blob: str | None
 ):
-    """Its name, type and size are the file's; text is sent as text where it is text, all else as base64 (`RES-07`)."""
+    """Its name, type and size are the file's; text is sent as text where it is text, all else as
+    base64 (`RES-07`).
+    """
     path = tmp_path / name
     path.write_bytes(data)
     server = Server("making")
@@ -346,7 +354,9 @@ async def test_everything_that_can_be_said_of_a_resource():
 
 
 async def test_functions_name_their_resources():
-    """The function's name and docstring; a lambda's resource is named by the URI, a template's by itself."""
+    """The function's name and docstring; a lambda's resource is named by the URI, a template's by
+    itself.
+    """
     server = Server("making")
 
     @server.resource("docs://intro")
@@ -395,7 +405,8 @@ async def with_more(name: str, other: str) -> str:
             "docs://{name}",
             "text",
             TypeError,
-            r"docs://\{name\} is a template: it needs a function that reads what its variables name",
+            r"docs://\{name\} is a template: it needs a function that reads what its variables"
+            r" name",
         ),
         (
             "docs://a",
@@ -407,7 +418,8 @@ async def with_more(name: str, other: str) -> str:
             "docs://{name}",
             nothing,
             TypeError,
-            r"the function for docs://\{name\} takes nothing, but the template's variables are name",
+            r"the function for docs://\{name\} takes nothing, but the template's variables are"
+            r" name",
         ),
         (
             "docs://{name}",

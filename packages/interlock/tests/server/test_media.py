@@ -111,7 +111,9 @@ def test_media_of_files(tmp_path: Path) -> None:
 
 
 def test_files_that_are_text_and_files_that_are_not(tmp_path: Path) -> None:
-    """Text goes as text and anything else as base64; a folder's name is never told (`RES-02`, `RES-11`)."""
+    """Text goes as text and anything else as base64; a folder's name is never told (`RES-02`,
+    `RES-11`).
+    """
     notes = tmp_path / "my notes.md"
     notes.write_text("# Größe", encoding="utf-8")
     resource = File(path=notes).content().resource
@@ -172,7 +174,9 @@ def test_files_that_are_text_and_files_that_are_not(tmp_path: Path) -> None:
     ],
 )
 def test_mistakes_are_named(make: Any, error: type[Exception], words: str) -> None:
-    """Both sources or none, a wrong family, an unknown type, a missing file: each has its own sentence."""
+    """Both sources or none, a wrong family, an unknown type, a missing file: each has its own
+    sentence.
+    """
     with pytest.raises(error, match=words):
         make()
 

@@ -1,4 +1,6 @@
-"""Middleware around a server: its order, what it may change or cut short, and limits over the whole server."""
+"""Middleware around a server: its order, what it may change or cut short, and limits over the whole
+server.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ def layer(around: Any) -> Middleware:
 
 
 async def test_the_first_is_the_outermost():
-    """On the way in from left to right, on the way out the other way round; `use` adds on the inside."""
+    """On the way in from left to right, on the way out the other way round; `use` adds on the
+    inside.
+    """
     steps: list[str] = []
 
     def noting(name: str) -> Middleware:

@@ -1,4 +1,6 @@
-"""Arguments that HTTP headers repeat: what counts as the same, what is refused, and when nothing is looked at."""
+"""Arguments that HTTP headers repeat: what counts as the same, what is refused, and when nothing is
+looked at.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,9 @@ def check(headers: dict[str, str], arguments: Any) -> None:
     ],
 )
 def test_the_same_on_both_sides(value: Any, header: str):
-    """Strings by their characters, numbers by their value, with space around the header left out (`XMH-17`, `XMH-21`, `HDR-08`, `HDR-10`)."""
+    """Strings by their characters, numbers by their value, with space around the header left out
+    (`XMH-17`, `XMH-21`, `HDR-08`, `HDR-10`).
+    """
     check({"tenant": header}, {"tenant": value})
 
 
@@ -140,7 +144,9 @@ def test_headers_that_cannot_be_read(header: str, words: str):
 
 
 def test_what_is_there_on_one_side_only():
-    """An argument needs its header; a header needs an argument; what is absent or null needs none (`XMH-19`, `XMH-20`)."""
+    """An argument needs its header; a header needs an argument; what is absent or null needs none
+    (`XMH-19`, `XMH-20`).
+    """
     check({}, {})
     check({}, {"tenant": None, "outer": None})
     check({}, {"outer": {"other": 1}})
@@ -159,7 +165,9 @@ def test_arguments_that_are_no_json_are_left_to_their_reader():
 
 @given(st.text(), st.text())
 def test_every_string_travels(value: str, other: str):
-    """Written as a client writes it, any string is found to be the same, and any other one is not (`XMH-14`, `XMH-15`, `XMH-16`)."""
+    """Written as a client writes it, any string is found to be the same, and any other one is not
+    (`XMH-14`, `XMH-15`, `XMH-16`).
+    """
     plain = (
         all(" " <= c <= "~" for c in value)
         and value == value.strip(" \t")
@@ -186,7 +194,9 @@ Tenant = Annotated[str, Meta(extra_json_schema={"x-mcp-header": "Tenant"})]
 
 
 async def test_the_tool_handler_looks_where_there_are_headers():
-    """Over HTTP the mirrors are checked before the tool runs; where an exchange has no headers there is nothing to check (`XMH-19`)."""
+    """Over HTTP the mirrors are checked before the tool runs; where an exchange has no headers
+    there is nothing to check (`XMH-19`).
+    """
     server = Server("mirrors")
     ran: list[str] = []
 
@@ -217,7 +227,9 @@ async def test_the_tool_handler_looks_where_there_are_headers():
 
 
 async def test_mirrors_of_a_schema_written_by_hand():
-    """Nested properties are reached by their path; headers that no tool asks for are let through (`XMH-11`, `HDR-14`)."""
+    """Nested properties are reached by their path; headers that no tool asks for are let through
+    (`XMH-11`, `HDR-14`).
+    """
     server = Server("mirrors")
     inner = {
         "type": "object",
@@ -253,7 +265,9 @@ async def test_mirrors_of_a_schema_written_by_hand():
     ],
 )
 def test_annotations_that_cannot_be(schema: dict[str, Any], words: str):
-    """A tool that no HTTP client could call is refused when it is made (`XMH-02`, `XMH-04`, `XMH-05`)."""
+    """A tool that no HTTP client could call is refused when it is made (`XMH-02`, `XMH-04`,
+    `XMH-05`).
+    """
     with pytest.raises(
         ValueError, match=f"the input schema of tool 'visit' cannot be used: .*{words}"
     ):

@@ -1,4 +1,6 @@
-"""What becomes of what a tool returns: content, structured content and schema, and that the last two always agree."""
+"""What becomes of what a tool returns: content, structured content and schema, and that the last
+two always agree.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +110,11 @@ class Name(str):
         (AsyncIterator[Progress | str], "last", [t.TextContent("last")]),
         (Awaitable[str], "later", [t.TextContent("later")]),
         (Annotated[str, "words"], "x", [t.TextContent("x")]),
-        (NOT_SAID, ["see", Image(data=PNG), {"a": 1}], [t.TextContent("see"), PICTURE, t.TextContent('{"a":1}')]),
+        (
+            NOT_SAID,
+            ["see", Image(data=PNG), {"a": 1}],
+            [t.TextContent("see"), PICTURE, t.TextContent('{"a":1}')],
+        ),
         (NOT_SAID, "hello", [t.TextContent("hello")]),
         (NOT_SAID, None, []),
         (Any, 5, [t.TextContent("5")]),
@@ -118,11 +124,13 @@ class Name(str):
         (Any, dt.date(2026, 7, 28), [t.TextContent("2026-07-28")]),
         (Image | Point, Image(data=PNG), [PICTURE]),
     ],
-)  # fmt: skip
+)
 def test_content_without_a_schema(
     annotation: Any, value: Any, content: list[t.ContentBlock]
 ) -> None:
-    """Text, media, blocks and links are content and nothing else, so that no text is sent twice (`TOL-12`)."""
+    """Text, media, blocks and links are content and nothing else, so that no text is sent twice
+    (`TOL-12`).
+    """
     assert returning(annotation).schema is None
     made = result(annotation, value)
     assert made.content == content
@@ -183,7 +191,9 @@ REPORT = {"temperature": 21.5, "colour": "blue"}
 def test_what_is_not_an_object_is_wrapped(
     annotation: Any, value: Any, text: str, structured: Any
 ) -> None:
-    """Under the key `result`, for an older revision wants an object; the text is its JSON, or the string (`TOL-06`, `TOL-11`)."""
+    """Under the key `result`, for an older revision wants an object; the text is its JSON, or the
+    string (`TOL-06`, `TOL-11`).
+    """
     schema = returning(annotation).schema
     assert schema is not None
     assert (schema["type"], schema["required"], list(schema["properties"])) == (
@@ -227,7 +237,9 @@ class Reading(BaseModel):
     ],
 )
 def test_objects_stand_by_themselves(annotation: Any, value: Any, structured: Any) -> None:
-    """The schema's root is the type's own, never a reference; the structured content is plain data (`TOL-06`, `TOL-09`)."""
+    """The schema's root is the type's own, never a reference; the structured content is plain data
+    (`TOL-06`, `TOL-09`).
+    """
     schema = returning(annotation).schema
     assert schema is not None
     assert schema["type"] == "object"
@@ -274,7 +286,9 @@ def test_the_schemas_words() -> None:
 
 
 def test_a_format_is_promised_only_where_every_value_has_it() -> None:
-    """A datetime without a zone is no `date-time`, and our durations are not RFC 3339's; a client may check (`TOL-09`)."""
+    """A datetime without a zone is no `date-time`, and our durations are not RFC 3339's; a client
+    may check (`TOL-09`).
+    """
     for kind, shown in (
         (dt.datetime, {"type": "string"}),
         (Annotated[dt.datetime, Meta(tz=True)], {"type": "string", "format": "date-time"}),
@@ -287,7 +301,9 @@ def test_a_format_is_promised_only_where_every_value_has_it() -> None:
 
 @given(typed(*PLAIN, *WRITTEN).flatmap(lambda pair: st.tuples(st.just(pair[0]), pair[1])))
 def test_schema_and_structured_content_agree(case: tuple[Any, Any]) -> None:
-    """Any value of any type conforms to the schema, formats included, and the text has the same data (`TOL-09`, `JSC-04`)."""
+    """Any value of any type conforms to the schema, formats included, and the text has the same
+    data (`TOL-09`, `JSC-04`).
+    """
     annotation, value = case
     output = returning(annotation)
     made = output.result(value)
@@ -303,7 +319,9 @@ def test_schema_and_structured_content_agree(case: tuple[Any, Any]) -> None:
 
 @given(typed(*PLAIN, *WRITTEN), typed(*PLAIN, *WRITTEN).flatmap(lambda pair: pair[1]))
 def test_a_value_of_another_type_conforms_or_is_refused(kind: tuple[Any, Any], value: Any) -> None:
-    """Whatever a tool returns under whatever annotation, nothing gets out that its schema does not allow (`TOL-09`)."""
+    """Whatever a tool returns under whatever annotation, nothing gets out that its schema does not
+    allow (`TOL-09`).
+    """
     output = returning(kind[0])
     try:
         made = output.result(value)
@@ -363,7 +381,9 @@ class Measured(TypedDict):
     ],
 )
 def test_what_does_not_fit(annotation: Any, value: Any, words: str) -> None:
-    """The author is told what was returned, and where it departs from what the tool declares (`TOL-09`)."""
+    """The author is told what was returned, and where it departs from what the tool declares
+    (`TOL-09`).
+    """
     assert words in broken(annotation, value)
 
 
@@ -413,7 +433,9 @@ def test_a_result_is_a_copy() -> None:
 
 
 def test_finished_results_pass_through() -> None:
-    """A CallToolResult, an InputRequiredResult or any other result is the very object that the tool returned."""
+    """A CallToolResult, an InputRequiredResult or any other result is the very object that the tool
+    returned.
+    """
     mine = t.CallToolResult(
         content=[t.TextContent("x")], structured_content={"a": 1}, meta={"k": "v"}
     )
@@ -455,7 +477,9 @@ def test_a_finished_result_keeps_the_promise_too() -> None:
     ids=str,
 )
 def test_a_tool_result_has_the_schema_of_its_data(annotation: Any) -> None:
-    """Its content is what it says, its structured content its data, and neither is sent twice (`TOL-05`, `TOL-09`)."""
+    """Its content is what it says, its structured content its data, and neither is sent twice
+    (`TOL-05`, `TOL-09`).
+    """
     output = returning(annotation)
     assert output.schema == returning(Order).schema
     made = output.result(
@@ -477,7 +501,9 @@ def test_a_tool_result_without_content_is_its_data() -> None:
 
 
 def test_a_tool_result_among_other_types() -> None:
-    """Where nothing else is declared an object is structured content all the same; where a number is, it is wrapped as ever."""
+    """Where nothing else is declared an object is structured content all the same; where a number
+    is, it is wrapped as ever.
+    """
     made = result(NOT_SAID, ToolResult({"a": 1}, "One."))
     assert (made.content, made.structured_content) == ([t.TextContent("One.")], {"a": 1})
     made = result(ToolResult[int], ToolResult(3, "Three."))
@@ -533,7 +559,9 @@ SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}, "required"
 
 
 def test_an_explicit_schema() -> None:
-    """The author's schema is listed as it is, and values are checked against it whatever the annotation says (`TOL-07`, `TOL-09`)."""
+    """The author's schema is listed as it is, and values are checked against it whatever the
+    annotation says (`TOL-07`, `TOL-09`).
+    """
     output = returning(str, output_schema=SCHEMA)
     assert output.schema == SCHEMA
     for value in (

@@ -1,4 +1,6 @@
-"""Tools whose arguments are described by a schema of the author's: what is checked, how it is handed on, what is refused."""
+"""Tools whose arguments are described by a schema of the author's: what is checked, how it is
+handed on, what is refused.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ SCHEMA = {
 
 
 async def test_the_schema_is_listed_and_the_dict_handed_on():
-    """As the author wrote it, in both cases; the function may be plain or async, and take a Context (`TOL-02`)."""
+    """As the author wrote it, in both cases; the function may be plain or async, and take a Context
+    (`TOL-02`).
+    """
     server = Server("raw")
     seen: list[Any] = []
 

@@ -1,4 +1,6 @@
-"""Servers as programs: every transport by its name, what is missing said in words, and an end in good order."""
+"""Servers as programs: every transport by its name, what is missing said in words, and an end in
+good order.
+"""
 
 from __future__ import annotations
 
@@ -143,7 +145,9 @@ async def program(tmp_path: Path, *arguments: str) -> AsyncIterator[Program]:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 async def test_a_signal_ends_a_stdio_server_in_good_order(tmp_path: Path, number: signal.Signals):
-    """The subscription gets its response, the lifespan is left, the exit code is 0 and nothing is complained about (`LSN-11`)."""
+    """The subscription gets its response, the lifespan is left, the exit code is 0 and nothing is
+    complained about (`LSN-11`).
+    """
     async with program(tmp_path, "stdio") as running:
         running.say(1, "subscriptions/listen", {"notifications": {"toolsListChanged": True}})
         assert (await running.hear())["method"] == "notifications/subscriptions/acknowledged"
@@ -188,7 +192,9 @@ async def test_a_server_that_cannot_begin(tmp_path: Path):
 
 
 async def test_tcp(tmp_path: Path):
-    """On loopback, at a port of the system's choice, for several clients at once; a signal ends it."""
+    """On loopback, at a port of the system's choice, for several clients at once; a signal
+    ends it.
+    """
     async with program(tmp_path, "tcp:port=0") as running:
         port = (await running.until("ready")).split()[1]
         async with (
@@ -251,7 +257,8 @@ async def test_unix(tmp_path: Path):
             "http",
             {"wokers": 2},
             TypeError,
-            r"server\.run\('http'\) got an unexpected keyword argument 'wokers'; did you mean 'workers'",
+            r"server\.run\('http'\) got an unexpected keyword argument 'wokers'; did you mean"
+            r" 'workers'",
         ),
     ],
 )

@@ -35,7 +35,9 @@ WRONG = '{"name":"Soup","minutes":"long"}'
 
 
 class Model:
-    """A client's or a server's model: says what it was given, in order, and keeps what it was asked."""
+    """A client's or a server's model: says what it was given, in order, and keeps what it was
+    asked.
+    """
 
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
@@ -113,7 +115,9 @@ async def test_a_typed_answer_in_text(way: Way):
 
 @pytest.mark.parametrize("way", [w for w in EVERY_WAY if w.revision >= REVISIONS[3]], ids=str)
 async def test_a_typed_answer_by_tool(way: Way):
-    """A model that takes tools is made to call one; what is wrong with its arguments is told as that call's result."""
+    """A model that takes tools is made to call one; what is wrong with its arguments is told as
+    that call's result.
+    """
     model = Model(use("1", name="Soup"), use("2", name="Soup", minutes=20))
     async with connect(
         cook(), revision=way.revision, suspend=way.suspend, answers=Answers(sample=model)
@@ -147,7 +151,9 @@ async def test_a_model_may_try_again(way: Way, wrong: str):
 
 
 async def test_a_model_that_never_learns():
-    """After the last try the tool fails with words for its own model; nothing that does not fit is returned."""
+    """After the last try the tool fails with words for its own model; nothing that does not fit is
+    returned.
+    """
     model = Model(WRONG, WRONG, WRONG)
     async with connect(cook(), answers=Answers(sample=model, tools=False)) as client:
         result = await choose(client)
@@ -259,7 +265,9 @@ async def over_http(
 
 @ways
 async def test_the_fallback_answers_where_the_client_cannot(way: Way):
-    """A client without a model; what it says is typed, corrected and told as the client's own would be."""
+    """A client without a model; what it says is typed, corrected and told as the client's own would
+    be.
+    """
     fallback = Model(WRONG, said(t.TextContent(RIGHT)))
     server = cook(questions=QuestionSettings(fallback_model=fallback))
     async with connect(server, revision=way.revision, suspend=way.suspend) as client:
@@ -295,7 +303,9 @@ async def test_a_client_with_a_model_is_asked(way: Way):
 
 @ways
 async def test_never_after_a_refusal(way: Way):
-    """A person who refused is not got round: the tool hears of it, or on 2026-07-28 the client does not go on."""
+    """A person who refused is not got round: the tool hears of it, or on 2026-07-28 the client does
+    not go on.
+    """
     fallback = Model("never")
     server = cook(questions=QuestionSettings(fallback_model=fallback))
     refusing = Model(None)
@@ -314,7 +324,9 @@ async def test_never_after_a_refusal(way: Way):
 
 @pytest.mark.parametrize("way", [w for w in EVERY_WAY if w.revision >= REVISIONS[2]], ids=str)
 async def test_what_the_fallback_said_is_kept(way: Way):
-    """A call that runs again from the top does not ask it again; each request of the call has its own answer."""
+    """A call that runs again from the top does not ask it again; each request of the call has its
+    own answer.
+    """
     fallback = Model("red", "blue")
     asked: list[str] = []
 

@@ -1,4 +1,6 @@
-"""Scopes of features, in memory: who sees what, who may use what, and what is said to whoever may not."""
+"""Scopes of features, in memory: who sees what, who may use what, and what is said to whoever may
+not.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def who(*scopes: str, subject: str = "ada") -> Principal:
 
 
 def office(**options: Any) -> Server:
-    """A server with features of every kind for everybody, for readers, for writers, and for who may do two things."""
+    """A server with features of every kind for everybody, for readers, for writers, and for who may
+    do two things.
+    """
     server = Server("office", **options)
 
     @server.tool
@@ -153,7 +157,9 @@ ALL = {
 
 @EACH
 async def test_lists_hold_what_a_caller_may_use(revision: str) -> None:
-    """Tools, resources, templates and prompts, for whoever has the scopes and for nobody else (`AUT-17`, `SEC-25`, `STA-15`)."""
+    """Tools, resources, templates and prompts, for whoever has the scopes and for nobody else
+    (`AUT-17`, `SEC-25`, `STA-15`).
+    """
     server = office()
     for principal, seen in (
         (who(), OPEN),
@@ -240,8 +246,10 @@ def read(method: str, params: dict[str, Any]) -> Any:
 @BOTH_ERAS
 @pytest.mark.parametrize("operation", OPERATIONS)
 async def test_who_lacks_a_scope_is_told_all_that_it_needs(operation: str, revision: str) -> None:
-    """The error names every scope of the operation, those that were granted too, and comes before anything is looked at
-    (`AUS-04`, `AUS-08`, `AUT-17`); with all of them there is no such error, and without a principal in memory neither."""
+    """The error names every scope of the operation, those that were granted too, and comes before
+    anything is looked at (`AUS-04`, `AUS-08`, `AUT-17`); with all of them there is no such error,
+    and without a principal in memory neither.
+    """
     method, params, needed = OPERATIONS[operation]
     server = office()
     granted = sorted(needed)[:-1]
@@ -278,7 +286,10 @@ async def test_what_all_may_use_is_unchanged() -> None:
 
 
 async def test_a_broader_scope_is_as_good() -> None:
-    """The scopes of a principal hold what they imply (the guard sees to that): `files` stands for reading and writing (`AUS-10`)."""
+    """The scopes of a principal hold what they imply (the guard sees to that):
+
+    `files` stands for reading and writing (`AUS-10`).
+    """
     closure = who("files", "files:read", "files:write")
     async with Client(office().transport(principal=closure)) as client:
         assert (await client.call_tool("find", {"name": "x"})).text == "found x"
@@ -288,7 +299,7 @@ async def test_a_broader_scope_is_as_good() -> None:
         assert refused(caught.value) == {"files:write", "mail:send"}
 
 
-# -- lists in pages ----------------------------------------------------------------------------------------------------
+# -- lists in pages -------------------------------------------------------------------------------
 
 
 async def page(
@@ -333,7 +344,9 @@ def shelf(scopes: list[str | None], **options: Any) -> Server:
     st.integers(1, 4),
 )
 async def test_pages_of_what_is_seen(scopes: list[str | None], have: set[str], size: int) -> None:
-    """Every page but the last is full, whatever lies hidden between, and all together are what the caller may see, in order."""
+    """Every page but the last is full, whatever lies hidden between, and all together are what the
+    caller may see, in order.
+    """
     server = shelf(scopes, limits=ServerLimits(page_size=size))
     server.changed("tools")
     seen: list[str] = []
@@ -365,8 +378,9 @@ async def test_the_cursor_of_another_principal_shows_nothing_more() -> None:
 
 
 async def test_whose_a_list_is() -> None:
-    """A list that depends on who asks is for nobody else to keep, not even the part that all may see; another list of the same server
-    is as public as ever (`CAC-05`)."""
+    """A list that depends on who asks is for nobody else to keep, not even the part that all may
+    see; another list of the same server is as public as ever (`CAC-05`).
+    """
     server = shelf([None, None], limits=ServerLimits(page_size=5))
     server.add_prompt(lambda: "", name="prompt")
     for principal in (None, who(), who("a")):
@@ -380,7 +394,9 @@ async def test_whose_a_list_is() -> None:
 
 
 async def test_what_some_may_not_read_is_kept_by_nobody_else() -> None:
-    """Whatever its author said of caches, the content of a resource with scopes is its reader's alone."""
+    """Whatever its author said of caches, the content of a resource with scopes is its reader's
+    alone.
+    """
     async with Client(office().transport(principal=who("files:read"))) as client:
         assert (await client.read_resource("docs://secret")).cache_scope == "private"
         assert (
@@ -389,7 +405,9 @@ async def test_what_some_may_not_read_is_kept_by_nobody_else() -> None:
 
 
 async def test_lists_are_kept_for_all_who_see_the_same() -> None:
-    """The same bytes for other scopes that make no difference; new ones after a change; and few, however many scopes there are."""
+    """The same bytes for other scopes that make no difference; new ones after a change; and few,
+    however many scopes there are.
+    """
     server = shelf([None, "a", "b"])
     pages = pages_of(server)
 
@@ -423,12 +441,14 @@ async def test_a_list_without_scopes_is_one_for_all() -> None:
     assert len(pages._pages) == 1
 
 
-# -- subscriptions ---------------------------------------------------------------------------------------------------------
+# -- subscriptions --------------------------------------------------------------------------------
 
 
 @BOTH_ERAS
 async def test_nobody_watches_what_it_may_not_read(revision: str) -> None:
-    """Subscribing to a resource, or to one of a template, asks for its scopes; all of them in one error (`AUS-08`)."""
+    """Subscribing to a resource, or to one of a template, asks for its scopes; all of them in one
+    error (`AUS-08`).
+    """
     server = office()
     async with Client(server.transport(principal=who()), revision=revision) as client:
         for uris, needed in (
@@ -460,7 +480,9 @@ async def test_nobody_watches_what_it_may_not_read(revision: str) -> None:
 
 @BOTH_ERAS
 async def test_a_hidden_part_of_what_is_watched_stays_hidden(revision: str) -> None:
-    """Whoever watches a whole does not hear of the parts that it may not read, be they hidden from now on only."""
+    """Whoever watches a whole does not hear of the parts that it may not read, be they hidden from
+    now on only.
+    """
     server = Server("parts")
     server.add_resource("docs://all", "all")
     server.add_resource("docs://all/open", "open")
@@ -479,13 +501,14 @@ async def test_a_hidden_part_of_what_is_watched_stays_hidden(revision: str) -> N
             assert [(await anext(changes)).uri for _ in heard] == heard
 
 
-# -- over a channel ------------------------------------------------------------------------------------------------------------
+# -- over a channel -------------------------------------------------------------------------------
 
 
 @BOTH_ERAS
 async def test_a_stranger_at_a_channel(revision: str) -> None:
-    """Whoever comes over a network and is nobody in particular has no scopes, and all else is as it is for anybody; on a channel of
-    this machine's own there is nobody else than its person."""
+    """Whoever comes over a network and is nobody in particular has no scopes, and all else is as it
+    is for anybody; on a channel of this machine's own there is nobody else than its person.
+    """
     server = office()
     peer = await Peer.of(server, revision)
     assert (await peer.ask("tools/call", {"name": "find", "arguments": {"name": "x"}}))["result"][
@@ -526,7 +549,7 @@ async def test_whoever_may_reach_a_socket(revision: str, tmp_path: Path) -> None
         await asyncio.gather(serving, return_exceptions=True)
 
 
-# -- authors -----------------------------------------------------------------------------------------------------------------
+# -- authors --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -541,7 +564,9 @@ async def test_whoever_may_reach_a_socket(revision: str, tmp_path: Path) -> None
     ],
 )
 def test_what_is_no_scope(scopes: Any, words: str) -> None:
-    """A misspelt scope would shut a feature away from everybody; `offline_access` is no business of a server (`AUS-14`)."""
+    """A misspelt scope would shut a feature away from everybody; `offline_access` is no business of
+    a server (`AUS-14`).
+    """
     server = Server("strict")
     with pytest.raises(ValueError, match=words):
         server.add_tool(lambda: "", name="tool", scopes=scopes)
@@ -573,7 +598,9 @@ def test_all_scopes_of_a_server() -> None:
 
 
 def test_the_wire_says_nothing_of_scopes() -> None:
-    """Listings are as they are without scopes: who sees a feature has all that it asks for already."""
+    """Listings are as they are without scopes: who sees a feature has all that it asks for
+    already.
+    """
     plain, scoped = Server("a"), Server("b")
     for server, scopes in ((plain, None), (scoped, "a b")):
         server.add_tool(lambda: "", name="tool", scopes=scopes)
@@ -581,7 +608,9 @@ def test_the_wire_says_nothing_of_scopes() -> None:
 
 
 def test_the_error() -> None:
-    """All scopes once, in the order given; a sentence of one's own; and none at all where no scope would help."""
+    """All scopes once, in the order given; a sentence of one's own; and none at all where no scope
+    would help.
+    """
     assert Forbidden("b", "a", "b").scopes == ("b", "a")
     assert str(Forbidden("a")) == "Forbidden: this needs the scope a (code 403)"
     assert str(Forbidden("b", "a", "b")) == "Forbidden: this needs the scopes b a (code 403)"
@@ -591,11 +620,13 @@ def test_the_error() -> None:
     assert isinstance(Forbidden(), McpError)
 
 
-# -- questions -----------------------------------------------------------------------------------------------------------------
+# -- questions ------------------------------------------------------------------------------------
 
 
 def asking(suspend: bool) -> tuple[Server, list[str]]:
-    """A server with a tool that asks, does something once, asks for a scope, and says what it was told; and what it did."""
+    """A server with a tool that asks, does something once, asks for a scope, and says what it was
+    told; and what it did.
+    """
     server = Server("asking", questions=QuestionSettings(suspend=suspend, state_keys=[b"k" * 32]))
     done: list[str] = []
 
@@ -639,8 +670,9 @@ class Hand:
 
 @pytest.mark.parametrize("suspend", [True, False], ids=["suspended", "replayed"])
 async def test_the_questions_of_one_principal_are_not_answered_by_another(suspend: bool) -> None:
-    """Neither by another person, nor by another program or at another issuer, nor by nobody; what was asked stays open for whom it was
-    asked (`SEC-04`, `SEC-05`)."""
+    """Neither by another person, nor by another program or at another issuer, nor by nobody; what
+    was asked stays open for whom it was asked (`SEC-04`, `SEC-05`).
+    """
     server, done = asking(suspend)
     hand = Hand(server)
     first = await hand.ask(who("pay"), retry(None, None, []))
@@ -663,8 +695,10 @@ async def test_the_questions_of_one_principal_are_not_answered_by_another(suspen
 
 @pytest.mark.parametrize("suspend", [True, False], ids=["suspended", "replayed"])
 async def test_a_call_goes_on_with_the_scopes_that_it_lacked(suspend: bool) -> None:
-    """The same retry, with a token that may do more, is no repetition: the call goes on, its person is not asked again, and a tool that
-    waited did nothing twice (2026-07-28, "Step-Up Authorization Flow")."""
+    """The same retry, with a token that may do more, is no repetition: the call goes on, its person
+    is not asked again, and a tool that waited did nothing twice (2026-07-28, "Step-Up Authorization
+    Flow").
+    """
     server, done = asking(suspend)
     hand = Hand(server)
     first = await hand.ask(who(), retry(None, None, []))
@@ -688,7 +722,9 @@ async def test_a_call_goes_on_with_the_scopes_that_it_lacked(suspend: bool) -> N
 
 @pytest.mark.parametrize("suspend", [True, False], ids=["suspended", "replayed"])
 async def test_a_call_goes_on_with_the_token_that_it_comes_back_with(suspend: bool) -> None:
-    """Scopes are those of the token that a retry brings, not of the one that the call began with: fewer are fewer."""
+    """Scopes are those of the token that a retry brings, not of the one that the call began with:
+    fewer are fewer.
+    """
     server, _ = asking(suspend)
     hand = Hand(server)
     first = await hand.ask(who("pay"), retry(None, None, []))

@@ -96,7 +96,9 @@ async def test_what_is_read_is_a_copy():
 
 
 async def test_a_change_between_is_not_lost():
-    """A call that was slower sees what the quicker one has written, and its function is called again."""
+    """A call that was slower sees what the quicker one has written, and its function is called
+    again.
+    """
     storage = Kept(b'{"n":5,"other":1}', b'{"n":7,"other":1}')
     seen: list[int] = []
 
@@ -111,7 +113,9 @@ async def test_a_change_between_is_not_lost():
 
 
 async def test_bounds_in_bytes():
-    """What does not fit is refused and leaves the rest as it was; what is too large by now can still shrink."""
+    """What does not fit is refused and leaves the rest as it was; what is too large by now can
+    still shrink.
+    """
     state = state_in(Kept(), 20)
     await state.set("a", "x" * 12)  # {"a":"xxxxxxxxxxxx"} has 20 bytes
     with pytest.raises(ToolError, match="no room for 'a' .* 21 bytes, and may have 20"):
@@ -217,7 +221,9 @@ async def test_over_stdio():
 
 
 async def test_a_second_initialize_begins_a_new_state():
-    """A client that says `initialize` again has a new session, and nothing of the old one's state."""
+    """A client that says `initialize` again has a new session, and nothing of the old one's
+    state.
+    """
     connection = ServerConnection(Server("x").identity)
     session = ConnectionSession(connection)
 
@@ -238,7 +244,9 @@ async def test_a_second_initialize_begins_a_new_state():
 
 @pytest.mark.parametrize("place", ["memory", "http"])
 async def test_the_newest_revision_has_no_sessions(place: str):
-    """The call fails and says what its author can do, whatever carries it; nothing is shared by accident."""
+    """The call fails and says what its author can do, whatever carries it; nothing is shared by
+    accident.
+    """
     if place == "memory":
         async with Client(counting(), revision=NEWEST) as client:
             result = await client.call_tool("count")

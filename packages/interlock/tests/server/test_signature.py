@@ -1,4 +1,6 @@
-"""Functions as tools' input: what the schema says, what the decoder takes, and what is said of arguments that do not fit."""
+"""Functions as tools' input: what the schema says, what the decoder takes, and what is said of
+arguments that do not fit.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +92,9 @@ async def add(a: int, b: int = 2) -> int:
 
 
 def test_a_small_function() -> None:
-    """The whole schema, words of the docstring included; names in the order of the parameters (`TOL-02`)."""
+    """The whole schema, words of the docstring included; names in the order of the parameters
+    (`TOL-02`).
+    """
     signature = sign(add, a="The first.")
     assert signature.schema == {
         "type": "object",
@@ -131,75 +135,162 @@ class Ticket(str):
         (int | None, {"anyOf": [{"type": "integer"}, {"type": "null"}]}),
         (Literal["slow", "fast"], {"type": "string", "enum": ["slow", "fast"]}),
         (Literal[Colour.RED, 1], {"enum": ["red", 1]}),
-        (Colour, {"description": "What the sky may be.", "type": "string", "enum": ["red", "blue"]}),
+        (
+            Colour,
+            {"description": "What the sky may be.", "type": "string", "enum": ["red", "blue"]},
+        ),
         (Path | str, {"type": "string"}),
         (list[Path], {"type": "array", "items": {"type": "string"}}),
         (Iterable[int], {"type": "array", "items": {"type": "integer"}}),
         (set[str], {"type": "array", "items": {"type": "string"}, "uniqueItems": True}),
         (
             tuple[int, str],
-            {"type": "array", "prefixItems": [{"type": "integer"}, {"type": "string"}], "items": False, "minItems": 2, "maxItems": 2},
+            {
+                "type": "array",
+                "prefixItems": [{"type": "integer"}, {"type": "string"}],
+                "items": False,
+                "minItems": 2,
+                "maxItems": 2,
+            },
         ),
         (dict[str, bool], {"type": "object", "additionalProperties": {"type": "boolean"}}),
-        (dict[int, str], {"type": "object", "propertyNames": {"pattern": "^-?[0-9]+$"}, "additionalProperties": {"type": "string"}}),
-        (dict[Literal["a"], int], {"type": "object", "propertyNames": {"enum": ["a"]}, "additionalProperties": {"type": "integer"}}),
+        (
+            dict[int, str],
+            {
+                "type": "object",
+                "propertyNames": {"pattern": "^-?[0-9]+$"},
+                "additionalProperties": {"type": "string"},
+            },
+        ),
+        (
+            dict[Literal["a"], int],
+            {
+                "type": "object",
+                "propertyNames": {"enum": ["a"]},
+                "additionalProperties": {"type": "integer"},
+            },
+        ),
         (bytes, {"type": "string", "contentEncoding": "base64"}),
         (dt.datetime, {"type": "string", "format": "date-time"}),
         (dt.timedelta, {"type": "string", "format": "duration"}),
         (dt.date | str, {"anyOf": [{"type": "string", "format": "date"}, {"type": "string"}]}),
         (Decimal, {"anyOf": [{"type": "number"}, {"type": "string"}]}),
         (Annotated[int, "How many."], {"type": "integer", "description": "How many."}),
-        (Annotated[int, Meta(ge=1, description="d", title="T")], {"type": "integer", "minimum": 1, "description": "d", "title": "T"}),
-        (Annotated[int | None, Meta(ge=1)], {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}]}),
-        (Annotated[int | None, Field(ge=1, title="t")], {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}], "title": "t"}),
-        (Annotated[str, Field(pattern="^a", max_length=9)], {"type": "string", "pattern": "^a", "maxLength": 9}),
+        (
+            Annotated[int, Meta(ge=1, description="d", title="T")],
+            {"type": "integer", "minimum": 1, "description": "d", "title": "T"},
+        ),
+        (
+            Annotated[int | None, Meta(ge=1)],
+            {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}]},
+        ),
+        (
+            Annotated[int | None, Field(ge=1, title="t")],
+            {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}], "title": "t"},
+        ),
+        (
+            Annotated[str, Field(pattern="^a", max_length=9)],
+            {"type": "string", "pattern": "^a", "maxLength": 9},
+        ),
         (Annotated[str, Field(examples=["ab"])], {"type": "string", "examples": ["ab"]}),
-        (Annotated[float, at.Interval(gt=0, le=1)], {"type": "number", "exclusiveMinimum": 0, "maximum": 1}),
-        (list[Annotated[str, at.Len(0, 3)]], {"type": "array", "items": {"type": "string", "maxLength": 3}}),
+        (
+            Annotated[float, at.Interval(gt=0, le=1)],
+            {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+        ),
+        (
+            list[Annotated[str, at.Len(0, 3)]],
+            {"type": "array", "items": {"type": "string", "maxLength": 3}},
+        ),
         (Annotated[dt.datetime, at.Timezone(None)], {"type": "string"}),
-        (Annotated[Decimal, Field(gt=0)], {"anyOf": [{"exclusiveMinimum": 0.0, "type": "number"}, {"type": "string"}]}),
-        (Cat | Dog, {"anyOf": [
-            {"type": "object", "properties": {"type": {"const": "cat"}, "lives": {"type": "integer"}}, "required": ["type", "lives"]},
-            {"type": "object", "properties": {"type": {"const": "dog"}, "tricks": {"type": "array", "items": {"type": "string"}}},
-             "required": ["type", "tricks"]},
-        ]}),
-        (Point, {
-            "description": "A point.",
-            "type": "object",
-            "properties": {
-                "x": {"description": "How far east.", "type": "integer"},
-                "y": {"type": "number", "default": 0.0},
-                "names": {"type": "array", "items": {"type": "string"}, "default": []},
+        (
+            Annotated[Decimal, Field(gt=0)],
+            {"anyOf": [{"exclusiveMinimum": 0.0, "type": "number"}, {"type": "string"}]},
+        ),
+        (
+            Cat | Dog,
+            {
+                "anyOf": [
+                    {
+                        "type": "object",
+                        "properties": {"type": {"const": "cat"}, "lives": {"type": "integer"}},
+                        "required": ["type", "lives"],
+                    },
+                    {
+                        "type": "object",
+                        "properties": {
+                            "type": {"const": "dog"},
+                            "tricks": {"type": "array", "items": {"type": "string"}},
+                        },
+                        "required": ["type", "tricks"],
+                    },
+                ]
             },
-            "required": ["x"],
-        }),
-        (Seat, {
-            "type": "object",
-            "properties": {
-                "row": {"type": "integer"}, "letter": {"description": "A to F", "type": "string"}, "window": {"type": "boolean"},
+        ),
+        (
+            Point,
+            {
+                "description": "A point.",
+                "type": "object",
+                "properties": {
+                    "x": {"description": "How far east.", "type": "integer"},
+                    "y": {"type": "number", "default": 0.0},
+                    "names": {"type": "array", "items": {"type": "string"}, "default": []},
+                },
+                "required": ["x"],
             },
-            "required": ["row", "letter"],
-        }),
-        (Weather, {
-            "type": "object",
-            "properties": {
-                "temperature": {"description": "in °C", "type": "number"},
-                "colour": {"description": "What the sky may be.", "type": "string", "enum": ["red", "blue"], "default": "blue"},
+        ),
+        (
+            Seat,
+            {
+                "type": "object",
+                "properties": {
+                    "row": {"type": "integer"},
+                    "letter": {"description": "A to F", "type": "string"},
+                    "window": {"type": "boolean"},
+                },
+                "required": ["row", "letter"],
             },
-            "required": ["temperature"],
-        }),
-        (Box, {
-            "type": "object",
-            "properties": {"width": {"type": "integer"}, "label": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None}},
-            "required": ["width"],
-        }),
-        (Order, {
-            "type": "object",
-            "properties": {"item": {"type": "string"}, "count": {"type": "integer", "minimum": 0, "default": 1}},
-            "required": ["item"],
-        }),
+        ),
+        (
+            Weather,
+            {
+                "type": "object",
+                "properties": {
+                    "temperature": {"description": "in °C", "type": "number"},
+                    "colour": {
+                        "description": "What the sky may be.",
+                        "type": "string",
+                        "enum": ["red", "blue"],
+                        "default": "blue",
+                    },
+                },
+                "required": ["temperature"],
+            },
+        ),
+        (
+            Box,
+            {
+                "type": "object",
+                "properties": {
+                    "width": {"type": "integer"},
+                    "label": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": None},
+                },
+                "required": ["width"],
+            },
+        ),
+        (
+            Order,
+            {
+                "type": "object",
+                "properties": {
+                    "item": {"type": "string"},
+                    "count": {"type": "integer", "minimum": 0, "default": 1},
+                },
+                "required": ["item"],
+            },
+        ),
     ],
-)  # fmt: skip
+)
 def test_types(annotation: Any, expected: dict[str, Any]) -> None:
     """Each type as a model is to see it, without titles that only repeat a name."""
     assert property_of(annotation) == expected
@@ -247,7 +338,9 @@ def test_classes_of_one_name() -> None:
 
 
 def test_descriptions_and_headers() -> None:
-    """An annotation's words go before the docstring's; further keywords of a schema survive, on any kind of type (`XMH-01`)."""
+    """An annotation's words go before the docstring's; further keywords of a schema survive, on any
+    kind of type (`XMH-01`).
+    """
 
     def function(
         region: Annotated[str, Meta(extra_json_schema={"x-mcp-header": "Region"})],
@@ -287,7 +380,9 @@ def test_descriptions_and_headers() -> None:
     ],
 )
 def test_defaults_that_json_can_say(default: Any, shown: Any) -> None:
-    """They stand in the schema, and an absent argument is the very object that the function has as its default."""
+    """They stand in the schema, and an absent argument is the very object that the function has as
+    its default.
+    """
     signature = taking(Any, default=default)
     assert signature.schema["properties"]["x"] == {"default": shown}
     assert "required" not in signature.schema
@@ -310,7 +405,9 @@ def test_none_as_a_default_allows_null() -> None:
 
 
 def test_pydantic_fields_as_defaults() -> None:
-    """`x: int = Field(...)`: limits, words, alias, default and factory are what they are with pydantic."""
+    """`x: int = Field(...)`: limits, words, alias, default and factory are what they are with
+    pydantic.
+    """
 
     def function(
         a: int = Field(ge=1, alias="from"),
@@ -359,7 +456,9 @@ def test_the_context_is_found_and_hidden() -> None:
 
 
 def test_a_context_that_only_type_checkers_import() -> None:
-    """The text `Context` is enough where the module does not know the name; a module's own class of that name is another."""
+    """The text `Context` is enough where the module does not know the name; a module's own class of
+    that name is another.
+    """
     source = "from __future__ import annotations\ndef tool(ctx: Context[int] | None, a: int): ..."
     names: dict[str, Any] = {}
     exec(source, names)
@@ -402,7 +501,9 @@ class Made:
 
 
 def test_whatever_can_be_called() -> None:
-    """Methods, static and class methods, callable objects, classes, partials and wrapped functions."""
+    """Methods, static and class methods, callable objects, classes, partials and wrapped
+    functions.
+    """
     wrapped = functools.wraps(add)(lambda *args, **kwargs: add(*args, **kwargs))
     callables = [
         Desk().method,
@@ -485,7 +586,8 @@ def aliased(a: int, b: Annotated[int, Field(alias="a")]) -> None: ...
     [
         (
             unreadable,
-            "unreadable: the parameter 'a' is annotated 'Nothing', which cannot be read here: name 'Nothing' is not defined",
+            "unreadable: the parameter 'a' is annotated 'Nothing', which cannot be read here:"
+            " name 'Nothing' is not defined",
         ),
         (positional, "positional only"),
         (starred, "take a list"),
@@ -524,7 +626,9 @@ def test_types_that_cannot_be_read(annotation: Any, words: str) -> None:
 
 @given(typed(*PLAIN, *WRITTEN).flatmap(lambda pair: st.tuples(st.just(pair[0]), pair[1])))
 def test_what_is_written_is_read_back(case: tuple[Any, Any]) -> None:
-    """Any value of any type comes through JSON as itself, and its JSON is valid under the schema, which is valid too (`JSC-04`)."""
+    """Any value of any type comes through JSON as itself, and its JSON is valid under the schema,
+    which is valid too (`JSC-04`).
+    """
     annotation, value = case
     signature = taking(annotation)
     raw = json({"x": value})
@@ -550,8 +654,8 @@ def _beyond(data: Any) -> bool:
 def test_schema_and_decoder_agree(case: tuple[Any, Any]) -> None:
     """Of any JSON, the decoder takes what is valid under the schema and nothing else.
 
-    But for an object or a list in a string, which it forgives, and for whole numbers written as floats beyond 2 to the 53rd, which it
-    refuses: what number was meant is lost by then.
+    But for an object or a list in a string, which it forgives, and for whole numbers written as
+    floats beyond 2 to the 53rd, which it refuses: what number was meant is lost by then.
     """
     annotation, data = case
     assume(not _beyond(data))
@@ -599,7 +703,10 @@ def test_all_problems_are_told_at_once() -> None:
         "when": "soon",
     }
     problems = refused(sign(function), arguments)
-    places = "$.citty $.city $.days $.point.x $.point.y $.tags[1] $.tags[3] $.order.item $.order.count $.when"
+    places = (
+        "$.citty $.city $.days $.point.x $.point.y $.tags[1] $.tags[3] $.order.item $.order.count"
+        " $.when"
+    )
     assert " ".join(problem.partition(":")[0] for problem in problems) == places
     assert problems[:4] == [
         "$.citty: unknown; the arguments are: city, days, point, tags, order, when",
@@ -643,7 +750,9 @@ def _not_seven(value: Any) -> Any:
     ],
 )
 def test_what_is_wrong(annotation: Any, value: Any, problem: str) -> None:
-    """JSON's types are held to: no "five" for 5, no 1 for true; the author's own checks speak for themselves."""
+    """JSON's types are held to: no "five" for 5, no 1 for true; the author's own checks speak for
+    themselves.
+    """
     assert [told.lower() for told in refused(taking(annotation), {"x": value})] == [problem.lower()]
 
 

@@ -1,4 +1,6 @@
-"""Skills of a server: entries, digests, directories, paging, and what peers without the extension see."""
+"""Skills of a server: entries, digests, directories, paging, and what peers without the extension
+see.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ async def asked(server: Server, method: str, params: dict[str, Any] | None = Non
 
 
 async def test_entries_are_complete(folder: Path):
-    """Every file with its digest and size, those of nested skills too, and each skill by itself (SKL-01, SKL-17, SKL-20, SKL-25, SKL-27, SKL-28)."""
+    """Every file with its digest and size, those of nested skills too, and each skill by itself
+    (SKL-01, SKL-17, SKL-20, SKL-25, SKL-27, SKL-28).
+    """
     result = await asked(served(folder), "skills/list")
     refunds, nested = sorted(result["skills"], key=lambda skill: len(skill["uri"]))
     assert refunds["uri"] == "skill://acme/refunds/SKILL.md"
@@ -84,7 +88,9 @@ async def test_entries_are_complete(folder: Path):
 
 
 async def test_what_is_declared(folder: Path):
-    """The extension with its one setting, and the resources capability beside it (SKL-02, SKL-04)."""
+    """The extension with its one setting, and the resources capability beside it (SKL-02,
+    SKL-04).
+    """
     async with Client(served(folder)) as client:
         capabilities = client.server_capabilities
     assert capabilities.extensions == {EXTENSION: {"directoryRead": True}}
@@ -92,7 +98,9 @@ async def test_what_is_declared(folder: Path):
 
 
 async def test_resources_of_a_skill(folder: Path):
-    """SKILL.md is Markdown under the skill's name and description, other files are what they are (SKL-08, SKL-13, SKL-14)."""
+    """SKILL.md is Markdown under the skill's name and description, other files are what they are
+    (SKL-08, SKL-13, SKL-14).
+    """
     async with Client(served(folder)) as client:
         listed = {resource.uri: resource for resource in await client.list_resources()}
         skill_md = listed["skill://acme/refunds/SKILL.md"]
@@ -106,7 +114,9 @@ async def test_resources_of_a_skill(folder: Path):
 
 
 async def test_get_one_skill(folder: Path):
-    """The entry has the same shape and says the same as the listed one, without a cursor (SKL-39, SKL-40)."""
+    """The entry has the same shape and says the same as the listed one, without a cursor (SKL-39,
+    SKL-40).
+    """
     server = served(folder)
     listed = (await asked(server, "skills/list"))["skills"]
     for entry in listed:
@@ -157,7 +167,9 @@ DIRECTORIES = {
 
 @pytest.mark.parametrize("uri, children", DIRECTORIES.items(), ids=DIRECTORIES)
 async def test_directories(folder: Path, uri: str, children: list[str]):
-    """Direct children only; folders are inode/directory and an empty one has none (SKL-49, SKL-51)."""
+    """Direct children only; folders are inode/directory and an empty one has none (SKL-49,
+    SKL-51).
+    """
     result = await asked(served(folder), "resources/directory/read", {"uri": uri})
     found = [
         one["uri"] + ("/" if one.get("mimeType") == "inode/directory" else "")
@@ -193,7 +205,9 @@ async def test_paging(tmp_path: Path):
 
 @pytest.mark.parametrize("revision", ["2024-11-05", R4])
 async def test_older_peers_see_plain_resources(folder: Path, revision: str):
-    """The extension is of 2026-07-28; under the older revisions its methods are unknown and the files are resources (SKL-06)."""
+    """The extension is of 2026-07-28; under the older revisions its methods are unknown and the
+    files are resources (SKL-06).
+    """
     server = served(folder)
     async with Client(server, revision=revision) as client:
         assert client.server_capabilities.extensions is None
@@ -275,7 +289,9 @@ def test_what_is_not_a_file(tmp_path: Path):
 
 
 async def test_a_skill_from_code():
-    """`add_skill` serves files from memory and from disk, with digests; another one can take its place."""
+    """`add_skill` serves files from memory and from disk, with digests; another one can take its
+    place.
+    """
     server = Server("shop")
     server.add_skill("acme/refunds", {"SKILL.md": REFUNDS, "a/x.md": "one"})
     with pytest.raises(ValueError, match="already"):
@@ -298,7 +314,9 @@ async def test_a_skill_from_code():
 
 
 async def test_a_generated_skill():
-    """Its entry says "dynamic"; its files, and their directories, are what the function gives each time (SKL-29)."""
+    """Its entry says "dynamic"; its files, and their directories, are what the function gives each
+    time (SKL-29).
+    """
     server, calls = Server("shop"), []
 
     @server.skill("reports/daily", frontmatter={"license": "MIT"})
@@ -335,7 +353,9 @@ async def test_a_generated_skill():
 
 
 async def test_a_generated_skill_that_contradicts_its_entry():
-    """The file is not served: clients would refuse it, and the author finds the reason in the log."""
+    """The file is not served: clients would refuse it, and the author finds the reason in the
+    log.
+    """
     server = Server("shop")
 
     @server.skill("daily", description="Reports.")
@@ -374,7 +394,9 @@ async def test_skills_behind_scopes(folder: Path):
 
 
 async def test_a_hidden_skill_is_unknown(tmp_path: Path):
-    """What the visibility hook hides is in no list and no directory, and cannot be fetched; errors are those of what does not exist."""
+    """What the visibility hook hides is in no list and no directory, and cannot be fetched; errors
+    are those of what does not exist.
+    """
     write(tmp_path, "open/refunds/SKILL.md", REFUNDS)
     write(tmp_path, "closed/escalation/SKILL.md", ESCALATION)
     server = served(tmp_path)
@@ -420,7 +442,9 @@ PREFIXES = [
 
 @pytest.mark.parametrize("prefix", PREFIXES)
 async def test_uris_are_valid_whatever_folders_are_called(prefix: str):
-    """The first segment is a reg-name without a port or a user, and the others are path segments (SKL-10)."""
+    """The first segment is a reg-name without a port or a user, and the others are path segments
+    (SKL-10).
+    """
     server = Server("shop")
     server.add_skill(f"{prefix}/refunds", {"SKILL.md": REFUNDS, "é [1]/what?.md": "x"})
     [entry] = (await asked(server, "skills/list"))["skills"]
@@ -435,7 +459,9 @@ async def test_uris_are_valid_whatever_folders_are_called(prefix: str):
 
 
 async def test_two_skills_of_one_name_are_warned_of(caplog: pytest.LogCaptureFixture):
-    """The author is told both URIs; both are served, and a skill that is replaced is no second one (SKL-22)."""
+    """The author is told both URIs; both are served, and a skill that is replaced is no second one
+    (SKL-22).
+    """
     server = Server("shop")
     server.add_skill("acme/refunds", {"SKILL.md": REFUNDS})
     server.add_skill("acme/refunds", {"SKILL.md": REFUNDS}, replace=True)

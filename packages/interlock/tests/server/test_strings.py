@@ -1,4 +1,6 @@
-"""Strings read as the types of a function's parameters: the arguments of prompts, the variables of templates."""
+"""Strings read as the types of a function's parameters: the arguments of prompts, the variables of
+templates.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +112,9 @@ def value_of(annotation: Any, text: Any) -> Any:
     ],
 )
 def test_strings_become_what_they_are_to_be(annotation: Any, text: Any, value: Any):
-    """Numbers, dates and choices by their words; lists and objects as JSON, or as an exploded variable brings them."""
+    """Numbers, dates and choices by their words; lists and objects as JSON, or as an exploded
+    variable brings them.
+    """
     assert value_of(annotation, text) == value
     assert type(value_of(annotation, text)) is type(value)
 
@@ -137,7 +141,9 @@ def test_strings_become_what_they_are_to_be(annotation: Any, text: Any, value: A
     ],
 )
 def test_strings_that_do_not_fit(annotation: Any, text: str, words: str):
-    """The error -32602 names the argument and says what was expected; limits of an annotation count (`PRM-02`, `PRM-07`)."""
+    """The error -32602 names the argument and says what was expected; limits of an annotation count
+    (`PRM-02`, `PRM-07`).
+    """
     with pytest.raises(McpError, match=f"Argument value does not fit: .*({words})") as caught:
         value_of(annotation, text)
     assert caught.value.code == t.INVALID_PARAMS
@@ -209,7 +215,9 @@ def prompt(
 
 
 def test_what_is_listed():
-    """Name, words and whether it is required, in the function's order; the Context is not an argument."""
+    """Name, words and whether it is required, in the function's order; the Context is not an
+    argument.
+    """
     strings = Strings(prompt, Context)
     assert strings.arguments == [
         t.PromptArgument(name="topic", description="What about.", required=True),
@@ -262,7 +270,9 @@ def test_missing_and_unknown_arguments():
     ],
 )
 def test_choices(annotation: Any, choices: list[str] | None):
-    """What a Literal, an Enum or a bool allows can be suggested; a union only where all its members say what they allow."""
+    """What a Literal, an Enum or a bool allows can be suggested; a union only where all its members
+    say what they allow.
+    """
     assert taking(annotation).choices.get("value") == choices
 
 
@@ -285,7 +295,8 @@ def opaque(value: Opaque) -> None: ...
         (keywords, "parameter 'values' of .* cannot be given by name"),
         (
             unreadable,
-            "parameter 'value' of unreadable is annotated 'NoSuchType', which cannot be read: name 'NoSuchType' is not defined",
+            "parameter 'value' of unreadable is annotated 'NoSuchType', which cannot be read:"
+            " name 'NoSuchType' is not defined",
         ),
         (opaque, "parameter 'value' of opaque cannot be used: "),
     ],

@@ -1,4 +1,6 @@
-"""URI templates: expansion by the tables of RFC 6570 and an oracle, matching as its inverse, and what matching refuses."""
+"""URI templates: expansion by the tables of RFC 6570 and an oracle, matching as its inverse, and
+what matching refuses.
+"""
 
 from __future__ import annotations
 
@@ -249,7 +251,8 @@ def templates(draw: st.DrawFn) -> str:
     return "".join(parts)
 
 
-# The oracle lets characters through a reserved expansion that section 3.2.3 encodes; they are left to the table and the round trips.
+# The oracle lets characters through a reserved expansion that section 3.2.3 encodes; they are left
+# to the table and the round trips.
 mild = words.filter(lambda word: not re.search(r"[\"<>\\^`{|}]", word))
 values = st.dictionaries(
     st.sampled_from(NAMES),
@@ -264,7 +267,9 @@ values = st.dictionaries(
 
 @given(templates(), values)
 def test_expansion_agrees_with_another_library(text: str, given_values: dict[str, Any]) -> None:
-    """Our expansion and std-uritemplate's are the same on random templates and values; lists under a prefix we refuse."""
+    """Our expansion and std-uritemplate's are the same on random templates and values; lists under
+    a prefix we refuse.
+    """
     many = {name for name, value in given_values.items() if isinstance(value, list | dict)}
     if any(
         name + ":" in expression for expression in re.findall(r"\{[^}]*\}", text) for name in many
@@ -272,7 +277,8 @@ def test_expansion_agrees_with_another_library(text: str, given_values: dict[str
         with pytest.raises(TemplateError, match="takes the beginning of a string"):
             Template(text).expand(given_values)
     else:
-        # The oracle leaves the literals as they are; section 3.1 has us encode what may not stand in a URI.
+        # The oracle leaves the literals as they are; section 3.1 has us encode what may not stand
+        # in a URI.
         assert Template(text).expand(given_values) == StdUriTemplate.expand(
             text.replace("é", "%C3%A9"), given_values
         )
@@ -358,7 +364,9 @@ def test_values_that_cannot_be_expanded(value: Any, error: type[Exception], word
 
 
 def test_scalars_and_undefined_values() -> None:
-    """Numbers and truth values are written as JSON writes them; undefined ones, inside lists too, leave nothing behind."""
+    """Numbers and truth values are written as JSON writes them; undefined ones, inside lists too,
+    leave nothing behind.
+    """
     given_values: dict[str, Any] = {
         "i": -7,
         "f": 1.5,
@@ -499,7 +507,9 @@ UNSAFE = [
 
 @pytest.mark.parametrize("text,end", UNSAFE)
 def test_unsafe_values_do_not_match(text: str, end: str) -> None:
-    """Path traversal, control characters and smuggled separators are refused, unless one asks for them (`RES-08`)."""
+    """Path traversal, control characters and smuggled separators are refused, unless one asks for
+    them (`RES-08`).
+    """
     template = Template(text)
     uri = template.expand({}) + end
     assert template.match(uri) is None
@@ -507,7 +517,9 @@ def test_unsafe_values_do_not_match(text: str, end: str) -> None:
 
 
 def test_what_is_safe_after_all() -> None:
-    """Dots inside names, absolute paths where the template asks for one, and double encoding, which is undone once only."""
+    """Dots inside names, absolute paths where the template asks for one, and double encoding, which
+    is undone once only.
+    """
     assert Template("f:///{name}").match("f:///..a.%2E") == {"name": "..a.."}
     assert Template("f:///{name}").match("f:///%252e%252e%252f") == {"name": "%2e%2e%2f"}
     assert Template("file://{+path}").match("file:///srv/notes/a.txt") == {
@@ -540,7 +552,9 @@ plain = words.filter(lambda word: not re.search(r"[/\\]", word) and word not in 
 @pytest.mark.parametrize("text", TRIPS)
 @given(data=st.data())
 def test_matching_undoes_expansion(text: str, data: st.DataObject) -> None:
-    """match(expand(values)) gives the values back, for text of any kind where the template leaves no second reading (`RES-13`)."""
+    """match(expand(values)) gives the values back, for text of any kind where the template leaves
+    no second reading (`RES-13`).
+    """
     shapes: dict[type, st.SearchStrategy[Any]] = {
         list: st.lists(plain, min_size=1, max_size=4),
         dict: st.dictionaries(plain, plain, min_size=1, max_size=3),
@@ -580,7 +594,9 @@ def test_any_text_survives_without_the_refusals(text: str) -> None:
 
 
 def steps(action: Callable[[], object]) -> int:
-    """The number of byte codes that the interpreter runs in the two modules while it does `action`."""
+    """The number of byte codes that the interpreter runs in the two modules while it does
+    `action`.
+    """
     counted = 0
     ours = {uri_patterns.__file__, sys.modules[Template.__module__].__file__}
 
@@ -593,7 +609,8 @@ def steps(action: Callable[[], object]) -> int:
         return trace
 
     before = sys.gettrace()
-    # Python 3.12 starts to report byte codes at the first settrace() after some frame asked for them.
+    # Python 3.12 starts to report byte codes at the first settrace() after some frame asked for
+    # them.
     sys._getframe().f_trace_opcodes = True
     sys.settrace(trace)
     try:
@@ -624,10 +641,12 @@ ADVERSARIES = [
 )
 @pytest.mark.parametrize("text,make", ADVERSARIES, ids=[text for text, _ in ADVERSARIES])
 def test_matching_takes_linear_time(text: str, make: Callable[[int], str], frame: str) -> None:
-    """On input made to be read in as many ways as can be, eight times the URI is at most about eight times the work.
+    """On input made to be read in as many ways as can be, eight times the URI is at most about
+    eight times the work.
 
-    Work is counted in byte codes. Each of them does at worst one pass over the URI in C (a search, a translation, a shift of a
-    set of positions), and their number grows here no faster than the URI; backtracking over k variables would give n to the k.
+    Work is counted in byte codes. Each of them does at worst one pass over the URI in C (a search,
+    a translation, a shift of a set of positions), and their number grows here no faster than the
+    URI; backtracking over k variables would give n to the k.
     """
     template = Template(frame.format(text))
     small, large = (steps(partial(template.match, make(n))) for n in (1_000, 8_000))
@@ -636,7 +655,9 @@ def test_matching_takes_linear_time(text: str, make: Callable[[int], str], frame
 
 
 def test_passes_over_a_uri_are_few() -> None:
-    """Where there is not much to take apart, the number of passes grows with the logarithm of the URI."""
+    """Where there is not much to take apart, the number of passes grows with the logarithm of the
+    URI.
+    """
     template = Template("{a}-{b}.{c:500}{/d,e}{?f*}")
     small, large = (steps(partial(template.match, "a" * n + "-b.c/d?f=1")) for n in (1_000, 64_000))
     assert small < large <= 2 * small
@@ -659,7 +680,9 @@ def test_names_literals_and_identity() -> None:
 
 
 def test_the_most_specific_template_comes_first() -> None:
-    """More literal text, then fewer variables, then none that spans segments; the order never depends on the order given."""
+    """More literal text, then fewer variables, then none that spans segments; the order never
+    depends on the order given.
+    """
     ranked = [
         "x://users/me",
         "x://users/{id}",

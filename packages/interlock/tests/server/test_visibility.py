@@ -88,7 +88,9 @@ REQUESTS: list[tuple[str, dict[str, Any]]] = [
 
 
 def told(reply: dict[str, Any]) -> dict[str, Any]:
-    """A reply without what says for whom a client may keep it: with a hook it is for one caller alone."""
+    """A reply without what says for whom a client may keep it: with a hook it is for one caller
+    alone.
+    """
     result = reply.get("result")
     if isinstance(result, dict):
         result.pop("cacheScope", None)
@@ -101,7 +103,9 @@ def told(reply: dict[str, Any]) -> dict[str, Any]:
 async def test_a_server_with_hidden_features_answers_as_one_that_does_not_have_them(
     revision: str, subject: str
 ) -> None:
-    """Every reply is the same, word for word: capabilities, lists, calls, reads, completions and errors."""
+    """Every reply is the same, word for word: capabilities, lists, calls, reads, completions and
+    errors.
+    """
     principal = who(subject)
     hidden, without = office(), office(hook=False, role_of=subject)
     one = await Peer.of(hidden, None, principal=principal)
@@ -189,7 +193,9 @@ async def test_without_a_principal_the_hook_decides_by_what_the_client_says(revi
 
 
 async def test_a_hook_knows_strangers_also_while_a_session_begins() -> None:
-    """Whoever comes over a network without a principal is a stranger to the hook, for the capabilities too."""
+    """Whoever comes over a network without a principal is a stranger to the hook, for the
+    capabilities too.
+    """
     known: list[bool] = []
     server = office(hook=False)
     server.visible(lambda caller: known.append(caller.anonymous) or "")(lambda key, feature: True)
@@ -201,7 +207,9 @@ async def test_a_hook_knows_strangers_also_while_a_session_begins() -> None:
 
 
 async def test_scopes_and_the_hook_are_both_asked() -> None:
-    """Hidden is unknown, whatever the scopes; seen without its scopes is forbidden, and in no list."""
+    """Hidden is unknown, whatever the scopes; seen without its scopes is forbidden, and in no
+    list.
+    """
     cases = {
         ("guest", ()): t.INVALID_PARAMS,
         ("guest", ("people:fire",)): t.INVALID_PARAMS,
@@ -285,12 +293,14 @@ async def test_a_check_asks_for_scopes() -> None:
     assert caught.value.code == t.FORBIDDEN
 
 
-# -- notices ---------------------------------------------------------------------------------------------
+# -- notices --------------------------------------------------------------------------------------
 
 
 @BOTH_ERAS
 async def test_only_those_who_see_a_feature_hear_that_it_came_or_went(revision: str) -> None:
-    """A hidden feature comes, is replaced and goes without a notice; a seen one is told, once for each change."""
+    """A hidden feature comes, is replaced and goes without a notice; a seen one is told, once for
+    each change.
+    """
     server = office()
 
     async def feature() -> str:
@@ -391,7 +401,9 @@ async def test_another_worker_makes_its_lists_anew() -> None:
 
 
 async def test_whoever_saw_nothing_may_find_something_after_a_change() -> None:
-    """The kinds that a server has are offered from then on, so that clients ask for what they can see now."""
+    """The kinds that a server has are offered from then on, so that clients ask for what they can
+    see now.
+    """
     server = Server("empty")
     server.add_tool(lambda: "", name="one")
     shown = {"now": False}
@@ -404,11 +416,13 @@ async def test_whoever_saw_nothing_may_find_something_after_a_change() -> None:
     assert server.capabilities(Caller(NEWEST)).tools is not None
 
 
-# -- lists that are kept ------------------------------------------------------------------------------------
+# -- lists that are kept --------------------------------------------------------------------------
 
 
 async def test_lists_are_kept_for_all_with_one_key() -> None:
-    """The hook is asked for the key each time, and for the features only where there is no list for that key."""
+    """The hook is asked for the key each time, and for the features only where there is no list for
+    that key.
+    """
     asked: list[str] = []
     server = Server("kept")
     for n in range(5):
@@ -463,7 +477,7 @@ def test_a_key_is_the_same_on_every_worker() -> None:
         name_of(object())
 
 
-# -- hooks that are wrong -----------------------------------------------------------------------------------
+# -- hooks that are wrong -------------------------------------------------------------------------
 
 
 async def _later(*given: Any) -> bool:
@@ -497,7 +511,9 @@ WRONG: dict[str, tuple[Any, Any]] = {
 async def test_a_hook_that_fails_shows_nothing(
     case: str, revision: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Whoever asks gets an error that says nothing; the log has the reason under the same reference (`ERR-20`)."""
+    """Whoever asks gets an error that says nothing; the log has the reason under the same reference
+    (`ERR-20`).
+    """
     by, answer = WRONG[case]
     server = office(hook=False)
     server.visible(by)(answer)

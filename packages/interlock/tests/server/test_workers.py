@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from interlock.server.calls import threads as room
 from interlock.server.calls.threads import Workers
 
-LONG = 30.0  # seconds; a bound for what does not take any time, so that a fault is a failure and no hanging
+# seconds; a bound for what does not take any time, so that a fault is a failure and no hanging
+LONG = 30.0
 
 variable: ContextVar[str] = ContextVar("variable", default="nothing")
 
@@ -63,7 +64,9 @@ async def pool() -> AsyncIterator[Pool]:
 
 
 async def test_a_burst_runs_in_one_thread(pool: Pool, monkeypatch: pytest.MonkeyPatch):
-    """Quick calls do not each get a thread: one does them all, and answers each with its own result."""
+    """Quick calls do not each get a thread: one does them all, and answers each with its own
+    result.
+    """
     monkeypatch.setattr(
         room, "_PATIENCE", LONG
     )  # no more threads for jobs that lie there only because the machine is slow
@@ -205,7 +208,9 @@ async def test_closing_leaves_no_threads(pool: Pool):
 
 
 async def test_what_is_submitted_to_a_closed_pool_is_done(pool: Pool):
-    """A call that waited at a gate while its server was closed: it gets a thread, which ends after it."""
+    """A call that waited at a gate while its server was closed: it gets a thread, which ends after
+    it.
+    """
     workers = pool(1)
     workers.close()
     for n in range(3):
@@ -214,7 +219,9 @@ async def test_what_is_submitted_to_a_closed_pool_is_done(pool: Pool):
 
 
 def test_threads_end_when_their_loop_has_gone():
-    """A loop that was closed while a function still ran: nobody is told of the answer, and nothing breaks."""
+    """A loop that was closed while a function still ran: nobody is told of the answer, and nothing
+    breaks.
+    """
     before, go, started = of_workers(), threading.Event(), threading.Event()
 
     def job() -> None:
@@ -240,7 +247,9 @@ outcomes = st.lists(
 
 @given(outcomes, st.integers(1, 3))
 def test_every_job_gets_its_own_outcome(plan: list[tuple[str, bool]], threads: int):
-    """However results, errors and cancellations are mixed, and however many turns of the loop lie between them."""
+    """However results, errors and cancellations are mixed, and however many turns of the loop lie
+    between them.
+    """
 
     def job(n: int, kind: str) -> Callable[[], int]:
         def work() -> int:

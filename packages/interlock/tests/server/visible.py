@@ -1,4 +1,6 @@
-"""A server on which what callers see depends on their role, and the servers without what each role does not see (also a program)."""
+"""A server on which what callers see depends on their role, and the servers without what each role
+does not see (also a program).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ ROLES = ("staff", "guest", "nobody")
 
 
 def role(caller: Caller) -> str:
-    """The role of a principal is its subject; where there is none, it is the name of the client's program."""
+    """The role of a principal is its subject; where there is none, it is the name of the client's
+    program.
+    """
     if caller.principal is not None:
         return caller.principal.subject
     return caller.info.name if caller.info is not None else "nobody"

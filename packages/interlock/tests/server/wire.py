@@ -20,7 +20,9 @@ META = {
 
 
 class Peer:
-    """A client without manners of its own: says what it is told to, and keeps what is said to it."""
+    """A client without manners of its own: says what it is told to, and keeps what is said to
+    it.
+    """
 
     def __init__(
         self,
@@ -39,7 +41,9 @@ class Peer:
 
     @classmethod
     async def of(cls, server: Server, revision: str | None = NEWEST, **options: Any) -> Peer:
-        """A peer that speaks a revision, or with None one that has not said which; `options` are those of `Server.serve`."""
+        """A peer that speaks a revision, or with None one that has not said which; `options` are
+        those of `Server.serve`.
+        """
         peer = cls(server, revision, **options)
         if revision is not None and revision not in STATELESS_REVISIONS:
             hello = {

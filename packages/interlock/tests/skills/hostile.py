@@ -17,7 +17,10 @@ from interlock.skills.messages import DirectoryResult, GetSkillResult, ListSkill
 
 ROOT = "skill://acme/refunds"
 URI = f"{ROOT}/SKILL.md"
-SKILL_MD = "---\nname: refunds\ndescription: Process refunds.\nmetadata:\n  version: 1.0\n---\n\n# Refunds\n"
+SKILL_MD = (
+    "---\nname: refunds\ndescription: Process refunds.\nmetadata:\n  version: 1.0\n---\n\n#"
+    " Refunds\n"
+)
 LETTER = f"{ROOT}/templates/letter.md"
 SECRET = "the secret of another place"
 

@@ -1,4 +1,6 @@
-"""The reader of frontmatter: against PyYAML where both agree by the specification, and what it refuses."""
+"""The reader of frontmatter: against PyYAML where both agree by the specification, and what it
+refuses.
+"""
 
 from __future__ import annotations
 
@@ -15,25 +17,55 @@ from interlock.skills.frontmatter import same
 
 READ = {
     "plain": ("name: refunds", {"name": "refunds"}),
-    "a comment": ("# before\nname: refunds # behind\n  # between\nx: a#b", {"name": "refunds", "x": "a#b"}),
-    "numbers": ("a: 1\nb: -2.5\nc: 1e3\nd: 0x1F\ne: 0o17\nf: 007", {"a": 1, "b": -2.5, "c": 1000.0, "d": 31, "e": 15, "f": 7}),
-    "words": ("a: true\nb: False\nc: null\nd: ~\ne:", {"a": True, "b": False, "c": None, "d": None, "e": None}),
-    "words of YAML 1.1 are strings": ("a: yes\nb: off\nc: 2026-07-28\nd: 1:30", {"a": "yes", "b": "off", "c": "2026-07-28", "d": "1:30"}),
-    "quotes": ("a: 'it''s'\nb: \"tab\\t\\u00e9 \\x41 \\\"q\\\"\"\nc: \"\"", {"a": "it's", "b": 'tab\té A "q"', "c": ""}),
+    "a comment": (
+        "# before\nname: refunds # behind\n  # between\nx: a#b",
+        {"name": "refunds", "x": "a#b"},
+    ),
+    "numbers": (
+        "a: 1\nb: -2.5\nc: 1e3\nd: 0x1F\ne: 0o17\nf: 007",
+        {"a": 1, "b": -2.5, "c": 1000.0, "d": 31, "e": 15, "f": 7},
+    ),
+    "words": (
+        "a: true\nb: False\nc: null\nd: ~\ne:",
+        {"a": True, "b": False, "c": None, "d": None, "e": None},
+    ),
+    "words of YAML 1.1 are strings": (
+        "a: yes\nb: off\nc: 2026-07-28\nd: 1:30",
+        {"a": "yes", "b": "off", "c": "2026-07-28", "d": "1:30"},
+    ),
+    "quotes": (
+        'a: \'it\'\'s\'\nb: "tab\\t\\u00e9 \\x41 \\"q\\""\nc: ""',
+        {"a": "it's", "b": 'tab\té A "q"', "c": ""},
+    ),
     "quotes over lines": ('a: "one\n  two\n\n  three \\\n  four"', {"a": "one two\nthree four"}),
     "plain over lines": ("a: one\n  two\n\n  three", {"a": "one two\nthree"}),
     "literal": ("a: |\n  one\n   two\n\n  three\nb: x", {"a": "one\n two\n\nthree\n", "b": "x"}),
-    "literal, stripped": ("a: |-\n  one\nb: |+\n  two\n\nc: x", {"a": "one", "b": "two\n\n", "c": "x"}),
-    "folded": ("a: >\n  one\n  two\n\n  three\n   four\n  five", {"a": "one two\nthree\n four\nfive\n"}),
+    "literal, stripped": (
+        "a: |-\n  one\nb: |+\n  two\n\nc: x",
+        {"a": "one", "b": "two\n\n", "c": "x"},
+    ),
+    "folded": (
+        "a: >\n  one\n  two\n\n  three\n   four\n  five",
+        {"a": ("one two\nthree\n four\nfive\n")},
+    ),
     "an indicated block": ("a: |2\n    one\n  two", {"a": "  one\ntwo\n"}),
     "nested": ("a:\n  b:\n    c: 1\n  d: 2", {"a": {"b": {"c": 1}, "d": 2}}),
-    "sequences": ("a:\n- 1\n- two\nb:\n  - x: 1\n    y: 2\n  - - 3\n    - 4\n  -\n    z: 5", {"a": [1, "two"], "b": [{"x": 1, "y": 2}, [3, 4], {"z": 5}]}),
-    "flow": ("a: [1, 'two', {b: c, \"d\": [e]}, ]\nf: {}", {"a": [1, "two", {"b": "c", "d": ["e"]}], "f": {}}),
-    "flow over lines": ("a: [it's,\n  b]\nc: {d: e,\n  f: g}", {"a": ["it's", "b"], "c": {"d": "e", "f": "g"}}),
+    "sequences": (
+        "a:\n- 1\n- two\nb:\n  - x: 1\n    y: 2\n  - - 3\n    - 4\n  -\n    z: 5",
+        {"a": [1, "two"], "b": [{"x": 1, "y": 2}, [3, 4], {"z": 5}]},
+    ),
+    "flow": (
+        "a: [1, 'two', {b: c, \"d\": [e]}, ]\nf: {}",
+        {"a": [1, "two", {"b": "c", "d": ["e"]}], "f": {}},
+    ),
+    "flow over lines": (
+        "a: [it's,\n  b]\nc: {d: e,\n  f: g}",
+        {"a": ["it's", "b"], "c": {"d": "e", "f": "g"}},
+    ),
     "quoted keys": ("\"a b\": 1\n'c': 2", {"a b": 1, "c": 2}),
     "a URL": ("a: https://example.com/x#y", {"a": "https://example.com/x#y"}),
     "CRLF": ("a: 1\r\nb: |\r\n  x\r\n", {"a": 1, "b": "x\n"}),
-}  # fmt: skip
+}
 
 REFUSED = {
     "an anchor": ("a: &x 1", "anchors"),

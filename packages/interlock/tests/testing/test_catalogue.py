@@ -1,4 +1,6 @@
-"""The catalogue snapshot: what breaks callers fails, what does not is reported, and a table says which is which."""
+"""The catalogue snapshot: what breaks callers fails, what does not is reported, and a table says
+which is which.
+"""
 
 from __future__ import annotations
 
@@ -49,24 +51,44 @@ NARROWED = [
     (obj(a=S), obj(a={"type": "string", "enum": ["x"]}), ["the argument a takes only 'x' now"]),
     (obj(a={"const": 1}), obj(a={"const": 2}), ["the argument a no longer takes 1"]),
     (obj(a=W), obj(a={**W, "minimum": 0}), ["the argument a has a tighter minimum: 0"]),
-    (obj(a={**W, "minimum": 0}), obj(a={**W, "minimum": 1}), ["the argument a has a tighter minimum: 1 (it was 0)"]),
+    (
+        obj(a={**W, "minimum": 0}),
+        obj(a={**W, "minimum": 1}),
+        [("the argument a has a tighter minimum: 1 (it was 0)")],
+    ),
     (obj(a={**W, "minimum": 1}), obj(a={**W, "minimum": 0}), []),
-    (obj(a={**S, "maxLength": 9}), obj(a={**S, "maxLength": 5}), ["the argument a has a tighter maxLength: 5 (it was 9)"]),
+    (
+        obj(a={**S, "maxLength": 9}),
+        obj(a={**S, "maxLength": 5}),
+        [("the argument a has a tighter maxLength: 5 (it was 9)")],
+    ),
     (obj(a={**S, "maxLength": 5}), obj(a=S), []),
     (obj(a=S), obj(a={**S, "pattern": "^x"}), ["the argument a has another pattern: ^x"]),
     (obj(a={**S, "format": "date"}), obj(a=S), []),
-    (obj(a={"type": "array", "items": N}), obj(a={"type": "array", "items": W}), ["the argument a[] no longer takes number"]),
-    (obj(a={"type": "array"}), obj(a={"type": "array", "items": S}), ["the argument a[] no longer takes"]),
+    (
+        obj(a={"type": "array", "items": N}),
+        obj(a={"type": "array", "items": W}),
+        [("the argument a[] no longer takes number")],
+    ),
+    (
+        obj(a={"type": "array"}),
+        obj(a={"type": "array", "items": S}),
+        [("the argument a[] no longer takes")],
+    ),
     (obj(a=obj(b=S)), obj(a=obj("b", b=S)), ["the argument a.b is required now"]),
     (obj(), {**obj(), **CLOSED}, ["it no longer takes members that it does not name"]),
     ({**obj(), **CLOSED}, obj(), []),
-    ({**obj(), "additionalProperties": N}, {**obj(), "additionalProperties": W}, ["the argument * no longer takes number"]),
+    (
+        {**obj(), "additionalProperties": N},
+        {**obj(), "additionalProperties": W},
+        [("the argument * no longer takes number")],
+    ),
     (PERSON, OLDER_PERSON, ["the argument who.age is required now"]),
     (OLDER_PERSON, {**PERSON, "$defs": {"P": obj("name", name=S, age=W)}}, []),
     (obj(a=True), obj(a=S), ["the argument a no longer takes"]),
     (obj(a=S), obj(a=True), []),
     (obj(a=S), obj(a=False), ["the argument a no longer takes string"]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("before, after, said", NARROWED)
@@ -86,10 +108,14 @@ WEAKENED = [
     (obj(a=N), obj(a=W), []),
     (obj(a=S), obj(a={"anyOf": [S, {"type": "null"}]}), ["a of its result may now be null"]),
     (obj(a={"anyOf": [S, W]}), obj(a=S), []),
-    (obj(a={"items": obj("b", b=S)}), obj(a={"items": obj(b=S)}), ["a[].b of its result may now be missing"]),
+    (
+        obj(a={"items": obj("b", b=S)}),
+        obj(a={"items": obj(b=S)}),
+        [("a[].b of its result may now be missing")],
+    ),
     ({"type": "array"}, {"type": "object"}, ["its result may now be object"]),
     (OLDER_PERSON, PERSON, ["who.age of its result is gone"]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("before, after, said", WEAKENED)
@@ -156,7 +182,9 @@ def make_server(*, version: int = 1) -> Server:
 
 
 async def test_a_snapshot_is_kept(tmp_path):
-    """It is made where that is asked for, kept as long as nothing breaks, and made anew only on demand."""
+    """It is made where that is asked for, kept as long as nothing breaks, and made anew only on
+    demand.
+    """
     path = tmp_path / "catalogue.json"
     with pytest.raises(AssertionError, match="--interlock-update"):
         await check_catalogue(make_server(), path)
@@ -181,7 +209,9 @@ async def test_a_snapshot_is_kept(tmp_path):
 
 
 async def test_a_client_will_do(tmp_path):
-    """What a client sees is what its server offers, under any revision that has the words for it."""
+    """What a client sees is what its server offers, under any revision that has the words for
+    it.
+    """
     async with Client(make_server(), revision="2025-11-25") as client:
         assert await take_catalogue(client) == await take_catalogue(make_server())
     async with Client(Server("empty")) as client:
@@ -215,7 +245,9 @@ async def test_a_list_that_the_server_lacks_is_empty(missing, revision):
 
 
 async def test_any_other_error_of_a_list_is_an_error():
-    """Only a method that is missing makes an empty list; a snapshot is never taken of half a server."""
+    """Only a method that is missing makes an empty list; a snapshot is never taken of half a
+    server.
+    """
     server = make_server()
 
     @server.use
@@ -283,7 +315,9 @@ def test_prompts_and_tools_in_whole():
 
 
 def test_a_snapshot_keeps_digests_of_words():
-    """Schemas are kept without titles and descriptions, and a change of a word is still reported, as compatible."""
+    """Schemas are kept without titles and descriptions, and a change of a word is still reported,
+    as compatible.
+    """
 
     def tool(description: str, about: str) -> dict[str, Any]:
         schema = obj("title", title={**S, "title": "Title", "description": about})

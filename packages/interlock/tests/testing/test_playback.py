@@ -1,4 +1,6 @@
-"""Playback: one side of a tape against a real peer, and every way in which a peer can depart from it."""
+"""Playback: one side of a tape against a real peer, and every way in which a peer can depart from
+it.
+"""
 
 from __future__ import annotations
 

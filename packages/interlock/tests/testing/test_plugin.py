@@ -41,7 +41,9 @@ def run(project: pytest.Pytester, *options: str) -> pytest.RunResult:
 
 
 def test_a_client_in_every_way(project: pytest.Pytester):
-    """A test that takes `interlock_way` runs once for each era and manner of asking; one that does not, once."""
+    """A test that takes `interlock_way` runs once for each era and manner of asking; one that does
+    not, once.
+    """
     project.makepyfile("""
         async def test_ways(server, interlock_client, interlock_way):
             async with interlock_client(server, elicit=lambda params: {"value": "Dr."}) as client:
@@ -65,7 +67,9 @@ def test_a_client_in_every_way(project: pytest.Pytester):
 
 
 def test_ways_of_ones_own(project: pytest.Pytester):
-    """Other ways are chosen with pytest's own means; a name that is none is an error that lists them."""
+    """Other ways are chosen with pytest's own means; a name that is none is an error that lists
+    them.
+    """
     project.makepyfile("""
         import pytest
 
@@ -105,7 +109,9 @@ def test_the_tape_of_a_test_that_fails(project: pytest.Pytester):
 
 
 def test_a_catalogue(project: pytest.Pytester):
-    """Saved by the option, then compared with; what breaks fails, what does not is reported at the end."""
+    """Saved by the option, then compared with; what breaks fails, what does not is reported at the
+    end.
+    """
     project.makepyfile("""
         async def test_catalogue(server, interlock_catalogue):
             await interlock_catalogue(server)
@@ -158,7 +164,9 @@ def test_a_tape_as_a_snapshot(project: pytest.Pytester):
 
 
 def test_plain_tests(project: pytest.Pytester):
-    """Without async tests: the blocking client needs no fixture, and `asyncio.run` takes the fixture's."""
+    """Without async tests: the blocking client needs no fixture, and `asyncio.run` takes the
+    fixture's.
+    """
     project.makepyfile("""
         import asyncio
         from interlock.sync import Client

@@ -1,4 +1,6 @@
-"""Tapes: what goes in comes out, differences are found and said, and blanks take what only the run can know."""
+"""Tapes: what goes in comes out, differences are found and said, and blanks take what only the run
+can know.
+"""
 
 from __future__ import annotations
 
@@ -109,7 +111,9 @@ def test_what_counts_as_the_same(expected: object, actual: object):
 
 
 def test_blanks_are_filled():
-    """What was taken once is put where the blank is sent, as a value or within text; what was not cannot be sent."""
+    """What was taken once is put where the blank is sent, as a value or within text; what was not
+    cannot be sent.
+    """
     blanks = Blanks()
     assert (
         list(blanks.differences({"id": "${id}", "text": "n ${n}"}, {"id": [7], "text": "n 3"}))
@@ -141,7 +145,9 @@ def test_whose_message_it_is():
 
 
 def test_notices_have_a_time_of_their_own():
-    """A change is told before or after the answers beside it, but notices keep their order, and so do answers."""
+    """A change is told before or after the answers beside it, but notices keep their order, and so
+    do answers.
+    """
     answer, other = ("server", {"id": 1, "result": {}}), ("server", {"id": 2, "result": {}})
     notice = ("server", {"method": "notifications/tools/list_changed"})
     update = ("server", {"method": "notifications/resources/updated", "params": {"uri": "x://y"}})
@@ -161,7 +167,9 @@ def test_bytes_that_are_no_json():
 
 
 def test_what_is_volatile_gets_blanks():
-    """States and ids of elicitations get a blank each, the same for the same, and error references one that takes anything."""
+    """States and ids of elicitations get a blank each, the same for the same, and error references
+    one that takes anything.
+    """
     recorded = tape(
         ("server", {"result": {"requestState": "s1", "text": "It failed (reference 0a1b2c3d)."}}),
         ("client", {"params": {"requestState": "s1"}}),

@@ -1,4 +1,6 @@
-"""Clients in memory, every way of talking to a server, scripted answers, and a clock that stands still."""
+"""Clients in memory, every way of talking to a server, scripted answers, and a clock that stands
+still.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def make_server() -> Server:
 
 @pytest.mark.parametrize("this", EVERY_WAY, ids=str)
 async def test_every_way_gets_through(this: Way):
-    """Five revisions, and in the newest one both ways of asking: only a replayed tool runs more than once."""
+    """Five revisions, and in the newest one both ways of asking: only a replayed tool runs more
+    than once.
+    """
     answers = ScriptedAnswers(elicit=[{"value": 7}, True])
     async with connect(make_server(), **this._asdict(), answers=answers) as client:
         assert client.revision == this.revision
@@ -70,7 +74,9 @@ def test_ways_have_names():
 
 
 async def test_a_clock_moves_states_and_kept_answers():
-    """Nobody waits: a state expires and a kept answer grows old when the test says so (`MRT-08`, `CAC-07`)."""
+    """Nobody waits: a state expires and a kept answer grows old when the test says so (`MRT-08`,
+    `CAC-07`).
+    """
     clock, tape = Clock(), Tape()
     async with connect(make_server(), clock=clock, tape=tape, elicit=lambda params: True) as client:
         one = await client.read_resource("text://kept")
@@ -96,7 +102,9 @@ def t_call(client: Client, **more: object):
 
 
 async def test_scripts_by_words():
-    """Answers that stand by a part of the question's words are found by it, and may be used again."""
+    """Answers that stand by a part of the question's words are found by it, and may be used
+    again.
+    """
     answers = ScriptedAnswers(
         elicit={"seat": {"value": 3}, "Sure": lambda params: {"confirm": params.message == "Sure?"}}
     )

@@ -1,4 +1,6 @@
-"""Mypy, as strict as it is, sees the types that authors rely on, and the mistakes that they make."""
+"""Mypy, as strict as it is, sees the types that authors rely on, and the mistakes that they
+make.
+"""
 
 from __future__ import annotations
 

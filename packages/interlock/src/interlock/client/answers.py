@@ -1,4 +1,6 @@
-"""Who answers a server's questions: the functions that the client's author gave, each with what it declares to the server."""
+"""Who answers a server's questions: the functions that the client's author gave, each with what it
+declares to the server.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,13 @@ RootsGiven = str | Path | t.Root | Sequence[str | Path | t.Root] | Callable[[], 
 class Answers:
     """An asker that calls the author's functions.
 
-    `elicit` gets the question's params and returns an ElicitResult, a dict (the accepted content), True/False (accept or
-    decline) or None (cancel), or raises Declined or Cancelled, as `ctx.elicit` does in a tool that passes questions on.
-    `sample` returns a CreateMessageResult, the model's text or None (the person refused); `roots` are
-    folders, file:// URIs, Root objects or a function that gives them. Functions may be plain or async. `url` says that `elicit`
-    takes URL mode too, `tools` and `context` that `sample` takes tools and includeContext. `extensions` are those that the client
-    has, by their ids, with their settings (2026-07-28, "Extensions").
+    `elicit` gets the question's params and returns an ElicitResult, a dict (the accepted content),
+    True/False (accept or decline) or None (cancel), or raises Declined or Cancelled, as
+    `ctx.elicit` does in a tool that passes questions on. `sample` returns a CreateMessageResult,
+    the model's text or None (the person refused); `roots` are folders, file:// URIs, Root objects
+    or a function that gives them. Functions may be plain or async. `url` says that `elicit` takes
+    URL mode too, `tools` and `context` that `sample` takes tools and includeContext. `extensions`
+    are those that the client has, by their ids, with their settings (2026-07-28, "Extensions").
     """
 
     def __init__(
@@ -90,7 +93,8 @@ class Answers:
             return t.ElicitResult(action="decline")
         if answer is not True and not isinstance(answer, Mapping):
             raise TypeError(
-                f"an elicit function returns an ElicitResult, a dict, True, False or None, not {type(answer).__name__}"
+                "an elicit function returns an ElicitResult, a dict, True, False or None, not"
+                f" {type(answer).__name__}"
             )
         if params.mode == "url":
             return t.ElicitResult(action="accept")  # `ELI-13`: only a form has content
@@ -111,7 +115,8 @@ class Answers:
             raise t.McpError(t.USER_REJECTED, "User rejected sampling request")  # `SAM-07`
         if not isinstance(answer, str):
             raise TypeError(
-                f"a sample function returns a CreateMessageResult, text or None, not {type(answer).__name__}"
+                "a sample function returns a CreateMessageResult, text or None, not"
+                f" {type(answer).__name__}"
             )
         return t.CreateMessageResult(
             role="assistant", content=t.TextContent(answer), model="unknown", stop_reason="endTurn"
@@ -119,7 +124,10 @@ class Answers:
 
 
 def check_tool_turns(messages: Sequence[t.SamplingMessage]) -> None:
-    """Each tool use is followed at once by a user message with exactly the matching results. McpError else (`SAM-14`, `SAM-15`)."""
+    """Each tool use is followed at once by a user message with exactly the matching results.
+
+    McpError else (`SAM-14`, `SAM-15`).
+    """
     uses: list[str] = []  # of the message before
     for message in messages:
         blocks = message.content if isinstance(message.content, list) else [message.content]
@@ -143,7 +151,9 @@ def check_tool_turns(messages: Sequence[t.SamplingMessage]) -> None:
 
 
 def _defaults(params: t.ElicitRequestParams) -> t.JSONObject:
-    """The defaults that the form names, which an answer holds where it says nothing else (`ELI-12`)."""
+    """The defaults that the form names, which an answer holds where it says nothing else
+    (`ELI-12`).
+    """
     properties = (params.requested_schema or {}).get("properties", {})
     return {
         name: p["default"]

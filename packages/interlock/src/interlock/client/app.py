@@ -70,7 +70,9 @@ MOST_OPEN_SECONDS = 60.0  # no server needs longer to answer the handshake
 
 
 class Client:
-    """A client of one server. Use it as an async context manager, from any task of one event loop.
+    """A client of one server.
+
+    Use it as an async context manager, from any task of one event loop.
 
     Args:
         target: A Server in this process; the path of a script (.py, .js); a command (a list, or a
@@ -78,8 +80,8 @@ class Client:
             `https://host/path`, `unix:///path` or `tcp://host:port`; a Channel; or a transport such
             as `Http(url, ...)`.
         elicit: Answers the server's questions to the person (see Answers).
-        answers: Answers all kinds of questions, in place of `elicit`. What it answers is declared to
-            the server.
+        answers: Answers all kinds of questions, in place of `elicit`. What it answers is declared
+            to the server.
         on_log: Called with each log message.
         on_notification: Called with every other notification that belongs to no request. These
             callbacks may be plain or async. They are called in order; their errors are logged.
@@ -176,7 +178,7 @@ class Client:
             self._incoming = IncomingNotifications(self._caller_of_notifications, self._deliver)
             self._handler = self._incoming.around(self._handler, layers)
 
-    # -- opening and closing ------------------------------------------------------------------------------
+    # -- opening and closing ----------------------------------------------------------------------
 
     async def __aenter__(self) -> Client:
         await self.open()
@@ -252,7 +254,8 @@ class Client:
         if self._back is not None:
             await self._back.aclose()
         for question in self._asking - {asyncio.current_task()}:
-            question.cancel()  # between two rounds nothing is under way that the transport could end
+            # between two rounds nothing is under way that the transport could end
+            question.cancel()
         await self._transport.aclose()
         if self._incoming is not None:
             self._introduced.set()
@@ -289,7 +292,9 @@ class Client:
             self._callbacks.call(self._on_log, message)
 
     async def _caller_of_notifications(self) -> Caller:
-        """The caller of the server's notifications; of those of a server that was never open, a guess."""
+        """The caller of the server's notifications; of those of a server that was never open, a
+        guess.
+        """
         if self._caller is None:
             await self._introduced.wait()
         return self._caller or Caller(
@@ -337,7 +342,8 @@ class Client:
 
     @property
     def probe_failed(self) -> bool:
-        """Whether `server/discover` broke the server and a new process had to get the handshake first.
+        """Whether `server/discover` broke the server and a new process had to get the handshake
+        first.
 
         Remember `revision` then: a client that is made with it opens this server at once.
         """
@@ -345,15 +351,19 @@ class Client:
 
     @staticmethod
     def could_not_ask(outcome: t.Result | t.McpError) -> bool:
-        """Whether a request failed because its server has no way to ask under the revision that is spoken (`asks_under`)."""
+        """Whether a request failed because its server has no way to ask under the revision that is
+        spoken (`asks_under`).
+        """
         return lacks_back_channel(outcome)
 
     @property
     def asks_under(self) -> str | None:
-        """The older revision under which the server can ask, once it has said that it cannot under the present one; else None."""
+        """The older revision under which the server can ask, once it has said that it cannot under
+        the present one; else None.
+        """
         return self._back.older if self._back is not None and self._back.missing else None
 
-    # -- tools ---------------------------------------------------------------------------------------------
+    # -- tools ------------------------------------------------------------------------------------
 
     async def list_tools(self, *, timeout: Seconds = UNSET) -> list[t.Tool]:
         """All tools, over all pages; `timeout` is for each page. Raises McpError, Unreachable."""
@@ -373,13 +383,15 @@ class Client:
         asker: Asker | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> t.CallToolResult:
-        """Call a tool and return its result, also where the tool says that it failed (`is_error`; `.value()` raises then).
+        """Call a tool and return its result, also where the tool says that it failed (`is_error`;
+        `.value()` raises then).
 
-        `arguments` are sent as `{}` where there are none: deployed servers refuse a call without the member.
-        `on_progress`, plain or async, hears how far it has come; the call does not return before it has heard all. `asker`
-        answers the questions of this call instead of the client's own.
-        Raises McpError for a JSON-RPC error, Unreachable where no answer can come, TimedOut, and ProtocolError for structured
-        content that does not fit the tool's output schema (2026-07-28, "Tools").
+        `arguments` are sent as `{}` where there are none: deployed servers refuse a call without
+        the member. `on_progress`, plain or async, hears how far it has come; the call does not
+        return before it has heard all. `asker` answers the questions of this call instead of the
+        client's own. Raises McpError for a JSON-RPC error, Unreachable where no answer can come,
+        TimedOut, and ProtocolError for structured content that does not fit the tool's output
+        schema (2026-07-28, "Tools").
         """
         # Always sent, also where there are none: many deployed servers refuse a call without the
         # member (`if (!arguments) throw`), and no known server refuses an empty object.
@@ -391,7 +403,7 @@ class Client:
         self._outputs.check(name, result)
         return result
 
-    # -- resources ---------------------------------------------------------------------------------------------
+    # -- resources --------------------------------------------------------------------------------
 
     async def list_resources(self, *, timeout: Seconds = UNSET) -> list[t.Resource]:
         """All resources, over all pages."""
@@ -415,7 +427,10 @@ class Client:
         asker: Asker | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> t.ReadResourceResult:
-        """Read what stands behind a URI. Raises McpError where there is nothing (-32602, or -32002 of older servers)."""
+        """Read what stands behind a URI.
+
+        Raises McpError where there is nothing (-32602, or -32002 of older servers).
+        """
         params = t.ReadResourceRequestParams(uri=uri, meta=_meta(meta))
         return await self._request(
             "resources/read", params, t.ReadResourceResult, timeout, None, asker
@@ -429,10 +444,13 @@ class Client:
         resources: bool | str | Sequence[str] = False,
         filter: Mapping[str, Any] | None = None,
     ) -> contextlib.AbstractAsyncContextManager[Watch]:
-        """Listen to changes for as long as a block lasts: `async with client.watch(tools=True) as changes: async for ...`.
+        """Listen to changes for as long as a block lasts:
 
-        `resources` is True for the list, or the URIs to watch (2026-07-28, "Subscriptions"). `filter` has further keys of
-        the filter, which extensions of this client add; their handlers hear what comes. Raises McpError, Unreachable, TimedOut.
+        `async with client.watch(tools=True) as changes: async for ...`.
+
+        `resources` is True for the list, or the URIs to watch (2026-07-28, "Subscriptions").
+        `filter` has further keys of the filter, which extensions of this client add; their handlers
+        hear what comes. Raises McpError, Unreachable, TimedOut.
         """
         return watching(
             self,
@@ -445,7 +463,7 @@ class Client:
             unasked=self._hear_unasked,
         )
 
-    # -- skills -------------------------------------------------------------------------------------
+    # -- skills -----------------------------------------------------------------------------------
 
     @property
     def list_limits(self) -> ListLimits:
@@ -453,7 +471,8 @@ class Client:
         return self._list_limits
 
     async def list_skills(self) -> SkillListing:
-        """All skills that the server lists (2026-07-28, extension `io.modelcontextprotocol/skills`).
+        """All skills that the server lists (2026-07-28, extension
+        `io.modelcontextprotocol/skills`).
 
         No file is fetched. Entries that break a rule are left out; `refused` of the list has them.
 
@@ -480,7 +499,8 @@ class Client:
         return await get_skill(self, uri)
 
     async def read_directory(self, uri: str) -> list[t.Resource]:
-        """The direct children of a directory resource; folders have the MIME type `inode/directory`.
+        """The direct children of a directory resource; folders have the MIME type
+        `inode/directory`.
 
         Raises:
             McpError: There is no such directory (-32602), or the server cannot list them (-32601).
@@ -490,7 +510,7 @@ class Client:
 
         return await read_directory(self, uri)
 
-    # -- prompts and completion -----------------------------------------------------------------------------------
+    # -- prompts and completion -------------------------------------------------------------------
 
     async def list_prompts(self, *, timeout: Seconds = UNSET) -> list[t.Prompt]:
         """All prompts, over all pages."""
@@ -506,7 +526,9 @@ class Client:
         asker: Asker | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> t.GetPromptResult:
-        """A prompt with its arguments filled in; values that are no strings are sent as their JSON (`PRM-05`). Raises McpError."""
+        """A prompt with its arguments filled in; values that are no strings are sent as their JSON
+        (`PRM-05`). Raises McpError.
+        """
         given = {
             key: v if isinstance(v, str) else msgspec.json.encode(v).decode()
             for key, v in (arguments or {}).items()
@@ -523,9 +545,11 @@ class Client:
         arguments: Mapping[str, str] | None = None,
         timeout: Seconds = UNSET,
     ) -> t.Completion:
-        """Suggestions for an argument, of which `value` was typed so far, where `arguments` are known already.
+        """Suggestions for an argument, of which `value` was typed so far, where `arguments` are
+        known already.
 
-        A string as `ref` is a URI template where it has a scheme, else a prompt's name. Raises McpError.
+        A string as `ref` is a URI template where it has a scheme, else a prompt's name. Raises
+        McpError.
         """
         if isinstance(ref, str):
             ref = (
@@ -542,10 +566,12 @@ class Client:
             await self._request("completion/complete", params, t.CompleteResult, timeout)
         ).completion
 
-    # -- the rest -----------------------------------------------------------------------------------------------------
+    # -- the rest ---------------------------------------------------------------------------------
 
     async def ping(self, *, timeout: Seconds = UNSET) -> None:
-        """Make sure that the server answers; in the stateless era, which has no ping, by `server/discover` (`PNG-04`)."""
+        """Make sure that the server answers; in the stateless era, which has no ping, by
+        `server/discover` (`PNG-04`).
+        """
         if self.caller.era is Era.HANDSHAKE:
             await self._request("ping", t.PingRequestParams(), t.EmptyResult, timeout)
         else:
@@ -572,7 +598,9 @@ class Client:
         )
 
     def roots_changed(self) -> None:
-        """Say that the roots are not as they were (handshake era; in the stateless era the server asks each time)."""
+        """Say that the roots are not as they were (handshake era; in the stateless era the server
+        asks each time).
+        """
         if (
             self.caller.era is Era.HANDSHAKE and self._answers.capabilities.roots is not None
         ):  # `LIF-12`
@@ -631,15 +659,18 @@ class Client:
         await self._handler(Exchange(method, params, caller))
 
     async def send(self, exchange: Exchange) -> AnyResult:
-        """Carry an exchange through all middleware to the server: the client as a handler, for gateways and tests.
+        """Carry an exchange through all middleware to the server: the client as a handler, for
+        gateways and tests.
 
-        Whoever sent the exchange, the client speaks for itself: under its own revision, with its own capabilities and name.
-        The trace and the log level of the exchange go on, and its progress, logs and questions go back the way it came. A
-        subscription (`subscriptions/listen`) lasts until it is cancelled, under every revision.
+        Whoever sent the exchange, the client speaks for itself: under its own revision, with its
+        own capabilities and name. The trace and the log level of the exchange go on, and its
+        progress, logs and questions go back the way it came. A subscription
+        (`subscriptions/listen`) lasts until it is cancelled, under every revision.
 
         Returns:
-            The result. Where the exchange was received from a peer that speaks the revision of this client, it is a
-            `RawResult`, which `decode` reads; what was not changed has passed as bytes then, in both directions.
+            The result. Where the exchange was received from a peer that speaks the revision of this
+            client, it is a `RawResult`, which `decode` reads; what was not changed has passed as
+            bytes then, in both directions.
 
         Raises:
             McpError: The server's answer is an error.
@@ -664,7 +695,7 @@ class Client:
         result = await self._carry(exchange)
         return without_protocol_keys(result) if isinstance(result, t.Result) else result
 
-    # -- inside -----------------------------------------------------------------------------------------------------------
+    # -- inside -----------------------------------------------------------------------------------
 
     async def _request(
         self,
@@ -745,7 +776,9 @@ class Client:
         return None if seconds is None else Wait(method, seconds, most)
 
     async def _all(self, method: str, field: str, timeout: Seconds) -> list[Any]:
-        """Every page of a list (`TOL-29`); begun again where a page that was kept leads to a cursor that is no longer good (`CAC-10`)."""
+        """Every page of a list (`TOL-29`); begun again where a page that was kept leads to a cursor
+        that is no longer good (`CAC-10`).
+        """
         try:
             return await self._pages(method, field, timeout)
         except t.McpError as bad:
@@ -755,7 +788,9 @@ class Client:
         return await self._pages(method, field, timeout)
 
     async def _pages(self, method: str, field: str, timeout: Seconds) -> list[Any]:
-        """Page after page; a cursor that comes twice ends it with an error (`PAG-03`: an empty one is a cursor)."""
+        """Page after page; a cursor that comes twice ends it with an error (`PAG-03`: an empty one
+        is a cursor).
+        """
         items: list[Any] = []
         cursor: str | None = None
         seen: set[str] = set()
@@ -780,13 +815,18 @@ class Client:
         raise t.ProtocolError(f"The server's {method} has more than {MOST_PAGES} pages.")
 
     def outdate(self, method: str, params: Any) -> None:
-        """A change notice: what was kept of it is stale, and the output schemas of tools with it."""
+        """A change notice: what was kept of it is stale, and the output schemas of tools with
+        it.
+        """
         self._book.outdate(method, params)
         if method == "notifications/tools/list_changed":
             self._outputs.forget()
 
     def _lose(self, why: Exception) -> None:
-        """The server has gone. Subscriptions of the handshake era are no requests that would end with an error."""
+        """The server has gone.
+
+        Subscriptions of the handshake era are no requests that would end with an error.
+        """
         if self._caller is not None and self._caller.era is Era.HANDSHAKE:
             watches = list(self._watches)
 

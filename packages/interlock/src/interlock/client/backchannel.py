@@ -27,7 +27,8 @@ MayRepeat = Callable[[t.CallToolRequestParams], bool | Awaitable[bool]]
 this does no harm.
 """
 
-_PATIENCE = 60.0  # seconds in which the other requests under way have to end before the client is opened anew
+# seconds in which the other requests under way have to end before the client is opened anew
+_PATIENCE = 60.0
 _LONGEST = 2_000  # characters of an error that are looked at
 # The words of the Python SDK 2.x, as an error or within that of a tool, and those of FastMCP 4.x.
 _WORDS = re.compile(

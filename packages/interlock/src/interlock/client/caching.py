@@ -18,7 +18,9 @@ def _read(result: AnyResult) -> AnyResult:
 
 
 def caching(book: Book, now: Callable[[], float] = time.monotonic) -> Middleware:
-    """Answer from the book what is fresh in it, and note what comes; change notices go to `book.outdate`."""
+    """Answer from the book what is fresh in it, and note what comes; change notices go to
+    `book.outdate`.
+    """
 
     def layer(handler: Handler) -> Handler:
         async def handle(x: Exchange) -> AnyResult:

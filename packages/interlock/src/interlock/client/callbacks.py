@@ -1,4 +1,6 @@
-"""Notification callbacks, plain or async: called in order, one at a time, with their exceptions logged."""
+"""Notification callbacks, plain or async: called in order, one at a time, with their exceptions
+logged.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,12 @@ _CLOSING_SECONDS = 5.0  # that functions have to finish once the client closes
 
 
 class Callbacks:
-    """The functions that hear notifications of one call, or those of a connection that belong to no call.
+    """The functions that hear notifications of one call, or those of a connection that belong to no
+    call.
 
-    A plain function runs at once, in the turn of the loop in which its notification came. Where one returns an awaitable,
-    what comes after it waits until it is done, in a task of its own that exists only as long as anything waits.
+    A plain function runs at once, in the turn of the loop in which its notification came. Where one
+    returns an awaitable, what comes after it waits until it is done, in a task of its own that
+    exists only as long as anything waits.
 
     Args:
         name: What the functions are called in warnings; None: each by its own name.
@@ -102,7 +106,9 @@ class Callbacks:
             self._waiting.append((function, (), 0))
 
     async def caught_up(self) -> None:
-        """Wait until the functions called so far have returned; a wait that is cancelled cancels none."""
+        """Wait until the functions called so far have returned; a wait that is cancelled cancels
+        none.
+        """
         task = self._task
         if task is None or task is asyncio.current_task():
             return
@@ -112,7 +118,9 @@ class Callbacks:
         await asyncio.wait({task, reached}, return_when=asyncio.FIRST_COMPLETED)
 
     async def finished(self) -> None:
-        """Wait until every function that was called has returned; a wait that is cancelled cancels them."""
+        """Wait until every function that was called has returned; a wait that is cancelled cancels
+        them.
+        """
         while (task := self._task) is not None and task is not asyncio.current_task():
             try:
                 await asyncio.wait({task})
@@ -145,7 +153,9 @@ class Callbacks:
 
 
 def _is_cancelled() -> bool:
-    """Whether the task that runs now is being cancelled, and not only something that it waited for."""
+    """Whether the task that runs now is being cancelled, and not only something that it
+    waited for.
+    """
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 

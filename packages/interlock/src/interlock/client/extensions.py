@@ -1,4 +1,6 @@
-"""The extensions of a client: what it declares of them, which requests it may send, and who hears their notifications."""
+"""The extensions of a client: what it declares of them, which requests it may send, and who hears
+their notifications.
+"""
 
 from __future__ import annotations
 

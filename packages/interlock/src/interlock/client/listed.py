@@ -1,4 +1,6 @@
-"""A list that a server may lack although it declares the capability: such a list counts as empty, not as an error."""
+"""A list that a server may lack although it declares the capability: such a list counts as empty,
+not as an error.
+"""
 
 from __future__ import annotations
 

@@ -22,7 +22,10 @@ class Outputs:
         self._validators: dict[str, Validator | None] = {}  # of the tools that were called
 
     def know(self, tools: Iterable[t.Tool]) -> None:
-        """Keep the schemas of a list. They are compiled when their tools are called: a list may have thousands."""
+        """Keep the schemas of a list.
+
+        They are compiled when their tools are called: a list may have thousands.
+        """
         self._validators = {}
         self._schemas = {
             tool.name: tool.output_schema for tool in tools if tool.output_schema is not None

@@ -1,4 +1,6 @@
-"""The client's part in questions of the stateless era: answer them, and ask again with the answers (2026-07-28, "MRTR")."""
+"""The client's part in questions of the stateless era: answer them, and ask again with the answers
+(2026-07-28, "MRTR").
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,16 @@ DEFAULT_MOST_ROUNDS = 32
 
 
 Asking = set[asyncio.Future[Raw]]
-"""The questions that are being answered; whoever closes the client cancels them, and their requests raise Unreachable."""
+"""The questions that are being answered; whoever closes the client cancels them, and their requests
+raise Unreachable.
+"""
 
 
 def rounds(most: int = DEFAULT_MOST_ROUNDS, asking: Asking | None = None) -> Middleware:
-    """Carry a request through its rounds of questions, `most` at the most (`MRT-23`). ProtocolError for questions out of place."""
+    """Carry a request through its rounds of questions, `most` at the most (`MRT-23`).
+
+    ProtocolError for questions out of place.
+    """
     open_questions: Asking = asking if asking is not None else set()
 
     def layer(handler: Handler) -> Handler:
@@ -46,7 +53,8 @@ async def _go_on(
         )
     if x.caller.era is Era.HANDSHAKE:
         raise t.ProtocolError(
-            f"The server answered {x.method} with questions, which {x.caller.revision} does not have."
+            f"The server answered {x.method} with questions, which {x.caller.revision} does not"
+            " have."
         )
     for _ in range(most):
         if not asked.input_requests and asked.request_state is None:

@@ -1,4 +1,6 @@
-"""The client half of the skills extension (SEP-2640): entries that are checked, and files that are verified as they are read."""
+"""The client half of the skills extension (SEP-2640): entries that are checked, and files that are
+verified as they are read.
+"""
 
 from __future__ import annotations
 
@@ -38,8 +40,8 @@ MOST_PAGES = 10_000
 class SkillListing(list["Skill"]):
     """The skills that a server lists; `refused` says which entries cannot be used, and why.
 
-    An empty or partial listing is no proof: a server may have more skills, which `Client.skill` finds
-    by their URIs.
+    An empty or partial listing is no proof: a server may have more skills, which `Client.skill`
+    finds by their URIs.
     """
 
     refused: list[SkillError]
@@ -48,9 +50,10 @@ class SkillListing(list["Skill"]):
 class Skill:
     """A skill of a server, as its entry described it when it was listed or got.
 
-    Nothing is fetched before it is read. What is read is compared with the entry, so a file that was
-    changed or added since is refused (`SkillError`, whose `changed` is true); `refresh` gets the
-    skill's present entry. A match says that server and entry agree, not that either can be trusted.
+    Nothing is fetched before it is read. What is read is compared with the entry, so a file that
+    was changed or added since is refused (`SkillError`, whose `changed` is true); `refresh` gets
+    the skill's present entry. A match says that server and entry agree, not that either can be
+    trusted.
 
     Attributes:
         entry: The entry, which was checked.
@@ -102,7 +105,9 @@ class Skill:
 
     @property
     def fingerprint(self) -> str | None:
-        """One digest over all URIs and digests, to which an approval can be bound; None where it is dynamic."""
+        """One digest over all URIs and digests, to which an approval can be bound; None where it is
+        dynamic.
+        """
         return fingerprint(self.entry)
 
     async def read(self, path: str = SKILL_MD) -> str:
@@ -180,7 +185,8 @@ class Skill:
         return await get_skill(self._client, self.uri)
 
     async def _fetch(self, uri: str) -> bytes:
-        # What was verified is kept here; an older answer that the client kept must not come instead.
+        # What was verified is kept here; an older answer that the client kept must not come
+        # instead.
         self._client.outdate(
             "notifications/resources/updated", t.ResourceUpdatedNotificationParams(uri=uri)
         )

@@ -43,7 +43,9 @@ def transport_to(
     on_stderr: Callable[[str], None] | None = None,
     web: Mapping[str, Any] | None = None,
 ) -> ClientTransport:
-    """The transport to a target; see Client for what that may be. `web` are options for `Http`, which only a URL of that kind takes.
+    """The transport to a target; see Client for what that may be.
+
+    `web` are options for `Http`, which only a URL of that kind takes.
 
     Raises TypeError or ValueError for what leads nowhere.
     """
@@ -54,7 +56,8 @@ def transport_to(
 
 
 def revision_in(target: Any) -> str | None:
-    """The revision that a configuration entry names, None where it names none or the target is something else.
+    """The revision that a configuration entry names, None where it names none or the target is
+    something else.
 
     Raises TypeError for what is no text.
     """
@@ -99,7 +102,8 @@ def _transport_to(
     if isinstance(target, Sequence):
         return Stdio([os.fspath(part) for part in target], on_stderr=on_stderr)
     raise TypeError(
-        f"a client cannot be pointed at {target!r}: it takes a Server, a script, a command, a URL, a config entry or a transport"
+        f"a client cannot be pointed at {target!r}: it takes a Server, a script, a command, a"
+        " URL, a config entry or a transport"
     )
 
 
@@ -142,7 +146,8 @@ def _from_url(url: str, web: Mapping[str, Any]) -> ClientTransport:
     if parts.scheme in ("http", "https"):
         return _http(url, web)
     raise ValueError(
-        f"there is no transport for {url}; there are https://host/path, unix:///path and tcp://host:port"
+        f"there is no transport for {url}; there are https://host/path, unix:///path and"
+        " tcp://host:port"
     )
 
 

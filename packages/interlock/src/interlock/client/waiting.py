@@ -14,7 +14,10 @@ R = TypeVar("R")
 
 
 class Wait(ExchangeTransport):
-    """A bound for one request: `seconds`, and no longer; or `seconds` without progress, and `most` seconds in all (`LIF-18` to `LIF-21`).
+    """A bound for one request:
+
+    `seconds`, and no longer; or `seconds` without progress, and `most` seconds in all (`LIF-18` to
+    `LIF-21`).
 
     The time that a person takes to answer or to log in counts for the second only.
 
@@ -66,7 +69,9 @@ class Wait(ExchangeTransport):
 
     @contextlib.contextmanager
     def pause_timeout(self) -> Iterator[None]:
-        """While a person is asked, in one such block or in several at once, only the end of all counts, where there is one."""
+        """While a person is asked, in one such block or in several at once, only the end of all
+        counts, where there is one.
+        """
         if not self._still:
             self._timer.cancel()
             self._left = self._timer.when() - self._loop.time()
@@ -85,7 +90,10 @@ class Wait(ExchangeTransport):
                 )
 
     async def hold(self, work: Awaitable[R]) -> R:
-        """Wait for an answer; a request that takes longer is cancelled, at the server too. Raises TimedOut."""
+        """Wait for an answer; a request that takes longer is cancelled, at the server too.
+
+        Raises TimedOut.
+        """
         before = self._task.cancelling()
         try:
             return await work

@@ -34,14 +34,18 @@ _METHODS = {kind: method for method, kind in _KINDS.items()}
 
 
 class Changed(Struct, frozen=True):
-    """Something at the server is not as it was: one of the lists, or ("resource") what stands behind `uri`."""
+    """Something at the server is not as it was: one of the lists, or ("resource") what stands
+    behind `uri`.
+    """
 
     kind: Literal["tools", "prompts", "resources", "resource"]
     uri: str | None = None
 
 
 class Watch:
-    """A subscription; iterate over it for the changes. `honoured` is the part of the wish that the server grants (`LSN-06`).
+    """A subscription; iterate over it for the changes.
+
+    `honoured` is the part of the wish that the server grants (`LSN-06`).
 
     A change that waits already is not noted twice.
     """
@@ -69,7 +73,9 @@ class Watch:
         return self
 
     async def __anext__(self) -> Changed:
-        """The next change; StopAsyncIteration once the server has ended the subscription, Unreachable where it has gone."""
+        """The next change; StopAsyncIteration once the server has ended the subscription,
+        Unreachable where it has gone.
+        """
         while not self._pending:
             if self._over is not None:
                 raise self._over
@@ -98,7 +104,9 @@ class Watch:
             self._stirred.set()
 
     def _told(self, method: str, params: Any) -> None:
-        """Take in a notification of the subscription; those of extensions have handlers of their own."""
+        """Take in a notification of the subscription; those of extensions have handlers of their
+        own.
+        """
         self.hear(method, params)
         if method not in METHODS:
             self._unasked(method, params)
@@ -129,7 +137,10 @@ class Watch:
         )
 
     async def open(self) -> None:
-        """Subscribe; returns once the server has said what it grants. Raises McpError where it refuses, Unreachable where it is gone."""
+        """Subscribe; returns once the server has said what it grants.
+
+        Raises McpError where it refuses, Unreachable where it is gone.
+        """
         if self._client.caller.era is Era.STATELESS:
             self._task = asyncio.create_task(self._listen())
             acknowledged = asyncio.ensure_future(self._acknowledged.wait())
@@ -143,7 +154,8 @@ class Watch:
                 acknowledged.cancel()
             if not done:
                 raise t.TimedOut(
-                    f"The server did not acknowledge the subscription within {self._client.timeout:g} seconds."
+                    "The server did not acknowledge the subscription within"
+                    f" {self._client.timeout:g} seconds."
                 )
             if self._over is not None and not self._acknowledged.is_set():
                 raise self._over
@@ -162,7 +174,9 @@ class Watch:
                 if any(
                     uri in (other.wanted.resource_subscriptions or ()) for other in self._others
                 ):
-                    continue  # the server knows one subscription of us, and another watch still needs it (`LSN-07`)
+                    # the server knows one subscription of us, and another watch still needs it
+                    # (`LSN-07`)
+                    continue
                 with contextlib.suppress(t.InterlockError):
                     await self._client.request(
                         "resources/unsubscribe", t.UnsubscribeRequestParams(uri=uri), t.EmptyResult
@@ -259,7 +273,9 @@ async def _watched(watch: Watch, watches: set[Watch]) -> AsyncIterator[Watch]:
 
 
 def without_place(x: Exchange) -> Exchange:
-    """A forwarded `subscriptions/listen` without the place on the forwarder's own board of changes that it goes on from."""
+    """A forwarded `subscriptions/listen` without the place on the forwarder's own board of changes
+    that it goes on from.
+    """
     if x.params.meta is t.NOTHING:
         return x
     members = decode(x.params.meta, dict[str, Raw])

@@ -1,4 +1,6 @@
-"""JSON Schema, bounded: schemas made ready once, values checked against them, and nothing ever fetched."""
+"""JSON Schema, bounded: schemas made ready once, values checked against them, and nothing ever
+fetched.
+"""
 
 from __future__ import annotations
 

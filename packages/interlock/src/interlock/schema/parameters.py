@@ -1,4 +1,6 @@
-"""What a schema says about parameters besides what is valid: which of them travel as headers, and what they are by default."""
+"""What a schema says about parameters besides what is valid: which of them travel as headers, and
+what they are by default.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,17 @@ _SAFE_INTEGER = 2**53 - 1
 
 
 def header_parameters(schema: Mapping[str, Any] | bool) -> dict[str, tuple[str, ...]]:
-    """Return the parameters that a tool's `inputSchema` mirrors into HTTP headers: the token to the path of property names.
+    """Return the parameters that a tool's `inputSchema` mirrors into HTTP headers: the token to the
+    path of property names.
 
-    The header of a token is `Mcp-Param-<token>`. Raises SchemaError with the reason where an annotation breaks a rule, for then
-    the tool as a whole must not be used over HTTP (2026-07-28, "Custom Headers from Tool Parameters").
+    The header of a token is `Mcp-Param-<token>`. Raises SchemaError with the reason where an
+    annotation breaks a rule, for then the tool as a whole must not be used over HTTP (2026-07-28,
+    "Custom Headers from Tool Parameters").
     """
     found: dict[str, tuple[str, ...]] = {}
     taken: set[str] = set()
-    # The stack holds places still to look at: where they stand, and the property names that lead there, None off that road.
+    # The stack holds places still to look at: where they stand, and the property names that lead
+    # there, None off that road.
     stack: list[tuple[Any, str, tuple[str, ...] | None]] = [(schema, "the schema itself", ())]
     while stack:
         node, where, path = stack.pop()
@@ -37,7 +42,8 @@ def header_parameters(schema: Mapping[str, Any] | bool) -> dict[str, tuple[str, 
             token = _token(node, where, path)
             if token.lower() in taken:
                 raise SchemaError(
-                    f"{_HEADER} {token!r} is given twice (upper and lower case are the same); each may appear once."
+                    f"{_HEADER} {token!r} is given twice (upper and lower case are the same);"
+                    " each may appear once."
                 )
             taken.add(token.lower())
             found[token] = path or ()
@@ -73,15 +79,18 @@ def _token(node: Mapping[str, Any], where: str, path: tuple[str, ...] | None) ->
     token, kind = node[_HEADER], node.get("type")
     if not isinstance(token, str) or not _TOKEN.fullmatch(token):
         raise SchemaError(
-            f"{_HEADER} {token!r:.80} on {where} is not a header token: one or more of letters, digits and !#$%&'*+-.^_`|~"
+            f"{_HEADER} {token!r:.80} on {where} is not a header token: one or more of letters,"
+            " digits and !#$%&'*+-.^_`|~"
         )
     if not path:
         raise SchemaError(
-            f"{_HEADER} {token!r} stands on {where}; only a property reached through `properties` alone can be a header."
+            f"{_HEADER} {token!r} stands on {where}; only a property reached through `properties`"
+            " alone can be a header."
         )
     if kind not in _KINDS:
         raise SchemaError(
-            f"{_HEADER} {token!r} stands on {where} of type {kind!r:.80}; only integer, string and boolean can be headers."
+            f"{_HEADER} {token!r} stands on {where} of type {kind!r:.80}; only integer, string"
+            " and boolean can be headers."
         )
     choices = node.get("enum")
     for value in (
@@ -91,13 +100,16 @@ def _token(node: Mapping[str, Any], where: str, path: tuple[str, ...] | None) ->
     ):
         if isinstance(value, int) and abs(value) > _SAFE_INTEGER:
             raise SchemaError(
-                f"{_HEADER} {token!r} on {where} allows {value}, which is beyond 2**53 - 1 and would not travel exactly."
+                f"{_HEADER} {token!r} on {where} allows {value}, which is beyond 2**53 - 1 and"
+                " would not travel exactly."
             )
     return token
 
 
 def defaults(schema: Mapping[str, Any], value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a copy of `value` in which the properties it lacks have the defaults of a flat object schema (`ELI-12`)."""
+    """Return a copy of `value` in which the properties it lacks have the defaults of a flat object
+    schema (`ELI-12`).
+    """
     filled = dict(value)
     properties = schema.get("properties")
     for name, node in properties.items() if isinstance(properties, Mapping) else ():

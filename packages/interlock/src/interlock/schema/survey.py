@@ -1,4 +1,6 @@
-"""What a schema holds, found without trusting it: its dialect, its references resolved, its patterns, and what checking it can cost."""
+"""What a schema holds, found without trusting it: its dialect, its references resolved, its
+patterns, and what checking it can cost.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
-# The dialects understood, by name; `$schema` may say them with http or https, with or without a trailing `#` (`JSC-01` to `JSC-03`).
+# The dialects understood, by name; `$schema` may say them with http or https, with or without a
+# trailing `#` (`JSC-01` to `JSC-03`).
 DIALECTS: Mapping[str, str] = {
     "2020-12": "https://json-schema.org/draft/2020-12/schema",
     "2019-09": "https://json-schema.org/draft/2019-09/schema",
@@ -17,11 +20,12 @@ DIALECTS: Mapping[str, str] = {
 # Bounds (`JSC-08`). People stay far below them; a schema made to exhaust the checker does not.
 MAX_DEPTH = 128  # objects and lists inside one another, in a schema or in a value
 MAX_SUBSCHEMAS = 10_000
-MAX_STACK = 640  # subschemas at work inside one another; the engine recurses, and half a megabyte of stack must do
+# subschemas at work inside one another; the engine recurses, and half a megabyte of stack must do
+MAX_STACK = 640
 MAX_WEIGHT = 1_000_000  # subschemas that may have a say on one path from a value's root to a leaf
 
-# How the subschemas of a keyword apply: to the same value, to each item or one item each, to each property or one property each,
-# or not where they stand.
+# How the subschemas of a keyword apply: to the same value, to each item or one item each, to each
+# property or one property each, or not where they stand.
 Role = Literal["here", "each_item", "one_item", "each_property", "one_property", "aside"]
 _ROLES: dict[str, Role] = {
     **dict.fromkeys(
@@ -47,8 +51,8 @@ _ROLES: dict[str, Role] = {
     **dict.fromkeys(("$defs", "definitions", "contentSchema"), "aside"),
 }
 
-# Keywords whose value is subschemas by name; and those whose value is data, and means nothing to a checker even if it looks like a
-# schema.
+# Keywords whose value is subschemas by name; and those whose value is data, and means nothing to a
+# checker even if it looks like a schema.
 BY_NAME = frozenset(
     ("properties", "patternProperties", "dependentSchemas", "dependencies", "$defs", "definitions")
 )
@@ -92,7 +96,9 @@ class _Place:
         self.aside: list[_Place] = []
 
     def below(self) -> list[_Place]:
-        """Every subschema that may have a say on what is inside a value when this one has on the value."""
+        """Every subschema that may have a say on what is inside a value when this one has on the
+        value.
+        """
         return [*self.each_item, *self.one_item, *self.each_property, *self.one_property]
 
     def applied(self) -> list[_Place]:
@@ -100,9 +106,11 @@ class _Place:
         return [*self.here, *self.below()]
 
     def cost(self, here: Mapping[_Place, int], inner: Mapping[_Place, int], unknown: int) -> int:
-        """Return the subschemas that have a say on one path, given those of the places that apply with this one.
+        """Return the subschemas that have a say on one path, given those of the places that apply
+        with this one.
 
-        A path goes into an item or into a property, and of those that look at one each it meets only one.
+        A path goes into an item or into a property, and of those that look at one each it meets
+        only one.
         """
         total = 1 + sum(here.get(place, unknown) for place in self.here)
         most = 0
@@ -113,12 +121,14 @@ class _Place:
 
 
 class Survey:
-    """A walk over a whole schema, a JSON tree of which no part is shared. Raises SchemaError where it cannot be used.
+    """A walk over a whole schema, a JSON tree of which no part is shared.
+
+    Raises SchemaError where it cannot be used.
 
     `dialect` is the name of the root's dialect, `patterns` and `name_patterns` the values of
-    `pattern` and the names in `patternProperties`, `weight` the most subschemas that may have a
-    say on one path through a value (recursion counted once), and `choice` how many levels inside a value the first `anyOf` or
-    `oneOf` applies, None if none does.
+    `pattern` and the names in `patternProperties`, `weight` the most subschemas that may have a say
+    on one path through a value (recursion counted once), and `choice` how many levels inside a
+    value the first `anyOf` or `oneOf` applies, None if none does.
     """
 
     def __init__(self, schema: dict[str, Any]) -> None:
@@ -127,7 +137,8 @@ class Survey:
         self.dialect = _dialect(schema)
         self._count = 0
         self._places: dict[int, _Place] = {}
-        # By URI, with or without the name of an anchor. Where a name is given twice the engine knows which it takes; all count here.
+        # By URI, with or without the name of an anchor. Where a name is given twice the engine
+        # knows which it takes; all count here.
         self._targets: dict[str, list[dict[str, Any]]] = {}
         self._dynamic: dict[
             str, list[_Place]
@@ -142,11 +153,13 @@ class Survey:
         self._order, loops = _order(places, lambda place: place.here)
         if loops:
             raise SchemaError(
-                "The schema refers to itself without going into the value, so that checking would never end."
+                "The schema refers to itself without going into the value, so that checking would"
+                " never end."
             )
         self.weight = self._weigh(places)
         self.choice = self._first_choice()
-        # Without recursion the longest road ends somewhere; with it there is one on each level of the value.
+        # Without recursion the longest road ends somewhere; with it there is one on each level of
+        # the value.
         self._height = max(_longest(self._order, lambda place: place.here).values())
         self._length = 0 if recursive else _longest(places, _Place.applied)[self._root]
         if self.stack(0) > MAX_STACK:
@@ -159,7 +172,9 @@ class Survey:
         return self._length or self._height * (levels + 1)
 
     def work(self, levels: int) -> int:
-        """Return the most subschemas that may have a say on one path through a value `levels` deep, recursion counted each time."""
+        """Return the most subschemas that may have a say on one path through a value `levels` deep,
+        recursion counted each time.
+        """
         inner: dict[_Place, int] = {}
         for _ in range(levels + 1):
             here: dict[_Place, int] = {}
@@ -177,7 +192,8 @@ class Survey:
         weight = weights[self._root]
         if weight > MAX_WEIGHT:
             raise SchemaError(
-                f"More than {MAX_WEIGHT} subschemas apply at once to one value; use fewer alternatives and references."
+                f"More than {MAX_WEIGHT} subschemas apply at once to one value; use fewer"
+                " alternatives and references."
             )
         return weight
 
@@ -257,7 +273,8 @@ class Survey:
             return []  # the engine has it
         if not found:
             raise SchemaError(
-                f"{keyword} {reference!r:.200} leads to nothing in the schema, and nothing outside is ever fetched: put what it means"
+                f"{keyword} {reference!r:.200} leads to nothing in the schema, and nothing"
+                " outside is ever fetched: put what it means"
                 ' under "$defs" and refer to it as "#/$defs/name".'
             )
         targets = [
@@ -285,7 +302,9 @@ def inside(level: Iterable[Any]) -> list[Any]:
 
 
 def depth(value: Any) -> int:
-    """Return how many levels of values stand inside a JSON value, found without recursion; at most MAX_DEPTH + 1."""
+    """Return how many levels of values stand inside a JSON value, found without recursion; at most
+    MAX_DEPTH + 1.
+    """
     level, levels = [value], 0
     while levels <= MAX_DEPTH and (level := inside(level)):
         levels += 1
@@ -293,7 +312,9 @@ def depth(value: Any) -> int:
 
 
 def _dialect(node: Mapping[str, Any]) -> str:
-    """Return the name of the dialect that a schema declares, and write the declaration as the checker knows it."""
+    """Return the name of the dialect that a schema declares, and write the declaration as the
+    checker knows it.
+    """
     declared = node.get("$schema", DIALECTS["2020-12"])
     wanted = (
         re.sub(r"^https?:", "", declared).removesuffix("#")
@@ -306,7 +327,8 @@ def _dialect(node: Mapping[str, Any]) -> str:
                 node["$schema"] = uri
             return name
     raise SchemaError(
-        f"The dialect {declared!r:.200} is not supported; $schema may be {', '.join(DIALECTS.values())}, or missing."
+        f"The dialect {declared!r:.200} is not supported; $schema may be"
+        f" {', '.join(DIALECTS.values())}, or missing."
     )
 
 
@@ -321,7 +343,9 @@ def _children(keyword: str, value: Any) -> list[Any]:
 def _order(
     starts: Iterable[_Place], edges: Callable[[_Place], list[_Place]]
 ) -> tuple[list[_Place], bool]:
-    """Return every place that the edges lead to, each after those it leads to, and whether there is a loop."""
+    """Return every place that the edges lead to, each after those it leads to, and whether there is
+    a loop.
+    """
     done: dict[_Place, bool] = {}
     order: list[_Place] = []
     looped = False
@@ -343,7 +367,9 @@ def _order(
 
 
 def _longest(order: Iterable[_Place], edges: Callable[[_Place], list[_Place]]) -> dict[_Place, int]:
-    """Return for each place the length of the longest road from it; `order` has each place after those it leads to."""
+    """Return for each place the length of the longest road from it; `order` has each place after
+    those it leads to.
+    """
     lengths: dict[_Place, int] = {}
     for place in order:
         lengths[place] = 1 + max((lengths[inner] for inner in edges(place)), default=0)
@@ -361,7 +387,8 @@ def _join(base: str, reference: str) -> str:
     if _SCHEME.match(reference):
         return reference
     scheme, _, rest = base.partition(":")
-    # The standard function joins only under schemes it has heard of. Under one without a hierarchy (urn:) there is nothing to join.
+    # The standard function joins only under schemes it has heard of. Under one without a hierarchy
+    # (urn:) there is nothing to join.
     try:
         return (
             scheme + urljoin("http:" + rest, reference).removeprefix("http")
@@ -373,7 +400,9 @@ def _join(base: str, reference: str) -> str:
 
 
 def _key(uri: str, anchor: str = "") -> str:
-    """Return a name that is the same for all spellings of a URI that the engine may take to be the same, and a few more."""
+    """Return a name that is the same for all spellings of a URI that the engine may take to be the
+    same, and a few more.
+    """
     from urllib.parse import unquote  # late, as above
 
     scheme, _, rest = unquote(uri).partition(":")

@@ -20,9 +20,12 @@ __all__ = ["MAX_BYTES", "MAX_LOOKED_AT", "MAX_VIOLATIONS", "Validator", "Violati
 MAX_BYTES = 1 << 20  # of a schema as JSON
 MAX_VIOLATIONS = 20  # told of one value
 MAX_WORK = 50_000_000  # weight of the schema times size of the value; beyond it there is no verdict
-MAX_ACCOUNT = 200_000  # the same for an account of all that is wrong, of which each item costs a thousand times more than a verdict
+# the same for an account of all that is wrong, of which each item costs a thousand times more than
+# a verdict
+MAX_ACCOUNT = 200_000
 MAX_REGEX_BYTES = 1 << 20  # of one pattern when it is compiled
-MAX_LARGE_REGEXES = 64  # patterns with large counts or Unicode classes, which are those that grow when they are compiled
+# patterns with large counts or Unicode classes, which are those that grow when they are compiled
+MAX_LARGE_REGEXES = 64
 MAX_LOOK_AROUNDS = 8  # in one pattern
 MAX_BACKTRACKS = 10_000  # of such a pattern, or of one with back-references, on one text
 MAX_LOOKED_AT = 500  # characters that it is tried on
@@ -36,7 +39,9 @@ _REGEX_PARTS = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|\((?:\?<?[=!])?|\)", re.DOT
 class Violation(msgspec.Struct, frozen=True):
     """One thing that is wrong with a value."""
 
-    path: str  # a JSON pointer to the offending part, "" for the whole; the engine leaves out property names that are empty
+    # a JSON pointer to the offending part, "" for the whole; the engine leaves out property names
+    # that are empty
+    path: str
     message: str
 
 
@@ -54,9 +59,11 @@ class Validator:
         return not self._refusal(value) and self._verdict(value) is True
 
     def check(self, value: Any) -> list[Violation]:
-        """Return what is wrong with `value`: nothing when it is valid, else the first 20 violations or fewer. Never raises.
+        """Return what is wrong with `value`: nothing when it is valid, else the first 20 violations
+        or fewer. Never raises.
 
-        A value nested too deeply, too large for an entangled schema, or not of JSON's types is in violation too.
+        A value nested too deeply, too large for an entangled schema, or not of JSON's types is in
+        violation too.
         """
         trouble = self._refusal(value)
         if not trouble:
@@ -71,7 +78,10 @@ class Validator:
         if levels > MAX_DEPTH:
             return f"the value is nested more than {MAX_DEPTH} levels deep"
         if self._survey.stack(levels) > MAX_STACK:
-            return f"the value is nested {levels} levels deep, too deep to be checked against so entangled a schema"
+            return (
+                f"the value is nested {levels} levels deep, too deep to be checked against so"
+                " entangled a schema"
+            )
         if self._survey.weight > 1_000 and self._survey.weight * _size(value) > MAX_WORK:
             return "the value is too large to be checked against so entangled a schema"
         return ""
@@ -83,7 +93,9 @@ class Validator:
             return f"the value is not JSON: {error}"
 
     def _account(self, value: Any) -> list[Violation]:
-        """Tell what is wrong as far as that is affordable, for the engine finds all at once and follows every branch of a choice."""
+        """Tell what is wrong as far as that is affordable, for the engine finds all at once and
+        follows every branch of a choice.
+        """
         survey, size = self._survey, _size(value)
         work = survey.work(depth(value))
         try:
@@ -106,19 +118,23 @@ class Validator:
         return [
             Violation(
                 "",
-                "the value does not match the schema; it is too large, or the schema too entangled, to say where",
+                "the value does not match the schema; it is too large, or the schema too"
+                " entangled, to say where",
             )
         ]
 
 
 def compile(schema: Mapping[str, Any] | bool, *, formats: bool = True) -> Validator:
-    """Make a schema ready for checking; equal schemas share one result. Raises SchemaError. See MCP "JSON Schema Usage".
+    """Make a schema ready for checking; equal schemas share one result.
 
-    The dialect is 2020-12, or what `$schema` says if that is one of DIALECTS. Only what is inside the schema can be referred to:
-    nothing is ever fetched, and a reference that leads outside is refused. `formats` says whether `format` is checked or ignored.
+    Raises SchemaError. See MCP "JSON Schema Usage".
 
-    Patterns run in linear time. Those that need look-around or back-references run under a limit on backtracking, and match no
-    text longer than 500 characters.
+    The dialect is 2020-12, or what `$schema` says if that is one of DIALECTS. Only what is inside
+    the schema can be referred to: nothing is ever fetched, and a reference that leads outside is
+    refused. `formats` says whether `format` is checked or ignored.
+
+    Patterns run in linear time. Those that need look-around or back-references run under a limit on
+    backtracking, and match no text longer than 500 characters.
     """
     if not isinstance(schema, Mapping | bool):
         raise SchemaError(f"A schema is an object or a boolean, not {type(schema).__name__}.")
@@ -162,7 +178,8 @@ def _engine(
     schema: dict[str, Any] | bool, survey: Survey, formats: bool
 ) -> jsonschema_rs.Validator:
     looks = _check_patterns(survey)
-    import jsonschema_rs as rs  # late: its loading would be half of the time that `import interlock` may take
+    # late: its loading would be half of the time that `import interlock` may take
+    import jsonschema_rs as rs
 
     classes = {
         "2020-12": rs.Draft202012Validator,
@@ -204,17 +221,20 @@ def _refuse(uri: str) -> Any:
 
 
 def _check_patterns(survey: Survey) -> bool:
-    """Return whether a `pattern` needs look-around or back-references. Raises SchemaError for what cannot be afforded.
+    """Return whether a `pattern` needs look-around or back-references.
 
-    Compiling many large patterns cannot, nor can look-around inside look-around, which no limit on backtracking holds: each level
-    is another power of the length of the text.
+    Raises SchemaError for what cannot be afforded.
+
+    Compiling many large patterns cannot, nor can look-around inside look-around, which no limit on
+    backtracking holds: each level is another power of the length of the text.
     """
     if (
         sum(1 for pattern in {**survey.patterns, **survey.name_patterns} if _LARGE.search(pattern))
         > MAX_LARGE_REGEXES
     ):
         raise SchemaError(
-            f"More than {MAX_LARGE_REGEXES} patterns have counts over 99 or Unicode classes; use fewer or smaller ones."
+            f"More than {MAX_LARGE_REGEXES} patterns have counts over 99 or Unicode classes; use"
+            " fewer or smaller ones."
         )
     return any([_looks(pattern) for pattern in survey.patterns])
 
@@ -233,19 +253,23 @@ def _looks(pattern: str) -> bool:
             looks = len(part) > 1
             if looks and any(groups):
                 raise SchemaError(
-                    f"The pattern {_short(pattern)} has look-around inside look-around; write it flat."
+                    f"The pattern {_short(pattern)} has look-around inside look-around; write it"
+                    " flat."
                 )
             groups.append(looks)
             total += looks
     if total > MAX_LOOK_AROUNDS:
         raise SchemaError(
-            f"The pattern {_short(pattern)} looks around {total} times; {MAX_LOOK_AROUNDS} times are allowed."
+            f"The pattern {_short(pattern)} looks around {total} times; {MAX_LOOK_AROUNDS} times"
+            " are allowed."
         )
     return refers or total > 0
 
 
 def _pattern_keyword(rs: Any, patterns: Iterable[str]) -> type[jsonschema_rs.KeywordValidator]:
-    """Return the keyword `pattern` for a schema where some patterns are beyond the linear engine."""
+    """Return the keyword `pattern` for a schema where some patterns are beyond the linear
+    engine.
+    """
     linear = rs.RegexOptions(size_limit=MAX_REGEX_BYTES)
     backtracking = rs.FancyRegexOptions(backtrack_limit=MAX_BACKTRACKS, size_limit=MAX_REGEX_BYTES)
     ready: dict[str, tuple[Any, bool]] = {}
@@ -271,7 +295,8 @@ def _pattern_keyword(rs: Any, patterns: Iterable[str]) -> type[jsonschema_rs.Key
                 return
             if self.looks and len(instance) > MAX_LOOKED_AT:
                 raise ValueError(
-                    f"{_MASK} is longer than {MAX_LOOKED_AT} characters, the most that {_short(self.value)} is tried on"
+                    f"{_MASK} is longer than {MAX_LOOKED_AT} characters, the most that"
+                    f" {_short(self.value)} is tried on"
                 )
             if not self.engine.is_valid(instance):
                 raise ValueError(f"{_MASK} does not match {_short(self.value)}")

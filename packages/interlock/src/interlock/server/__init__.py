@@ -1,1 +1,3 @@
-"""The library to write servers with: the Server, the Context of a running call, and what an author hands in."""
+"""The library to write servers with: the Server, the Context of a running call, and what an author
+hands in.
+"""

@@ -103,8 +103,8 @@ class Server:
         lenient: Whether tools read strings as what their schema has in that place ("5" as 5, "true"
             as true, "[1]" as [1]). The option of a tool overrides it.
         capabilities: A function that says what middleware offers besides the server's own features,
-            as that of a gateway does. It is called each time a client asks. Extensions in its answer
-            do not count.
+            as that of a gateway does. It is called each time a client asks. Extensions in its
+            answer do not count.
 
     Raises:
         ValueError: A revision is unknown, or extensions contradict each other.
@@ -184,7 +184,7 @@ class Server:
         )
         self._handler: Handler | None = None
 
-    # -- name, state, capabilities -----------------------------------------------------------------------
+    # -- name, state, capabilities ----------------------------------------------------------------
 
     @property
     def name(self) -> str:
@@ -207,7 +207,10 @@ class Server:
 
     @property
     def page_size(self) -> int:
-        """How many items one page of a list holds. It may be changed until the first list is sent."""
+        """How many items one page of a list holds.
+
+        It may be changed until the first list is sent.
+        """
         return self.catalogue.pages.page_size
 
     @page_size.setter
@@ -215,7 +218,8 @@ class Server:
         self.catalogue.pages.page_size = size
 
     def capabilities(self, caller: Caller | None = None) -> t.ServerCapabilities:
-        """What the server offers to a caller now: of tools, prompts and resources those that it has or had (`STA-11`).
+        """What the server offers to a caller now: of tools, prompts and resources those that it has
+        or had (`STA-11`).
 
         Without a caller it is what the server offers to somebody who sees everything.
         """
@@ -255,17 +259,21 @@ class Server:
         """All the scopes that any feature asks for; empty where everything is for everybody."""
         return self.visibility.scopes
 
-    # -- who sees what ---------------------------------------------------------------------------------------
+    # -- who sees what ----------------------------------------------------------------------------
 
     def visible(
         self, by: Callable[[Caller], K], /
     ) -> Callable[[Callable[[K, Feature], bool]], Callable[[K, Feature], bool]]:
-        """Make a function decide who sees which features: `@server.visible(by)`, with two plain functions.
+        """Make a function decide who sees which features:
 
-        `by(caller)` gives a key: plain data, such as a string or a frozenset, that says all that the decision depends on. The
-        decorated function is given a key and a Feature, and says True or False. It does not see the caller, so all callers
-        with one key share their lists, which are kept. A feature that a caller does not see is unknown to it in every way. Features
-        that need scopes need them besides. A hook that raises shows nothing. Raises ValueError where there is a hook already.
+        `@server.visible(by)`, with two plain functions.
+
+        `by(caller)` gives a key: plain data, such as a string or a frozenset, that says all that
+        the decision depends on. The decorated function is given a key and a Feature, and says True
+        or False. It does not see the caller, so all callers with one key share their lists, which
+        are kept. A feature that a caller does not see is unknown to it in every way. Features that
+        need scopes need them besides. A hook that raises shows nothing. Raises ValueError where
+        there is a hook already.
         """
 
         def decorate(sees: Callable[[K, Feature], bool]) -> Callable[[K, Feature], bool]:
@@ -276,14 +284,15 @@ class Server:
         return decorate
 
     def visibility_changed(self, *keys: Any) -> None:
-        """Say that what callers see has changed: those with one of these keys, now or before, or all; from any thread.
+        """Say that what callers see has changed: those with one of these keys, now or before, or
+        all; from any thread.
 
-        For hooks whose answers depend on something besides the caller and the feature. Lists that are kept are made anew, on every
-        worker, and clients are told that their lists have changed.
+        For hooks whose answers depend on something besides the caller and the feature. Lists that
+        are kept are made anew, on every worker, and clients are told that their lists have changed.
         """
         self.catalogue.visibility_changed(*keys)
 
-    # -- tools ---------------------------------------------------------------------------------------------
+    # -- tools ------------------------------------------------------------------------------------
 
     @overload
     def tool(self, function: Function, /) -> Function: ...
@@ -294,10 +303,12 @@ class Server:
     ) -> Callable[[Function], Function]: ...
 
     def tool(self, function: Any = None, /, **options: Unpack[ToolOptions]) -> Any:
-        """Make a function a tool: `@server.tool` or `@server.tool("name", title=...)`.
+        """Make a function a tool:
 
-        The name is the function's, the description its docstring, and the schemas come from its type
-        hints. A plain function runs in a thread, an `async` one in the event loop. An async
+        `@server.tool` or `@server.tool("name", title=...)`.
+
+        The name is the function's, the description its docstring, and the schemas come from its
+        type hints. A plain function runs in a thread, an `async` one in the event loop. An async
         generator yields Progress and, last, the result (2026-07-28, "Tools").
 
         Args:
@@ -361,7 +372,8 @@ class Server:
         prefers_border: bool | None = None,
         scopes: str | Iterable[str] | None = None,
     ) -> App:
-        """Show the results of a tool in an HTML page: an app (MCP Apps, `io.modelcontextprotocol/ui`).
+        """Show the results of a tool in an HTML page: an app (MCP Apps,
+        `io.modelcontextprotocol/ui`).
 
         Hosts that have apps show the page in a sandboxed frame; all others show the text of the
         result. The page is read from its file whenever a host asks for it.
@@ -412,7 +424,7 @@ class Server:
         self.tools.add(with_app, replace=True)
         return apps.App(uri, self.tools)
 
-    # -- resources ------------------------------------------------------------------------------------------
+    # -- resources --------------------------------------------------------------------------------
 
     def resource(
         self, uri: str, /, **options: Unpack[ResourceOptions]
@@ -547,8 +559,9 @@ class Server:
     ) -> Callable[[Function], Function]:
         """Make a function a skill whose files it returns, anew each time one is read.
 
-        Its content has no stable digests, so its entry says "dynamic": hosts cannot bind an approval
-        to it, and some do not load such skills. Where the content is fixed, use `add_skill`.
+        Its content has no stable digests, so its entry says "dynamic": hosts cannot bind an
+        approval to it, and some do not load such skills. Where the content is fixed, use
+        `add_skill`.
 
         Args:
             path: The skill's path, whose last segment is its name.
@@ -579,7 +592,10 @@ class Server:
         return decorate
 
     def remove_skill(self, path: str) -> None:
-        """Take a skill away that was added by its path, also while the server runs. Raises KeyError."""
+        """Take a skill away that was added by its path, also while the server runs.
+
+        Raises KeyError.
+        """
         self._skills().remove(path)
 
     def _skills(self) -> Skills:
@@ -665,12 +681,15 @@ class Server:
     def completion(
         self, function: Any = None, argument: str | None = None, /, *, timeout: float | None = None
     ) -> Any:
-        """Make a function suggest values: `@server.completion` for every argument, or for one of them with
-        `@server.completion("prompt name or URI template", "argument")`.
+        """Make a function suggest values:
 
-        It takes what it wants of `value` (what was typed), `arguments` (what is known besides), `ref`, `argument`, `context`
-        and a Context, and returns strings, best first, of which 100 are sent, or None. Arguments whose type is a Literal or an
-        Enum need no function (2026-07-28, "Completion").
+        `@server.completion` for every argument, or for one of them with `@server.completion("prompt
+        name or URI template", "argument")`.
+
+        It takes what it wants of `value` (what was typed), `arguments` (what is known besides),
+        `ref`, `argument`, `context` and a Context, and returns strings, best first, of which 100
+        are sent, or None. Arguments whose type is a Literal or an Enum need no function
+        (2026-07-28, "Completion").
         """
         if callable(function):
             self.catalogue.completions.add(
@@ -695,10 +714,12 @@ class Server:
         self.catalogue.updated(uri)
 
     def changed(self, what: str) -> None:
-        """Say that a list ("tools", "prompts", "resources") is not as it was, where adding and removing did not say so already."""
+        """Say that a list ("tools", "prompts", "resources") is not as it was, where adding and
+        removing did not say so already.
+        """
         self.catalogue.changed(what)
 
-    # -- running -----------------------------------------------------------------------------------------------------
+    # -- running ----------------------------------------------------------------------------------
 
     def _offer_extension(self, extension: Extension) -> None:
         """Offer one more extension, which has neither a lifespan nor keys of the listen filter."""
@@ -709,12 +730,16 @@ class Server:
         self._requirements_met = False
 
     def use(self, *middleware: Middleware) -> None:
-        """Put more middleware around every exchange, inside of what is there; before the server runs."""
+        """Put more middleware around every exchange, inside of what is there; before the server
+        runs.
+        """
         self._middleware += middleware
         self._handler = None
 
     async def handle(self, exchange: Exchange) -> AnyResult:
-        """Carry out one exchange, through all middleware: the server itself, in the one shape of the house."""
+        """Carry out one exchange, through all middleware: the server itself, in the one shape of
+        the house.
+        """
         self.check_requirements()
         if self._handler is None:
             self._handler = self._stacked()
@@ -722,7 +747,8 @@ class Server:
 
     @property
     def dev(self) -> bool:
-        """Development mode, off by default: errors of your code are answered with type, message and place.
+        """Development mode, off by default: errors of your code are answered with type, message and
+        place.
 
         `interlock run --dev` sets it, and so do the commands that start a file to try it out
         (`interlock call FILE`). Set it before the server runs, and never where others reach it:
@@ -760,11 +786,13 @@ class Server:
         return limited(concurrency, self.limits.queue, f"The server {self.name}")(handler)
 
     def input_required(self, handler: Handler) -> Handler:
-        """Put the server's layer for questions around a handler of your own, which can then ask through `x.asker`.
+        """Put the server's layer for questions around a handler of your own, which can then ask
+        through `x.asker`.
 
-        All that goes through `Server.handle` and the server's transports has it already: middleware, extensions and features.
-        A retry that resumes a suspended call of this handler does not reach the handler: check before this layer whether
-        its caller may do what the call does.
+        All that goes through `Server.handle` and the server's transports has it already:
+        middleware, extensions and features. A retry that resumes a suspended call of this handler
+        does not reach the handler: check before this layer whether its caller may do what the call
+        does.
         """
         return self.suspended_calls.around(handler)
 
@@ -792,7 +820,9 @@ class Server:
     async def serve(
         self, channel: Channel, *, principal: Principal | None = None, anonymous: bool = False
     ) -> None:
-        """Serve one peer over a channel until it closes; an `anonymous` peer has no scopes unless it has a principal."""
+        """Serve one peer over a channel until it closes; an `anonymous` peer has no scopes unless
+        it has a principal.
+        """
         try:
             await self.enter()
         except BaseException:
@@ -824,14 +854,16 @@ class Server:
         )
 
     def http_app(self, path: str = "/mcp", **options: Unpack[AppOptions]) -> HttpApp:
-        """The server as one bare ASGI app, which can be mounted in Starlette, FastAPI and the like without lifespan wiring.
+        """The server as one bare ASGI app, which can be mounted in Starlette, FastAPI and the like
+        without lifespan wiring.
 
-        It serves both eras at `path` (or where it is mounted), a health check at `/health`, and the server's own routes.
+        It serves both eras at `path` (or where it is mounted), a health check at `/health`, and the
+        server's own routes.
 
         Args:
             path: The path of the endpoint.
-            options: Those of AppOptions: `hosts`, `origins`, `cors`, `sessions`, `store`, `stream`, `retry_ms`, `legacy_sse`,
-                `limits`, `grace` and `guard`.
+            options: Those of AppOptions: `hosts`, `origins`, `cors`, `sessions`, `store`, `stream`,
+                `retry_ms`, `legacy_sse`, `limits`, `grace` and `guard`.
 
         Returns:
             The ASGI app.
@@ -847,22 +879,28 @@ class Server:
     def route(
         self, path: str, /, *, methods: Sequence[str] | None = None, guarded: bool = False
     ) -> Callable[[Asgi], Asgi]:
-        """Serve an ASGI app beside the endpoint: `@server.route("/status")`, or `server.route("/pages/")(app)`.
+        """Serve an ASGI app beside the endpoint:
 
-        No guard stands before a route unless `guarded` says so: anyone who reaches the server reaches it. The checks of the
-        endpoint against DNS rebinding, its rate and its most bytes of a body hold for it too.
+        `@server.route("/status")`, or `server.route("/pages/")(app)`.
+
+        No guard stands before a route unless `guarded` says so: anyone who reaches the server
+        reaches it. The checks of the endpoint against DNS rebinding, its rate and its most bytes of
+        a body hold for it too.
 
         Args:
-            path: The path. With a slash at its end it stands for all that lies beneath, and the app gets it as `root_path`.
-            methods: The HTTP methods that the app answers; all of them unless you say otherwise. GET brings HEAD with it.
-            guarded: Whether the guard of the endpoint stands before the app; the principal is then in the scope under
-                "interlock.principal".
+            path: The path. With a slash at its end it stands for all that lies beneath, and the app
+                gets it as `root_path`.
+            methods: The HTTP methods that the app answers; all of them unless you say otherwise.
+                GET brings HEAD with it.
+            guarded: Whether the guard of the endpoint stands before the app; the principal is then
+                in the scope under "interlock.principal".
 
         Returns:
             A decorator that gives the app back.
 
         Raises:
-            ValueError: The path is taken, or is one of the server's own: the endpoint, `/health`, or what a guard answers.
+            ValueError: The path is taken, or is one of the server's own: the endpoint, `/health`,
+                or what a guard answers.
             RuntimeError: The server is an HTTP app already.
         """
         from ..transport.http.routes import Routes, made_route  # late: few servers have routes
@@ -890,12 +928,14 @@ class Server:
     def serve_http(self, **options: Unpack[HttpOptions]) -> HttpServer:
         """Serve HTTP in the event loop that runs, beside whatever else the program does.
 
-        `await server.serve_http(port=8000)` serves until the task is cancelled. `async with server.serve_http(port=0) as http:`
-        serves for the length of the block, within which `http.url` says where. Both need the extra `http`, end in good order
-        (running calls have `grace` seconds, 10 unless you say otherwise), and leave signals to the program.
+        `await server.serve_http(port=8000)` serves until the task is cancelled. `async with
+        server.serve_http(port=0) as http:` serves for the length of the block, within which
+        `http.url` says where. Both need the extra `http`, end in good order (running calls have
+        `grace` seconds, 10 unless you say otherwise), and leave signals to the program.
 
         Args:
-            options: Those of HttpOptions: `host`, `port`, `sock`, `path`, `proxies`, and those of `http_app`.
+            options: Those of HttpOptions: `host`, `port`, `sock`, `path`, `proxies`, and those of
+                `http_app`.
 
         Returns:
             An HttpServer, to be awaited or entered, once.
@@ -931,9 +971,11 @@ class Server:
     def run(self, transport: str = "stdio", **options: Unpack[RunOptions]) -> None:
         """Serve until the peer has gone, or until interrupted.
 
-        `transport` is "stdio" (the default), "http" (with `host`, loopback unless told otherwise, `port` 8000, `workers` processes
-        that share a `store`, `grace` seconds for calls at the end, `proxies` that are believed whom they speak for, and what `http_app`
-        takes), "unix" (with `path`) or "tcp" (with `host`, `port`). `limit`: the most bytes of one message ("http" has `limits`).
+        `transport` is "stdio" (the default), "http" (with `host`, loopback unless told otherwise,
+        `port` 8000, `workers` processes that share a `store`, `grace` seconds for calls at the end,
+        `proxies` that are believed whom they speak for, and what `http_app` takes), "unix" (with
+        `path`) or "tcp" (with `host`, `port`). `limit`: the most bytes of one message ("http" has
+        `limits`).
         """
         from .run.program import run  # late: a server in memory needs neither signals nor a loop
 

@@ -25,9 +25,10 @@ class Change(Struct, frozen=True, omit_defaults=True):
     Attributes:
         kind: The list, or "resource".
         uri: The resource.
-        feature: The name of the feature that came or went, where not every caller sees every feature: only callers
-            who see it, or saw it, are told.
-        visibility: Whether what callers see has changed, and not the features: lists that are kept are out of date.
+        feature: The name of the feature that came or went, where not every caller sees every
+            feature: only callers who see it, or saw it, are told.
+        visibility: Whether what callers see has changed, and not the features: lists that are kept
+            are out of date.
         keys: The visibility keys of those who are told, each encoded as JSON; empty for everyone.
     """
 
@@ -46,13 +47,17 @@ class ChangeBus(Protocol):
         ...
 
     def listen(self, hear: Callable[[Change], None]) -> Callable[[], None]:
-        """Call `hear` for every change, in the listener's loop, until the returned function is called."""
+        """Call `hear` for every change, in the listener's loop, until the returned function is
+        called.
+        """
         ...
 
 
 @runtime_checkable
 class Remembering(Protocol):
-    """What a bus may offer besides: the changes of the last minutes, so that a listener who was away misses nothing."""
+    """What a bus may offer besides: the changes of the last minutes, so that a listener who was
+    away misses nothing.
+    """
 
     @property
     def position(self) -> str:
@@ -60,7 +65,9 @@ class Remembering(Protocol):
         ...
 
     async def since(self, position: str) -> list[tuple[Change, str]] | None:
-        """The changes after a position, with theirs; None where some of them are no longer known."""
+        """The changes after a position, with theirs; None where some of them are no longer
+        known.
+        """
         ...
 
 
@@ -162,7 +169,10 @@ LISTS: tuple[Kind, ...] = ("tools", "prompts", "resources")
 
 
 class Listener:
-    """What one subscription has yet to be told. A change that waits already is not noted twice, so a slow peer costs little."""
+    """What one subscription has yet to be told.
+
+    A change that waits already is not noted twice, so a slow peer costs little.
+    """
 
     __slots__ = (
         "__weakref__",
@@ -214,7 +224,9 @@ class Listener:
         return bool(self._kinds or self._uris)
 
     def hear(self, change: Change) -> None:
-        """Note a change, where it is wanted (`LSN-02`); a part of a watched resource counts as the resource (`SUB-02`)."""
+        """Note a change, where it is wanted (`LSN-02`); a part of a watched resource counts as the
+        resource (`SUB-02`).
+        """
         place = self._bus.position if self._bus is not None else ""
         if self._meanwhile is not None:
             self._meanwhile.append((change, place))
@@ -242,9 +254,12 @@ class Listener:
         return _placed(self._bus.position if self._bus is not None else "")
 
     async def catch_up(self, position: str) -> None:
-        """Note what changed after a position; everything wanted where that is not known any more. To be called before anything is heard.
+        """Note what changed after a position; everything wanted where that is not known any more.
 
-        Another worker may have heard more than this one: what is noted here is not noted again when it comes.
+        To be called before anything is heard.
+
+        Another worker may have heard more than this one: what is noted here is not noted again when
+        it comes.
         """
         if self._bus is None:
             missed = None

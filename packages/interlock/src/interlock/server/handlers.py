@@ -1,4 +1,6 @@
-"""What a server does for each method: the tool by name, the resource by URI, the lists, the subscriptions."""
+"""What a server does for each method: the tool by name, the resource by URI, the lists, the
+subscriptions.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,10 @@ log = limited("interlock.server")
 MOST_COMPLETIONS = 100
 AnyFeature = ToolFeature | ResourceFeature | TemplateFeature | PromptFeature
 _NOT_OURS = (asyncio.CancelledError, KeyboardInterrupt)
-"""What ends a call or the program, and not a tool. SystemExit does not: a tool must not end the server for all others."""
+"""What ends a call or the program, and not a tool.
+
+SystemExit does not: a tool must not end the server for all others.
+"""
 
 
 class Handlers:
@@ -97,10 +102,12 @@ class Handlers:
             self._calling.close()
             self._calling = None
 
-    # -- questions -----------------------------------------------------------------------------------
+    # -- questions --------------------------------------------------------------------------------
 
     def could_ask(self, x: Exchange) -> bool:
-        """Whether carrying out an exchange could ask something: where the feature takes a Context, or belongs to an extension."""
+        """Whether carrying out an exchange could ask something: where the feature takes a Context,
+        or belongs to an extension.
+        """
         if x.method == "tools/call":
             tool = self._catalogue.tools.get(x.params.name)
             return tool is not None and tool.call.context is not None
@@ -111,7 +118,8 @@ class Handlers:
         return x.method not in METHODS
 
     def check_known(self, x: Exchange) -> None:
-        """Check whether the caller may use the feature that an exchange names, where this server has it; else its middleware may.
+        """Check whether the caller may use the feature that an exchange names, where this server
+        has it; else its middleware may.
 
         Raises McpError.
         """
@@ -129,7 +137,7 @@ class Handlers:
         found = self._visibility.behind(x.params.uri)
         return found.feature if found is not None else None
 
-    # -- tools ---------------------------------------------------------------------------------------
+    # -- tools ------------------------------------------------------------------------------------
 
     async def call_tool(self, x: Exchange) -> AnyResult:
         """`tools/call`."""
@@ -153,7 +161,8 @@ class Handlers:
             result = tool.output.result(value, structured=x.caller.supports("structured_content"))
             if tool.call.context is None and isinstance(result, t.InputRequiredResult):
                 raise OutputError(
-                    "it asks for input, but takes no Context, by which alone it could read the answers"
+                    "it asks for input, but takes no Context, by which alone it could read the"
+                    " answers"
                 )
             return result
         except _NOT_OURS:
@@ -177,7 +186,8 @@ class Handlers:
         return self._broke(tool, bad, f"The tool {tool.key} failed")
 
     def _broke(self, tool: ToolFeature, bad: BaseException, words: str) -> t.CallToolResult:
-        """The result of a tool that raised unforeseen: a plain sentence, the rest in the log (`ERR-20`).
+        """The result of a tool that raised unforeseen: a plain sentence, the rest in the log
+        (`ERR-20`).
 
         A reference joins the two. In development mode the error itself stands beside the reference.
         """
@@ -220,7 +230,7 @@ class Handlers:
         finally:
             RUNNING.reset(outer)
 
-    # -- resources -------------------------------------------------------------------------------------
+    # -- resources --------------------------------------------------------------------------------
 
     async def read_resource(self, x: Exchange) -> AnyResult:
         """`resources/read`."""
@@ -269,7 +279,7 @@ class Handlers:
             raise t.McpError(code, f"Resource not found: {uri}", {"uri": uri})
         return _kept(resource_result(value, uri, mime_type), feature)
 
-    # -- prompts and completion ----------------------------------------------------------------------------
+    # -- prompts and completion -------------------------------------------------------------------
 
     async def get_prompt(self, x: Exchange) -> AnyResult:
         """`prompts/get`."""
@@ -282,7 +292,10 @@ class Handlers:
         return prompt_result(value, prompt.listing.description)
 
     def _by_hand(self, result: AnyResult, x: Exchange) -> AnyResult:
-        """A result that may be questions written by hand. Raises McpError where their author could not read the answers."""
+        """A result that may be questions written by hand.
+
+        Raises McpError where their author could not read the answers.
+        """
         if isinstance(result, t.InputRequiredResult) and not self.could_ask(x):
             words = (
                 "%s asks for input, but takes no Context, by which alone it could read the answers"
@@ -292,7 +305,9 @@ class Handlers:
         return result
 
     async def _guarded(self, what: str, running: Awaitable[Any], x: Exchange) -> Any:
-        """Outside tools every error is a JSON-RPC error; what nobody foresaw is told to the log only."""
+        """Outside tools every error is a JSON-RPC error; what nobody foresaw is told to the log
+        only.
+        """
         try:
             return await running
         except _NOT_OURS:
@@ -330,7 +345,7 @@ class Handlers:
             found = _matching(choices or [], p.argument.value)
         return t.CompleteResult(completion=_completion(found))
 
-    # -- lists, discovery, subscriptions ---------------------------------------------------------------------
+    # -- lists, discovery, subscriptions ----------------------------------------------------------
 
     async def _list(self, what: str, x: Exchange) -> AnyResult:
         self._visibility.require("resources" if what == "resource_templates" else what, x)
@@ -417,7 +432,9 @@ def _since(meta: Raw) -> str:
 def _kept(
     result: t.ReadResourceResult, feature: ResourceFeature | TemplateFeature
 ) -> t.ReadResourceResult:
-    """The result with the feature's caching hints, where the author gave none of his own (`CAC-01`)."""
+    """The result with the feature's caching hints, where the author gave none of his own
+    (`CAC-01`).
+    """
     scope = (
         "private" if feature.scopes else result.cache_scope or feature.cache_scope
     )  # what some may not read is for nobody else
@@ -436,7 +453,9 @@ def _failed(words: str) -> t.CallToolResult:
 
 
 def _is_closing(bad: BaseException) -> bool:
-    """Whether a coroutine is being closed, and was not just raised out of: there is no task then."""
+    """Whether a coroutine is being closed, and was not just raised out of: there is no task
+    then.
+    """
     if not isinstance(bad, GeneratorExit):
         return False
     try:
@@ -448,7 +467,8 @@ def _is_closing(bad: BaseException) -> bool:
 def _meant(bad: BaseException, x: Exchange) -> BaseException:
     """The error itself, or the one that a task group's errors come to.
 
-    That is words for the model where all are meant for it, an answer that is an error, else the whole group.
+    That is words for the model where all are meant for it, an answer that is an error, else the
+    whole group.
     """
     if not isinstance(bad, BaseExceptionGroup):
         return bad
@@ -479,7 +499,10 @@ def _leaves(group: BaseExceptionGroup[Any]) -> list[BaseException]:
 def _choices(
     p: t.CompleteRequestParams, feature: PromptFeature | TemplateFeature | None
 ) -> list[str] | None:
-    """The values that the argument's type allows, where it names them. Raises McpError where there is no such argument (`CMP-04`)."""
+    """The values that the argument's type allows, where it names them.
+
+    Raises McpError where there is no such argument (`CMP-04`).
+    """
     if feature is None:
         return None
     if p.argument.name not in feature.strings.names:
@@ -493,7 +516,9 @@ def _choices(
 
 
 def _matching(choices: list[str], typed: str) -> list[str]:
-    """Choices that begin with what was typed, then those that hold it, without regard to case (`CMP-05`)."""
+    """Choices that begin with what was typed, then those that hold it, without regard to case
+    (`CMP-05`).
+    """
     low = typed.casefold()
     first = [choice for choice in choices if choice.casefold().startswith(low)]
     return first + [

@@ -7,7 +7,10 @@ from .calls.concurrency_limit import Gate
 
 
 def limited(most: int, waiting: int, what: str) -> Middleware:
-    """Let `most` exchanges run at once and `waiting` more queue; the others are refused at once. Subscriptions do not count."""
+    """Let `most` exchanges run at once and `waiting` more queue; the others are refused at once.
+
+    Subscriptions do not count.
+    """
     gate = Gate(most, waiting, what)
 
     def layer(handler: Handler) -> Handler:

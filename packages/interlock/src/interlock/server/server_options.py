@@ -35,7 +35,8 @@ class ServerLimits(Struct, frozen=True, kw_only=True):
     """Limits of a server, over all its features and peers.
 
     Attributes:
-        timeout: Seconds that one call may take, unless the feature says otherwise; None for no limit.
+        timeout: Seconds that one call may take, unless the feature says otherwise; None for no
+            limit.
         concurrency: How many calls run at once, over the whole server; None for no limit.
         queue: How many more calls wait for one of these to end.
         calls_per_peer: How many requests one connection may have open.
@@ -67,8 +68,8 @@ class QuestionSettings(Struct, frozen=True, kw_only=True):
     """How a server asks its clients for input.
 
     Attributes:
-        suspend: Whether a tool that asks waits in place. If not, it runs again from the top with the
-            answers; then put side effects in `ctx.once`.
+        suspend: Whether a tool that asks waits in place. If not, it runs again from the top with
+            the answers; then put side effects in `ctx.once`.
         timeout: Seconds that a question may stay open under 2026-07-28.
         state_keys: Secrets (16 random bytes or more) that seal the state of calls while it travels
             through clients. The first one seals, all of them open. Several workers need the same

@@ -8,7 +8,10 @@ STATE_KEY_VARIABLE = "INTERLOCK_STATE_KEY"
 
 
 def state_key() -> bytes:
-    """The key in the environment, which all workers share, else one of this process. ValueError where it is not hexadecimal."""
+    """The key in the environment, which all workers share, else one of this process.
+
+    ValueError where it is not hexadecimal.
+    """
     given = os.environ.get(STATE_KEY_VARIABLE)
     try:
         return bytes.fromhex(given) if given else os.urandom(32)

@@ -1,4 +1,5 @@
-"""Skills over MCP (`io.modelcontextprotocol/skills`): entries, names, URIs and frontmatter, and their checks.
+"""Skills over MCP (`io.modelcontextprotocol/skills`): entries, names, URIs and frontmatter, and
+their checks.
 
 Nothing here sends or opens anything: servers make entries with these types, clients and hosts check
 with these functions what a server sent.

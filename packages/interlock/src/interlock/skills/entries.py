@@ -1,4 +1,6 @@
-"""Skill entries as `skills/list` and `skills/get` carry them, and the checks of what a server sent."""
+"""Skill entries as `skills/list` and `skills/get` carry them, and the checks of what a server
+sent.
+"""
 
 from __future__ import annotations
 
@@ -186,7 +188,8 @@ def find(entry: SkillEntry, path: str) -> SkillResource:
         if file.uri == uri or path_in(entry.root, file.uri) == path:
             return file
     raise SkillError(
-        f"{path} is not a file of the skill {entry.uri} as it was listed, so it is not read. If the "
+        f"{path} is not a file of the skill {entry.uri} as it was listed, so it is not read. If"
+        " the "
         "server has added it since, get the skill again.",
         uri=entry.uri,
         changed=True,
@@ -241,7 +244,8 @@ def verify_frontmatter(entry: SkillEntry, text: str) -> None:
 
 
 def fingerprint(entry: SkillEntry) -> str | None:
-    """What an approval binds to: one digest over every URI and digest of an entry, whatever their order.
+    """What an approval binds to: one digest over every URI and digest of an entry, whatever their
+    order.
 
     Returns:
         The digest, or None for a dynamic skill, to which no approval can be bound.

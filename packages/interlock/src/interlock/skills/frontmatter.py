@@ -1,9 +1,11 @@
-"""A strict reader of the YAML frontmatter of `SKILL.md` (YAML 1.2, core schema), without a YAML package.
+"""A strict reader of the YAML frontmatter of `SKILL.md` (YAML 1.2, core schema), without a YAML
+package.
 
-It reads block and flow mappings and sequences, plain, quoted and block scalars, and comments. It refuses
-what does not become JSON or is read differently by different parsers: anchors and aliases, tags,
-directives, merge keys, complex keys, duplicate keys, tabs that indent, several documents. A frontmatter
-decides what a user approves, so one that could be read in two ways is better not read at all.
+It reads block and flow mappings and sequences, plain, quoted and block scalars, and comments. It
+refuses what does not become JSON or is read differently by different parsers: anchors and aliases,
+tags, directives, merge keys, complex keys, duplicate keys, tabs that indent, several documents. A
+frontmatter decides what a user approves, so one that could be read in two ways is better not read
+at all.
 """
 
 from __future__ import annotations
@@ -85,7 +87,10 @@ def read_frontmatter(text: str) -> dict[str, Any]:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two JSON values are equal. True is not 1; 1 is 1.0, for JSON has one kind of number."""
+    """Whether two JSON values are equal.
+
+    True is not 1; 1 is 1.0, for JSON has one kind of number.
+    """
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):
@@ -208,7 +213,9 @@ class _Reader:
         return plain[:place].rstrip(), text[place + 1 :].strip()
 
     def _value(self, rest: str, indent: int) -> Any:
-        """Read a value that begins on the present line; its other lines are indented beyond `indent`."""
+        """Read a value that begins on the present line; its other lines are indented beyond
+        `indent`.
+        """
         first = rest[0]
         if first in _REFUSED:
             self._fail(_REFUSED[first])
@@ -229,7 +236,9 @@ class _Reader:
         return self._plain(rest, indent)
 
     def _gather(self, rest: str, indent: int, whole: Any) -> str:
-        """Join the lines of a quoted or flow value, folded as YAML folds them, until it is whole."""
+        """Join the lines of a quoted or flow value, folded as YAML folds them, until it is
+        whole.
+        """
         text = rest
         self.at += 1
         empty = 0
@@ -319,7 +328,8 @@ class _Reader:
         if "-" in hints:
             return text
         if "+" in hints:
-            # The text after the last line of the frontmatter ends with a line break that is no line.
+            # The text after the last line of the frontmatter ends with a line break that is no
+            # line.
             trailing = len(cut) - kept - (1 if self.at >= len(self.lines) and cut else 0)
             return text + ("\n" if body else "") + "\n" * max(trailing, 0)
         return f"{text}\n" if body else ""
@@ -521,7 +531,9 @@ def _closing(text: str, place: int = 0) -> int | None:
 
 
 def _escapes_its_end(text: str) -> bool:
-    """Whether a value's lines so far end within double quotes, in a backslash that is not escaped."""
+    """Whether a value's lines so far end within double quotes, in a backslash that is not
+    escaped.
+    """
     backslashes = len(text) - len(text.rstrip("\\"))
     return backslashes % 2 == 1 and _open_quote(text) == '"'
 
@@ -561,7 +573,9 @@ def _is_whole_flow(text: str) -> bool:
 
 
 def _opens_quote(text: str, place: int) -> bool:
-    """Whether a quote character begins a value; within a plain one, as in `it's`, it is a letter."""
+    """Whether a quote character begins a value; within a plain one, as in `it's`, it is a
+    letter.
+    """
     before = text[:place].rstrip()
     return not before or before[-1] in "[{,:"
 
@@ -573,7 +587,9 @@ def _over_spaces(text: str, place: int) -> int:
 
 
 def _folded(lines: list[str]) -> str:
-    """The lines of a folded block scalar (>): single line breaks become spaces (YAML 1.2, 8.1.3)."""
+    """The lines of a folded block scalar (>): single line breaks become spaces (YAML 1.2,
+    8.1.3).
+    """
     text = ""
     pending = 0
     previous: str | None = None

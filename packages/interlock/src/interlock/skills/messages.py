@@ -17,7 +17,9 @@ class ListSkillsParams(t.PaginatedParams, frozen=True, kw_only=True):
 
 
 class ListSkillsResult(t.PaginatedResult, frozen=True, kw_only=True):
-    """One page of entries as a client reads it: unchecked, so that one bad entry does not hide the others."""
+    """One page of entries as a client reads it: unchecked, so that one bad entry does not hide the
+    others.
+    """
 
     skills: list[Any]
 

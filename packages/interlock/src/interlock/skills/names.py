@@ -1,4 +1,6 @@
-"""Names of skills and URIs of their files: how they are made, and how one that escapes its skill is found."""
+"""Names of skills and URIs of their files: how they are made, and how one that escapes its skill is
+found.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def uri_of(root: str, path: str) -> str:
 
 
 def uri_at(path: str) -> str:
-    """The `skill://` URI of a skill's directory or of a file, for a path such as "acme/billing/refunds"."""
+    """The `skill://` URI of a skill's directory or of a file, for a path such as
+    "acme/billing/refunds".
+    """
     first, *others = path.split("/")
     segments = [quote(first, safe=_SAFE_IN_REG_NAME)]
     segments += [quote(part, safe=_SAFE_IN_SEGMENT) for part in others]
@@ -56,7 +60,8 @@ def root_of(uri: str) -> str:
     """The URI of a skill's directory, from the URI of its `SKILL.md`.
 
     Raises:
-        SkillError: The URI does not end in /SKILL.md, or is not one that can be told apart from others.
+        SkillError: The URI does not end in /SKILL.md, or is not one that can be told apart from
+            others.
     """
     segments_of(uri)
     root, slash, last = uri.rpartition("/")
@@ -90,7 +95,9 @@ def segments_of(uri: str) -> list[str]:
 
 
 def check_segment(segment: str, whole: str) -> None:
-    """Raise SkillError for a segment of a path that is empty, a dot segment, or holds a separator."""
+    """Raise SkillError for a segment of a path that is empty, a dot segment, or holds a
+    separator.
+    """
     if segment in ("", ".", ".."):
         raise SkillError(f"{whole!r} has a segment {segment!r}, which a skill's path cannot have.")
     if "/" in segment or "\\" in segment or any(ord(c) < 32 or ord(c) == 127 for c in segment):

@@ -1,6 +1,8 @@
-"""What a test of a server or a client needs: clients in memory, tapes, scripted answers, a clock, snapshots, contract checks.
+"""What a test of a server or a client needs: clients in memory, tapes, scripted answers, a clock,
+snapshots, contract checks.
 
-The pytest plugin that comes with the package gives the most of it as fixtures (see `interlock.testing.plugin`).
+The pytest plugin that comes with the package gives the most of it as fixtures (see
+`interlock.testing.plugin`).
 """
 
 from __future__ import annotations

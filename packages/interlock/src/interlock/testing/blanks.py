@@ -1,7 +1,9 @@
-"""Blanks: the places of an expected message that only the run can fill, such as a sealed state or a reference number.
+"""Blanks: the places of an expected message that only the run can fill, such as a sealed state or a
+reference number.
 
-A blank is written `${name}` inside any string. The first time it takes what stands there, from then on the same must stand
-there again; `${_}` takes anything each time. A string that is nothing but a blank stands for any JSON value.
+A blank is written `${name}` inside any string. The first time it takes what stands there, from then
+on the same must stand there again; `${_}` takes anything each time. A string that is nothing but a
+blank stands for any JSON value.
 """
 
 from __future__ import annotations
@@ -18,14 +20,19 @@ _MISSING: Any = object()
 
 
 class Blanks:
-    """What the blanks of one conversation have been filled with so far; with `inventing` one that is sent first is its own name."""
+    """What the blanks of one conversation have been filled with so far; with `inventing` one that
+    is sent first is its own name.
+    """
 
     def __init__(self, *, inventing: bool = False) -> None:
         self.values: dict[str, Any] = {}
         self._inventing = inventing
 
     def differences(self, expected: Any, actual: Any, at: str = "") -> Iterator[str]:
-        """Where two JSON values differ, one line each; blanks of `expected` take what `actual` has. `at` is the path so far."""
+        """Where two JSON values differ, one line each; blanks of `expected` take what `actual` has.
+
+        `at` is the path so far.
+        """
         if isinstance(expected, dict) and isinstance(actual, dict):
             for key in [*expected, *(key for key in actual if key not in expected)]:
                 yield from self.differences(
@@ -43,7 +50,10 @@ class Blanks:
             yield f"{at or '/'}: expected {_shown(expected)}, got {_shown(actual)}"
 
     def fill(self, value: Any) -> Any:
-        """A JSON value with its blanks filled in. Raises ValueError for one that nothing has filled yet."""
+        """A JSON value with its blanks filled in.
+
+        Raises ValueError for one that nothing has filled yet.
+        """
         if isinstance(value, dict):
             return {key: self.fill(item) for key, item in value.items()}
         if isinstance(value, list):
@@ -81,7 +91,9 @@ class Blanks:
         return True
 
     def _pattern(self, expected: str) -> str:
-        """The expected string as a regular expression with a group for each blank that is still open."""
+        """The expected string as a regular expression with a group for each blank that is still
+        open.
+        """
         parts, end = [], 0
         seen: list[str] = []
         for blank in _BLANK.finditer(expected):

@@ -1,4 +1,6 @@
-"""A snapshot of what a server offers, kept beside the tests, so that nobody's callers are broken by accident."""
+"""A snapshot of what a server offers, kept beside the tests, so that nobody's callers are broken by
+accident.
+"""
 
 from __future__ import annotations
 
@@ -72,17 +74,20 @@ async def take_catalogue(target: Server | Client) -> Catalogue:
 async def check_catalogue(
     target: Server | Client, path: str | Path, *, update: bool = False
 ) -> Drift:
-    """Compare what a server offers with the snapshot at `path`; return what has changed without breaking anybody.
+    """Compare what a server offers with the snapshot at `path`; return what has changed without
+    breaking anybody.
 
-    Raises AssertionError for a change that breaks callers: a tool, prompt, resource or template that is gone, an argument that
-    is gone, is required now or takes less, a result that promises less. With `update` the snapshot is written anew instead.
+    Raises AssertionError for a change that breaks callers: a tool, prompt, resource or template
+    that is gone, an argument that is gone, is required now or takes less, a result that promises
+    less. With `update` the snapshot is written anew instead.
     """
     path = Path(path)
     now = condensed(await take_catalogue(target))
     if not path.is_file():
         if not update:
             raise AssertionError(
-                f"there is no catalogue {path} to compare with; run pytest with --interlock-update to save one"
+                f"there is no catalogue {path} to compare with; run pytest with"
+                " --interlock-update to save one"
             )
         _save(now, path)
         return Drift()
@@ -93,7 +98,8 @@ async def check_catalogue(
     elif found.breaking:
         words = "\n".join(f"  {change}" for change in found.breaking)
         raise AssertionError(
-            f"this breaks those who rely on {path.name}:\n{words}\nIf it is meant, run pytest with --interlock-update."
+            f"this breaks those who rely on {path.name}:\n{words}\nIf it is meant, run pytest"
+            " with --interlock-update."
         )
     return found
 
@@ -155,7 +161,9 @@ def _digest(value: Any) -> str:
 
 
 def _save(catalogue: Catalogue, path: Path) -> None:
-    """Write a snapshot with one line for each feature, so that a difference of versions is readable."""
+    """Write a snapshot with one line for each feature, so that a difference of versions is
+    readable.
+    """
     kinds = []
     for kind, features in sorted(catalogue.items()):
         lines = [f"  {_json(name)}: {_json(feature)}" for name, feature in sorted(features.items())]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 
 class Clock:
-    """Call it for the time in seconds; for `connect(..., clock=clock)` and wherever else a clock is a parameter."""
+    """Call it for the time in seconds; for `connect(..., clock=clock)` and wherever else a clock is
+    a parameter.
+    """
 
     def __init__(self, now: float = 1_000_000.0) -> None:
         self.now = now

@@ -1,8 +1,9 @@
-"""How far a catalogue has drifted from what it was: what breaks those who rely on it, and what does not.
+"""How far a catalogue has drifted from what it was: what breaks those who rely on it, and what does
+not.
 
-A schema of arguments breaks callers where it takes less than before; a schema of results breaks readers where it promises less.
-The rules look at the keywords that servers use; where two schemas differ in a way that no rule knows, the change is reported as
-compatible rather than guessed at.
+A schema of arguments breaks callers where it takes less than before; a schema of results breaks
+readers where it promises less. The rules look at the keywords that servers use; where two schemas
+differ in a way that no rule knows, the change is reported as compatible rather than guessed at.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ _MOST_DEPTH = 32
 
 
 class Drift(Struct):
-    """What has changed: `breaking` those who rely on the catalogue, or `compatible` with them; one sentence each."""
+    """What has changed:
+
+    `breaking` those who rely on the catalogue, or `compatible` with them; one sentence each.
+    """
 
     breaking: list[str] = field(default_factory=list)
     compatible: list[str] = field(default_factory=list)
@@ -89,7 +93,7 @@ def _listed(what: str, old: Any, new: Any, found: Drift, passed: tuple[str, ...]
             found.compatible.append(f"{what}: its {member} changed")
 
 
-# -- arguments: what was taken before must be taken still ------------------------------------------------------------
+# -- arguments: what was taken before must be taken still -----------------------------------------
 
 
 def narrowed(old: Schema, new: Schema) -> Iterator[str]:
@@ -151,7 +155,7 @@ class _Pair:
         if (items := _member(new, "items", True)) is not True:
             yield from self.narrowed(_member(old, "items", True), items, f"{at}[]", depth + 1)
 
-    # -- results: what was promised before must be promised still --------------------------------------
+    # -- results: what was promised before must be promised still ---------------------------------
 
     def weakened(self, old: Schema, new: Schema, at: str, depth: int) -> Iterator[str]:
         old, new = _resolved(old, self._old_root), _resolved(new, self._new_root)
@@ -184,7 +188,7 @@ class _Pair:
         )
 
 
-# -- small things ------------------------------------------------------------------------------------------------
+# -- small things ---------------------------------------------------------------------------------
 
 
 def _limits(old: Schema, new: Schema, at: str) -> Iterator[str]:

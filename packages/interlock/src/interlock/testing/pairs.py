@@ -1,4 +1,6 @@
-"""Two channels that are each other's peer, in memory: for tests of what stands on either end, without pipes or sockets."""
+"""Two channels that are each other's peer, in memory: for tests of what stands on either end,
+without pipes or sockets.
+"""
 
 from __future__ import annotations
 

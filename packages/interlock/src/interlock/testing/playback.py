@@ -1,4 +1,6 @@
-"""Playing one side of a tape to a real peer, and saying where the peer does not do as the tape has it."""
+"""Playing one side of a tape to a real peer, and saying where the peer does not do as the tape has
+it.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,11 @@ PATIENCE = 5.0
 
 
 class Playback:
-    """A channel behind which a tape plays one part, "client" or "server", and listens to whoever plays the other.
+    """A channel behind which a tape plays one part, "client" or "server", and listens to whoever
+    plays the other.
 
-    It waits `patience` seconds for each message that the tape has next. `check` says what was not as expected.
+    It waits `patience` seconds for each message that the tape has next. `check` says what was not
+    as expected.
     """
 
     def __init__(self, tape: Tape, part: Sender, *, patience: float = PATIENCE) -> None:
@@ -39,7 +43,9 @@ class Playback:
         self._closed = False
 
     async def receive(self) -> list[Frame]:
-        """What the tape says next; an empty list once the peer has left, or has kept silent for too long."""
+        """What the tape says next; an empty list once the peer has left, or has kept silent for too
+        long.
+        """
         while not self._closed:
             frames: list[Frame] = []
             while (line := self._line()) is not None and line.sender == self.part:
@@ -80,7 +86,9 @@ class Playback:
         return ""
 
     def check(self) -> None:
-        """Raise AssertionError where the peer did not do as the tape has it, or the tape was not played to its end."""
+        """Raise AssertionError where the peer did not do as the tape has it, or the tape was not
+        played to its end.
+        """
         troubles = [
             *self.troubles,
             *(f"beyond the end of the tape the peer sent {_text(frame)}" for frame in self._heard),
@@ -128,7 +136,9 @@ class Playback:
                 )
 
     def _place_of(self, heard: Line) -> int:
-        """Which of the lines that may come now this is: the next one, or the next of its sort, for notices have a time of their own."""
+        """Which of the lines that may come now this is: the next one, or the next of its sort, for
+        notices have a time of their own.
+        """
         for at in range(self._next, len(self.tape.lines)):
             line = self.tape.lines[at]
             if line.sender != self._peer:
@@ -138,7 +148,9 @@ class Playback:
         return self._next
 
     async def _listen(self, line: Line | None) -> None:
-        """Wait until the peer says something or leaves; once the tape has ended, for as long as that takes."""
+        """Wait until the peer says something or leaves; once the tape has ended, for as long as
+        that takes.
+        """
         self._stirred.clear()
         try:
             async with asyncio.timeout(self.patience if line is not None else None):
@@ -151,7 +163,10 @@ class Playback:
 
 
 async def replay_to_server(tape: Tape, server: Server, *, patience: float = PATIENCE) -> None:
-    """Play the client's part of a tape to a server. Raises AssertionError where it does not answer as the tape has it."""
+    """Play the client's part of a tape to a server.
+
+    Raises AssertionError where it does not answer as the tape has it.
+    """
     playback = Playback(tape, "client", patience=patience)
     await server.serve(playback)
     playback.check()
@@ -161,10 +176,11 @@ async def replay_to_server(tape: Tape, server: Server, *, patience: float = PATI
 async def replay_to_client(
     tape: Tape, *, patience: float = PATIENCE, **options: Unpack[ClientOptions]
 ) -> AsyncIterator[Client]:
-    """A client (with the options of Client) to which a tape plays the server's part while the block makes the calls.
+    """A client (with the options of Client) to which a tape plays the server's part while the block
+    makes the calls.
 
-    Raises AssertionError at the end of the block where the client did not say what the tape has. What the block itself raises
-    goes before, unless the tape has a better word for it.
+    Raises AssertionError at the end of the block where the client did not say what the tape has.
+    What the block itself raises goes before, unless the tape has a better word for it.
     """
     playback = Playback(tape, "server", patience=patience)
     try:

@@ -1,18 +1,22 @@
 """The pytest plugin: loaded in every run of pytest where Interlock is installed, so it stays light.
 
 Fixtures:
-    interlock_client: `async with interlock_client(server) as client`, a client of a Server in this process; options are those of
-        `interlock.testing.connect`. A test that also takes `interlock_way` runs once for each way of talking to a server; one
-        that takes `interlock_tape` has its messages taken down.
-    interlock_way: both eras, and in the newer one both ways of asking. `@pytest.mark.parametrize("interlock_way",
-        ["2025-06-18", "2026-07-28-replayed"], indirect=True)` chooses others.
+    interlock_client: `async with interlock_client(server) as client`, a client of a Server in this
+        process; options are those of `interlock.testing.connect`. A test that also takes
+        `interlock_way` runs once for each way of talking to a server; one that takes
+        `interlock_tape` has its messages taken down.
+    interlock_way: both eras, and in the newer one both ways of asking.
+        `@pytest.mark.parametrize("interlock_way", ["2025-06-18", "2026-07-28-replayed"],
+        indirect=True)` chooses others.
     interlock_tape: an empty Tape; what is on it is shown where the test fails.
-    interlock_catalogue: `await interlock_catalogue(server)` compares what the server offers with a snapshot beside the test
-        (`catalogue.json`, or the name given) and fails where callers would break.
+    interlock_catalogue: `await interlock_catalogue(server)` compares what the server offers with a
+        snapshot beside the test (`catalogue.json`, or the name given) and fails where callers would
+        break.
     interlock_update: whether `--interlock-update` was given, for `Tape.check`.
 
-The fixtures themselves need no plugin for async tests, but clients are async: with pytest-asyncio or anyio write `async def`
-tests; in plain ones use `asyncio.run`, or `interlock.sync.Client(server)`, which needs no fixture.
+The fixtures themselves need no plugin for async tests, but clients are async: with pytest-asyncio
+or anyio write `async def` tests; in plain ones use `asyncio.run`, or
+`interlock.sync.Client(server)`, which needs no fixture.
 """
 
 from __future__ import annotations
@@ -102,7 +106,8 @@ def interlock_client(request: pytest.FixtureRequest) -> Connect:
 def interlock_catalogue(request: pytest.FixtureRequest, interlock_update: bool) -> CheckCatalogue:
     """Compares what a server offers with a snapshot."""
     from .catalogue import (
-        check_catalogue,  # late: the plugin is loaded in runs that have nothing to do with Interlock
+        # late: the plugin is loaded in runs that have nothing to do with Interlock
+        check_catalogue,
     )
 
     async def check(target: Server | Client, name: str | Path = "catalogue.json") -> Drift:

@@ -1,4 +1,6 @@
-"""A small server that answers in known ways, for checks of what leads to it; `python -m interlock.testing.probe` serves it over stdio."""
+"""A small server that answers in known ways, for checks of what leads to it; `python -m
+interlock.testing.probe` serves it over stdio.
+"""
 
 from __future__ import annotations
 

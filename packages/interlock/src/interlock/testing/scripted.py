@@ -12,11 +12,13 @@ Script = Sequence[Any] | Mapping[str, Any]
 
 
 class ScriptedAnswers(Answers):
-    """Gives the answers of a script, and keeps what was asked; for `Client(..., answers=...)` or for one call (`asker=`).
+    """Gives the answers of a script, and keeps what was asked; for `Client(..., answers=...)` or
+    for one call (`asker=`).
 
-    `elicit` and `sample` are lists, used up in order, or dicts: each answer stands by a part of the question's words and may be
-    used again. An answer is what the functions given to Client may return (a dict, True, False, None, text, a result); an
-    exception is raised; a function is called with the question's params. `roots`, `url`, `tools` and `context` are as for Answers.
+    `elicit` and `sample` are lists, used up in order, or dicts: each answer stands by a part of the
+    question's words and may be used again. An answer is what the functions given to Client may
+    return (a dict, True, False, None, text, a result); an exception is raised; a function is called
+    with the question's params. `roots`, `url`, `tools` and `context` are as for Answers.
     """
 
     def __init__(

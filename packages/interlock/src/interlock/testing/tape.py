@@ -1,4 +1,6 @@
-"""Tapes: the messages of a conversation as they went by, kept as lines of JSON that people can read and compare."""
+"""Tapes: the messages of a conversation as they went by, kept as lines of JSON that people can read
+and compare.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ Sender = Literal["client", "server"]
 """Whose message it is."""
 
 VOLATILE = ("requestState", "elicitationId")
-"""The members that are different in every run: what `blanked` blanks unless it is told otherwise."""
+"""The members that are different in every run: what `blanked` blanks unless it is told otherwise.
+"""
 
 _NOTICES = {
     f"notifications/{what}"
@@ -36,7 +39,9 @@ _json = msgspec.json.Decoder().decode
 
 
 class Line(Struct, frozen=True):
-    """One message: who sent it, its bytes without framing, and when, in seconds since the tape began."""
+    """One message: who sent it, its bytes without framing, and when, in seconds since the tape
+    began.
+    """
 
     sender: Sender
     frame: Frame
@@ -52,7 +57,9 @@ class Line(Struct, frozen=True):
 
     @property
     def is_notice(self) -> bool:
-        """Whether it tells of a change; when it comes between the answers to calls is nobody's promise."""
+        """Whether it tells of a change; when it comes between the answers to calls is nobody's
+        promise.
+        """
         message = self.message
         return isinstance(message, dict) and message.get("method") in _NOTICES
 
@@ -62,7 +69,8 @@ class Line(Struct, frozen=True):
 
 
 class Tape:
-    """A conversation: recorded (`hear` is a tap for `Server.transport`, `Stdio` and `Socket`), or expected.
+    """A conversation: recorded (`hear` is a tap for `Server.transport`, `Stdio` and `Socket`), or
+    expected.
 
     `about` is said of the whole tape and kept at its head; `now` is the clock, in seconds.
     """
@@ -106,14 +114,17 @@ class Tape:
         return [m["method"] for m in self.messages(sender) if isinstance(m, dict) and "method" in m]
 
     def blanked(self, names: Sequence[str] = VOLATILE) -> Tape:
-        """The same tape with blanks (see `interlock.testing.blanks`) for the members of these names and for error references."""
+        """The same tape with blanks (see `interlock.testing.blanks`) for the members of these names
+        and for error references.
+        """
         blanking = _Blanking(frozenset(names))
         return Tape(
             [replace(line, frame=blanking.frame(line)) for line in self.lines], about=self.about
         )
 
     def differences(self, actual: Tape, *, ids: bool = True) -> list[str]:
-        """Where another tape is not as this one expects it, one line each; without `ids` JSON-RPC ids may be others.
+        """Where another tape is not as this one expects it, one line each; without `ids` JSON-RPC
+        ids may be others.
 
         Notices of changes may come before or after the answers beside them.
         """
@@ -123,7 +134,8 @@ class Tape:
         ):
             if ours.sender != theirs.sender:
                 found.append(
-                    f"message {number}: expected one of the {ours.sender}, got one of the {theirs.sender}: {theirs}"
+                    f"message {number}: expected one of the {ours.sender}, got one of the"
+                    f" {theirs.sender}: {theirs}"
                 )
             else:
                 found += [
@@ -141,14 +153,18 @@ class Tape:
         return found
 
     def check(self, path: str | Path, *, update: bool = False, ids: bool = True) -> None:
-        """Compare this tape with one that was saved; with `update` save it, blanked, in its place. Raises AssertionError."""
+        """Compare this tape with one that was saved; with `update` save it, blanked, in its place.
+
+        Raises AssertionError.
+        """
         path = Path(path)
         if update:
             self.blanked().save(path)
             return
         if not path.is_file():
             raise AssertionError(
-                f"there is no tape {path} to compare with; run pytest with --interlock-update to save one"
+                f"there is no tape {path} to compare with; run pytest with --interlock-update to"
+                " save one"
             )
         if found := Tape.load(path).differences(self, ids=ids):
             raise AssertionError(f"the conversation is not as {path} has it:\n" + "\n".join(found))
@@ -156,7 +172,9 @@ class Tape:
     # -- as text -----------------------------------------------------------------------------------
 
     def save(self, path: str | Path, *, times: bool = False) -> None:
-        """Write the tape, one line of JSON for each message, with its time where `times` says so."""
+        """Write the tape, one line of JSON for each message, with its time where `times` says
+        so.
+        """
         Path(path).write_bytes(self.to_bytes(times=times))
 
     def to_bytes(self, *, times: bool = False) -> bytes:
@@ -168,12 +186,17 @@ class Tape:
 
     @classmethod
     def load(cls, path: str | Path) -> Tape:
-        """Read a tape that was saved or written by hand. Raises ValueError for a line that is none of a tape."""
+        """Read a tape that was saved or written by hand.
+
+        Raises ValueError for a line that is none of a tape.
+        """
         return cls.from_bytes(Path(path).read_bytes(), str(path))
 
     @classmethod
     def from_bytes(cls, text: bytes, name: str = "the tape") -> Tape:
-        """Read a tape from what `to_bytes` gives; empty lines do not count, a `remark` is for people."""
+        """Read a tape from what `to_bytes` gives; empty lines do not count, a `remark` is for
+        people.
+        """
         tape = cls()
         for number, line in enumerate(text.split(b"\n"), 1):
             if not line.strip():
@@ -187,7 +210,9 @@ class Tape:
 
 
 class Taped:
-    """A channel that notes on a tape what goes through it; `here` is whose end of the conversation it is."""
+    """A channel that notes on a tape what goes through it; `here` is whose end of the conversation
+    it is.
+    """
 
     def __init__(self, channel: Channel, tape: Tape, here: Sender = "client") -> None:
         self.channel, self.tape, self._here = channel, tape, here
@@ -226,7 +251,9 @@ class Taped:
 
 
 def differences(blanks: Blanks, expected: Frame, actual: Frame, *, ids: bool = True) -> list[str]:
-    """Where a message is not as expected, one line each, led by its path; as bytes where one of them is not JSON."""
+    """Where a message is not as expected, one line each, led by its path; as bytes where one of
+    them is not JSON.
+    """
     try:
         wanted, got = _json(expected), _json(actual)
     except READ_ERRORS:
@@ -249,7 +276,9 @@ def _beyond(lines: list[Line], length: int) -> Iterator[tuple[int, Line]]:
 
 
 def _written(line: Line, times: bool) -> bytes:
-    """One line; bytes that are not JSON are written as text, or as base64 where they are not even that."""
+    """One line; bytes that are not JSON are written as text, or as base64 where they are not even
+    that.
+    """
     time_ = b'"at":%b,' % msgspec.json.encode(line.at) if times else b""
     if line.message is not None and b"\n" not in line.frame:
         return b'{%b"%b":%b}' % (time_, line.sender.encode(), line.frame)
@@ -289,7 +318,9 @@ def _read(fields: dict[str, Raw], tape: Tape) -> None:
 
 
 class _Blanking:
-    """Puts blanks in place of what is different in every run; the same value gets the same blank."""
+    """Puts blanks in place of what is different in every run; the same value gets the same
+    blank.
+    """
 
     def __init__(self, names: frozenset[str]) -> None:
         self._names = names

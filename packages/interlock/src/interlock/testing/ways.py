@@ -1,4 +1,6 @@
-"""The ways in which the same server can be talked to: five revisions and, for its questions, suspended or replayed."""
+"""The ways in which the same server can be talked to: five revisions and, for its questions,
+suspended or replayed.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from .tape import Tape
 
 
 class Way(NamedTuple):
-    """A revision, and whether a tool that asks waits where it stands or is run again (the stateless era only knows the difference)."""
+    """A revision, and whether a tool that asks waits where it stands or is run again (the stateless
+    era only knows the difference).
+    """
 
     revision: str = NEWEST
     suspend: bool = True
@@ -41,12 +45,16 @@ WAYS: tuple[Way, ...] = (
 
 
 def way(name: str) -> Way:
-    """The way of a name: a revision, or one followed by `-suspended` or `-replayed`. Raises ValueError for any other name."""
+    """The way of a name: a revision, or one followed by `-suspended` or `-replayed`.
+
+    Raises ValueError for any other name.
+    """
     for known in EVERY_WAY:
         if name in (str(known), known.revision):
             return known
     raise ValueError(
-        f"{name!r} is no way; there are {', '.join(map(str, EVERY_WAY))} and the revisions {', '.join(REVISIONS)}"
+        f"{name!r} is no way; there are {', '.join(map(str, EVERY_WAY))} and the revisions"
+        f" {', '.join(REVISIONS)}"
     )
 
 
@@ -59,11 +67,12 @@ async def connect(
     clock: Callable[[], float] | None = None,
     **options: Unpack[ClientOptions],
 ) -> AsyncIterator[Client]:
-    """A client of a server in this process, over real frames but without I/O; `options` are those of Client.
+    """A client of a server in this process, over real frames but without I/O; `options` are those
+    of Client.
 
-    `suspend` says whether a tool that asks waits or is run again, whatever the server was told,
-    for as long as the block lasts. `tape` takes the messages down; `clock` (seconds) takes the place of the clocks by which
-    sealed states and kept answers grow old.
+    `suspend` says whether a tool that asks waits or is run again, whatever the server was told, for
+    as long as the block lasts. `tape` takes the messages down; `clock` (seconds) takes the place of
+    the clocks by which sealed states and kept answers grow old.
     """
     calls = server.suspended_calls
     before = calls.suspend, calls.wall

@@ -1,4 +1,6 @@
-"""Types that msgspec does not know, as they pass the border between JSON and Python: choices, paths, pydantic's models."""
+"""Types that msgspec does not know, as they pass the border between JSON and Python: choices,
+paths, pydantic's models.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,10 @@ _SCALARS = str | int | float | bool | None
 
 
 class Misfit(ValueError):
-    """A value does not fit its type. `problems` are (path, message) pairs, where a path is a tuple of keys."""
+    """A value does not fit its type.
+
+    `problems` are (path, message) pairs, where a path is a tuple of keys.
+    """
 
     def __init__(self, problems: Sequence[tuple[tuple[str | int, ...], str]]) -> None:
         super().__init__("; ".join(message for _, message in problems))
@@ -25,10 +30,12 @@ class Misfit(ValueError):
 
 
 class Foreign:
-    """A type that pydantic reads, from the bytes of one argument. Validation is as the model says, lax where it is lax.
+    """A type that pydantic reads, from the bytes of one argument.
 
-    `words` are keywords for its schema that pydantic does not know of; `name` is that of a class. Raises TypeError where
-    pydantic cannot.
+    Validation is as the model says, lax where it is lax.
+
+    `words` are keywords for its schema that pydantic does not know of; `name` is that of a class.
+    Raises TypeError where pydantic cannot.
     """
 
     type: Any = Raw
@@ -53,7 +60,9 @@ class Foreign:
         return self._checked(self._read, bytes(raw))
 
     def dump(self, value: Any) -> Any:
-        """A value as JSON data; what is not of the type is read as the type first, a dict as a model for instance. Raises Misfit."""
+        """A value as JSON data; what is not of the type is read as the type first, a dict as a
+        model for instance. Raises Misfit.
+        """
         try:
             return self._write(value, mode="json", by_alias=True, warnings="error")
         except ValueError:
@@ -65,7 +74,10 @@ class Foreign:
             )
 
     def schema(self, *, out: bool) -> JSONObject:
-        """The JSON Schema of what is read or, with `out`, of what is written. Raises TypeError where there is none."""
+        """The JSON Schema of what is read or, with `out`, of what is written.
+
+        Raises TypeError where there is none.
+        """
         try:
             drawn: JSONObject = self._adapter.json_schema(
                 mode="serialization" if out else "validation"
@@ -98,7 +110,9 @@ def foreign_of(kind: Any) -> Foreign:
 
 
 def is_model(kind: Any) -> bool:
-    """Whether this is a class that pydantic made: a model, a dataclass of its own, one of its types."""
+    """Whether this is a class that pydantic made: a model, a dataclass of its own, one of its
+    types.
+    """
     own = ("__pydantic_fields__", "__pydantic_validator__", "__pydantic_serializer__")
     return (
         any(hasattr(kind, mark) for mark in own)
@@ -114,7 +128,8 @@ class _Anything(type):
 
 
 class Choice(metaclass=_Anything):
-    """A union that msgspec does not take, such as of two dataclasses or of a date and a string: the members are tried in turn.
+    """A union that msgspec does not take, such as of two dataclasses or of a date and a string: the
+    members are tried in turn.
 
     Of objects the first member is taken that knows all their keys, or else the most of them.
     """
@@ -144,7 +159,9 @@ class Choice(metaclass=_Anything):
 
 
 class Exact(metaclass=_Anything):
-    """Values that are written out, as of a Literal of enum members or of an enum that mixes kinds: each has its JSON."""
+    """Values that are written out, as of a Literal of enum members or of an enum that mixes kinds:
+    each has its JSON.
+    """
 
     values: tuple[tuple[Any, Any], ...] = ()
 
@@ -195,7 +212,9 @@ def _name(kind: Any) -> str:
 
 
 def scalar_of(kind: Any) -> type[Any] | None:
-    """The JSON scalar that a custom class is written as: str for paths and addresses, its base for a subclass of str, int or float."""
+    """The JSON scalar that a custom class is written as: str for paths and addresses, its base for
+    a subclass of str, int or float.
+    """
     if not isinstance(kind, type) or issubclass(kind, Enum):
         return None
     if _is_path(kind) or kind.__module__ == "ipaddress":
@@ -206,7 +225,10 @@ def scalar_of(kind: Any) -> type[Any] | None:
 
 
 def dec_hook(kind: Any, data: Any) -> Any:
-    """For msgspec: JSON data as a value of a type that it does not know. Raises ValueError where it does not fit."""
+    """For msgspec:
+
+    JSON data as a value of a type that it does not know. Raises ValueError where it does not fit.
+    """
     if isinstance(kind, type):
         if issubclass(kind, Choice | Exact):
             return kind.read(data)
@@ -219,7 +241,10 @@ def dec_hook(kind: Any, data: Any) -> Any:
 
 
 def enc_hook(value: Any) -> Any:
-    """For msgspec: a value of a type that it does not know as JSON data. Raises TypeError where that cannot be."""
+    """For msgspec: a value of a type that it does not know as JSON data.
+
+    Raises TypeError where that cannot be.
+    """
     kind: Any = type(value)
     if is_model(kind):
         return foreign_of(kind).dump(value)
@@ -236,6 +261,8 @@ def enc_hook(value: Any) -> Any:
 
 
 def _is_path(kind: type[Any]) -> bool:
-    """Whether a type is one of pathlib's, which no author can have named without importing it: we need not."""
+    """Whether a type is one of pathlib's, which no author can have named without importing it: we
+    need not.
+    """
     paths = sys.modules.get("pathlib")
     return paths is not None and issubclass(kind, paths.PurePath)

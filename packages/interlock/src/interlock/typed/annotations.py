@@ -1,5 +1,7 @@
-"""Annotations as authors write them, in a guise that msgspec reads: pydantic's and annotated_types' constraints translated,
-unions that msgspec does not take made choices, and what only pydantic understands left to pydantic."""
+"""Annotations as authors write them, in a guise that msgspec reads: pydantic's and annotated_types'
+constraints translated, unions that msgspec does not take made choices, and what only pydantic
+understands left to pydantic.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ from msgspec import Meta, Raw
 from .adapters import Foreign, choice_of, dec_hook, exact_of, is_model
 
 LIMITS = ("gt", "ge", "lt", "le", "multiple_of", "pattern", "min_length", "max_length", "tz")
-"""The constraints that msgspec knows, by the names that it, pydantic and annotated_types have in common."""
+"""The constraints that msgspec knows, by the names that it, pydantic and annotated_types have in
+common.
+"""
 
 _WORDS = ("title", "description", "examples")
 _PLAIN = frozenset({str, int, float, bool, NoneType, bytes, Any})
@@ -37,7 +41,10 @@ class OnlyPydantic(TypeError):
 
 
 class Guise:
-    """A type that msgspec reads. `type` is what it is given; `decode` makes a value of JSON, and raises msgspec's errors."""
+    """A type that msgspec reads.
+
+    `type` is what it is given; `decode` makes a value of JSON, and raises msgspec's errors.
+    """
 
     def __init__(self, kind: Any) -> None:
         self.type = kind
@@ -47,7 +54,10 @@ class Guise:
 
 
 def guise_of(annotation: Any) -> Guise | Foreign:
-    """The guise of an annotation. Raises TypeError with the reason where neither msgspec nor pydantic takes it."""
+    """The guise of an annotation.
+
+    Raises TypeError with the reason where neither msgspec nor pydantic takes it.
+    """
     if annotation in _PLAIN if isinstance(annotation, type) else annotation is Any:
         return Guise(annotation)
     try:
@@ -64,7 +74,8 @@ def guise_of(annotation: Any) -> Guise | Foreign:
                 raise
     if "limits" in found:
         raise TypeError(
-            "inside a class limits are written as msgspec.Meta(...); those of annotated_types would not be looked at there"
+            "inside a class limits are written as msgspec.Meta(...); those of annotated_types"
+            " would not be looked at there"
         )
     try:
         return Guise(adapt(annotation))
@@ -85,7 +96,10 @@ def _foreign(annotation: Any) -> Foreign:
 
 
 def adapt(annotation: Any) -> Any:
-    """The annotation as msgspec reads it. Raises OnlyPydantic, or TypeError with the reason where it cannot be read."""
+    """The annotation as msgspec reads it.
+
+    Raises OnlyPydantic, or TypeError with the reason where it cannot be read.
+    """
     if get_origin(annotation) is Annotated:
         limits, words = _metadata(annotation.__metadata__)
         inner = _limited(adapt(annotation.__origin__), limits)
@@ -218,7 +232,9 @@ def is_field_info(value: Any) -> bool:
 
 
 def words_of(annotation: Any) -> dict[str, Any]:
-    """What the metadata of an annotation says to a reader: title, description, examples and other keywords of a schema."""
+    """What the metadata of an annotation says to a reader: title, description, examples and other
+    keywords of a schema.
+    """
     words: dict[str, Any] = {}
     for item in getattr(annotation, "__metadata__", ()):
         try:
@@ -234,7 +250,10 @@ def _home(kind: type[Any]) -> str:
 
 
 def _metadata(metadata: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Limits and words of an annotation's metadata. Raises OnlyPydantic or TypeError for what msgspec cannot do."""
+    """Limits and words of an annotation's metadata.
+
+    Raises OnlyPydantic or TypeError for what msgspec cannot do.
+    """
     limits: dict[str, Any] = {}
     words: dict[str, Any] = {}
     for item in metadata:
@@ -293,9 +312,9 @@ def _gather_field(item: Any, limits: dict[str, Any], words: dict[str, Any]) -> N
 def _survey(annotation: Any, *, inside: bool, seen: set[Any]) -> set[str]:
     """What in an annotation is not msgspec's own.
 
-    `model`: a class that pydantic reads; `metadata`: metadata that only pydantic acts on; `pydantic`: metadata of pydantic
-    that can be translated; `msgspec`: limits that pydantic would not see; `limits`: annotated_types within a class, which
-    msgspec would not see.
+    `model`: a class that pydantic reads; `metadata`: metadata that only pydantic acts on;
+    `pydantic`: metadata of pydantic that can be translated; `msgspec`: limits that pydantic would
+    not see; `limits`: annotated_types within a class, which msgspec would not see.
     """
     found: set[str] = set()
     if get_origin(annotation) is Annotated:
@@ -334,7 +353,9 @@ def _survey_metadata(metadata: Sequence[Any], *, inside: bool) -> Iterator[str]:
 
 
 def _is_foreign(kind: type[Any]) -> bool:
-    """Whether pydantic is to read a class: its own, or one that says how pydantic reads it while pydantic is there."""
+    """Whether pydantic is to read a class: its own, or one that says how pydantic reads it while
+    pydantic is there.
+    """
     if is_model(kind):
         return True
     return (

@@ -38,7 +38,9 @@ def block(value: Any) -> t.ContentBlock:
 
 
 def prompt_result(value: Any, description: str | None) -> t.GetPromptResult:
-    """The result of a prompt: a string is one message of the user; a list mixes strings, blocks and messages."""
+    """The result of a prompt: a string is one message of the user; a list mixes strings, blocks and
+    messages.
+    """
     if isinstance(value, t.GetPromptResult):
         return value
     items = value if isinstance(value, list | tuple) else [value]
@@ -54,7 +56,9 @@ def prompt_result(value: Any, description: str | None) -> t.GetPromptResult:
 
 
 def resource_result(value: Any, uri: str, mime_type: str | None) -> t.ReadResourceResult:
-    """The result of reading a resource: text, bytes, media, contents, several of them, or data that becomes JSON."""
+    """The result of reading a resource: text, bytes, media, contents, several of them, or data that
+    becomes JSON.
+    """
     if isinstance(value, t.ReadResourceResult):
         return value
     several: Sequence[Any] = (
@@ -70,7 +74,9 @@ def _is_contents(values: Sequence[Any]) -> bool:
 
 
 def contents(value: Any, uri: str, mime_type: str | None) -> t.ResourceContents:
-    """One resource's content; the MIME type comes from the URI's name where none is given (`RES-02`)."""
+    """One resource's content; the MIME type comes from the URI's name where none is given
+    (`RES-02`).
+    """
     if isinstance(value, t.ResourceContents):
         return value
     if isinstance(value, t.EmbeddedResource):

@@ -1,4 +1,6 @@
-"""What a docstring says of a function, of its parameters and of what it returns, in the Google, NumPy and Sphinx forms."""
+"""What a docstring says of a function, of its parameters and of what it returns, in the Google,
+NumPy and Sphinx forms.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +39,9 @@ _BULLET = re.compile(r"(?:[-*+]|\d+[.)]) ")
 class Docstring(Struct, frozen=True):
     """A docstring taken apart.
 
-    `summary_and_text` is what it says of the whole, without the sections on parameters and on what is returned;
-    `params` are the words on each parameter, on one line where they are not a list; `returns` those on what is returned.
+    `summary_and_text` is what it says of the whole, without the sections on parameters and on what
+    is returned; `params` are the words on each parameter, on one line where they are not a list;
+    `returns` those on what is returned.
     """
 
     summary_and_text: str = ""
@@ -85,7 +88,9 @@ def parse(doc: str | None) -> Docstring:
 
 
 def _header(lines: list[str], at: int) -> tuple[str, int]:
-    """The title of the section that starts here, in small letters, and the line after its header; no title where none starts."""
+    """The title of the section that starts here, in small letters, and the line after its header;
+    no title where none starts.
+    """
     line = lines[at]
     if _underlined(lines, at):
         return line.strip().rstrip(":").lower(), at + 2
@@ -109,7 +114,10 @@ def _underlined(lines: list[str], at: int) -> bool:
 
 
 def _end(lines: list[str], at: int, first: int) -> int:
-    """The line after a section. A Google section is what is indented; a NumPy section goes on to the next header, or to prose."""
+    """The line after a section.
+
+    A Google section is what is indented; a NumPy section goes on to the next header, or to prose.
+    """
     margin = _indent(lines[at])
     numpy = _underlined(lines, at)
     for n in range(first, len(lines)):

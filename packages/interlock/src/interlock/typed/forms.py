@@ -38,8 +38,9 @@ log = limited("interlock.server")
 
 
 class Form:
-    """A form for `kind`: a dataclass, TypedDict, NamedTuple, Struct, attrs class or pydantic model of primitive fields, a
-    primitive type, Literal or Enum by itself, or a JSON Schema that is flat already (`ELI-06`).
+    """A form for `kind`: a dataclass, TypedDict, NamedTuple, Struct, attrs class or pydantic model
+    of primitive fields, a primitive type, Literal or Enum by itself, or a JSON Schema that is flat
+    already (`ELI-06`).
 
     Raises TypeError for a type that a form cannot ask for.
     """
@@ -70,13 +71,17 @@ class Form:
         for name in self._checks["properties"]:
             if _asks_for_a_secret(name):
                 log.warning(
-                    "a form must not ask for secrets such as %r: send the person to a page, with ctx.elicit_url",
+                    "a form must not ask for secrets such as %r: send the person to a page, with"
+                    " ctx.elicit_url",
                     name,
                 )
         self.schema = _without_patterns(self._checks)
 
     def read(self, content: t.JSONObject | None) -> Any:
-        """The person's answer as a value of the type. Raises McpError (-32602) where it does not fit (`ELI-35`)."""
+        """The person's answer as a value of the type.
+
+        Raises McpError (-32602) where it does not fit (`ELI-35`).
+        """
         data = content or {}
         if self._guise is None:
             return self._checked(data)
@@ -163,7 +168,9 @@ def _flattened(schema: t.JSONObject, kind: Any) -> t.JSONObject:
 
 
 def _without_patterns(schema: t.JSONObject) -> t.JSONObject:
-    """The schema as it is sent, without `pattern`, which no revision's schema of a form has (`X-06`)."""
+    """The schema as it is sent, without `pattern`, which no revision's schema of a form has
+    (`X-06`).
+    """
     properties = {
         name: {key: value for key, value in node.items() if key != "pattern"}
         for name, node in schema["properties"].items()
@@ -200,7 +207,8 @@ def _property(name: str, node: t.JSONObject, kind: Any) -> t.JSONObject:
     )
     if node.get("type") not in _PRIMITIVES and not choice:
         raise TypeError(
-            f"a form cannot ask for {name!r} of {kind!r}: fields are strings, numbers, booleans and choices of strings"
+            f"a form cannot ask for {name!r} of {kind!r}: fields are strings, numbers, booleans"
+            " and choices of strings"
         )
     if choice:
         node["items"].setdefault("type", "string") if "enum" in node["items"] else None

@@ -1,5 +1,6 @@
-"""Types drawn as JSON Schema 2020-12, without what a model would only stumble over: titles that repeat a name, definitions
-that are used once."""
+"""Types drawn as JSON Schema 2020-12, without what a model would only stumble over: titles that
+repeat a name, definitions that are used once.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +68,8 @@ _ARRAYS = {"min_length": "minItems", "max_length": "maxItems"}
 _OBJECTS = {"min_length": "minProperties", "max_length": "maxProperties"}
 _SCALAR_NAMES = {str: "string", int: "integer", float: "number"}
 
-# Where schemas are in a schema; a walk that looked elsewhere would take an author's data for schemas.
+# Where schemas are in a schema; a walk that looked elsewhere would take an author's data for
+# schemas.
 _NAMED = ("properties", "$defs", "patternProperties", "dependentSchemas")
 _LISTED = ("anyOf", "allOf", "oneOf", "prefixItems")
 _SINGLE = (
@@ -90,8 +92,8 @@ _REF = "#/$defs/"
 class Sheet:
     """One schema in the making: the parts are drawn with `draw` and put together with `finish`.
 
-    `out` says that values are written, not read: a format is then named only where every value has it, for a client may
-    check it (a datetime without a zone is no "date-time").
+    `out` says that values are written, not read: a format is then named only where every value has
+    it, for a client may check it (a datetime without a zone is no "date-time").
     """
 
     def __init__(self, *, out: bool = False) -> None:
@@ -103,7 +105,9 @@ class Sheet:
 
     @property
     def is_bare(self) -> bool:
-        """Whether all that was drawn is JSON's own: no classes, and nothing that JSON has to write as something else."""
+        """Whether all that was drawn is JSON's own: no classes, and nothing that JSON has to write
+        as something else.
+        """
         return not self._defs and not self._written
 
     def draw(self, guise: Guise | Foreign) -> JSONObject:
@@ -121,7 +125,9 @@ class Sheet:
         return drawn.get("type") == "object"
 
     def finish(self, root: JSONObject) -> JSONObject:
-        """The root, never a reference itself, with the definitions that are needed: of what is used twice or contains itself."""
+        """The root, never a reference itself, with the definitions that are needed: of what is used
+        twice or contains itself.
+        """
         if not self._defs:
             return root
         if "$ref" in root:
@@ -278,7 +284,9 @@ class Sheet:
         return {**_described(_doc(kind)), **_enum([member.value for member in kind])}
 
     def _fields(self, info: Any, kind: Any) -> JSONObject:
-        """The body of a class with fields: an object, or an array where the class is written as one."""
+        """The body of a class with fields: an object, or an array where the class is written as
+        one.
+        """
         hints = field_hints(kind)
         order = {name: place for place, name in enumerate(hints)}
         doc = parse(_doc(kind))
@@ -408,7 +416,9 @@ def _described(words: str | None) -> JSONObject:
 
 
 def _doc(kind: Any) -> str | None:
-    """The docstring that a person wrote for a class, not one that it inherits or that was made for it."""
+    """The docstring that a person wrote for a class, not one that it inherits or that was made for
+    it.
+    """
     doc = kind.__dict__.get("__doc__")
     if not isinstance(doc, str) or doc.startswith(f"{kind.__name__}("):
         return None
@@ -446,7 +456,9 @@ def _references(schema: JSONObject) -> list[str]:
 
 
 def _untitled(schema: JSONObject, name: str | None) -> JSONObject:
-    """What pydantic draws without the titles it makes of names, and without OpenAPI's discriminator, which is no keyword here."""
+    """What pydantic draws without the titles it makes of names, and without OpenAPI's
+    discriminator, which is no keyword here.
+    """
 
     def strip(part: JSONObject) -> JSONObject:
         part = {key: value for key, value in part.items() if key != "discriminator"}

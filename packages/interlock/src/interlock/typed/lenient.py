@@ -1,4 +1,7 @@
-"""Lenient arguments: JSON values that a model wrote as strings, read as the type that the schema has in their place."""
+"""Lenient arguments:
+
+JSON values that a model wrote as strings, read as the type that the schema has in their place.
+"""
 
 from __future__ import annotations
 
@@ -35,11 +38,12 @@ _WORDS: Mapping[str, tuple[str, Any]] = {
 
 
 def coerced(value: Any, schema: Any, root: Mapping[str, Any], *, strings: bool = True) -> Any:
-    """The value with what surely was meant in the place of what its schema does not allow; else the value itself.
+    """The value with what surely was meant in the place of what its schema does not allow; else the
+    value itself.
 
-    A string is read as a number, a boolean, null, a list or an object, where the schema allows that and allows no string
-    (only with `strings`). A float without a fraction is read as an integer where the schema allows no other number.
-    What a schema allows, by its type, is never changed.
+    A string is read as a number, a boolean, null, a list or an object, where the schema allows that
+    and allows no string (only with `strings`). A float without a fraction is read as an integer
+    where the schema allows no other number. What a schema allows, by its type, is never changed.
 
     Args:
         value: JSON data.
@@ -95,7 +99,9 @@ def _list(
 
 
 def _read(text: str, allowed: frozenset[str] | None) -> Any:
-    """The value that a string is the JSON of, where a value of that type is allowed and no string is."""
+    """The value that a string is the JSON of, where a value of that type is allowed and no string
+    is.
+    """
     if allowed is None or "string" in allowed:
         return text
     short = text.strip()
@@ -142,7 +148,9 @@ def _allowed(schema: Any, root: Mapping[str, Any]) -> frozenset[str] | None:
 
 
 def _only(schema: Any, root: Mapping[str, Any], kind: str) -> Mapping[str, Any] | None:
-    """The one branch of a schema that describes objects, or lists; None where there are none or several."""
+    """The one branch of a schema that describes objects, or lists; None where there are none or
+    several.
+    """
     found: list[Mapping[str, Any]] = []
     for branch in _branches(schema, root, [_MOST_BRANCHES]):
         said = branch.get("type") if branch is not None else None
@@ -156,7 +164,9 @@ def _only(schema: Any, root: Mapping[str, Any], kind: str) -> Mapping[str, Any] 
 def _branches(
     schema: Any, root: Mapping[str, Any], left: list[int]
 ) -> Iterator[Mapping[str, Any] | None]:
-    """The schemas that are the alternatives of one, its references followed; None for one that is not understood."""
+    """The schemas that are the alternatives of one, its references followed; None for one that is
+    not understood.
+    """
     left[0] -= 1
     if not isinstance(schema, Mapping) or left[0] < 0:
         yield None

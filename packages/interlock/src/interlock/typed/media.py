@@ -1,4 +1,6 @@
-"""Pictures, sound and files as authors hold them, made into content blocks; and MIME types from names and from bytes."""
+"""Pictures, sound and files as authors hold them, made into content blocks; and MIME types from
+names and from bytes.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,13 @@ from ..types import (
 
 Source = bytes | bytearray | memoryview
 
-# What a model is likely to meet, the same on every machine. The standard library's table comes after it.
+# What a model is likely to meet, the same on every machine. The standard library's table comes
+# after it.
 _BY_SUFFIX = {
-    **dict.fromkeys(("txt", "log", "text", "ini", "cfg", "conf", "env", "lock", "rst", "adoc", "diff", "patch"), "text/plain"),
+    **dict.fromkeys(
+        ("txt", "log", "text", "ini", "cfg", "conf", "env", "lock", "rst", "adoc", "diff", "patch"),
+        "text/plain",
+    ),
     **dict.fromkeys(("md", "markdown", "mdx"), "text/markdown"),
     **dict.fromkeys(("htm", "html"), "text/html"),
     **dict.fromkeys(("yaml", "yml"), "application/yaml"),
@@ -33,29 +39,75 @@ _BY_SUFFIX = {
     **dict.fromkeys(("py", "pyi"), "text/x-python"),
     **dict.fromkeys(("ts", "tsx", "mts", "cts"), "text/x-typescript"),
     **dict.fromkeys(("ogg", "oga", "opus"), "audio/ogg"),
-    "css": "text/css", "csv": "text/csv", "tsv": "text/tab-separated-values", "tex": "text/x-tex", "jsx": "text/jsx",
-    "go": "text/x-go", "rs": "text/x-rust", "java": "text/x-java", "kt": "text/x-kotlin", "rb": "text/x-ruby", "php": "text/x-php",
-    "lua": "text/x-lua", "swift": "text/x-swift", "r": "text/x-r", "vue": "text/x-vue", "svelte": "text/x-svelte",
-    "json": "application/json", "jsonl": "application/jsonl", "ndjson": "application/x-ndjson", "toml": "application/toml",
-    "xml": "application/xml", "sql": "application/sql", "ipynb": "application/x-ipynb+json", "graphql": "application/graphql",
-    "pdf": "application/pdf", "zip": "application/zip", "gz": "application/gzip", "tar": "application/x-tar", "wasm": "application/wasm",
-    "png": "image/png", "gif": "image/gif", "webp": "image/webp", "svg": "image/svg+xml", "avif": "image/avif", "ico": "image/x-icon",
-    "bmp": "image/bmp", "tif": "image/tiff", "tiff": "image/tiff", "heic": "image/heic",
-    "wav": "audio/wav", "mp3": "audio/mpeg", "flac": "audio/flac", "m4a": "audio/mp4", "aac": "audio/aac",
+    "css": "text/css",
+    "csv": "text/csv",
+    "tsv": "text/tab-separated-values",
+    "tex": "text/x-tex",
+    "jsx": "text/jsx",
+    "go": "text/x-go",
+    "rs": "text/x-rust",
+    "java": "text/x-java",
+    "kt": "text/x-kotlin",
+    "rb": "text/x-ruby",
+    "php": "text/x-php",
+    "lua": "text/x-lua",
+    "swift": "text/x-swift",
+    "r": "text/x-r",
+    "vue": "text/x-vue",
+    "svelte": "text/x-svelte",
+    "json": "application/json",
+    "jsonl": "application/jsonl",
+    "ndjson": "application/x-ndjson",
+    "toml": "application/toml",
+    "xml": "application/xml",
+    "sql": "application/sql",
+    "ipynb": "application/x-ipynb+json",
+    "graphql": "application/graphql",
+    "pdf": "application/pdf",
+    "zip": "application/zip",
+    "gz": "application/gzip",
+    "tar": "application/x-tar",
+    "wasm": "application/wasm",
+    "png": "image/png",
+    "gif": "image/gif",
+    "webp": "image/webp",
+    "svg": "image/svg+xml",
+    "avif": "image/avif",
+    "ico": "image/x-icon",
+    "bmp": "image/bmp",
+    "tif": "image/tiff",
+    "tiff": "image/tiff",
+    "heic": "image/heic",
+    "wav": "audio/wav",
+    "mp3": "audio/mpeg",
+    "flac": "audio/flac",
+    "m4a": "audio/mp4",
+    "aac": "audio/aac",
     "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
     "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
     "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
-    "mp4": "video/mp4", "webm": "video/webm",
-}  # fmt: skip
+    "mp4": "video/mp4",
+    "webm": "video/webm",
+}
 _BY_NAME = dict.fromkeys(
     ("readme", "license", "licence", "notice", "changelog", "makefile", "dockerfile", ".gitignore"),
     "text/plain",
 )
 
 _TEXT_BESIDE_TEXT = frozenset(
-    {"application/json", "application/yaml", "application/toml", "application/xml", "application/sql", "application/jsonl",
-     "application/x-ndjson", "application/graphql", "application/javascript", "image/svg+xml"},
-)  # fmt: skip
+    {
+        "application/json",
+        "application/yaml",
+        "application/toml",
+        "application/xml",
+        "application/sql",
+        "application/jsonl",
+        "application/x-ndjson",
+        "application/graphql",
+        "application/javascript",
+        "image/svg+xml",
+    },
+)
 
 # Where in the file, which bytes, what it is.
 _MAGIC = (
@@ -78,7 +130,10 @@ _MAGIC = (
 
 
 def guess_mime(name_or_uri: str) -> str | None:
-    """The MIME type that the end of a file name or URI tells; None where it tells nothing. The query and the fragment do not count."""
+    """The MIME type that the end of a file name or URI tells; None where it tells nothing.
+
+    The query and the fragment do not count.
+    """
     if name_or_uri.startswith("data:"):
         return name_or_uri[5:].partition(",")[0].partition(";")[0] or "text/plain"
     path = name_or_uri
@@ -90,7 +145,8 @@ def guess_mime(name_or_uri: str) -> str | None:
 
         try:
             parts = urlsplit(path)
-            # In docs://readme.md the name stands where other URIs have a host, and those of the web have nothing else there.
+            # In docs://readme.md the name stands where other URIs have a host, and those of the web
+            # have nothing else there.
             path = unquote(
                 parts.path or ("" if parts.scheme in ("http", "https") else parts.netloc)
             )
@@ -114,7 +170,9 @@ def _standard(suffix: str) -> str | None:
 
 
 def sniff(data: bytes) -> str | None:
-    """The MIME type that the first bytes of a picture, a sound or a PDF tell; None where they tell nothing."""
+    """The MIME type that the first bytes of a picture, a sound or a PDF tell; None where they tell
+    nothing.
+    """
     for offset, magic, mime in _MAGIC:
         if data.startswith(magic, offset) and (offset != 8 or data.startswith(b"RIFF")):
             return mime
@@ -174,23 +232,30 @@ class _Medium(Struct, frozen=True):
         mime_type = (guess_mime(str(self.path)) if self.path is not None else None) or sniff(data)
         if mime_type is None:
             raise ValueError(
-                f"{_called(self)}: neither the name nor the first bytes tell the type; say mime_type="
+                f"{_called(self)}: neither the name nor the first bytes tell the type; say"
+                " mime_type="
             )
         return self._fitting(mime_type)
 
 
 class Image(_Medium, frozen=True):
-    """A picture to return from a tool or to put into a prompt: `Image(path="chart.png")`, `Image(data=png)`.
+    """A picture to return from a tool or to put into a prompt:
 
-    Give `data` or `path`, and one of `format` (like "png") and `mime_type` (like "image/png") where neither the name of the
-    file nor the first bytes tell the type. `annotations` and `meta` go into the content block.
-    Raises ValueError or TypeError where these do not go together. A file is read when the block is made.
+    `Image(path="chart.png")`, `Image(data=png)`.
+
+    Give `data` or `path`, and one of `format` (like "png") and `mime_type` (like "image/png") where
+    neither the name of the file nor the first bytes tell the type. `annotations` and `meta` go into
+    the content block. Raises ValueError or TypeError where these do not go together. A file is read
+    when the block is made.
     """
 
     family: ClassVar[str] = "image"
 
     def content(self) -> ImageContent:
-        """The content block. Raises FileNotFoundError, or ValueError where the type is not known or is no picture's."""
+        """The content block.
+
+        Raises FileNotFoundError, or ValueError where the type is not known or is no picture's.
+        """
         data, mime_type = self._read()
         return ImageContent(
             data=data, mime_type=mime_type, annotations=self.annotations, meta=self.meta
@@ -198,7 +263,9 @@ class Image(_Medium, frozen=True):
 
 
 class Audio(_Medium, frozen=True):
-    """Sound to return from a tool or to put into a prompt: `Audio(path="bell.wav")`, `Audio(data=wav)`.
+    """Sound to return from a tool or to put into a prompt:
+
+    `Audio(path="bell.wav")`, `Audio(data=wav)`.
 
     Takes what `Image` takes.
     """
@@ -206,7 +273,10 @@ class Audio(_Medium, frozen=True):
     family: ClassVar[str] = "audio"
 
     def content(self) -> AudioContent:
-        """The content block. Raises FileNotFoundError, or ValueError where the type is not known or is no sound's."""
+        """The content block.
+
+        Raises FileNotFoundError, or ValueError where the type is not known or is no sound's.
+        """
         data, mime_type = self._read()
         return AudioContent(
             data=data, mime_type=mime_type, annotations=self.annotations, meta=self.meta
@@ -216,10 +286,11 @@ class Audio(_Medium, frozen=True):
 class File(Struct, frozen=True):
     """A file to embed in a result or a prompt: text goes as text, anything else as a base64 blob.
 
-    Give `data` (bytes or str) or `path`. `uri` names the content for the reader; without it that is `file:///` and `name`
-    (or the name of the file, never its folder), and for nameless bytes a name made of their SHA-256 (RFC 6920).
-    `mime_type` is guessed from the name and the first bytes where it is not given.
-    Raises ValueError or TypeError where these do not go together. A file is read when the block is made.
+    Give `data` (bytes or str) or `path`. `uri` names the content for the reader; without it that is
+    `file:///` and `name` (or the name of the file, never its folder), and for nameless bytes a name
+    made of their SHA-256 (RFC 6920). `mime_type` is guessed from the name and the first bytes where
+    it is not given. Raises ValueError or TypeError where these do not go together. A file is read
+    when the block is made.
     """
 
     data: Source | str | None = None
@@ -253,11 +324,13 @@ class File(Struct, frozen=True):
 def _one_source(medium: _Medium | File, kinds: Any) -> None:
     if (medium.data is None) == (medium.path is None):
         raise ValueError(
-            f"{_called(medium)} takes data= or path=, {'one of them' if medium.data is None else 'not both'}"
+            f"{_called(medium)} takes data= or path=,"
+            f" {'one of them' if medium.data is None else 'not both'}"
         )
     if medium.data is not None and not isinstance(medium.data, kinds):
         raise TypeError(
-            f"{_called(medium)} takes its data as bytes, not {type(medium.data).__name__}; a file is named with path="
+            f"{_called(medium)} takes its data as bytes, not {type(medium.data).__name__}; a file"
+            " is named with path="
         )
     if medium.path is not None and not isinstance(medium.path, str | os.PathLike):
         raise TypeError(

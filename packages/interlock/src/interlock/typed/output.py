@@ -1,4 +1,6 @@
-"""What a tool returns as a result: content for the model, and structured content that always agrees with the output schema."""
+"""What a tool returns as a result: content for the model, and structured content that always agrees
+with the output schema.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ _decode = msgspec.json.Decoder().decode
 
 
 class OutputError(Exception):
-    """What the tool returned does not fit the type or the schema that it declares, or cannot be written as JSON."""
+    """What the tool returned does not fit the type or the schema that it declares, or cannot be
+    written as JSON.
+    """
 
 
 Data = TypeVar("Data", covariant=True)
@@ -59,14 +63,17 @@ Data = TypeVar("Data", covariant=True)
 class ToolResult(Generic[Data]):
     """Data for programs, and beside it something else for the model: words, pictures, links.
 
-    A tool that returns `ToolResult[Weather]` has the output schema of `Weather`. Its `data` are the structured content, and `content` is
-    all that stands in the content: nothing is sent twice. Peers of revisions without structured content get the data as one more text.
+    A tool that returns `ToolResult[Weather]` has the output schema of `Weather`. Its `data` are the
+    structured content, and `content` is all that stands in the content: nothing is sent twice.
+    Peers of revisions without structured content get the data as one more text.
     """
 
     __slots__ = ("content", "data", "meta")
 
     def __init__(self, data: Data, *content: Any, meta: dict[str, Any] | None = None) -> None:
-        """`content` are strings, content blocks, `Image`, `Audio` and `File`; without any the data are the text too. `meta` is `_meta`."""
+        """`content` are strings, content blocks, `Image`, `Audio` and `File`; without any the data
+        are the text too. `meta` is `_meta`.
+        """
         self.data, self.content, self.meta = data, content, meta
 
 
@@ -74,9 +81,11 @@ _FINISHED = (*_RESULTS, Progress, ToolResult)
 
 
 class Output:
-    """What becomes of a tool's return value where nothing is declared: content, and structured content for objects.
+    """What becomes of a tool's return value where nothing is declared: content, and structured
+    content for objects.
 
-    `schema` is the `outputSchema`, which results conform to wherever there is one (2026-07-28, "Tools", output schema; `TOL-09`).
+    `schema` is the `outputSchema`, which results conform to wherever there is one (2026-07-28,
+    "Tools", output schema; `TOL-09`).
     """
 
     def __init__(self, schema: t.JSONObject | None = None) -> None:
@@ -84,7 +93,10 @@ class Output:
         self._validator: Validator | None = None
 
     def result(self, value: Any, *, structured: bool = True) -> AnyResult:
-        """The result to send. One that the author made passes through, once its structured content is checked. Raises OutputError.
+        """The result to send.
+
+        One that the author made passes through, once its structured content is checked. Raises
+        OutputError.
 
         `structured` is whether the peer's revision has structured content at all.
         """
@@ -103,7 +115,8 @@ class Output:
         made = self._made(value.data)
         if made.structured_content is msgspec.UNSET:
             raise OutputError(
-                "its data are no object, and it declares no other type: annotate it with the ToolResult[...] that it returns"
+                "its data are no object, and it declares no other type: annotate it with the"
+                " ToolResult[...] that it returns"
             )
         content = [_block(each) for each in value.content]
         if not content or not structured:
@@ -111,7 +124,9 @@ class Output:
         return replace(made, content=content, meta=value.meta)
 
     def _checked(self, given: t.CallToolResult) -> t.CallToolResult:
-        """The author's own result; its structured content becomes plain data where it is a model or the like."""
+        """The author's own result; its structured content becomes plain data where it is a model or
+        the like.
+        """
         if not isinstance(given.content, list):
             raise OutputError(f"its content is no list, but {type(given.content).__name__}")
         if given.structured_content is msgspec.UNSET:
@@ -169,8 +184,8 @@ class Prose(Output):
 class Typed(Output):
     """Structured content of a declared type: that which the type declares, and no more.
 
-    What is not an object is `wrapped`, it goes under the key `result`, for older revisions want an object. Values that are
-    `bare` are their own JSON.
+    What is not an object is `wrapped`, it goes under the key `result`, for older revisions want an
+    object. Values that are `bare` are their own JSON.
     """
 
     def __init__(self, guise: Guise, schema: t.JSONObject, *, wrapped: bool, bare: bool) -> None:
@@ -182,11 +197,13 @@ class Typed(Output):
     def _made(self, value: Any) -> t.CallToolResult:
         data = _encoded(value)
         try:
-            # Python lets a float stand in an int's field, and a string in the place of a date; the schema has promised otherwise.
+            # Python lets a float stand in an int's field, and a string in the place of a date; the
+            # schema has promised otherwise.
             read = self._guise.decode(data)
         except (*READ_ERRORS, Misfit) as bad:
             raise OutputError(
-                f"a result of type {type(value).__name__} does not fit the type that the tool declares: {bad}"
+                f"a result of type {type(value).__name__} does not fit the type that the tool"
+                f" declares: {bad}"
             ) from None
         if not self._bare:
             data = _encode(read)
@@ -214,7 +231,9 @@ class Number(Typed):
 
 
 class Modelled(Output):
-    """Structured content of a type that pydantic writes, checked against the schema that it drew."""
+    """Structured content of a type that pydantic writes, checked against the schema that it
+    drew.
+    """
 
     def __init__(self, guise: Foreign, schema: t.JSONObject, *, wrapped: bool) -> None:
         super().__init__(schema)
@@ -226,7 +245,8 @@ class Modelled(Output):
             plain = self._guise.dump(value)
         except ValueError as bad:
             raise OutputError(
-                f"a result of type {type(value).__name__} does not fit the model that the tool declares: {bad}"
+                f"a result of type {type(value).__name__} does not fit the model that the tool"
+                f" declares: {bad}"
             ) from None
         return _structured(
             _encoded(plain), plain, self._conforming({"result": plain} if self._wrapped else plain)
@@ -234,7 +254,9 @@ class Modelled(Output):
 
 
 class Declared(Output):
-    """Structured content under a schema that the author wrote; the value is the structured content as it stands."""
+    """Structured content under a schema that the author wrote; the value is the structured content
+    as it stands.
+    """
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         super().__init__(dict(schema))
@@ -252,22 +274,26 @@ class Declared(Output):
 def output_of(
     function: Callable[..., Any], *, output_schema: Mapping[str, Any] | None = None
 ) -> Output:
-    """What becomes of the values that a function returns, by its annotation or under the schema that is given.
+    """What becomes of the values that a function returns, by its annotation or under the schema
+    that is given.
 
-    Raises TypeError for an annotation that cannot be described, ValueError for a schema that cannot be used.
+    Raises TypeError for an annotation that cannot be described, ValueError for a schema that cannot
+    be used.
     """
     if output_schema is not None:
         return Declared(output_schema)
     annotation = hints_of(function).get("return", Any)
     if isinstance(annotation, Unresolved):
         raise TypeError(
-            f"{named(function)} returns {annotation.text!r}, which cannot be read here: {annotation.reason}"
+            f"{named(function)} returns {annotation.text!r}, which cannot be read here:"
+            f" {annotation.reason}"
         )
     whole, annotation = annotation, _of_values(annotation)
     manner = _manner(annotation)
     if manner == "content" and get_origin(whole) is ToolResult:
         raise TypeError(
-            f"{named(function)} returns {whole}, where no data stand beside the content: return the content itself"
+            f"{named(function)} returns {whole}, where no data stand beside the content: return"
+            " the content itself"
         )
     if manner != "data":
         return Prose() if manner == "content" else Output()
@@ -277,7 +303,8 @@ def output_of(
         drawn = sheet.draw(guise)
     except TypeError as bad:
         raise TypeError(
-            f"{named(function)}: what it returns cannot be described: {bad}; where that is meant, annotate Any"
+            f"{named(function)}: what it returns cannot be described: {bad}; where that is meant,"
+            " annotate Any"
         ) from None
     words = parse(doc_of(function)).returns
     drawn = {**({"description": words} if words else {}), **drawn}
@@ -323,7 +350,9 @@ def _can_be_text(annotation: Any) -> bool:
 
 
 def _of_values(annotation: Any) -> Any:
-    """The type of the values themselves: without what is around it, finished results, and progress on the way."""
+    """The type of the values themselves: without what is around it, finished results, and progress
+    on the way.
+    """
     origin, parts = get_origin(annotation), get_args(annotation)
     if origin is Coroutine and parts:
         return _of_values(parts[2])
@@ -341,7 +370,9 @@ def _of_values(annotation: Any) -> Any:
 
 
 def _manner(annotation: Any) -> Literal["content", "data", "either"]:
-    """Whether values of a type are content for the model, data with a schema, or must be looked at one by one."""
+    """Whether values of a type are content for the model, data with a schema, or must be looked at
+    one by one.
+    """
     kind = unwrapped(annotation)
     if kind in (Never, NoReturn):
         return "content"
@@ -381,7 +412,9 @@ def _manner_of_one(kind: Any) -> Literal["content", "text", "data", "either"]:
 
 
 def _is_vague(kind: Any) -> bool:
-    """Whether this is an object of which nothing is known: a dict of anything, for which a schema would say nothing."""
+    """Whether this is an object of which nothing is known: a dict of anything, for which a schema
+    would say nothing.
+    """
     origin, parts = get_origin(kind) or kind, get_args(kind)
     return (
         _is_a(origin, (dict, Mapping))
@@ -429,7 +462,9 @@ def _block(value: Any) -> t.ContentBlock:
 
 
 def _of_bytes(data: bytes) -> t.ContentBlock:
-    """A picture or a sound where the bytes are one, text where they are text, else an embedded file."""
+    """A picture or a sound where the bytes are one, text where they are text, else an embedded
+    file.
+    """
     family = (sniff(data) or "").partition("/")[0]
     if family == "image":
         return Image(data=data).content()

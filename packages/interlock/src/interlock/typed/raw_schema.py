@@ -18,8 +18,8 @@ from .type_hints import hints_of, signature_with_text
 class RawSignature:
     """Checks the arguments against the author's schema and hands them on as one dict.
 
-    The function takes that dict as its first parameter, and may take a Context. Raises TypeError for any other function and
-    ValueError for a schema that cannot be used.
+    The function takes that dict as its first parameter, and may take a Context. Raises TypeError
+    for any other function and ValueError for a schema that cannot be used.
     """
 
     def __init__(
@@ -52,7 +52,8 @@ class RawSignature:
         ):
             taken = ", ".join(map(str, rest)) or "nothing"
             raise TypeError(
-                f"a function with an input schema takes the arguments as one dict, in one plain parameter, not {taken}"
+                "a function with an input schema takes the arguments as one dict, in one plain"
+                f" parameter, not {taken}"
             )
         self._parameter = rest[0].name
 

@@ -1,4 +1,6 @@
-"""A function's parameters as a tool's input: the JSON Schema to list, and arguments from bytes to Python values in one pass."""
+"""A function's parameters as a tool's input: the JSON Schema to list, and arguments from bytes to
+Python values in one pass.
+"""
 
 from __future__ import annotations
 
@@ -30,15 +32,17 @@ _MOST_PROBLEMS = (
     20  # to tell at once: a model needs no more, and arguments may be made to have thousands
 )
 _LONGEST_PROBLEM = 1000  # characters
-MOST_COERCED = (
-    256 * 1024
-)  # bytes of arguments; to look at more of them again and again would hold up everybody else for seconds
+# bytes of arguments; to look at more of them again and again would hold up everybody else for
+# seconds
+MOST_COERCED = 256 * 1024
 
 
 class ArgumentsError(Exception):
-    """The arguments do not fit, in words for the model: each problem names its place (`$.city`) and what was expected there.
+    """The arguments do not fit, in words for the model: each problem names its place (`$.city`) and
+    what was expected there.
 
-    `problems` has them one by one; all are listed that can be known at once (2026-07-28, "Tools", error handling).
+    `problems` has them one by one; all are listed that can be known at once (2026-07-28, "Tools",
+    error handling).
     """
 
     def __init__(self, *problems: str) -> None:
@@ -64,8 +68,9 @@ class Parameter(Struct, frozen=True):
 class Signature:
     """What a function takes.
 
-    `schema` is the `inputSchema` (2020-12, its root an object and never a reference; `TOL-02`, `TOL-03`), `names` the
-    arguments in their order, `context` the parameter that takes the Context, which no caller sets.
+    `schema` is the `inputSchema` (2020-12, its root an object and never a reference; `TOL-02`,
+    `TOL-03`), `names` the arguments in their order, `context` the parameter that takes the Context,
+    which no caller sets.
     """
 
     def __init__(
@@ -93,11 +98,13 @@ class Signature:
         self._validator: Validator | None = None
 
     def decode(self, raw: bytes | Raw) -> dict[str, Any]:
-        """The JSON object of arguments as keyword values; an absent argument has the default itself. Raises ArgumentsError.
+        """The JSON object of arguments as keyword values; an absent argument has the default
+        itself. Raises ArgumentsError.
 
-        Types are JSON's own: 5 is a float too. Models err in a few ways that leave no doubt, and these are forgiven once the
-        strict reading has failed: a whole number written as 5.0 for an int (which JSON Schema allows), null in place of no
-        arguments at all and, unless the signature is not `lenient`, values sent as strings that hold their JSON.
+        Types are JSON's own: 5 is a float too. Models err in a few ways that leave no doubt, and
+        these are forgiven once the strict reading has failed: a whole number written as 5.0 for an
+        int (which JSON Schema allows), null in place of no arguments at all and, unless the
+        signature is not `lenient`, values sent as strings that hold their JSON.
         """
         try:
             values = asdict(self._read(raw))
@@ -112,7 +119,9 @@ class Signature:
             return self._second_look(raw)
 
     def _finished(self, values: dict[str, Any], raw: bytes | Raw) -> dict[str, Any]:
-        """The values with what msgspec left unread: pydantic's arguments and those that go to `**kwargs`."""
+        """The values with what msgspec left unread: pydantic's arguments and those that go to
+        `**kwargs`.
+        """
         for name, parameter in self._late:
             if type(value := values[name]) is Raw:
                 values[name] = parameter.guise.decode(value)
@@ -125,7 +134,9 @@ class Signature:
         return values
 
     def _second_look(self, raw: bytes | Raw) -> dict[str, Any]:
-        """What the strict reading refused: coerced where that leaves no doubt, else all that is wrong with it."""
+        """What the strict reading refused: coerced where that leaves no doubt, else all that is
+        wrong with it.
+        """
         try:
             pieces = _decode_slices(raw)
         except READ_ERRORS as bad:
@@ -169,7 +180,9 @@ class Signature:
         )
 
     def _problems(self, pieces: Mapping[str, Raw]) -> list[str]:
-        """All that is wrong: arguments that are unknown or missing, and what the schema and the types say of each of the others."""
+        """All that is wrong: arguments that are unknown or missing, and what the schema and the
+        types say of each of the others.
+        """
         problems = []
         unknown = [name for name in pieces if self._guise(name) is None]
         if unknown:
@@ -200,7 +213,10 @@ class Signature:
         return problems if more <= 0 else [*problems[:_MOST_PROBLEMS], f"and {more} more"]
 
     def _violations(self, pieces: Mapping[str, Raw]) -> dict[str, list[str]]:
-        """What the schema says of arguments, for msgspec names only the first thing that is wrong. Empty where it says less."""
+        """What the schema says of arguments, for msgspec names only the first thing that is wrong.
+
+        Empty where it says less.
+        """
         try:
             if self._validator is None:
                 self._validator = compile(self.schema)
@@ -221,7 +237,9 @@ class Signature:
 
 
 class Rest(Struct, frozen=True):
-    """The `**kwargs` of a function: the type of each, and the names that may not come in through it."""
+    """The `**kwargs` of a function: the type of each, and the names that may not come in through
+    it.
+    """
 
     guise: Guise | Foreign
     reserved: frozenset[str]
@@ -236,10 +254,10 @@ def signature_of(
 ) -> Signature:
     """The signature of a function, method, partial or callable object.
 
-    A parameter annotated with `context_type` (or a type of it, or it and None) takes the Context. `description_of` has the
-    docstring's words on parameters; those of an annotation go before them. What a partial has bound is not shown.
-    `lenient` is whether values that come as strings are read as what they should be.
-    Raises TypeError that says which parameter cannot be offered, and why.
+    A parameter annotated with `context_type` (or a type of it, or it and None) takes the Context.
+    `description_of` has the docstring's words on parameters; those of an annotation go before them.
+    What a partial has bound is not shown. `lenient` is whether values that come as strings are read
+    as what they should be. Raises TypeError that says which parameter cannot be offered, and why.
     """
     words = description_of or {}
     sheet = Sheet()
@@ -292,7 +310,9 @@ def signature_of(
 def _annotated(
     function: Callable[..., Any], context_type: type[Any]
 ) -> Iterator[tuple[str, inspect.Parameter, Any]]:
-    """The parameters that the author has not bound, each with its annotation and with the words to begin a complaint with."""
+    """The parameters that the author has not bound, each with its annotation and with the words to
+    begin a complaint with.
+    """
     hints = hints_of(function, {context_type.__name__: context_type})
     bound = _bound(function)
     for name, parameter in signature_with_text(function).parameters.items():
@@ -300,7 +320,8 @@ def _annotated(
         annotation = hints.get(name, Any)
         if isinstance(annotation, Unresolved):
             raise TypeError(
-                f"{where} is annotated {annotation.text!r}, which cannot be read here: {annotation.reason}"
+                f"{where} is annotated {annotation.text!r}, which cannot be read here:"
+                f" {annotation.reason}"
             )
         if name in ("self", "cls") and name not in hints and _in_class(function):
             raise TypeError(
@@ -328,7 +349,9 @@ def _check_kind(parameter: inspect.Parameter) -> None:
 
 
 def _bound(function: Any) -> set[str]:
-    """The keywords that a partial has set: the author set them, and no caller may set them again."""
+    """The keywords that a partial has set: the author set them, and no caller may set them
+    again.
+    """
     names: set[str] = set()
     while hasattr(function, "func") and hasattr(function, "keywords"):
         names |= function.keywords.keys()
@@ -383,7 +406,9 @@ def _completed(drawn: JSONObject, parameter: Parameter, words: str | None) -> JS
 
 
 def _reader(parameters: list[Parameter], *, strict: bool) -> Callable[[bytes | Raw], Struct]:
-    """The decoder of the arguments object: a Struct made for it, which is the fastest that msgspec reads."""
+    """The decoder of the arguments object: a Struct made for it, which is the fastest that msgspec
+    reads.
+    """
     fields: list[Any] = []
     for parameter in parameters:
         if parameter.make_default is not None:
@@ -420,7 +445,10 @@ def _itself(value: Any) -> Any:
 def _complaint(
     guise: Guise | Foreign, piece: Raw
 ) -> list[tuple[tuple[str | int, ...], str]] | None:
-    """What a type says against a piece of JSON: places below it, and what is wrong there. None where it fits."""
+    """What a type says against a piece of JSON: places below it, and what is wrong there.
+
+    None where it fits.
+    """
     try:
         guise.decode(piece)
     except Misfit as bad:

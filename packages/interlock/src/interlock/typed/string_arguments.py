@@ -1,4 +1,6 @@
-"""Functions whose arguments come as strings: the variables of a URI template, the arguments of a prompt."""
+"""Functions whose arguments come as strings: the variables of a URI template, the arguments of a
+prompt.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,10 @@ _ERRORS = (*READ_ERRORS, Misfit)
 class Strings:
     """Reads strings as the types of a function's parameters.
 
-    A string that is to become a number, a date and the like is read as such; one for a list, an object or a union is read as
-    JSON where it is that, unless a string is what is wanted. Raises TypeError for a function that cannot be called with names,
-    or wants what no string can be read as.
+    A string that is to become a number, a date and the like is read as such; one for a list, an
+    object or a union is read as JSON where it is that, unless a string is what is wanted. Raises
+    TypeError for a function that cannot be called with names, or wants what no string can be read
+    as.
     """
 
     def __init__(self, function: Callable[..., Any], context_type: type[Any]) -> None:
@@ -43,12 +46,14 @@ class Strings:
                 parameter.VAR_KEYWORD,
             ):
                 raise TypeError(
-                    f"parameter {name!r} of {function!r} cannot be given by name; use plain parameters"
+                    f"parameter {name!r} of {function!r} cannot be given by name; use plain"
+                    " parameters"
                 )
             hint = hints.get(name, str)
             if isinstance(hint, Unresolved):
                 raise TypeError(
-                    f"parameter {name!r} of {named(function)} is annotated {hint.text!r}, which cannot be read: {hint.reason}"
+                    f"parameter {name!r} of {named(function)} is annotated {hint.text!r}, which"
+                    f" cannot be read: {hint.reason}"
                 )
             if is_context(hint, context_type):
                 self.context = name
@@ -81,7 +86,10 @@ class Strings:
         return {argument.name for argument in self.arguments if argument.required}
 
     def read(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The values to call the function with. Raises McpError (-32602) naming what is missing, unknown or unfit (`PRM-02`)."""
+        """The values to call the function with.
+
+        Raises McpError (-32602) naming what is missing, unknown or unfit (`PRM-02`).
+        """
         missing = [
             a.name for a in self.arguments if a.required and a.name not in given
         ]  # in the function's order
@@ -95,7 +103,8 @@ class Strings:
             known = ", ".join(self._guises) or "none"
             raise t.McpError(
                 t.INVALID_PARAMS,
-                f"Unknown argument{'s' * (len(unknown) > 1)}: {', '.join(unknown)} (known: {known})",
+                f"Unknown argument{'s' * (len(unknown) > 1)}: {', '.join(unknown)} (known:"
+                f" {known})",
             )
         return {name: self._value(name, value) for name, value in given.items()}
 

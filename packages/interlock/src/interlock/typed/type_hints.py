@@ -22,7 +22,9 @@ class Unresolved(Struct, frozen=True):
 
 
 def bare(function: Any) -> Any:
-    """The plain function within a bound method, a partial, a wrapper, a callable object or a class."""
+    """The plain function within a bound method, a partial, a wrapper, a callable object or a
+    class.
+    """
     for _ in range(100):  # wrappers that wrap each other would go on for ever
         if isinstance(function, functools.partial):
             function = function.func
@@ -40,7 +42,10 @@ def bare(function: Any) -> Any:
 
 
 def signature_with_text(function: Callable[..., Any]) -> inspect.Signature:
-    """`inspect.signature`, which from Python 3.14 on must be told that a name may be unknown. Raises TypeError where there is none."""
+    """`inspect.signature`, which from Python 3.14 on must be told that a name may be unknown.
+
+    Raises TypeError where there is none.
+    """
     options: dict[str, Any] = {}
     if sys.version_info >= (3, 14):
         options["annotation_format"] = import_module(
@@ -65,7 +70,9 @@ def named(function: Any) -> str:
 
 
 def doc_of(function: Any) -> str | None:
-    """The docstring that was written for a function: not that of `partial`, and of a callable object that of its class at last."""
+    """The docstring that was written for a function: not that of `partial`, and of a callable
+    object that of its class at last.
+    """
     while isinstance(function, functools.partial):
         function = function.func
     if isinstance(function, type) or inspect.isroutine(function):
@@ -76,10 +83,11 @@ def doc_of(function: Any) -> str | None:
 def hints_of(
     function: Callable[..., Any], extra: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The annotations of the parameters and, as "return", of the result; Unresolved where one cannot be read.
+    """The annotations of the parameters and, as "return", of the result; Unresolved where one
+    cannot be read.
 
-    Names are looked up in the function's module, then in the functions around it while they run, then in `extra`
-    (for what a module imports only for type checkers).
+    Names are looked up in the function's module, then in the functions around it while they run,
+    then in `extra` (for what a module imports only for type checkers).
     """
     signature = signature_with_text(function)
     written = {
@@ -109,7 +117,9 @@ def hints_of(
 def _read(
     plain: Any, annotations: Mapping[str, Any], near: dict[str, Any], far: dict[str, Any]
 ) -> dict[str, Any]:
-    """Annotations evaluated where the function was written; `near` hides the names of its module, which hide `far`."""
+    """Annotations evaluated where the function was written; `near` hides the names of its module,
+    which hide `far`.
+    """
 
     def holder() -> None: ...
 
@@ -123,7 +133,9 @@ def _read(
 
 
 def _around(plain: Any) -> dict[str, Any]:
-    """The names that a function can see beside those of its module: its closure, and what surrounds it while that still runs."""
+    """The names that a function can see beside those of its module: its closure, and what surrounds
+    it while that still runs.
+    """
     found: dict[str, Any] = {}
     module, qualname = getattr(plain, "__globals__", None), getattr(plain, "__qualname__", "")
     frame = sys._getframe(1)

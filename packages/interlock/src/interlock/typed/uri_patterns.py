@@ -18,7 +18,8 @@ __all__ = [
     "flatten",
 ]
 
-# What a variable may have been: a str, or for an exploded one a list, or a dict of the names it brought along.
+# What a variable may have been: a str, or for an exploded one a list, or a dict of the names it
+# brought along.
 Matched = str | list[str] | dict[str, str]
 
 
@@ -48,8 +49,9 @@ OPERATORS = {
 UNRESERVED = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~"
 RESERVED = ":/?#[]@!$&'()*+,;="
 
-# What RFC 3986 lets stand raw inside one path segment. An expansion would have percent-encoded the reserved ones, but people and
-# models write `mail://ann@example.org` by hand, and that is a correct URI.
+# What RFC 3986 lets stand raw inside one path segment. An expansion would have percent-encoded the
+# reserved ones, but people and models write `mail://ann@example.org` by hand, and that is a correct
+# URI.
 _SEGMENT = UNRESERVED + "!$&'()*+,;=:@"
 # Never raw in a URI. (Surrogates are not text at all, and we need them ourselves: see `flatten`.)
 _FORBIDDEN = re.compile(r"[\x00-\x20\"<>\\^`{|}\x7f\ud800-\udfff]")
@@ -76,7 +78,9 @@ class Expression(NamedTuple):
 
 
 class _Alphabet(dict[int, str]):
-    """A translation table that says, for every character, whether a run may hold it; what is not ASCII it always may."""
+    """A translation table that says, for every character, whether a run may hold it; what is not
+    ASCII it always may.
+    """
 
     def __init__(self, allowed: str) -> None:
         super().__init__({code: "1" if chr(code) in allowed else "0" for code in range(128)})
@@ -92,7 +96,9 @@ class _Literal(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """A step that matches `least` to `most` characters of an alphabet, and keeps them for variables of one operator."""
+    """A step that matches `least` to `most` characters of an alphabet, and keeps them for variables
+    of one operator.
+    """
 
     alphabet: _Alphabet
     least: int
@@ -122,7 +128,9 @@ class _Harvest:
         self.prefixes: list[tuple[Variable, str]] = []
 
     def keep(self, variable: Variable, value: Matched | None) -> bool:
-        """Record a variable's value; false when there is none, or when it is not what the variable was before."""
+        """Record a variable's value; false when there is none, or when it is not what the variable
+        was before.
+        """
         if value is None:
             return False
         if variable.prefix is None:
@@ -145,7 +153,9 @@ class _Harvest:
         return text
 
     def settle(self, names: Sequence[str]) -> dict[str, Matched] | None:
-        """Return the values by name; a prefix must agree with the whole value, or else with the longest prefix."""
+        """Return the values by name; a prefix must agree with the whole value, or else with the
+        longest prefix.
+        """
         values = dict(self.whole)
         for variable, text in sorted(self.prefixes, key=lambda pair: -len(pair[1])):
             whole = values.setdefault(variable.name, text)
@@ -157,9 +167,10 @@ class _Harvest:
 class Pattern:
     """The parts of a template, made ready to match.
 
-    They become a row of steps: literals, runs of characters, and jumps over what may be left out. Which positions of the URI lead
-    to its end is worked out for one step after the other, backwards, with sets of positions held as the bits of an integer; then
-    each choice is made once, forwards, and never taken back. So the work grows with the URI, not with the ways to read it.
+    They become a row of steps: literals, runs of characters, and jumps over what may be left out.
+    Which positions of the URI lead to its end is worked out for one step after the other,
+    backwards, with sets of positions held as the bits of an integer; then each choice is made once,
+    forwards, and never taken back. So the work grows with the URI, not with the ways to read it.
     """
 
     __slots__ = ("_names", "_steps")
@@ -180,7 +191,9 @@ class Pattern:
                 rooted = False
 
     def match(self, uri: str, safe: bool) -> dict[str, Matched] | None:
-        """Return the values by name, or None when `uri` does not match or, with `safe`, when a value is unsafe."""
+        """Return the values by name, or None when `uri` does not match or, with `safe`, when a
+        value is unsafe.
+        """
         flat = flatten(uri)
         spans = None if flat is None else _walk(self._steps, flat)
         if flat is None or spans is None:
@@ -196,9 +209,9 @@ class Pattern:
 def flatten(uri: str) -> str | None:
     """Return `uri` with one character for each unit, or None when it is no URI.
 
-    Triplets are decoded, so that a multi-byte character is one unit. A decoded character that would mean something else raw
-    (`%2F`) becomes its stand-in, a lone surrogate, which no literal equals and every alphabet holds. Raw characters beyond
-    ASCII are let through.
+    Triplets are decoded, so that a multi-byte character is one unit. A decoded character that would
+    mean something else raw (`%2F`) becomes its stand-in, a lone surrogate, which no literal equals
+    and every alphabet holds. Raw characters beyond ASCII are let through.
     """
     if _FORBIDDEN.search(uri):
         return None
@@ -220,7 +233,9 @@ def _decode(found: re.Match[str]) -> str:
 
 
 def _merged(parts: Sequence[str | Expression]) -> list[str | Expression]:
-    """Return `parts` with adjoining expressions of parameters made one: in `{?a}{&b}` the order of a and b is as free as in `{?a,b}`."""
+    """Return `parts` with adjoining expressions of parameters made one: in `{?a}{&b}` the order of
+    a and b is as free as in `{?a,b}`.
+    """
     merged: list[str | Expression] = []
     for part in parts:
         last = merged[-1] if merged else ""
@@ -242,7 +257,8 @@ def _alphabet(sign: str, *, several: bool) -> _Alphabet:
         return _Alphabet(UNRESERVED + RESERVED)
     if sign in ("?", "&"):
         return _Alphabet(_SEGMENT + "/?")
-    # Between several values the separator means something; in a lone one (`{.ext}` of `.tar.gz`) it is a character like others.
+    # Between several values the separator means something; in a lone one (`{.ext}` of `.tar.gz`) it
+    # is a character like others.
     return _Alphabet(_SEGMENT.replace(OPERATORS[sign].separator, "") if several else _SEGMENT)
 
 
@@ -329,11 +345,14 @@ def _places(flat: str, text: str) -> int:
 
 
 def _before(after: int, mask: int, least: int, most: int) -> int:
-    """Return the positions from which a run of `least` (0 or 1) to `most` characters in `mask` leads to a position in `after`."""
+    """Return the positions from which a run of `least` (0 or 1) to `most` characters in `mask`
+    leads to a position in `after`.
+    """
     left, one, stride = most - least, mask, 1
     strides = []
     while stride <= left:
-        # `mask` holds the positions from which `stride` characters may be taken at once; strides double, so this is done soon.
+        # `mask` holds the positions from which `stride` characters may be taken at once; strides
+        # double, so this is done soon.
         after |= (after >> stride) & mask
         left -= stride
         strides.append((stride, mask))
@@ -347,7 +366,9 @@ def _before(after: int, mask: int, least: int, most: int) -> int:
 
 
 def _gather(harvest: _Harvest, run: _Run, flat: str) -> bool:
-    """Add what a run of positional values took to the harvest; false when it turns out not to match after all."""
+    """Add what a run of positional values took to the harvest; false when it turns out not to match
+    after all.
+    """
     operator = OPERATORS[run.sign]
     variables = list(run.variables)
     if not any(variable.explode for variable in variables):
@@ -373,7 +394,9 @@ def _gather(harvest: _Harvest, run: _Run, flat: str) -> bool:
 
 
 def _gather_named(harvest: _Harvest, run: _Run, flat: str) -> bool:
-    """The same for a run of `name=value` pairs, which may come in any order; an exploded variable takes names that are nobody's."""
+    """The same for a run of `name=value` pairs, which may come in any order; an exploded variable
+    takes names that are nobody's.
+    """
     known = {flatten(variable.name): variable for variable in run.variables}
     stray = next((variable for variable in run.variables if variable.explode), None)
     found: dict[Variable, list[tuple[str, str]]] = {}

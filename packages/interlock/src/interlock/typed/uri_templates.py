@@ -23,7 +23,8 @@ __all__ = ["Matched", "Template", "TemplateError", "Value"]
 Scalar = str | int | float | bool
 Value = Scalar | Sequence[Scalar | None] | Mapping[str, Scalar | None] | None
 
-# Never raw in a URI, nor in the literals of a template (RFC 6570, section 2.1, where an erratum lets the apostrophe in).
+# Never raw in a URI, nor in the literals of a template (RFC 6570, section 2.1, where an erratum
+# lets the apostrophe in).
 _FORBIDDEN = re.compile(r"[\x00-\x20\"<>\\^`{|}\x7f-\x9f\ud800-\udfff]|%(?![0-9A-Fa-f]{2})")
 _TRIPLET_OR_CHARACTER = re.compile(r"%[0-9A-Fa-f]{2}|.", re.DOTALL)
 _NAME = r"(?:\w|%[0-9A-Fa-f]{2})+"
@@ -79,7 +80,8 @@ class Template:
     def specificity(self) -> tuple[int, int, int, str]:
         """A sort key: of several templates that match a URI, the smallest key is the most specific.
 
-        More literal characters win, then fewer variables, then fewer variables that may span `/`; the text settles the rest.
+        More literal characters win, then fewer variables, then fewer variables that may span `/`;
+        the text settles the rest.
         """
         literal = sum(len(part) for part in self._parts if isinstance(part, str))
         wide = sum(
@@ -101,8 +103,9 @@ class Template:
     def expand(self, values: Mapping[str, Value]) -> str:
         """Return the URI that the template makes of `values` (RFC 6570, section 3).
 
-        A name that is missing, None, or an empty list or mapping is undefined and leaves nothing behind. Raises TemplateError
-        when a value does not fit its place (a prefix of a list, text that is not Unicode), TypeError when it is of no usable type.
+        A name that is missing, None, or an empty list or mapping is undefined and leaves nothing
+        behind. Raises TemplateError when a value does not fit its place (a prefix of a list, text
+        that is not Unicode), TypeError when it is of no usable type.
         """
         return "".join(
             _encode(part, reserved=True) if isinstance(part, str) else _expand(part, values)
@@ -110,17 +113,21 @@ class Template:
         )
 
     def match(self, uri: str, *, safe: bool = True) -> dict[str, Matched] | None:
-        """Return the values from which the template would make `uri`, or None when it does not match.
+        """Return the values from which the template would make `uri`, or None when it does not
+        match.
 
-        It is the inverse of `expand`. Values are percent-decoded once, as strict UTF-8. `{a}` and `{+a}` need at least one
-        character. Every other operator may be left out, and so may the last variables of `{/a,b}` and its like: such a name is
-        missing from the answer. Query and matrix parameters come in any order; one that is unknown or doubled does not match.
-        An exploded variable gives a list, or in a query a dict when it brought names of its own; any other gives a str, in which
-        raw commas stay. Where several readings are possible, values are as short as they can be from left to right.
+        It is the inverse of `expand`. Values are percent-decoded once, as strict UTF-8. `{a}` and
+        `{+a}` need at least one character. Every other operator may be left out, and so may the
+        last variables of `{/a,b}` and its like: such a name is missing from the answer. Query and
+        matrix parameters come in any order; one that is unknown or doubled does not match. An
+        exploded variable gives a list, or in a query a dict when it brought names of its own; any
+        other gives a str, in which raw commas stay. Where several readings are possible, values are
+        as short as they can be from left to right.
 
-        While `safe` is true, these values do not match: one with a `.` or `..` segment (between `/` or `\\`) or a control
-        character; one with a decoded `/` or `\\` in a place that does not span segments; and one that begins with either where
-        that would make an absolute path (after a literal `/`, or in a query). `{+a}`, `{#a}`, `{?a}` and `{&a}` span segments.
+        While `safe` is true, these values do not match: one with a `.` or `..` segment (between `/`
+        or `\\`) or a control character; one with a decoded `/` or `\\` in a place that does not
+        span segments; and one that begins with either where that would make an absolute path (after
+        a literal `/`, or in a query). `{+a}`, `{#a}`, `{?a}` and `{&a}` span segments.
 
         The work grows with the length of `uri` only, whatever it holds.
         """
@@ -158,7 +165,8 @@ def _check_literal(text: str, literal: str, position: int) -> None:
         raise TemplateError(f"{text!r}: the }} at character {where} closes nothing")
     if char == "%":
         raise TemplateError(
-            f"{text!r}: the % at character {where} is not followed by two hexadecimal digits; a percent sign is %25"
+            f"{text!r}: the % at character {where} is not followed by two hexadecimal digits; a"
+            " percent sign is %25"
         )
     raise TemplateError(
         f"{text!r}: {char!r} at character {where} may not stand in a URI; percent-encode it"
@@ -200,7 +208,8 @@ def _expand(expression: Expression, values: Mapping[str, Value]) -> str:
         elif value is not None:
             text = _scalar(name, value)
             if variable.prefix is not None:
-                # A triplet that will pass through unencoded counts as one character and is not cut in two (section 2.4.1).
+                # A triplet that will pass through unencoded counts as one character and is not cut
+                # in two (section 2.4.1).
                 units = _TRIPLET_OR_CHARACTER.findall(text) if operator.reserved else text
                 text = "".join(units[: variable.prefix])
             text = _encode(text, reserved=operator.reserved)
@@ -213,7 +222,8 @@ def _expand_many(
 ) -> list[str]:
     if variable.prefix is not None:
         raise TemplateError(
-            f"{variable.name}:{variable.prefix} takes the beginning of a string; a list or mapping has none"
+            f"{variable.name}:{variable.prefix} takes the beginning of a string; a list or"
+            " mapping has none"
         )
     pairs: list[tuple[str | None, str]] = []
     for key, item in items:
@@ -252,12 +262,15 @@ def _scalar(name: str, value: object) -> str:
     if isinstance(value, float):
         raise TemplateError(f"{name}: {value} is not a number that a URI can hold")
     raise TypeError(
-        f"{name}: a value, or an item of a list or mapping, must be str, int, float or bool, not {type(value).__name__}"
+        f"{name}: a value, or an item of a list or mapping, must be str, int, float or bool, not"
+        f" {type(value).__name__}"
     )
 
 
 def _encode(text: str, *, reserved: bool) -> str:
-    """Percent-encode `text`, but not its reserved characters and triplets where those are allowed."""
+    """Percent-encode `text`, but not its reserved characters and triplets where those are
+    allowed.
+    """
     plain = _PLAIN_OR_RESERVED if reserved else _PLAIN
     units = _TRIPLET_OR_CHARACTER.findall(text) if reserved else text
     try:

@@ -1,4 +1,6 @@
-"""Programs of server authors that must not type-check: each marked line has the error that is named beside it, and no other has one."""
+"""Programs of server authors that must not type-check: each marked line has the error that is named
+beside it, and no other has one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Running an author's function: in place or in a thread, within its limits, cancelled when nobody waits any more."""
+"""Running an author's function: in place or in a thread, within its limits, cancelled when nobody
+waits any more.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from .threads import Workers
 
 
 class Calling:
-    """Runs functions for one server in one event loop, plain functions in at most `threads` threads."""
+    """Runs functions for one server in one event loop, plain functions in at most `threads`
+    threads.
+    """
 
     def __init__(self, environment: CallEnvironment, threads: int) -> None:
         self._environment = environment
@@ -27,7 +31,10 @@ class Calling:
         self._workers: Workers | None = None
 
     async def run(self, call: Call, values: dict[str, Any], running: RunningCall) -> Any:
-        """Call the function with `values`, and with a Context where it wants one. Raises what it raises; TimedOut past its timeout."""
+        """Call the function with `values`, and with a Context where it wants one.
+
+        Raises what it raises; TimedOut past its timeout.
+        """
         # Every call but the plainest has one: a generator's progress, a thread that is to learn
         # that nobody waits, and a timeout that is paused go through it.
         context = running.context = Context(running.exchange, self._environment, self.loop)
@@ -90,7 +97,9 @@ class Calling:
 def pausing(
     deadline: asyncio.Timeout, seconds: float, now: Callable[[], float]
 ) -> Callable[[bool], None]:
-    """Stop the clock while a person is asked, however many questions are open at once, and go on after."""
+    """Stop the clock while a person is asked, however many questions are open at once, and go on
+    after.
+    """
     left, open_questions = seconds, 0
 
     def pause(begins: bool) -> None:

@@ -11,7 +11,9 @@ from ... import types as t
 
 
 class Gate:
-    """Lets `most` in at once and `waiting` more queue in order; whoever comes beyond that is refused at once."""
+    """Lets `most` in at once and `waiting` more queue in order; whoever comes beyond that is
+    refused at once.
+    """
 
     def __init__(self, most: int, waiting: int, what: str) -> None:
         if most < 1 or waiting < 0:
@@ -27,7 +29,10 @@ class Gate:
             self.inside += 1
             return
         if len(self._queue) >= self.waiting:
-            words = f"{self.what} is busy: {self.inside} calls are running and {len(self._queue)} wait. Try again later."
+            words = (
+                f"{self.what} is busy: {self.inside} calls are running and {len(self._queue)} wait."
+                " Try again later."
+            )
             raise t.McpError(t.INTERNAL_ERROR, words, {"reason": "busy"})
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queue.append(turn)

@@ -45,20 +45,25 @@ T = TypeVar("T")
 _HANDED_OVER_AT_ONCE = 256  # notifications of a thread, until it waits for the loop to take them
 _PATIENCE = 10.0  # seconds that it waits
 _INCLUDE_CONTEXT = (
-    "include_context='thisServer' and 'allServers' are deprecated since 2025-11-25 (SEP-2596) and go with"
+    "include_context='thisServer' and 'allServers' are deprecated since 2025-11-25 (SEP-2596) and"
+    " go with"
     " sampling (SEP-2577), from 2027-07-28 on: leave the argument out."
 )
 _RANK = {level: n for n, level in enumerate(LOGGING_LEVELS)}
 
 
 class Log:
-    """Messages to the client's log, one method for each level; the client says from which level on it wants them."""
+    """Messages to the client's log, one method for each level; the client says from which level on
+    it wants them.
+    """
 
     def __init__(self, context: Context[Any]) -> None:
         self._context = context
 
     def write(self, level: LoggingLevel, data: Any, logger: str | None = None) -> None:
-        """Send `data` (any JSON value) at a level; `logger` names the part of the server that speaks (2026-07-28, "Logging")."""
+        """Send `data` (any JSON value) at a level; `logger` names the part of the server that
+        speaks (2026-07-28, "Logging").
+        """
         wanted = self._context.caller.log_level
         if wanted is not None and _RANK[level] >= _RANK[wanted]:
             self._context._notify(
@@ -100,9 +105,12 @@ class Log:
 
 
 class Context(Generic[State]):
-    """One call while it runs. Ask for it with a parameter annotated `Context`, or `Context[State]` for the lifespan's state.
+    """One call while it runs.
 
-    The methods that wait are coroutines; a plain function, which runs in a thread, waits with `ctx.wait(...)`.
+    Ask for it with a parameter annotated `Context`, or `Context[State]` for the lifespan's state.
+
+    The methods that wait are coroutines; a plain function, which runs in a thread, waits with
+    `ctx.wait(...)`.
     """
 
     _path = "ctx"
@@ -138,17 +146,22 @@ class Context(Generic[State]):
 
     @property
     def principal(self) -> Principal | None:
-        """On whose behalf the call is made, as the guard before the server found it; None where there is none."""
+        """On whose behalf the call is made, as the guard before the server found it; None where
+        there is none.
+        """
         return self._exchange.caller.principal
 
     @property
     def request(self) -> HttpRequest | None:
-        """The HTTP request that brought the call: headers, client address, method and path; None on every other transport."""
+        """The HTTP request that brought the call: headers, client address, method and path; None on
+        every other transport.
+        """
         return self._exchange.transport.request
 
     @property
     @deprecated(
-        "Logging is deprecated since 2026-07-28 (SEP-2577) and may be removed from revisions of 2027-07-28"
+        "Logging is deprecated since 2026-07-28 (SEP-2577) and may be removed from revisions of"
+        " 2027-07-28"
         " and later: log to stderr, which Python's logging does, or to OpenTelemetry."
     )
     def log(self) -> Log:
@@ -156,11 +169,14 @@ class Context(Generic[State]):
         return Log(self)
 
     def require(self, *scopes: str) -> None:
-        """Go on only where the caller has all of these scopes. Raises Forbidden, which ends the call and tells the client what it lacks.
+        """Go on only where the caller has all of these scopes.
 
-        For what depends on the arguments, and for features that all may see: name at once all that the call needs, and do it before
-        the call tells or changes anything. Over stdio and in memory it is the person at the machine who asks, and may do everything;
-        over HTTP without a guard nobody has any scope (2026-07-28, "Scope Challenge Handling").
+        Raises Forbidden, which ends the call and tells the client what it lacks.
+
+        For what depends on the arguments, and for features that all may see: name at once all that
+        the call needs, and do it before the call tells or changes anything. Over stdio and in
+        memory it is the person at the machine who asks, and may do everything; over HTTP without a
+        guard nobody has any scope (2026-07-28, "Scope Challenge Handling").
         """
         check(self._exchange.caller, scopes)
 
@@ -182,13 +198,17 @@ class Context(Generic[State]):
 
     @property
     def meta(self) -> dict[str, Any]:
-        """The request's `_meta` without the keys of the protocol itself: what its author put there."""
+        """The request's `_meta` without the keys of the protocol itself: what its author put
+        there.
+        """
         decoded = msgspec.json.decode(self._exchange.params.meta)
         return decoded if isinstance(decoded, dict) else {}
 
     @property
     def input_responses(self) -> dict[str, Any]:
-        """For tools that write InputRequiredResult by hand: the answers that came with this round, by key."""
+        """For tools that write InputRequiredResult by hand: the answers that came with this round,
+        by key.
+        """
         return {
             key: msgspec.json.decode(raw)
             for key, raw in (self._exchange.params.input_responses or {}).items()
@@ -196,11 +216,13 @@ class Context(Generic[State]):
 
     @property
     def request_state(self) -> str | None:
-        """For tools that write InputRequiredResult by hand: the state of the round before; it was sealed on its way."""
+        """For tools that write InputRequiredResult by hand: the state of the round before; it was
+        sealed on its way.
+        """
         state: str | None = self._exchange.params.request_state
         return state
 
-    # -- telling ------------------------------------------------------------------------------------
+    # -- telling ----------------------------------------------------------------------------------
 
     def progress(
         self, progress: float, total: float | None = None, message: str | None = None
@@ -231,10 +253,12 @@ class Context(Generic[State]):
             taken.wait(_PATIENCE)  # else a quick thread would fill the memory with what waits
 
     async def disconnect(self, *, retry_ms: int | None = None) -> bool:
-        """Let the client go for now, where it can come back: its event stream is closed, and the rest waits for it in the event log.
+        """Let the client go for now, where it can come back: its event stream is closed, and the
+        rest waits for it in the event log.
 
-        For long work over HTTP, so that no connection is held. `retry_ms` asks the client to come back after so many milliseconds.
-        Returns whether it was let go; on every other transport and revision it stays (2025-11-25, "Sending Messages to the Server").
+        For long work over HTTP, so that no connection is held. `retry_ms` asks the client to come
+        back after so many milliseconds. Returns whether it was let go; on every other transport and
+        revision it stays (2025-11-25, "Sending Messages to the Server").
         """
         return self._exchange.transport.release(retry_ms)
 
@@ -242,7 +266,7 @@ class Context(Generic[State]):
         """Wait until the client has taken in most of what was sent; for tools that tell much."""
         await self._exchange.drain()
 
-    # -- asking ---------------------------------------------------------------------------------------
+    # -- asking -----------------------------------------------------------------------------------
 
     @overload
     async def elicit(self, message: str, kind: type[T], *, key: str | None = None) -> T: ...
@@ -260,9 +284,9 @@ class Context(Generic[State]):
     async def elicit(self, message: str, kind: Any, *, key: str | None = None) -> Any:
         """Ask the person to fill in a form for `kind` (see Form), and return a value of that type.
 
-        Raises Declined or Cancelled where the person does not answer, Unanswerable where the client has nobody to ask; all
-        three are ToolErrors, so a tool that does not catch them ends there, with words for the model
-        (2026-07-28, "Elicitation"). `key` names the question on the wire.
+        Raises Declined or Cancelled where the person does not answer, Unanswerable where the client
+        has nobody to ask; all three are ToolErrors, so a tool that does not catch them ends there,
+        with words for the model (2026-07-28, "Elicitation"). `key` names the question on the wire.
         """
         asked = form(kind)
         answer = await self._ask(
@@ -277,19 +301,23 @@ class Context(Generic[State]):
     async def elicit_url(
         self, message: str, url: str, *, elicitation_id: str | None = None, key: str | None = None
     ) -> None:
-        """Ask the person to visit a page (to sign in, to pay); returns once they agreed, which is not once they are done.
+        """Ask the person to visit a page (to sign in, to pay); returns once they agreed, which is
+        not once they are done.
 
-        Never put a secret or a pre-authenticated link into `url`. `elicitation_id` is a name of your own for what they do there, for
-        `elicitation_complete`; without it one is made. Raises as `elicit` does (`ELI-17`, `ELI-27`).
+        Never put a secret or a pre-authenticated link into `url`. `elicitation_id` is a name of
+        your own for what they do there, for `elicitation_complete`; without it one is made. Raises
+        as `elicit` does (`ELI-17`, `ELI-27`).
         """
         id = elicitation_id if self.caller.supports("elicitation_ids") else None  # `ELI-19`
         params = t.ElicitRequestParams(message=message, mode="url", url=url, elicitation_id=id)
         _accepted(await self._ask(t.ElicitRequest(params), key), message)
 
     def elicitation_complete(self, elicitation_id: str) -> None:
-        """Say that the person is done at the page that they were asked to visit; only 2025-11-25 has this, others are not told.
+        """Say that the person is done at the page that they were asked to visit; only 2025-11-25
+        has this, others are not told.
 
-        It goes to the client that makes this call, which has to be the one that was asked (2025-11-25, "Elicitation"; `ELI-20`).
+        It goes to the client that makes this call, which has to be the one that was asked
+        (2025-11-25, "Elicitation"; `ELI-20`).
         """
         params = t.ElicitationCompleteNotificationParams(elicitation_id=elicitation_id)
         self._notify("notifications/elicitation/complete", params)
@@ -319,7 +347,8 @@ class Context(Generic[State]):
 
     @overload
     @deprecated(
-        "Sampling is deprecated since 2026-07-28 (SEP-2577) and may be removed from revisions of 2027-07-28"
+        "Sampling is deprecated since 2026-07-28 (SEP-2577) and may be removed from revisions of"
+        " 2027-07-28"
         " and later: call the API of a model provider."
     )
     async def sample(
@@ -343,7 +372,8 @@ class Context(Generic[State]):
 
     @overload
     @deprecated(
-        "Sampling is deprecated since 2026-07-28 (SEP-2577) and may be removed from revisions of 2027-07-28"
+        "Sampling is deprecated since 2026-07-28 (SEP-2577) and may be removed from revisions of"
+        " 2027-07-28"
         " and later: call the API of a model provider."
     )
     async def sample(
@@ -366,7 +396,8 @@ class Context(Generic[State]):
 
     @overload
     @deprecated(
-        "Sampling is deprecated since 2026-07-28 (SEP-2577) and may be removed from revisions of 2027-07-28"
+        "Sampling is deprecated since 2026-07-28 (SEP-2577) and may be removed from revisions of"
+        " 2027-07-28"
         " and later: call the API of a model provider."
     )
     async def sample(
@@ -388,7 +419,8 @@ class Context(Generic[State]):
     ) -> Any: ...
 
     @deprecated(
-        "Sampling is deprecated since 2026-07-28 (SEP-2577) and may be removed from revisions of 2027-07-28"
+        "Sampling is deprecated since 2026-07-28 (SEP-2577) and may be removed from revisions of"
+        " 2027-07-28"
         " and later: call the API of a model provider."
     )
     @to_be_awaited
@@ -499,12 +531,16 @@ class Context(Generic[State]):
         return answer
 
     @deprecated(
-        "Roots are deprecated since 2026-07-28 (SEP-2577) and may be removed from revisions of 2027-07-28"
+        "Roots are deprecated since 2026-07-28 (SEP-2577) and may be removed from revisions of"
+        " 2027-07-28"
         " and later: take folders as arguments of a tool, or from the configuration of the server."
     )
     @to_be_awaited
     async def roots(self, *, key: str | None = None) -> list[t.Root]:
-        """The folders that the client lets the server work in (2026-07-28, "Roots"). Raises Unanswerable where it has none to name."""
+        """The folders that the client lets the server work in (2026-07-28, "Roots").
+
+        Raises Unanswerable where it has none to name.
+        """
         answer = await self._ask(t.ListRootsRequest(t.ListRootsRequestParams()), key)
         if not isinstance(answer, t.ListRootsResult):
             raise t.ProtocolError(
@@ -514,9 +550,11 @@ class Context(Generic[State]):
 
     @to_be_awaited
     async def once(self, name: str, do: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Do what must not happen twice, though a tool that asks may run again from the top; return its result.
+        """Do what must not happen twice, though a tool that asks may run again from the top; return
+        its result.
 
-        `name` is unique in the call; the result must be JSON-able, for it is kept with the answers (`MRT-24`).
+        `name` is unique in the call; the result must be JSON-able, for it is kept with the answers
+        (`MRT-24`).
         """
 
         async def now() -> Any:
@@ -527,7 +565,10 @@ class Context(Generic[State]):
 
     @to_be_awaited
     async def read_resource(self, uri: str) -> list[t.ResourceContents]:
-        """Read a resource of this server, as a client would. Raises McpError where there is none."""
+        """Read a resource of this server, as a client would.
+
+        Raises McpError where there is none.
+        """
         result = await self._environment.read_resource(uri, self._exchange)
         return result.contents
 
@@ -539,7 +580,8 @@ class Context(Generic[State]):
         if threading.get_ident() == self._thread:
             _drop(awaitable)
             raise RuntimeError(
-                "ctx.wait is for plain functions, which run in a thread; an async function uses await"
+                "ctx.wait is for plain functions, which run in a thread; an async function uses"
+                " await"
             )
         if self.cancelled:  # and the loop may have gone by now
             _drop(awaitable)
@@ -547,7 +589,8 @@ class Context(Generic[State]):
         try:
             return asyncio.run_coroutine_threadsafe(self._waited(awaitable), self._loop).result()
         except concurrent.futures.CancelledError:
-            raise asyncio.CancelledError from None  # which an author's `except Exception` cannot eat
+            # which an author's `except Exception` cannot eat
+            raise asyncio.CancelledError from None
 
     async def _waited(self, awaitable: Awaitable[T]) -> T:
         task = asyncio.current_task()
@@ -562,7 +605,9 @@ class Context(Generic[State]):
             self._waits.remove(task)
 
     def check_awaited(self) -> None:
-        """Raise ToolError where the function, which has returned, did not await a question or another method that waits."""
+        """Raise ToolError where the function, which has returned, did not await a question or
+        another method that waits.
+        """
         forgotten = self._started.not_awaited()
         if not forgotten:
             return
@@ -575,14 +620,18 @@ class Context(Generic[State]):
         )
 
     def abandon(self) -> None:
-        """Nobody waits for the answer any more: the thread of a plain function is woken from what it waits for."""
+        """Nobody waits for the answer any more: the thread of a plain function is woken from what
+        it waits for.
+        """
         self.cancelled = True
         for task in self._waits:
             task.cancel()
 
     @property
     def _takes_context(self) -> bool:
-        """Whether the client takes includeContext; before 2025-11-25 none could say that it does not."""
+        """Whether the client takes includeContext; before 2025-11-25 none could say that it does
+        not.
+        """
         sampling = self.caller.capabilities.sampling
         if not self.caller.supports("sampling_context_declared"):
             return True
@@ -598,7 +647,8 @@ class Context(Generic[State]):
         lacking = required_capability(request, self.caller.capabilities)
         if lacking is not None:
             raise t.Unanswerable(
-                f"This tool needs to ask something that this client cannot be asked ({lacking[0]}).",
+                "This tool needs to ask something that this client cannot be asked"
+                f" ({lacking[0]}).",
                 lacking[0],
             )
         if self._pauses is not None:

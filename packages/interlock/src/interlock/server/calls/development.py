@@ -1,4 +1,6 @@
-"""Development mode: what an exception of the author's code says to its author, and mistakes worth a warning at the start."""
+"""Development mode: what an exception of the author's code says to its author, and mistakes worth a
+warning at the start.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,9 @@ _CONTEXT_NAMES = frozenset({"ctx", "context"})
 
 
 def explaining(handler: Handler) -> Handler:
-    """Answer what middleware and handlers raise unforeseen with the error itself, not with "Internal error"."""
+    """Answer what middleware and handlers raise unforeseen with the error itself, not with
+    "Internal error".
+    """
 
     async def handle(x: Exchange) -> AnyResult:
         try:
@@ -100,7 +104,9 @@ def _one(bad: BaseException, function: Callable[..., Any] | None) -> str:
 
 
 def _leaves(bad: BaseException) -> list[BaseException]:
-    """The errors of a group, however deep; at most a handful, for the first ones tell what is wrong."""
+    """The errors of a group, however deep; at most a handful, for the first ones tell what is
+    wrong.
+    """
     if not isinstance(bad, BaseExceptionGroup):
         return [bad]
     return [leaf for inner in bad.exceptions for leaf in _leaves(inner)][:_MOST_ERRORS]

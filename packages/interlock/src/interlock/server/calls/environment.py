@@ -1,4 +1,6 @@
-"""What a running call knows of its server: the server as its author sees it, and the settings of calls."""
+"""What a running call knows of its server: the server as its author sees it, and the settings of
+calls.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Arguments that HTTP headers repeat: the tool handler, which has the schema in hand, checks that both say the same (2026-07-28,
-"Streamable HTTP", "x-mcp-header")."""
+"""Arguments that HTTP headers repeat: the tool handler, which has the schema in hand, checks that
+both say the same (2026-07-28, "Streamable HTTP", "x-mcp-header").
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,10 @@ _WHOLE = re.compile(r"(-?[0-9]{1,40})(?:\.0{1,40})?")
 def check_mirrors(
     mirrors: Mapping[str, tuple[str, ...]], headers: Mapping[str, str], arguments: Raw
 ) -> None:
-    """Compare each mirrored argument with its header; `headers` have lower-case names. Raises McpError (-32020) (`XMH-19`)."""
+    """Compare each mirrored argument with its header; `headers` have lower-case names.
+
+    Raises McpError (-32020) (`XMH-19`).
+    """
     try:
         values = msgspec.json.decode(arguments)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -38,7 +42,10 @@ def check_mirrors(
 
 
 def decoded(header: str, name: str) -> str:
-    """A header's value, taken out of its base64 form where it is in one (`XMH-17`). Raises McpError (-32020)."""
+    """A header's value, taken out of its base64 form where it is in one (`XMH-17`).
+
+    Raises McpError (-32020).
+    """
     try:
         return decode_value(header)
     except BadValue as bad:

@@ -1,4 +1,6 @@
-"""Coroutines that an author forgot to await: a question that looks asked, a value that looks kept."""
+"""Coroutines that an author forgot to await: a question that looks asked, a value that looks
+kept.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ class Started:
 def to_be_awaited(
     method: Callable[P, Coroutine[Any, Any, T]],
 ) -> Callable[P, Coroutine[Any, Any, T]]:
-    """Have calls of a method that are never awaited found; its object has a `Started` as `_started`."""
+    """Have calls of a method that are never awaited found; its object has a `Started` as
+    `_started`.
+    """
 
     @functools.wraps(method)
     def start(*args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:

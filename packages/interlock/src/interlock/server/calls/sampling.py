@@ -1,4 +1,6 @@
-"""Sampling for authors: answers of a model as a Python type, and a fallback model where the client has none."""
+"""Sampling for authors: answers of a model as a Python type, and a fallback model where the client
+has none.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +30,14 @@ _sorted = msgspec.json.Encoder(order="sorted").encode
 
 
 class BadAnswer(ValueError):
-    """The model's answer is not of the type that was asked for; the message is written for the model."""
+    """The model's answer is not of the type that was asked for; the message is written for the
+    model.
+    """
 
 
 class AnswerType:
-    """A type that a model is asked for: the JSON Schema of an object for the model, and values from what it says.
+    """A type that a model is asked for: the JSON Schema of an object for the model, and values from
+    what it says.
 
     Args:
         kind: A type that a tool could take as an argument, or a JSON Schema.
@@ -231,7 +236,9 @@ def _blocks(answer: t.CreateMessageResult) -> list[t.SamplingContent]:
 
 
 def _json_in(text: str) -> Any:
-    """The JSON of a text: all of it, else the first object in it, as models write words and fences around it."""
+    """The JSON of a text: all of it, else the first object in it, as models write words and fences
+    around it.
+    """
     if not text.strip():
         raise BadAnswer("it has no text")
     try:

@@ -1,7 +1,7 @@
 """Threads for plain functions, so that one that blocks cannot hold up the others.
 
-A burst of quick calls runs in one thread, one after the other, with one wake-up of the loop for all their answers; only
-calls that really take long bring more threads to work.
+A burst of quick calls runs in one thread, one after the other, with one wake-up of the loop for all
+their answers; only calls that really take long bring more threads to work.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ class _Job:
 
 
 class Workers:
-    """A pool of at most `threads` threads that belongs to one event loop; threads are started when they are needed."""
+    """A pool of at most `threads` threads that belongs to one event loop; threads are started when
+    they are needed.
+    """
 
     def __init__(self, threads: int = DEFAULT_THREADS) -> None:
         self.threads = threads
@@ -49,7 +51,9 @@ class Workers:
         self._nudge: asyncio.TimerHandle | None = None
 
     def submit(self, work: Callable[[], Any]) -> asyncio.Future[Any]:
-        """Have `work` done in a thread, with the caller's context variables; cancelling the future drops its answer."""
+        """Have `work` done in a thread, with the caller's context variables; cancelling the future
+        drops its answer.
+        """
         future: asyncio.Future[Any] = self._loop.create_future()
         self._jobs.append(_Job(work, future, copy_context()))
         if len(self._idle) == self._started:  # nobody is at work who would come by
@@ -70,7 +74,9 @@ class Workers:
             bell.release()
 
     def _bring_more(self, count: int) -> None:
-        """Work is still lying there: the threads at work must be blocked, so bring twice as many as the last time."""
+        """Work is still lying there: the threads at work must be blocked, so bring twice as many as
+        the last time.
+        """
         self._nudge = None
         self._collect()  # what is done while its thread is blocked by the next job
         if self._jobs:
@@ -135,7 +141,9 @@ class Workers:
         return True
 
     def _tell(self) -> bool:
-        """Have the loop collect what is done, once for all of it; False where the loop has gone, and with it whoever waited."""
+        """Have the loop collect what is done, once for all of it; False where the loop has gone,
+        and with it whoever waited.
+        """
         if not self._collecting:
             self._collecting = True
             try:

@@ -1,4 +1,6 @@
-"""The catalogue of a server: its features, who sees which, their lists, and the notices of their changes."""
+"""The catalogue of a server: its features, who sees which, their lists, and the notices of their
+changes.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ class Catalogue:
         raise ValueError(f"{what!r} is not a list: use 'tools', 'prompts' or 'resources'")
 
     def visibility_changed(self, *keys: Any) -> None:
-        """Announce that callers with one of these visibility keys, or all callers, see other features."""
+        """Announce that callers with one of these visibility keys, or all callers, see other
+        features.
+        """
         names = tuple(name_of(key).decode() for key in keys)
         for each in (self.tools, self.prompts, self.resources, self.templates):
             each.had = each.had or len(each) > 0
@@ -75,13 +79,18 @@ class Catalogue:
         self.bus.publish(Change("resource", uri))
 
     def page(self, what: str, cursor: str | None, caller: Caller) -> bytes:
-        """One page of a list as a caller sees it, encoded. Raises McpError for an unknown cursor."""
+        """One page of a list as a caller sees it, encoded.
+
+        Raises McpError for an unknown cursor.
+        """
         return self.pages.page(what, cursor, caller.revision, self.visibility.audience(caller))
 
     def offer_list(
         self, what: str, features: FeatureList[Any], result: Any, page_size: int
     ) -> None:
-        """Add a list of an extension: its features, the type of a page, and the items of one page."""
+        """Add a list of an extension: its features, the type of a page, and the items of one
+        page.
+        """
         self.visibility.add_list(what, features)
         self.pages.offer(what, result, page_size)
 

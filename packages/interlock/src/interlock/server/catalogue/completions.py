@@ -43,7 +43,9 @@ class Completions:
         self._other: CompletionFeature | None = None
 
     def add(self, feature: CompletionFeature, of: str | None, argument: str | None) -> None:
-        """Use a function for an argument of a prompt or template; for every other one where none is named."""
+        """Use a function for an argument of a prompt or template; for every other one where none is
+        named.
+        """
         if of is None or argument is None:
             self._other = feature
         else:
@@ -69,7 +71,9 @@ class Completions:
         return feature is not None and argument in feature.strings.choices
 
     def are_offered(self, shown: Callable[[FeatureList[Any], Any], bool]) -> bool:
-        """Whether there is anything to suggest, by a function or by the type of an argument, of the features that are shown."""
+        """Whether there is anything to suggest, by a function or by the type of an argument, of the
+        features that are shown.
+        """
         if self._other is not None:
             return True
         prompts = self._prompts
@@ -92,10 +96,13 @@ class Completions:
 def completion_of(
     function: Callable[..., Any], context_type: type[Any], timeout: float | None
 ) -> CompletionFeature:
-    """Take in a completion function. Raises TypeError for a parameter that it cannot be given.
+    """Take in a completion function.
 
-    Parameters are given by their names: `value` (what was typed), `arguments` (the others that are known, by name), `ref`,
-    `argument` and `context` (as the protocol has them), and one annotated with the Context.
+    Raises TypeError for a parameter that it cannot be given.
+
+    Parameters are given by their names: `value` (what was typed), `arguments` (the others that are
+    known, by name), `ref`, `argument` and `context` (as the protocol has them), and one annotated
+    with the Context.
     """
     wants: set[str] = set()
     takes_context: str | None = None
@@ -108,7 +115,8 @@ def completion_of(
             wants.add(name)
         else:
             raise TypeError(
-                f"a completion function is given value, arguments, ref, argument, context or a Context, not {name!r}"
+                "a completion function is given value, arguments, ref, argument, context or a"
+                f" Context, not {name!r}"
             )
     name = getattr(function, "__name__", "completion")
     return CompletionFeature(

@@ -18,8 +18,8 @@ class FeatureOptions(TypedDict, total=False):
         icons: Its icons.
         meta: Its `_meta`.
         tags: Tags, for visibility hooks.
-        scopes: The scopes that a caller needs, all of them. Other callers do not see the feature and
-            cannot use it. For a tool that everybody sees use `ctx.require`.
+        scopes: The scopes that a caller needs, all of them. Other callers do not see the feature
+            and cannot use it. For a tool that everybody sees use `ctx.require`.
         timeout: Seconds that one call may take; the server's limit by default.
         concurrency: How many calls run at once; None for no limit.
         queue: How many more calls wait for one of these to end; 1000 by default.
@@ -42,7 +42,8 @@ class ToolOptions(FeatureOptions, total=False):
 
     Attributes:
         annotations: Hints about what the tool does. They must be true.
-        input_schema: A JSON Schema of an object, for a function that takes all arguments as one dict.
+        input_schema: A JSON Schema of an object, for a function that takes all arguments as one
+            dict.
         output_schema: A JSON Schema of the result, if its Python type does not say enough.
         lenient: Whether strings are read as what the schema has in their place ("5" as 5); the
             server's setting by default.

@@ -37,10 +37,12 @@ class Feature(Struct, frozen=True, kw_only=True):
 
     Attributes:
         kind: What it is.
-        name: The name of a tool or prompt, the URI of a resource or of a skill's SKILL.md, the URI template of a template.
+        name: The name of a tool or prompt, the URI of a resource or of a skill's SKILL.md, the URI
+            template of a template.
         tags: The tags that its author gave it.
         scopes: The scopes that a caller needs for it.
-        listing: How it is listed: a Tool, Resource, ResourceTemplate or Prompt of the protocol, or the entry of a skill.
+        listing: How it is listed: a Tool, Resource, ResourceTemplate or Prompt of the protocol, or
+            the entry of a skill.
     """
 
     kind: FeatureKind
@@ -51,7 +53,9 @@ class Feature(Struct, frozen=True, kw_only=True):
 
 
 class Call(Struct, frozen=True):
-    """How a function is run: in place or in a thread, to its end or item by item, for how long, and how often at once."""
+    """How a function is run: in place or in a thread, to its end or item by item, for how long, and
+    how often at once.
+    """
 
     function: Callable[..., Any]
     context: str | None = None  # the parameter that takes the Context
@@ -70,7 +74,9 @@ def call_of(
     queue: int,
     name: str,
 ) -> Call:
-    """How `function` is to be run; `concurrency` calls at once and `queue` more waiting, where that is limited."""
+    """How `function` is to be run; `concurrency` calls at once and `queue` more waiting, where that
+    is limited.
+    """
     if timeout is not None and timeout <= 0:
         raise ValueError(f"the timeout of {name} must be more than 0 seconds")
     inner = function
@@ -89,7 +95,9 @@ def call_of(
 
 
 class ToolFeature(Struct, frozen=True):
-    """A tool: its listing, how its arguments are read, how it is run, and how its value becomes a result."""
+    """A tool: its listing, how its arguments are read, how it is run, and how its value becomes a
+    result.
+    """
 
     listing: t.Tool
     call: Call
@@ -121,7 +129,9 @@ class ResourceFeature(Struct, frozen=True):
 
 
 class TemplateFeature(Struct, frozen=True):
-    """A family of resources: the template, how its variables are read, and the function that reads one."""
+    """A family of resources: the template, how its variables are read, and the function that reads
+    one.
+    """
 
     listing: t.ResourceTemplate
     template: Template
@@ -176,8 +186,8 @@ F = TypeVar("F", bound=Keyed)
 class FeatureList(Generic[F]):
     """Features of one kind in the order in which they were added.
 
-    `changed` is called after each change with the name of the feature that came or went. `had` says that
-    something was here before: clients may have been told so, and the kind stays on offer.
+    `changed` is called after each change with the name of the feature that came or went. `had` says
+    that something was here before: clients may have been told so, and the kind stays on offer.
     """
 
     def __init__(self, kind: FeatureKind, changed: Callable[[str], None]) -> None:
@@ -195,7 +205,8 @@ class FeatureList(Generic[F]):
         if before is not None:
             if not replace:
                 raise ValueError(
-                    f"there is a {self.what} {feature.key!r} already; pass replace=True to put another in its place"
+                    f"there is a {self.what} {feature.key!r} already; pass replace=True to put"
+                    " another in its place"
                 )
             self._note_gone(before)
         self._features[feature.key] = feature
@@ -225,7 +236,9 @@ class FeatureList(Generic[F]):
         )
 
     def versions(self, key: str) -> list[Feature]:
-        """What stands under a name now, and what stood there before, as far as that is remembered."""
+        """What stands under a name now, and what stood there before, as far as that is
+        remembered.
+        """
         now, before = self._features.get(key), self._gone.peek(key)
         found = [] if now is None else [self.describe(now)]
         return found if before is None else [*found, before]
@@ -242,7 +255,9 @@ class FeatureList(Generic[F]):
         return list(self._features.values())
 
     def after(self, place: int) -> Sequence[tuple[int, F]]:
-        """The features that stand behind a place, each with its own; places count up from 1 and are never given twice."""
+        """The features that stand behind a place, each with its own; places count up from 1 and are
+        never given twice.
+        """
         return [(own, feature) for own, feature in list(self._places.values()) if own > place]
 
     def __iter__(self) -> Iterator[F]:
@@ -261,7 +276,8 @@ def with_tags(meta: t.JSONObject | None, tags: Iterable[str] | None) -> t.JSONOb
     if meta:
         for key in check_keys(meta):
             log.warning(
-                "the prefix of the _meta key %r is reserved for MCP and its official extensions; a key of your own"
+                "the prefix of the _meta key %r is reserved for MCP and its official extensions;"
+                " a key of your own"
                 " has a prefix such as com.example/",
                 key,
             )

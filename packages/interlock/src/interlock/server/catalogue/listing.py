@@ -1,4 +1,6 @@
-"""Lists in pages, encoded once for each revision and for all who see the same, and kept as bytes until something changes."""
+"""Lists in pages, encoded once for each revision and for all who see the same, and kept as bytes
+until something changes.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ _RESULTS: dict[str, Callable[..., t.PaginatedResult]] = {
 _MOST_KEPT = 1024  # pages
 _MOST_BYTES = 32 * 1024 * 1024
 
-# What is listed, the cursor, the revision, the name of the audience, the scopes that count, and whether apps are shown.
+# What is listed, the cursor, the revision, the name of the audience, the scopes that count, and
+# whether apps are shown.
 _Place = tuple[str, str | None, str, bytes, frozenset[str], bool]
 
 
@@ -108,7 +111,8 @@ class ListPages:
 
 
 def _cursor(place: int) -> str:
-    """Where the next page begins: behind the place of this page's last feature, whatever comes and goes until it is asked for.
+    """Where the next page begins: behind the place of this page's last feature, whatever comes and
+    goes until it is asked for.
 
     Workers that add the same features in the same order understand each other's cursors.
     """

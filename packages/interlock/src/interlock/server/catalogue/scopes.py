@@ -21,22 +21,28 @@ _OMNIBUS = frozenset({"*", "all", "full-access"})
 
 
 def scopes_of(given: str | Iterable[str] | None, what: str) -> frozenset[str]:
-    """The scopes that an author wants for a feature. Raises ValueError for what is no scope (RFC 6749, 3.3)."""
+    """The scopes that an author wants for a feature.
+
+    Raises ValueError for what is no scope (RFC 6749, 3.3).
+    """
     if not given:
         return NONE
     scopes = frozenset(given.split() if isinstance(given, str) else given)
     for scope in sorted(scopes):
         if not _TOKEN.fullmatch(scope):
             raise ValueError(
-                f"{scope!r} is no scope for {what}: printable ASCII characters, without spaces, quotes and backslashes"
+                f"{scope!r} is no scope for {what}: printable ASCII characters, without spaces,"
+                " quotes and backslashes"
             )
         if scope == "offline_access":  # `AUS-14`
             raise ValueError(
-                f"{what} cannot ask for offline_access: that is between a client and its authorization server"
+                f"{what} cannot ask for offline_access: that is between a client and its"
+                " authorization server"
             )
         if scope in _OMNIBUS:  # `SEC-25`
             log.warning(
-                "%s asks for the scope %r, which says nothing of what it allows; a narrow one limits the harm of a lost token",
+                "%s asks for the scope %r, which says nothing of what it allows; a narrow one"
+                " limits the harm of a lost token",
                 what,
                 scope,
             )
@@ -44,7 +50,9 @@ def scopes_of(given: str | Iterable[str] | None, what: str) -> frozenset[str]:
 
 
 def held(caller: Caller) -> frozenset[str] | None:
-    """The scopes that a caller has; None where it needs none, for it is the person at this machine."""
+    """The scopes that a caller has; None where it needs none, for it is the person at this
+    machine.
+    """
     if caller.principal is not None:
         return caller.principal.scopes
     return NONE if caller.anonymous else None
@@ -57,14 +65,18 @@ def lacks(caller: Caller, scopes: frozenset[str]) -> bool:
 
 
 def check(caller: Caller, scopes: Iterable[str]) -> None:
-    """Raise Forbidden, with all of the scopes, where a caller has not all of them (`AUS-04`, `AUS-08`)."""
+    """Raise Forbidden, with all of the scopes, where a caller has not all of them (`AUS-04`,
+    `AUS-08`).
+    """
     needed = frozenset(scopes)
     if lacks(caller, needed):
         raise forbidden(needed, caller)
 
 
 def forbidden(scopes: frozenset[str], caller: Caller) -> t.Forbidden:
-    """The error for a caller who lacks some of these scopes; a stranger is told that nobody knows who it is."""
+    """The error for a caller who lacks some of these scopes; a stranger is told that nobody knows
+    who it is.
+    """
     refusal = t.Forbidden(*sorted(scopes))
     if caller.principal is not None:
         return refusal
@@ -74,7 +86,9 @@ def forbidden(scopes: frozenset[str], caller: Caller) -> t.Forbidden:
 
 
 def as_anonymous(c: Caller) -> Caller:
-    """A caller that came over a network: without a principal it is not the person at the machine."""
+    """A caller that came over a network: without a principal it is not the person at the
+    machine.
+    """
     if c.principal is not None:
         return c
     return Caller(
@@ -83,7 +97,9 @@ def as_anonymous(c: Caller) -> Caller:
 
 
 def with_anonymous_callers(handler: Handler) -> Handler:
-    """A handler for a network, where a request that nobody in particular makes is not that of the person at the machine."""
+    """A handler for a network, where a request that nobody in particular makes is not that of the
+    person at the machine.
+    """
 
     def handle(x: Exchange) -> Awaitable[AnyResult]:
         if x.caller.principal is None:

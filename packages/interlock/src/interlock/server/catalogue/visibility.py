@@ -1,4 +1,6 @@
-"""Visibility: which features exist for a caller, by scopes, by apps and by a hook of the author, for lists and calls alike."""
+"""Visibility: which features exist for a caller, by scopes, by apps and by a hook of the author,
+for lists and calls alike.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,10 @@ class Found(NamedTuple):
 
 
 class Visibility:
-    """What each caller of one server sees. A feature that the hook hides is unknown; one whose scopes a caller lacks is forbidden."""
+    """What each caller of one server sees.
+
+    A feature that the hook hides is unknown; one whose scopes a caller lacks is forbidden.
+    """
 
     def __init__(self, features: Features) -> None:
         self._features = features
@@ -93,7 +98,7 @@ class Visibility:
         self._sorted_templates: list[TemplateFeature] | None = None
         self._offered: BoundedCache[bytes, frozenset[str]] = BoundedCache(_MOST_KEYS)
 
-    # -- the hook --------------------------------------------------------------------------------------
+    # -- the hook ---------------------------------------------------------------------------------
 
     @property
     def has_hook(self) -> bool:
@@ -101,7 +106,10 @@ class Visibility:
         return self._rule is not None
 
     def hook(self, by: Callable[[Caller], Any], sees: Callable[[Any, Feature], bool]) -> None:
-        """Use a hook. Raises ValueError where there is one, and TypeError for functions that cannot be one."""
+        """Use a hook.
+
+        Raises ValueError where there is one, and TypeError for functions that cannot be one.
+        """
         if self._rule is not None:
             raise ValueError("there is a visibility hook already: a server has one")
         for function in (by, sees):
@@ -109,7 +117,8 @@ class Visibility:
                 raise TypeError(f"a visibility hook is made of two functions, not {function!r}")
             if inspect.iscoroutinefunction(function):
                 raise TypeError(
-                    "a visibility hook is asked on every request and cannot wait: write a plain function, and let "
+                    "a visibility hook is asked on every request and cannot wait: write a plain"
+                    " function, and let "
                     "the guard's verifier look up what it needs"
                 )
         self._rule = Rule(by, sees)
@@ -123,7 +132,7 @@ class Visibility:
         self._sorted_templates = None
         self._offered = BoundedCache(_MOST_KEYS)
 
-    # -- who sees what -----------------------------------------------------------------------------------
+    # -- who sees what ----------------------------------------------------------------------------
 
     @property
     def scopes(self) -> frozenset[str]:
@@ -203,12 +212,14 @@ class Visibility:
         except Exception as bad:
             raise _failed(bad) from None
 
-    # -- requests ----------------------------------------------------------------------------------------
+    # -- requests ---------------------------------------------------------------------------------
 
     def check(self, x: Exchange) -> None:
-        """Raise what a first request like this would raise before anything runs: unknown, not offered or forbidden.
+        """Raise what a first request like this would raise before anything runs: unknown, not
+        offered or forbidden.
 
-        For whatever goes on with a call that began earlier: a feature may have gone meanwhile, and the token may be another.
+        For whatever goes on with a call that began earlier: a feature may have gone meanwhile, and
+        the token may be another.
         """
         match x.method:
             case "tools/call":
@@ -260,7 +271,10 @@ class Visibility:
         return found
 
     def completed(self, x: Exchange) -> PromptFeature | TemplateFeature | None:
-        """The prompt or the template whose argument a request completes; None for a resource. Raises McpError (`CMP-04`)."""
+        """The prompt or the template whose argument a request completes; None for a resource.
+
+        Raises McpError (`CMP-04`).
+        """
         self.require("completions", x)
         ref, caller, features = x.params.ref, x.caller, self._features
         feature: PromptFeature | TemplateFeature | ResourceFeature | None
@@ -277,7 +291,10 @@ class Visibility:
         return None if isinstance(feature, ResourceFeature) else feature
 
     def behind(self, uri: str) -> Found | None:
-        """What is read for a URI. Whatever the caller sees: a feature that is hidden leaves its URIs to no other one."""
+        """What is read for a URI.
+
+        Whatever the caller sees: a feature that is hidden leaves its URIs to no other one.
+        """
         resource = self._features.resources.get(uri)
         if resource is not None:
             return Found(resource, {})
@@ -300,10 +317,12 @@ class Visibility:
             return self.shows(self._features.resources, feature, caller)
         return self.shows(self._features.templates, feature, caller)
 
-    # -- what is offered ---------------------------------------------------------------------------------
+    # -- what is offered --------------------------------------------------------------------------
 
     def require(self, what: str, x: Exchange) -> None:
-        """Raise McpError where a method's capability is not offered: then the method does not exist (`ERR-10`)."""
+        """Raise McpError where a method's capability is not offered: then the method does not exist
+        (`ERR-10`).
+        """
         shelf = self._lists.get(what) if self._rule is None else None
         if shelf:  # it has features, and every caller is offered them
             return
@@ -314,7 +333,9 @@ class Visibility:
             )
 
     def offered(self, caller: Caller | None) -> frozenset[str]:
-        """The kinds of which there is, or was, something that a caller sees; None stands for one who sees everything."""
+        """The kinds of which there is, or was, something that a caller sees; None stands for one
+        who sees everything.
+        """
         if caller is None or self._rule is None:
             return self._found(None)
         key = self._key(caller)
@@ -327,7 +348,10 @@ class Visibility:
         return offered
 
     def _found(self, audience: Audience | None) -> frozenset[str]:
-        """What is offered to an audience. Scopes hide nothing here: whoever lacks them is told which to ask for."""
+        """What is offered to an audience.
+
+        Scopes hide nothing here: whoever lacks them is told which to ask for.
+        """
         features = self._features
 
         def has(shelf: FeatureList[Any]) -> bool:
@@ -349,7 +373,7 @@ class Visibility:
         }
         return frozenset(what for what, is_offered in found.items() if is_offered)
 
-    # -- subscriptions -----------------------------------------------------------------------------------
+    # -- subscriptions ----------------------------------------------------------------------------
 
     def can_watch(self, uri: str, caller: Caller) -> bool:
         """Whether there is, for a caller, a resource behind a URI."""
@@ -379,9 +403,12 @@ class Visibility:
     def watchable(
         self, wanted: t.SubscriptionFilter, caller: Caller, *, again: bool
     ) -> t.SubscriptionFilter:
-        """A filter whose resources a caller may all read. Raises Forbidden.
+        """A filter whose resources a caller may all read.
 
-        With `again` it is for what a session subscribed to before, with other scopes perhaps: what may not be heard any more is left out.
+        Raises Forbidden.
+
+        With `again` it is for what a session subscribed to before, with other scopes perhaps: what
+        may not be heard any more is left out.
         """
         uris = wanted.resource_subscriptions
         if not uris or not self.scopes:
@@ -422,7 +449,9 @@ class Visibility:
 
 
 class ChangeFilter:
-    """The changes of lists that one caller is told: those of features that it sees or saw, and those of what it sees."""
+    """The changes of lists that one caller is told: those of features that it sees or saw, and
+    those of what it sees.
+    """
 
     __slots__ = ("_audience", "_caller", "_visibility")
 
@@ -457,7 +486,9 @@ def for_apps_only(tool: ToolFeature | Feature) -> bool:
 
 
 def has_apps(caller: Caller) -> bool:
-    """Whether a client declared that it shows apps, in a revision in which tools name them (`APP-02`)."""
+    """Whether a client declared that it shows apps, in a revision in which tools name them
+    (`APP-02`).
+    """
     if not caller.supports("apps"):
         return False  # it could not tell which tools are not for its model
     declared = (caller.capabilities.extensions or {}).get(UI_EXTENSION)
@@ -468,7 +499,10 @@ def has_apps(caller: Caller) -> bool:
 
 
 def name_of(key: Any) -> bytes:
-    """A visibility key as JSON: the same on every worker. Raises TypeError for what is no plain data."""
+    """A visibility key as JSON: the same on every worker.
+
+    Raises TypeError for what is no plain data.
+    """
     try:
         return _encode(key)
     except (TypeError, ValueError, RecursionError):

@@ -1,4 +1,6 @@
-"""MCP Apps for authors: pages that show the results of tools (SEP-1865, `io.modelcontextprotocol/ui`)."""
+"""MCP Apps for authors: pages that show the results of tools (SEP-1865,
+`io.modelcontextprotocol/ui`).
+"""
 
 from __future__ import annotations
 
@@ -138,7 +140,8 @@ def find_tool(tools: FeatureList[ToolFeature], tool: Callable[..., Any] | str) -
 
 
 def linked(tool: ToolFeature, uri: str, visibility: Sequence[AppAudience]) -> ToolFeature:
-    """The tool with `_meta.ui`, and with a check that its results have text where a model may call it.
+    """The tool with `_meta.ui`, and with a check that its results have text where a model may call
+    it.
 
     Raises ValueError and TypeError, as `App.link` does.
     """
@@ -204,7 +207,9 @@ def page_path(file: str | os.PathLike[str], tool: ToolFeature) -> Path:
 def page_reader(
     path: Path, uri: str, meta: t.JSONObject | None
 ) -> Callable[[], t.ResourceContents | None]:
-    """A function that reads a page anew each time, so that what an author saves is what a host gets."""
+    """A function that reads a page anew each time, so that what an author saves is what a host
+    gets.
+    """
     return partial(_read_page, path, uri, meta)
 
 
@@ -232,7 +237,8 @@ def _check_text(tool: ToolFeature) -> None:
         return  # data are text too
     if "return" not in hints_of(function):
         raise TypeError(
-            f"{named(function)} does not say what it returns: annotate it, for instance with -> str. "
+            f"{named(function)} does not say what it returns: annotate it, for instance with ->"
+            " str. "
             "A tool with an app must answer in text too, for hosts without apps and for models"
         )
     if not can_be_text(function):

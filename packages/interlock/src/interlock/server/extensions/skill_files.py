@@ -1,4 +1,6 @@
-"""Reads folders of skills from the disk without following a link, so that no file from elsewhere is served."""
+"""Reads folders of skills from the disk without following a link, so that no file from elsewhere is
+served.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,9 @@ class SkillFiles(Struct, frozen=True):
 def read_folder(folder: str | os.PathLike[str]) -> SkillFiles:
     """Read every skill beneath a folder whole.
 
-    A folder with a `SKILL.md` is a skill, with everything beneath it; other files are no part of any
-    skill and are not read. Names that begin with a dot and `__pycache__` are left out. Where the
-    folder itself has a `SKILL.md`, it is the one skill.
+    A folder with a `SKILL.md` is a skill, with everything beneath it; other files are no part of
+    any skill and are not read. Names that begin with a dot and `__pycache__` are left out. Where
+    the folder itself has a `SKILL.md`, it is the one skill.
 
     Raises:
         SkillError: There is no such folder or no skill in it, a skill exceeds the limits, or one
@@ -71,7 +73,9 @@ class _Names(Struct):
 
 
 class _Bounds:
-    """Stops the reading of files before they fill the memory; the limits of each skill are checked later."""
+    """Stops the reading of files before they fill the memory; the limits of each skill are checked
+    later.
+    """
 
     def __init__(self) -> None:
         self._sizes: dict[str, tuple[int, int]] = {}
@@ -98,8 +102,8 @@ class _Bounds:
 def _walk(top: Path) -> Iterator[tuple[str, _Names, Any]]:
     """Every folder beneath `top` with its names and a function that opens one of them.
 
-    Where the system allows it, files are opened relative to the opened folder, so that nobody can put
-    a link in the place of a folder between the look and the reading.
+    Where the system allows it, files are opened relative to the opened folder, so that nobody can
+    put a link in the place of a folder between the look and the reading.
     """
     if not hasattr(os, "fwalk"):
         yield from _walk_by_path(top)
@@ -129,7 +133,9 @@ def _walk_by_path(top: Path) -> Iterator[tuple[str, _Names, Any]]:
 
 
 def _sorted_out(folders: list[str], files: list[str], status: Any) -> _Names:
-    """Leave out hidden names, and tell links from files; `folders` is changed, which guides the walk."""
+    """Leave out hidden names, and tell links from files; `folders` is changed, which guides the
+    walk.
+    """
     names = _Names([], [])
     kept: list[str] = []
     for name in sorted(folders):

@@ -1,4 +1,6 @@
-"""The server half of the skills extension (SEP-2640): entries, directories, and the files as resources."""
+"""The server half of the skills extension (SEP-2640): entries, directories, and the files as
+resources.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,8 @@ log = limited("interlock.server")
 DIRECTORY = "inode/directory"
 MARKDOWN = "text/markdown"
 MOST_SKILLS_A_PAGE = 100
-"""The most entries of one page of skills/list; with 512 files each, a page stays within some 10 MB."""
+"""The most entries of one page of skills/list; with 512 files each, a page stays within some 10 MB.
+"""
 
 MOST_DESCRIPTION = 1024
 """The longest description that Agent Skills allow, in characters."""
@@ -106,7 +109,7 @@ class Skills:
             requires="resources",
         )
 
-    # -- adding and removing -------------------------------------------------------------------------
+    # -- adding and removing ----------------------------------------------------------------------
 
     def add_folder(self, folder: str | os.PathLike[str], *, prefix: str, scopes: Any) -> None:
         """Add every skill beneath a folder."""
@@ -276,10 +279,12 @@ class Skills:
     def _ttl(self) -> int:
         return self._list_ttl_ms
 
-    # -- methods -------------------------------------------------------------------------------------
+    # -- methods ----------------------------------------------------------------------------------
 
     async def list(self, x: Exchange) -> AnyResult:
-        """`skills/list`: one page of entries, from bytes that are kept until a skill comes or goes."""
+        """`skills/list`: one page of entries, from bytes that are kept until a skill comes or
+        goes.
+        """
         return RawResult(self._catalogue.page(_LIST, x.params.cursor, x.caller))
 
     async def get(self, x: Exchange) -> AnyResult:
@@ -321,7 +326,9 @@ class Skills:
         )
 
     def _children(self, uri: str, caller: Caller) -> Any:
-        """The children that may be seen, in the order of their URIs; None where there is no such directory."""
+        """The children that may be seen, in the order of their URIs; None where there is no such
+        directory.
+        """
         have = held(caller)
         if self._catalogue.visibility.has_hook:
             found = self._shown_tree(caller).get(uri)
@@ -380,7 +387,9 @@ class Skills:
 
 
 class _Child(Struct):
-    """A child of a directory, and the scopes of each file in it: one that is held lets it be seen."""
+    """A child of a directory, and the scopes of each file in it: one that is held lets it be
+    seen.
+    """
 
     listing: t.Resource
     scopes: set[frozenset[str]]
@@ -487,7 +496,9 @@ def _frontmatter(base: str, data: bytes) -> Mapping[str, Any]:
 
 
 def _check_author(path: str, fields: Mapping[str, Any]) -> None:
-    """Check what an author wrote by the rules of Agent Skills, beyond what clients must insist on."""
+    """Check what an author wrote by the rules of Agent Skills, beyond what clients must
+    insist on.
+    """
     check_frontmatter(fields)
     last = path.rpartition("/")[2]
     if fields["name"] != last:
@@ -550,7 +561,9 @@ def _with_frontmatter(fields: Mapping[str, Any], body: str) -> str:
 
 
 def _then(function: Callable[..., Any], finish: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that calls another one, and gives what `finish` makes of its value and of `file`."""
+    """A function that calls another one, and gives what `finish` makes of its value and of
+    `file`.
+    """
     inner: Any = function
     if not inspect.isroutine(inner):
         inner = getattr(inner, "__call__", inner)  # noqa: B004 - an object that can be called

@@ -1,4 +1,6 @@
-"""A server over HTTP: the ASGI app with its options, and the program that serves it, in one process or in several."""
+"""A server over HTTP: the ASGI app with its options, and the program that serves it, in one process
+or in several.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ DEFAULT_GRACE = 10.0  # seconds
 
 
 _LEGACY_SSE = (
-    "The HTTP+SSE transport (legacy_sse=True) is deprecated since 2025-03-26 (SEP-2596) and may be removed three"
+    "The HTTP+SSE transport (legacy_sse=True) is deprecated since 2025-03-26 (SEP-2596) and may"
+    " be removed three"
     " months after SEP-2596 is final: clients of today use Streamable HTTP."
 )
 
@@ -115,10 +118,12 @@ async def serve_web(
 ) -> None:
     """Serve in this process until cancelled; `options` as for `http_app`.
 
-    `proxies` are addresses or networks whose `X-Forwarded-For` is believed; without them nobody's is. `is_program` says that the
-    process does nothing else, and that its memory may be managed for the server.
+    `proxies` are addresses or networks whose `X-Forwarded-For` is believed; without them nobody's
+    is. `is_program` says that the process does nothing else, and that its memory may be managed for
+    the server.
     """
-    from ...transport.http.uvicorn_server import (  # late: only for programs that serve HTTP themselves
+    # late: only for programs that serve HTTP themselves
+    from ...transport.http.uvicorn_server import (
         listening_socket,
         serve_http,
     )
@@ -158,13 +163,17 @@ def run_workers(
     options: dict[str, Any],
     told: Callable[[Any], None] | None,
 ) -> None:
-    """Serve with `count` processes. Without a store of its own they share an SQLite file that is gone at the end."""
+    """Serve with `count` processes.
+
+    Without a store of its own they share an SQLite file that is gone at the end.
+    """
     from ...transport.http.uvicorn_server import listening_socket  # late: as where it is served
     from .supervisor import Supervisor  # late: only for several workers
 
     if not hasattr(os, "fork"):
         raise ValueError(
-            "several workers need a system that can fork; start several servers behind a balancer, with one store"
+            "several workers need a system that can fork; start several servers behind a"
+            " balancer, with one store"
         )
     if options.get("store") in (None, "memory:"):
         folder = tempfile.TemporaryDirectory(prefix="interlock-")

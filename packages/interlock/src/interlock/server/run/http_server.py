@@ -1,4 +1,6 @@
-"""An HTTP server in the caller's own event loop: awaited until it is cancelled, or open for the length of a block."""
+"""An HTTP server in the caller's own event loop: awaited until it is cancelled, or open for the
+length of a block.
+"""
 
 from __future__ import annotations
 
@@ -21,9 +23,10 @@ _ANY = {
 class HttpServer:
     """A server over HTTP, in one of two forms; see `Server.serve_http`.
 
-    `await` serves until the task is cancelled. `async with` serves for the length of the block, which begins once the server can
-    be reached. Both end in good order: no more requests are let in, streams end, and running calls have `grace` seconds. A second
-    cancellation ends them at once. Signals are left to the program.
+    `await` serves until the task is cancelled. `async with` serves for the length of the block,
+    which begins once the server can be reached. Both end in good order: no more requests are let
+    in, streams end, and running calls have `grace` seconds. A second cancellation ends them at
+    once. Signals are left to the program.
     """
 
     def __init__(

@@ -1,4 +1,6 @@
-"""The options of a server over HTTP and of `Server.run`, as typed dicts: editors complete them, type checkers check them."""
+"""The options of a server over HTTP and of `Server.run`, as typed dicts: editors complete them,
+type checkers check them.
+"""
 
 from __future__ import annotations
 
@@ -15,18 +17,21 @@ class AppOptions(TypedDict, total=False):
     """The options of the endpoint.
 
     Attributes:
-        hosts: Names under which the server may be asked, besides loopback names and plain addresses; "*" for any.
+        hosts: Names under which the server may be asked, besides loopback names and plain
+            addresses; "*" for any.
         origins: Web pages that may use it, besides those of the same host.
         cors: Web pages that may use it and that a browser is told may read the answers.
-        sessions: Whether clients of the handshake era get a session; without, the server never asks or notifies them.
-        store: Where sessions are kept: "memory:", "sqlite:///path", "redis://...", or a Store. Workers need a shared one.
+        sessions: Whether clients of the handshake era get a session; without, the server never asks
+            or notifies them.
+        store: Where sessions are kept: "memory:", "sqlite:///path", "redis://...", or a Store.
+            Workers need a shared one.
         stream: Whether sessions are always answered with an event stream, never with plain JSON.
         retry_ms: The milliseconds after which clients should come back for a stream that broke.
         legacy_sse: Whether the transport of 2024-11-05 is served too, at `/sse` and `/messages`.
         limits: Sizes, counts, times and the rate of requests.
         grace: The seconds that running calls have at the end.
-        guard: Authorization in front of the endpoint: it takes an ASGI app and gives one, like `interlock.auth.Guard`. Without
-            it nobody has scopes.
+        guard: Authorization in front of the endpoint: it takes an ASGI app and gives one, like
+            `interlock.auth.Guard`. Without it nobody has scopes.
     """
 
     hosts: str | Sequence[str]

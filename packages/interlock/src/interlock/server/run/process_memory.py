@@ -10,8 +10,10 @@ _M_MMAP_THRESHOLD = -3
 
 
 def keep_freed_memory() -> None:
-    """Tell the C library to keep what large messages leave behind: giving it back to the system and fetching it again costs five
-    times what the message itself does. At most 64 MiB; nothing happens where the library has no such setting."""
+    """Tell the C library to keep what large messages leave behind: giving it back to the system and
+    fetching it again costs five times what the message itself does. At most 64 MiB; nothing happens
+    where the library has no such setting.
+    """
     import ctypes  # late: only for servers that move large messages
 
     with contextlib.suppress(OSError, AttributeError):
@@ -21,6 +23,8 @@ def keep_freed_memory() -> None:
 
 
 def settle_memory() -> None:
-    """What exists now stays for good, so the collector need never look at it again: most of the tail latency of a server."""
+    """What exists now stays for good, so the collector need never look at it again: most of the
+    tail latency of a server.
+    """
     gc.collect()
     gc.freeze()

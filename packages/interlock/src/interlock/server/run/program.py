@@ -144,7 +144,9 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 async def _until_signalled(server: ServedServer, work: Coroutine[Any, Any, None]) -> None:
-    """Do the work until it ends or a signal says so; then end subscriptions and suspended calls in good order."""
+    """Do the work until it ends or a signal says so; then end subscriptions and suspended calls in
+    good order.
+    """
     loop = asyncio.get_running_loop()
     task = loop.create_task(work)
     signals = (signal.SIGINT, signal.SIGTERM) if sys.platform != "win32" else ()
@@ -152,7 +154,9 @@ async def _until_signalled(server: ServedServer, work: Coroutine[Any, Any, None]
 
     def stop(number: signal.Signals) -> None:
         if told and number not in told:
-            return  # at a terminal both the whole group and, through its parent, a worker are told, each in another way
+            # at a terminal both the whole group and, through its parent, a worker are told, each in
+            # another way
+            return
         told.append(number)
         loop.create_task(_stop(server, task))  # noqa: RUF006 - it is the last thing that this loop does
 
@@ -170,7 +174,9 @@ async def _until_signalled(server: ServedServer, work: Coroutine[Any, Any, None]
 
 
 async def _stop(server: ServedServer, task: asyncio.Task[None]) -> None:
-    """Subscriptions would never end by themselves; calls that run have a moment to finish, as at any other end."""
+    """Subscriptions would never end by themselves; calls that run have a moment to finish, as at
+    any other end.
+    """
     server.close_subscriptions()
     await asyncio.sleep(0)
     task.cancel()
@@ -195,7 +201,8 @@ async def _sockets(
     settle_memory()
 
     def talk(channel: Channel) -> Awaitable[None]:
-        # The file of a Unix socket lets its owner in and nobody else; at a TCP port there may be anybody.
+        # The file of a Unix socket lets its owner in and nobody else; at a TCP port there may be
+        # anybody.
         return server.serve(channel, anonymous=isinstance(address, tuple))
 
     await listen(address, talk, limit=limit, on_ready=on_ready)

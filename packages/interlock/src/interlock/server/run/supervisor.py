@@ -1,4 +1,6 @@
-"""Several processes that serve one socket: forked from this one, watched over, replaced where they die, and gone when it goes (Unix)."""
+"""Several processes that serve one socket: forked from this one, watched over, replaced where they
+die, and gone when it goes (Unix).
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,8 @@ _PAUSE, _LONGEST_PAUSE = (
     10.0,
 )  # seconds before a worker is replaced, where those before it died soon too
 _STEADY = 30.0  # seconds after which a worker is no longer one that died soon
-_STUBBORN = 10.0  # seconds beyond the grace of its calls, after which a worker that was told to end is killed
+# seconds beyond the grace of its calls, after which a worker that was told to end is killed
+_STUBBORN = 10.0
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _KINDS: dict[str, type[Exception]] = {
     kind.__name__: kind for kind in (StoreError, OSError, ImportError, ValueError)
@@ -38,7 +41,9 @@ Work = Callable[[Callable[[], None]], None]
 
 
 class _Report(Struct, array_like=True):
-    """What a worker says of its start: that it serves, or the kind of error and the words of what kept it from it."""
+    """What a worker says of its start: that it serves, or the kind of error and the words of what
+    kept it from it.
+    """
 
     pid: int
     kind: str = ""
@@ -70,7 +75,8 @@ class _Pipe:
 class Supervisor:
     """Runs `work`, which is given a function to call once it serves, in `count` processes.
 
-    `grace` is what its calls have at the end, in seconds; `on_ready` is called once the first process serves.
+    `grace` is what its calls have at the end, in seconds; `on_ready` is called once the first
+    process serves.
     """
 
     def __init__(
@@ -184,7 +190,10 @@ class Supervisor:
         self._told_at = self._told_at or time.monotonic()
 
     def _end(self, since: float) -> float | None:
-        """Tell the workers to end, once; kill those that do not. For how long to wait for them, in seconds."""
+        """Tell the workers to end, once; kill those that do not.
+
+        For how long to wait for them, in seconds.
+        """
         left = self._grace + _STUBBORN - since
         if len(self._signals) == 2 or (self._signals and left <= 0):
             number = self._signals.pop()
@@ -194,7 +203,7 @@ class Supervisor:
                 os.kill(pid, number)
         return left if self._signals else None
 
-    # -- a worker ------------------------------------------------------------------------------------------
+    # -- a worker ---------------------------------------------------------------------------------
 
     def _fork(self) -> None:
         # Held back until the worker has handlers of its own, and we know of it.
@@ -222,7 +231,9 @@ class Supervisor:
             os._exit(code)
 
     def _settle(self) -> None:
-        """Become a process of one's own: nothing of the parent's but the two pipes by which both know of each other."""
+        """Become a process of one's own: nothing of the parent's but the two pipes by which both
+        know of each other.
+        """
         signal.set_wakeup_fd(-1)
         for number in (*_SIGNALS, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)

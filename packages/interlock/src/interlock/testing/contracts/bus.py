@@ -1,4 +1,6 @@
-"""What every ChangeBus must do, as a check that its author runs: all who listen hear everything, in order, in their own loop."""
+"""What every ChangeBus must do, as a check that its author runs: all who listen hear everything, in
+order, in their own loop.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,11 @@ MakeBus = Callable[[], Awaitable[ChangeBus]]
 
 
 async def check_change_bus(make_bus: MakeBus, *, patience: float = 5.0) -> None:
-    """Check that buses do what `interlock.ChangeBus` promises; `make_bus` gives a fresh one, not connected to any before it.
+    """Check that buses do what `interlock.ChangeBus` promises; `make_bus` gives a fresh one, not
+    connected to any before it.
 
-    A change may take a while to arrive, `patience` seconds at the most. Raises AssertionError that says what is wrong.
+    A change may take a while to arrive, `patience` seconds at the most. Raises AssertionError that
+    says what is wrong.
     """
     await _everyone_hears_everything_in_order(await make_bus(), patience)
     await _who_stopped_hears_no_more(await make_bus(), patience)
@@ -37,7 +41,8 @@ async def _everyone_hears_everything_in_order(bus: ChangeBus, patience: float) -
         heard = await ear.hear(len(changes), patience)
         _require(
             heard == changes,
-            f"all who listen hear all changes in order: {changes} were published, {heard} were heard",
+            f"all who listen hear all changes in order: {changes} were published, {heard} were"
+            " heard",
         )
         ear.stop()
 
@@ -80,7 +85,8 @@ def _nobody_need_listen(bus: ChangeBus) -> None:
         bus.publish(Change("tools"))
     except Exception as bad:
         raise AssertionError(
-            f"a change bus promises that a change that nobody listens for is no fault, but raised {bad!r}"
+            "a change bus promises that a change that nobody listens for is no fault, but raised"
+            f" {bad!r}"
         ) from bad
 
 

@@ -1,4 +1,6 @@
-"""What every Channel must do, as a check that its author runs: order, wholeness, back-pressure and a clean end."""
+"""What every Channel must do, as a check that its author runs: order, wholeness, back-pressure and
+a clean end.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ _MUCH = 48 * 1024 * 1024  # more than any pipe, socket or reader holds back by i
 
 
 async def check_channel(make_pair: MakePair, *, patience: float = 10.0) -> None:
-    """Check that channels do what `interlock.Channel` promises; `make_pair` gives two fresh ones that are each other's peer.
+    """Check that channels do what `interlock.Channel` promises; `make_pair` gives two fresh ones
+    that are each other's peer.
 
     Each step waits `patience` seconds at the most. Raises AssertionError that says what is wrong.
     """
@@ -87,7 +90,9 @@ async def _survives_cancelling(one: Channel, other: Channel) -> None:
 
 
 async def _pushes_back(one: Channel, other: Channel) -> None:
-    """`send` never waits, `queued` counts what is not written, and `drain` waits until the peer has taken most of it"""
+    """`send` never waits, `queued` counts what is not written, and `drain` waits until the peer has
+    taken most of it
+    """
     block = b"y" * _BLOCK
     count = _MUCH // _BLOCK
     for _ in range(count):
@@ -112,7 +117,9 @@ async def _pushes_back(one: Channel, other: Channel) -> None:
 
 
 async def _ends(one: Channel, other: Channel) -> None:
-    """what was sent before closing arrives, then the end, again and again; closing twice is no fault"""
+    """what was sent before closing arrives, then the end, again and again; closing twice is no
+    fault
+    """
     frames = [b"z" * 100_000, b"last"]
     reading = asyncio.create_task(_take(other, 2))
     one.send(frames)
@@ -121,7 +128,8 @@ async def _ends(one: Channel, other: Channel) -> None:
     got = await reading
     _require(
         got == frames,
-        f"frames of {[len(f) for f in frames]} bytes were sent before closing, of {[len(f) for f in got]} arrived",
+        f"frames of {[len(f) for f in frames]} bytes were sent before closing, of"
+        f" {[len(f) for f in got]} arrived",
     )
     for _ in range(2):
         end = await other.receive()
@@ -155,7 +163,9 @@ async def _holds_back(one: Channel, other: Channel) -> None:
 
 
 async def _pushes(one: Channel, other: Channel) -> None:
-    """one that pushes gives all frames in order, those too that came before, and tells the end once"""
+    """one that pushes gives all frames in order, those too that came before, and tells the
+    end once
+    """
     if not isinstance(other, Pushing):
         return
     early, late = [b"%d" % n + b"y" * _BLOCK for n in range(12)], [b"%d" % n for n in range(100)]
@@ -166,7 +176,8 @@ async def _pushes(one: Channel, other: Channel) -> None:
     got = await heard.frames(len(early) + len(late))
     _require(
         got == early + late,
-        f"{len(early) + len(late)} frames were sent and {len(got)} were pushed, or in another order",
+        f"{len(early) + len(late)} frames were sent and {len(got)} were pushed, or in another"
+        " order",
     )
     await one.aclose()
     await heard.end()
@@ -175,7 +186,9 @@ async def _pushes(one: Channel, other: Channel) -> None:
 
 
 async def _pushes_patiently(one: Channel, other: Channel) -> None:
-    """one that pushes patiently takes in no more while much is queued, then goes on, and hears that the peer has gone all the same"""
+    """one that pushes patiently takes in no more while much is queued, then goes on, and hears that
+    the peer has gone all the same
+    """
     if not isinstance(other, Pushing):
         return
     count = _MUCH // _BLOCK
@@ -201,12 +214,14 @@ async def _pushes_patiently(one: Channel, other: Channel) -> None:
     await heard.end()
 
 
-# -- small things ----------------------------------------------------------------------------------------------------
+# -- small things ---------------------------------------------------------------------------------
 
 
 @asynccontextmanager
 async def _within(patience: float, what: str) -> AsyncIterator[None]:
-    """Turn waiting for too long, and whatever else happens, into words about the promise that was being checked."""
+    """Turn waiting for too long, and whatever else happens, into words about the promise that was
+    being checked.
+    """
     limit = asyncio.timeout(patience)
     try:
         async with limit:

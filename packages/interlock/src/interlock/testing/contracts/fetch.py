@@ -1,4 +1,6 @@
-"""What every HTTP client behind the seam `Fetch` must do, as a check that its author runs against a server on loopback."""
+"""What every HTTP client behind the seam `Fetch` must do, as a check that its author runs against a
+server on loopback.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,31 @@ _CHUNKED = (
 async def check_fetch(
     make_fetch: MakeFetch, *, patience: float = 20.0, refuses_redirects: bool = False
 ) -> None:
-    """Check that HTTP clients do what `interlock.http11.fetch.Fetch` promises; `make_fetch` gives a fresh one.
+    """Check that HTTP clients do what `interlock.http11.fetch.Fetch` promises; `make_fetch` gives a
+    fresh one.
 
-    It must reach servers on 127.0.0.1 without a proxy. Each step waits `patience` seconds at the most. One that `refuses_redirects`
-    raises Unreachable with their status, instead of giving them as answers. Raises AssertionError that says what is wrong.
+    It must reach servers on 127.0.0.1 without a proxy. Each step waits `patience` seconds at the
+    most. One that `refuses_redirects` raises Unreachable with their status, instead of giving them
+    as answers. Raises AssertionError that says what is wrong.
     """
     redirected = _refuses_redirects if refuses_redirects else _follows_nothing
-    for step in (_sends, _gives, redirected, _reads_large, _reads_pieces, _bounds, _says_breaks, _says_nonsense,
-                 _says_nobody, _repeats, _sends_once, _refuses, _closes, _cancels, _ends):  # fmt: skip
+    for step in (
+        _sends,
+        _gives,
+        redirected,
+        _reads_large,
+        _reads_pieces,
+        _bounds,
+        _says_breaks,
+        _says_nonsense,
+        _says_nobody,
+        _repeats,
+        _sends_once,
+        _refuses,
+        _closes,
+        _cancels,
+        _ends,
+    ):
         fetch = await make_fetch()
         try:
             async with asyncio.timeout(patience), _serving() as server:
@@ -38,7 +57,8 @@ async def check_fetch(
             raise AssertionError(f"an HTTP client promises that {step.__doc__}: {bad}") from None
         except TimeoutError:
             raise AssertionError(
-                f"an HTTP client promises that {step.__doc__}: it still waits after {patience:g} seconds"
+                f"an HTTP client promises that {step.__doc__}: it still waits after {patience:g}"
+                " seconds"
             ) from None
         except Exception as bad:
             raise AssertionError(
@@ -49,7 +69,10 @@ async def check_fetch(
 
 
 class _Server:
-    """What answers: the path of a request says how. `gone` counts connections that the client closed in the middle."""
+    """What answers: the path of a request says how.
+
+    `gone` counts connections that the client closed in the middle.
+    """
 
     def __init__(self) -> None:
         self.url = ""
@@ -184,7 +207,9 @@ async def _sends(fetch: Fetch, server: _Server) -> None:
 
 
 async def _gives(fetch: Fetch, server: _Server) -> None:
-    """an answer has its status, its headers by names in lower case, joined where they came twice, and its body"""
+    """an answer has its status, its headers by names in lower case, joined where they came twice,
+    and its body
+    """
     response = await fetch(Request("POST", f"{server.url}/echo", (), b"body"))
     _require(response.status == 201, f"the status was 201, not {response.status}")
     _require(
@@ -233,7 +258,9 @@ async def _reads_large(fetch: Fetch, server: _Server) -> None:
 
 
 async def _reads_pieces(fetch: Fetch, server: _Server) -> None:
-    """a body that is read in pieces comes piece by piece, each before the next is sent, and has an end"""
+    """a body that is read in pieces comes piece by piece, each before the next is sent, and has an
+    end
+    """
     pieces = (await fetch(Request("GET", f"{server.url}/pieces"))).chunks()
     for n in range(3):
         got = b""
@@ -260,7 +287,9 @@ async def _bounds(fetch: Fetch, server: _Server) -> None:
 
 
 async def _says_breaks(fetch: Fetch, server: _Server) -> None:
-    """a connection that breaks raises ConnectionLost, in the head and in the body, and gives what came before it in pieces"""
+    """a connection that breaks raises ConnectionLost, in the head and in the body, and gives what
+    came before it in pieces
+    """
     await _raises(ConnectionLost, fetch(Request("POST", f"{server.url}/half")), "half a head")
     responses = [await fetch(Request("POST", f"{server.url}/short")) for _ in range(2)]
     server.go.set()
@@ -284,7 +313,9 @@ async def _says_nonsense(fetch: Fetch, server: _Server) -> None:
 
 
 async def _says_nobody(fetch: Fetch, server: _Server) -> None:
-    """where nobody listens it raises Unreachable with some words, and not ConnectionLost, as nothing was sent"""
+    """where nobody listens it raises Unreachable with some words, and not ConnectionLost, as
+    nothing was sent
+    """
     closed = await asyncio.start_server(server.talk, "127.0.0.1", 0)
     port = closed.sockets[0].getsockname()[1]
     closed.close()
@@ -307,7 +338,9 @@ async def _repeats(fetch: Fetch, server: _Server) -> None:
 
 
 async def _sends_once(fetch: Fetch, server: _Server) -> None:
-    """what may not come twice is ConnectionLost where the server closes without an answer, kept connection or not, and is not sent again"""
+    """what may not come twice is ConnectionLost where the server closes without an answer, kept
+    connection or not, and is not sent again
+    """
     for _ in range(2):
         await (await fetch(Request("POST", f"{server.url}/echo"))).read(_LIMIT)
         await _raises(
@@ -345,7 +378,9 @@ async def _closes(fetch: Fetch, server: _Server) -> None:
 
 
 async def _cancels(fetch: Fetch, server: _Server) -> None:
-    """cancelling closes the connection, whether the head or the body is waited for, and harms nothing else"""
+    """cancelling closes the connection, whether the head or the body is waited for, and harms
+    nothing else
+    """
     for path in ("/never", "/head"):
         server.asked.clear()
         server.gone.clear()

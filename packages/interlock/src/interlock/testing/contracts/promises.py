@@ -20,7 +20,9 @@ def require(holds: bool, otherwise: str) -> None:
 
 @asynccontextmanager
 async def within(patience: float, who: str, what: str) -> AsyncIterator[None]:
-    """Turn waiting for too long, and whatever else happens, into words about the promise that is being checked."""
+    """Turn waiting for too long, and whatever else happens, into words about the promise that is
+    being checked.
+    """
     limit = asyncio.timeout(patience)
     try:
         async with limit:
@@ -61,7 +63,9 @@ class Ear:
         return [note for note, _ in self.heard]
 
     async def hear(self, count: int) -> list[bytes]:
-        """What was heard, once it is `count` notes and some turns of the loop have brought no more."""
+        """What was heard, once it is `count` notes and some turns of the loop have brought no
+        more.
+        """
         while len(self.heard) < count:
             self._stirred.clear()
             await self._stirred.wait()

@@ -1,4 +1,6 @@
-"""What every store's sessions and event log must do: the steps of `check_store` that are about them."""
+"""What every store's sessions and event log must do: the steps of `check_store` that are about
+them.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +101,9 @@ async def _keeps_no_more_than_it_may(one: Store, other: Store) -> None:
 
 
 async def _forgets_what_is_over(one: Store, other: Store) -> None:
-    """a session that is over its end is gone: it is not found, not counted, takes no room, and comes back for nobody"""
+    """a session that is over its end is gone: it is not found, not counted, takes no room, and
+    comes back for nobody
+    """
     kept = session("s")
     now, later = kept.created, kept.until + 1.0
     await one.sessions.create(kept, most=1, now=now)
@@ -136,7 +140,9 @@ async def _forgets_what_is_over(one: Store, other: Store) -> None:
 
 
 async def _saves_what_nobody_changed(one: Store, other: Store) -> None:
-    """a session is saved if it is still as it was, its end aside, and never again once it has ended"""
+    """a session is saved if it is still as it was, its end aside, and never again once it has
+    ended
+    """
     first = session("s")
     second = msgspec.structs.replace(first, log_level="debug")
     third = msgspec.structs.replace(first, subscriptions=("note://3",))
@@ -233,7 +239,9 @@ async def _ends_sessions_with_their_events(one: Store, other: Store) -> None:
 
 
 async def _keeps_states(one: Store, other: Store) -> None:
-    """the author's state lives with its session: kept by compare-and-swap, unchanged by saves, gone at the end"""
+    """the author's state lives with its session: kept by compare-and-swap, unchanged by saves, gone
+    at the end
+    """
     kept = session("s")
     now = kept.created
     for id in ("s", "t"):
@@ -277,7 +285,9 @@ async def _keeps_states(one: Store, other: Store) -> None:
 
 
 async def _replays(one: Store, other: Store) -> None:
-    """what comes after an event is replayed, in order and unchanged, with the end if that was noted; every stream for itself"""
+    """what comes after an event is replayed, in order and unchanged, with the end if that was
+    noted; every stream for itself
+    """
     data = [b"data: {}\n\n", bytes(range(256)), b"", "东京".encode(), b"y" * 300_000]
     for number, each in enumerate(data):
         one.events.append("s", "t", number, each, last=False)
@@ -312,7 +322,9 @@ async def _replays(one: Store, other: Store) -> None:
 
 
 async def _notes_events_once(one: Store, other: Store) -> None:
-    """an event that was noted before, or comes after the end, changes nothing; one that leaves a gap hides those before it"""
+    """an event that was noted before, or comes after the end, changes nothing; one that leaves a
+    gap hides those before it
+    """
     for number in (0, 1, 1, 0, 2):
         one.events.append("s", "t", number, b"%d" % number, last=number == 2)
     one.events.append("s", "t", 3, b"3", last=False)
@@ -334,7 +346,9 @@ async def _notes_events_once(one: Store, other: Store) -> None:
 
 
 async def _bounds_what_a_session_keeps(one: Store, other: Store) -> None:
-    """of a session's streams that have ended a bounded part is kept, whole ones, and the oldest go first"""
+    """of a session's streams that have ended a bounded part is kept, whole ones, and the oldest go
+    first
+    """
     block = b"z" * 65_536
     for n in range(256):
         one.events.append("s", f"t{n}", 0, block, last=False)
@@ -353,7 +367,9 @@ async def _bounds_what_a_session_keeps(one: Store, other: Store) -> None:
 
 
 async def _bounds_what_a_stream_keeps(one: Store, other: Store) -> None:
-    """of a stream that runs a bounded part is kept, the oldest events go first, and who comes for those is told that they are gone"""
+    """of a stream that runs a bounded part is kept, the oldest events go first, and who comes for
+    those is told that they are gone
+    """
     for number in range(20_000):
         one.events.append("s", "t", number, b"%d" % number, last=False)
         if number % 1000 == 999:

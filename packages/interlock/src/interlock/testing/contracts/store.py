@@ -1,4 +1,6 @@
-"""What every Store must do, as a check that its author runs: sessions, events, boards, rates and workers, for two workers at once."""
+"""What every Store must do, as a check that its author runs: sessions, events, boards, rates and
+workers, for two workers at once.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,10 @@ Step = Callable[[Store, Store], Awaitable[None]]
 async def check_store(make_store: MakeStores, *, patience: float = 30.0) -> None:
     """Check that stores do what `interlock.store.Store` promises.
 
-    `make_store` gives stores that are not open yet, at a place where nothing is kept: two that share the place, as two workers do,
-    or a single one where a store is not `shared`. It is called for each step. Each step waits `patience` seconds at the most.
-    Raises AssertionError that says what is wrong.
+    `make_store` gives stores that are not open yet, at a place where nothing is kept: two that
+    share the place, as two workers do, or a single one where a store is not `shared`. It is called
+    for each step. Each step waits `patience` seconds at the most. Raises AssertionError that says
+    what is wrong.
     """
     for step in (*SESSION_STEPS, *BOARD_STEPS, *_STEPS):
         stores = list(await make_store())
@@ -103,7 +106,9 @@ async def _knows_who_lives(one: Store, other: Store) -> None:
 
 
 async def _opens_again(one: Store, other: Store) -> None:
-    """a store that was closed can be opened again, and closed twice; who shares it finds all that was kept"""
+    """a store that was closed can be opened again, and closed twice; who shares it finds all that
+    was kept
+    """
     kept = session("s")
     now = kept.created
     await one.sessions.create(kept, most=9, now=now)

@@ -10,7 +10,9 @@ from .promises import Ear, require
 
 
 async def _everyone_hears_in_order(one: Store, other: Store) -> None:
-    """all who listen hear all notes in one order, their own too, and what another board has not at all"""
+    """all who listen hear all notes in one order, their own too, and what another board has not at
+    all
+    """
     ears = [Ear(one.changes), Ear(one.changes), Ear(other.changes)]
     quiet = Ear(other.notes)
     for n in range(50):
@@ -117,7 +119,9 @@ async def _a_loop_of_its_own_hears(one: Store, other: Store) -> None:
 
 
 async def _tells_what_came_since(one: Store, other: Store) -> None:
-    """the notes after a position are there for every worker, also at the position of the last, and also before anything is posted"""
+    """the notes after a position are there for every worker, also at the position of the last, and
+    also before anything is posted
+    """
     begin = one.changes.position
     require(
         await one.changes.since(begin) == [], "there were notes although nothing had been posted"

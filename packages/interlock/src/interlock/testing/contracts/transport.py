@@ -1,4 +1,6 @@
-"""What every client transport must do, as a check that its author runs: answers to whom they belong, and an end that nobody hangs in."""
+"""What every client transport must do, as a check that its author runs: answers to whom they
+belong, and an end that nobody hangs in.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,12 @@ async def check_client_transport(
     revisions: tuple[str, ...] = (LAST_HANDSHAKE, NEWEST),
     patience: float = 20.0,
 ) -> None:
-    """Check that transports do what `interlock.ClientTransport` promises, under each of `revisions`.
+    """Check that transports do what `interlock.ClientTransport` promises, under each of
+    `revisions`.
 
-    `make_transport` gives a fresh, unopened one that leads to a server made by `interlock.testing.probe_server` (over stdio
-    that is `python -m interlock.testing.probe`). Each step waits `patience` seconds at the most. Raises AssertionError that
-    says what is wrong.
+    `make_transport` gives a fresh, unopened one that leads to a server made by
+    `interlock.testing.probe_server` (over stdio that is `python -m interlock.testing.probe`). Each
+    step waits `patience` seconds at the most. Raises AssertionError that says what is wrong.
     """
     for revision in revisions:
         for step in (_answers, _answers_many, _carries_large, _notifies, _asks, _cancels, _ends):
@@ -44,11 +47,15 @@ async def check_client_transport(
                     f"under {revision} a client transport promises that {step.__doc__}: {bad}"
                 ) from None
             except TimeoutError:
-                words = f"under {revision} a client transport promises that {step.__doc__}: it still waits after {patience:g} seconds"
+                words = (
+                    f"under {revision} a client transport promises that {step.__doc__}: it still"
+                    f" waits after {patience:g} seconds"
+                )
                 raise AssertionError(words) from None
             except Exception as bad:
                 raise AssertionError(
-                    f"under {revision} a client transport promises that {step.__doc__}: it raised {bad!r}"
+                    f"under {revision} a client transport promises that {step.__doc__}: it raised"
+                    f" {bad!r}"
                 ) from bad
             finally:
                 await transport.aclose()
@@ -130,7 +137,9 @@ async def _carries_large(opened: _Opened) -> None:
 
 
 async def _notifies(opened: _Opened) -> None:
-    """notifications reach the `notify` of the exchange they belong to before its answer, and other ones that of the Hello"""
+    """notifications reach the `notify` of the exchange they belong to before its answer, and other
+    ones that of the Hello
+    """
     await opened.open()
     heard: list[list[float]] = [[], []]
 
@@ -154,7 +163,9 @@ async def _notifies(opened: _Opened) -> None:
 
 
 async def _asks(opened: _Opened) -> None:
-    """a question of the server reaches the asker of the exchange, or comes back as a result where the era has it so"""
+    """a question of the server reaches the asker of the exchange, or comes back as a result where
+    the era has it so
+    """
     await opened.open()
     result = await opened.call("ask", question="Who?")
     if era(opened.revision) is Era.HANDSHAKE:
@@ -190,7 +201,9 @@ async def _cancels(opened: _Opened) -> None:
 
 
 async def _ends(opened: _Opened) -> None:
-    """closing wakes whoever waits with Unreachable, twice is no fault, and after it every call is Unreachable"""
+    """closing wakes whoever waits with Unreachable, twice is no fault, and after it every call is
+    Unreachable
+    """
     await opened.open()
     running = asyncio.Event()
     task = asyncio.create_task(

@@ -1,4 +1,6 @@
-"""What every Vault must do, as a check that its author runs, for two programs at once where the vault can be shared."""
+"""What every Vault must do, as a check that its author runs, for two programs at once where the
+vault can be shared.
+"""
 
 from __future__ import annotations
 
@@ -36,9 +38,10 @@ _VALUES = (b"", b"\0", b"value", bytes(range(256)), "Ürümqi".encode(), b"\xff"
 async def check_vault(make_vault: MakeVaults, *, patience: float = 60.0) -> None:
     """Check that vaults do what `interlock.store.Vault` promises.
 
-    `make_vault` is given a clock, and gives vaults that go by it, at a place where nothing is kept: two that share the place, as two
-    programs do, or a single one where a vault is not `shared`. It is called for each step. Each step waits `patience` seconds at the
-    most. Raises AssertionError that says what is wrong.
+    `make_vault` is given a clock, and gives vaults that go by it, at a place where nothing is kept:
+    two that share the place, as two programs do, or a single one where a vault is not `shared`. It
+    is called for each step. Each step waits `patience` seconds at the most. Raises AssertionError
+    that says what is wrong.
     """
     for step in _STEPS:
         clock = Clock()
@@ -114,7 +117,9 @@ async def _adds_once(one: Vault, other: Vault, clock: Clock) -> None:
 
 
 async def _swaps_what_was_seen(one: Vault, other: Vault, clock: Clock) -> None:
-    """what is kept is swapped for something else only if it still is what was seen, so that no change is lost"""
+    """what is kept is swapped for something else only if it still is what was seen, so that no
+    change is lost
+    """
     require(not await one.swap("k", "a", b"", b"new"), "what was not there was swapped")
     require(await one.get("k", "a") is None, "what was not there was swapped, and is there now")
     await one.put("k", "a", b"0")
@@ -152,7 +157,9 @@ async def _gives_to_one(one: Vault, other: Vault, clock: Clock) -> None:
 
 
 async def _removes(one: Vault, other: Vault, clock: Clock) -> None:
-    """what is removed is gone, and whether there was something is said to one of those who remove it"""
+    """what is removed is gone, and whether there was something is said to one of those who remove
+    it
+    """
     require(not await one.remove("k", "a"), "something was removed where nothing was kept")
     await one.put("k", "a", b"")
     done = await asyncio.gather(*((one, other)[n % 2].remove("k", "a") for n in range(8)))
@@ -167,7 +174,9 @@ async def _removes(one: Vault, other: Vault, clock: Clock) -> None:
 
 
 async def _ends(one: Vault, other: Vault, clock: Clock) -> None:
-    """what has come to its end is gone for everybody and for every method, and the last end that was given counts"""
+    """what has come to its end is gone for everybody and for every method, and the last end that
+    was given counts
+    """
     now = clock()
     for key in ("get", "swap", "take", "remove", "add", "longer", "for ever"):
         require(
@@ -224,7 +233,9 @@ async def _ends(one: Vault, other: Vault, clock: Clock) -> None:
 
 
 async def _bounds_values(one: Vault, other: Vault, clock: Clock) -> None:
-    """values of one mebibyte are kept where the vault has room for them, larger ones and longer names are refused, and nothing changes"""
+    """values of one mebibyte are kept where the vault has room for them, larger ones and longer
+    names are refused, and nothing changes
+    """
     await one.put("k", "a", b"small")
     for refused in (
         lambda: one.put("k", "a", b"x" * (_MOST + 1)),
