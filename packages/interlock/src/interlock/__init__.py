@@ -1,6 +1,4 @@
-"""Interlock: the Model Context Protocol, whole - servers, clients and what goes between them, under
-all five revisions.
-"""
+"""Interlock: the Model Context Protocol in Python, for servers and clients."""
 
 from __future__ import annotations
 

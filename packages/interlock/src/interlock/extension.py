@@ -1,5 +1,4 @@
-"""Extensions of the protocol: what servers and clients can do beyond the core (2026-07-28,
-"Extension Negotiation").
+"""Extensions of the protocol: capabilities of servers and clients beyond the core (2026-07-28).
 
 An extension is declared once. Servers and clients are given the same declaration, each with the
 handlers of its side (`Extension.with_handlers`).

@@ -1,6 +1,4 @@
-"""Keyword arguments of functions that pass them on: an unknown one is a TypeError that names the
-closest known one.
-"""
+"""Unknown keyword arguments are a TypeError that names the closest known one."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What lives as long as the server does: entered when the first peer comes, left when the last has
-gone.
-"""
+"""The lifespan of a server: entered for the first peer, left after the last one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small blocking face for scripts and notebooks: the same Client without await."""
+"""A blocking client for scripts and notebooks: the methods of Client without await."""
 
 from __future__ import annotations
 

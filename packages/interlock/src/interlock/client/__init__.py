@@ -1,1 +1,1 @@
-"""The library to use servers with: the Client, how it answers questions, watches and keeps."""
+"""The client library: the Client, answers to questions, subscriptions, the response cache."""

@@ -1,6 +1,4 @@
-"""Who answers a server's questions: the functions that the client's author gave, each with what it
-declares to the server.
-"""
+"""Answers to a server's questions: elicitation, sampling and roots, by functions of the author."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Client: one API over every server, whatever its revision and wherever it runs."""
+"""The Client class: one API over every server, whatever its revision and transport."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers that the server allows to be kept are not asked for twice (2026-07-28, "Caching")."""
+"""Response cache middleware: keeps the answers that the server allows (2026-07-28, "Caching")."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The extensions of a client: what it declares of them, which requests it may send, and who hears
-their notifications.
-"""
+"""The extensions of a client: their declaration, requests and notification handlers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Client middleware around the notifications of the server that belong to no request."""
+"""Client middleware around notifications of the server that belong to no request."""
 
 from __future__ import annotations
 

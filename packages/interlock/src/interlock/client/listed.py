@@ -1,6 +1,4 @@
-"""A list that a server may lack although it declares the capability: such a list counts as empty,
-not as an error.
-"""
+"""Lists that a server declares but does not implement count as empty."""
 
 from __future__ import annotations
 

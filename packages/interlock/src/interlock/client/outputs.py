@@ -1,4 +1,4 @@
-"""Whether what a tool gave fits what it was listed with."""
+"""Validation of structured tool results against their output schemas."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The client's part in questions of the stateless era: answer them, and ask again with the answers
-(2026-07-28, "MRTR").
-"""
+"""Multi-round requests: the client answers questions and retries (2026-07-28, "MRTR")."""
 
 from __future__ import annotations
 

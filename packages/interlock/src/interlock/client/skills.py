@@ -1,6 +1,4 @@
-"""The client half of the skills extension (SEP-2640): entries that are checked, and files that are
-verified as they are read.
-"""
+"""The client side of the skills extension (SEP-2640): checked entries and verified files."""
 
 from __future__ import annotations
 

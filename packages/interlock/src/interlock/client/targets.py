@@ -1,4 +1,4 @@
-"""What a client can be pointed at, and the transport that leads there."""
+"""Targets of a client, and the transport that reaches each of them."""
 
 from __future__ import annotations
 

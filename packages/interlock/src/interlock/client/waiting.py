@@ -1,4 +1,4 @@
-"""How long a client waits for the answer to one request."""
+"""Timeouts of requests: the time for one request, restarted by progress up to a maximum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Listening to changes: one way for both eras."""
+"""Subscriptions of a client to changes, under every revision."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""JSON Schema, bounded: schemas made ready once, values checked against them, and nothing ever
-fetched.
-"""
+"""JSON Schema validation with bounded cost and without network access."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What a schema says about parameters besides what is valid: which of them travel as headers, and
-what they are by default.
-"""
+"""Parameters of a schema: defaults, and those that travel as HTTP headers."""
 
 from __future__ import annotations
 

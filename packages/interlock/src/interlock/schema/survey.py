@@ -1,6 +1,4 @@
-"""What a schema holds, found without trusting it: its dialect, its references resolved, its
-patterns, and what checking it can cost.
-"""
+"""Analysis of an untrusted schema: dialect, references, patterns, and the cost of validation."""
 
 from __future__ import annotations
 

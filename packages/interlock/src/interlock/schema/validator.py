@@ -1,4 +1,4 @@
-"""Schemas made ready once, and values checked against them under bounds."""
+"""Schema validators, compiled once, with bounded cost."""
 
 from __future__ import annotations
 

@@ -1,3 +1,1 @@
-"""The library to write servers with: the Server, the Context of a running call, and what an author
-hands in.
-"""
+"""The server library: the Server, the Context of a running call, and the types of its options."""

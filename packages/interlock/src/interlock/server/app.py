@@ -1,4 +1,4 @@
-"""The Server: what an author writes against."""
+"""The Server class: an MCP server as its author writes it."""
 
 from __future__ import annotations
 

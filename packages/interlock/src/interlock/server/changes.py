@@ -1,4 +1,4 @@
-"""One bus for all that changes: lists and single resources, for listeners of both eras."""
+"""Change notices: the bus that carries them, and the listeners of subscriptions."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What a server does for each method: the tool by name, the resource by URI, the lists, the
-subscriptions.
-"""
+"""The request handlers of a server, one for each method of the protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Middleware that servers often want around every exchange."""
+"""Middleware that servers often put around every exchange."""
 
 from __future__ import annotations
 

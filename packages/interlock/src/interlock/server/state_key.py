@@ -1,4 +1,4 @@
-"""Where the secret comes from that seals what travels through clients."""
+"""The key that seals the state of suspended calls while it travels through clients."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Skill entries as `skills/list` and `skills/get` carry them, and the checks of what a server
-sent.
-"""
+"""Skill entries of `skills/list` and `skills/get`, and the checks of what a server sent."""
 
 from __future__ import annotations
 

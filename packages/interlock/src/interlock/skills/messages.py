@@ -1,4 +1,4 @@
-"""The messages of the skills extension, and its declaration, which servers and clients share."""
+"""The messages of the skills extension and its declaration, for servers and clients."""
 
 from __future__ import annotations
 

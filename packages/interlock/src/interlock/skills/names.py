@@ -1,6 +1,4 @@
-"""Names of skills and URIs of their files: how they are made, and how one that escapes its skill is
-found.
-"""
+"""Names of skills and URIs of their files, checked against path traversal."""
 
 from __future__ import annotations
 

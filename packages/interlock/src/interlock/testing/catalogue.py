@@ -1,6 +1,4 @@
-"""A snapshot of what a server offers, kept beside the tests, so that nobody's callers are broken by
-accident.
-"""
+"""Catalogue snapshots: a test fails when a change of the server would break its callers."""
 
 from __future__ import annotations
 

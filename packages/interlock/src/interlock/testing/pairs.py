@@ -1,6 +1,4 @@
-"""Two channels that are each other's peer, in memory: for tests of what stands on either end,
-without pipes or sockets.
-"""
+"""Paired in-memory channels, for tests without pipes or sockets."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Playing one side of a tape to a real peer, and saying where the peer does not do as the tape has
-it.
-"""
+"""Playback of one side of a tape to a real peer, with a report of every deviation."""
 
 from __future__ import annotations
 

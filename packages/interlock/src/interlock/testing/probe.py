@@ -1,6 +1,4 @@
-"""A small server that answers in known ways, for checks of what leads to it; `python -m
-interlock.testing.probe` serves it over stdio.
-"""
+"""A small server with known answers, for transport checks (`python -m interlock.testing.probe`)."""
 
 from __future__ import annotations
 

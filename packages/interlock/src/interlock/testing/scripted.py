@@ -1,4 +1,4 @@
-"""Answers to a server's questions that a test writes down beforehand."""
+"""Scripted answers to a server's questions."""
 
 from __future__ import annotations
 

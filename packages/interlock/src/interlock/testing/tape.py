@@ -1,6 +1,4 @@
-"""Tapes: the messages of a conversation as they went by, kept as lines of JSON that people can read
-and compare.
-"""
+"""Tapes: recorded messages of a conversation, as lines of JSON that people can read and compare."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The ways in which the same server can be talked to: five revisions and, for its questions,
-suspended or replayed.
-"""
+"""Test clients in memory, for every revision and for suspended and replayed questions."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Types that msgspec does not know, as they pass the border between JSON and Python: choices,
-paths, pydantic's models.
-"""
+"""Adapters for types that msgspec does not know: choices, paths, pydantic models."""
 
 from __future__ import annotations
 

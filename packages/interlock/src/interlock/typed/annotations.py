@@ -1,7 +1,4 @@
-"""Annotations as authors write them, in a guise that msgspec reads: pydantic's and annotated_types'
-constraints translated, unions that msgspec does not take made choices, and what only pydantic
-understands left to pydantic.
-"""
+"""Type annotations translated for msgspec: constraints of other libraries, and unions."""
 
 from __future__ import annotations
 

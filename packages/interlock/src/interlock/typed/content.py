@@ -1,4 +1,4 @@
-"""What authors return from resources and prompts, made into what the protocol wants."""
+"""Results of resources and prompts as content of the protocol."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What a docstring says of a function, of its parameters and of what it returns, in the Google,
-NumPy and Sphinx forms.
-"""
+"""A docstring parser for the Google, NumPy and Sphinx styles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions to a person as a type: a flat JSON Schema out, a value of the type back."""
+"""Elicitation forms: a Python type as a flat JSON Schema, and answers as values of the type."""
 
 from __future__ import annotations
 

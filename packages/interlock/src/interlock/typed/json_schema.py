@@ -1,6 +1,4 @@
-"""Types drawn as JSON Schema 2020-12, without what a model would only stumble over: titles that
-repeat a name, definitions that are used once.
-"""
+"""Python types as JSON Schema 2020-12, without redundant titles and definitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lenient arguments:
+"""Lenient arguments: JSON values that a model wrote as strings, read as the type of the schema.
 
 JSON values that a model wrote as strings, read as the type that the schema has in their place.
 """

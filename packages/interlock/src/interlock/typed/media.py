@@ -1,6 +1,4 @@
-"""Pictures, sound and files as authors hold them, made into content blocks; and MIME types from
-names and from bytes.
-"""
+"""Images, audio and files as content blocks, and the detection of MIME types."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What a tool returns as a result: content for the model, and structured content that always agrees
-with the output schema.
-"""
+"""Tool results: content for the model, and structured content that fits the output schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools whose arguments are described by a JSON Schema that Python's types do not know."""
+"""Tools whose arguments are described by a JSON Schema of their author."""
 
 from __future__ import annotations
 

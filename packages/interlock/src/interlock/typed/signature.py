@@ -1,6 +1,4 @@
-"""A function's parameters as a tool's input: the JSON Schema to list, and arguments from bytes to
-Python values in one pass.
-"""
+"""A function's parameters as a tool's input: JSON Schema, and decoding in one pass."""
 
 from __future__ import annotations
 

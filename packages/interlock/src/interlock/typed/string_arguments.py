@@ -1,6 +1,4 @@
-"""Functions whose arguments come as strings: the variables of a URI template, the arguments of a
-prompt.
-"""
+"""Functions with string arguments: URI template variables and prompt arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the annotations of a function mean, wherever it was written and however it is wrapped."""
+"""Type hints of a function, resolved through wrappers, partials and classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a URI template consists of, and how a URI is read back into the values of its variables."""
+"""Parts of a URI template, and matching of a URI against them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""URI templates (RFC 6570, levels 1 to 4) both ways: values to a URI, and a URI back to values."""
+"""URI templates (RFC 6570, levels 1 to 4): expansion and matching."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Running an author's function: in place or in a thread, within its limits, cancelled when nobody
-waits any more.
-"""
+"""Running an author's function, in the event loop or in a thread, within its limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many may be in at once, and how many may wait at the door."""
+"""A concurrency limit with a bounded queue."""
 
 from __future__ import annotations
 

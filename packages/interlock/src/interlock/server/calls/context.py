@@ -1,4 +1,4 @@
-"""A running call, as the author of a tool, resource or prompt sees it."""
+"""The Context: a running call as the author of a tool, resource or prompt sees it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Development mode: what an exception of the author's code says to its author, and mistakes worth a
-warning at the start.
-"""
+"""Development mode: exceptions shown to the author, and warnings about probable mistakes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What a running call knows of its server: the server as its author sees it, and the settings of
-calls.
-"""
+"""The environment of running calls: the server as its author sees it, and the settings of calls."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Arguments that HTTP headers repeat: the tool handler, which has the schema in hand, checks that
-both say the same (2026-07-28, "Streamable HTTP", "x-mcp-header").
-"""
+"""Header parameters: HTTP headers must repeat the arguments that the schema marks."""
 
 from __future__ import annotations
 

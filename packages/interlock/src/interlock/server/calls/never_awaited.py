@@ -1,6 +1,4 @@
-"""Coroutines that an author forgot to await: a question that looks asked, a value that looks
-kept.
-"""
+"""Detection of coroutines that a tool never awaited, such as a question that only looks asked."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Sampling for authors: answers of a model as a Python type, and a fallback model where the client
-has none.
-"""
+"""Sampling: answers of a model as Python types, and a fallback model for clients without one."""
 
 from __future__ import annotations
 

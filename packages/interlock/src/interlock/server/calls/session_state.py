@@ -1,4 +1,4 @@
-"""Session state: JSON values that a server's author keeps for one client's session."""
+"""Session state: JSON values that a server keeps for one client's session."""
 
 from __future__ import annotations
 

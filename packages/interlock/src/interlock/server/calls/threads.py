@@ -1,4 +1,4 @@
-"""Threads for plain functions, so that one that blocks cannot hold up the others.
+"""A thread pool for plain functions, so that a blocking function does not block the others.
 
 A burst of quick calls runs in one thread, one after the other, with one wake-up of the loop for all
 their answers; only calls that really take long bring more threads to work.

@@ -1,6 +1,4 @@
-"""The catalogue of a server: its features, who sees which, their lists, and the notices of their
-changes.
-"""
+"""The catalogue of a server: its features, their visibility, their lists, and change notices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that suggest values for the arguments of prompts and templates."""
+"""Completion functions: suggested values for the arguments of prompts and templates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of tools, resources and prompts, as typed dicts for editors and type checkers."""
+"""The options of tools, resources and prompts, as TypedDicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server offers: each feature with the words it is listed by and the function behind it."""
+"""Features: tools, resources, templates and prompts, each with its listing and its function."""
 
 from __future__ import annotations
 

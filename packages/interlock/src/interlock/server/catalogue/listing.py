@@ -1,6 +1,4 @@
-"""Lists in pages, encoded once for each revision and for all who see the same, and kept as bytes
-until something changes.
-"""
+"""Paginated lists, encoded once for each revision and audience, and cached until a change."""
 
 from __future__ import annotations
 

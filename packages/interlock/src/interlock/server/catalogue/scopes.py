@@ -1,4 +1,4 @@
-"""Who may use what: the scopes that a feature asks for, held against those that a caller has."""
+"""OAuth scopes: those that a feature needs, compared with those that a caller has."""
 
 from __future__ import annotations
 

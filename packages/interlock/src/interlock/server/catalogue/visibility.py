@@ -1,6 +1,4 @@
-"""Visibility: which features exist for a caller, by scopes, by apps and by a hook of the author,
-for lists and calls alike.
-"""
+"""Visibility: which features a caller sees, by scopes, by support of apps, and by a hook."""
 
 from __future__ import annotations
 

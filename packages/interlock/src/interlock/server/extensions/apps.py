@@ -1,6 +1,4 @@
-"""MCP Apps for authors: pages that show the results of tools (SEP-1865,
-`io.modelcontextprotocol/ui`).
-"""
+"""MCP Apps: HTML pages that show the results of tools (SEP-1865, `io.modelcontextprotocol/ui`)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Reads folders of skills from the disk without following a link, so that no file from elsewhere is
-served.
-"""
+"""Reading skill folders from disk without following symbolic links."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The server half of the skills extension (SEP-2640): entries, directories, and the files as
-resources.
-"""
+"""The server side of the skills extension (SEP-2640): entries, directories, and files."""
 
 from __future__ import annotations
 

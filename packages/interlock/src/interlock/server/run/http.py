@@ -1,6 +1,4 @@
-"""A server over HTTP: the ASGI app with its options, and the program that serves it, in one process
-or in several.
-"""
+"""A server over HTTP: its ASGI app, and the program that serves it in one process or more."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""An HTTP server in the caller's own event loop: awaited until it is cancelled, or open for the
-length of a block.
-"""
+"""An HTTP server in the caller's event loop: awaited, or open for the length of a block."""
 
 from __future__ import annotations
 

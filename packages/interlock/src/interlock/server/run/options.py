@@ -1,6 +1,4 @@
-"""The options of a server over HTTP and of `Server.run`, as typed dicts: editors complete them,
-type checkers check them.
-"""
+"""The options of a server over HTTP and of `Server.run`, as TypedDicts."""
 
 from __future__ import annotations
 

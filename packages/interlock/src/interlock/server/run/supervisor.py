@@ -1,6 +1,4 @@
-"""Several processes that serve one socket: forked from this one, watched over, replaced where they
-die, and gone when it goes (Unix).
-"""
+"""A supervisor of forked worker processes that share one socket; it restarts them (Unix)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What every ChangeBus must do, as a check that its author runs: all who listen hear everything, in
-order, in their own loop.
-"""
+"""Contract check of a ChangeBus: every listener gets all changes, in order, in its own loop."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What every Channel must do, as a check that its author runs: order, wholeness, back-pressure and
-a clean end.
-"""
+"""Contract check of a Channel: order, completeness, back-pressure and a clean end."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What every HTTP client behind the seam `Fetch` must do, as a check that its author runs against a
-server on loopback.
-"""
+"""Contract check of a Fetch (an HTTP client), against a server on loopback."""
 
 from __future__ import annotations
 

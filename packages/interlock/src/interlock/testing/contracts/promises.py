@@ -1,4 +1,4 @@
-"""How a contract check says what is wrong, and how it waits for what may take a moment."""
+"""Failure messages and waiting for contract checks."""
 
 from __future__ import annotations
 

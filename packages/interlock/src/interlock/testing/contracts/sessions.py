@@ -1,6 +1,4 @@
-"""What every store's sessions and event log must do: the steps of `check_store` that are about
-them.
-"""
+"""Contract check of a store's sessions and event log, as a part of `check_store`."""
 
 from __future__ import annotations
 

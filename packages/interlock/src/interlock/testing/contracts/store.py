@@ -1,6 +1,4 @@
-"""What every Store must do, as a check that its author runs: sessions, events, boards, rates and
-workers, for two workers at once.
-"""
+"""Contract check of a Store with two workers: sessions, events, topics, rates and workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every store's boards must do: the steps of `check_store` that are about them."""
+"""Contract check of a store's topics, as a part of `check_store`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What every client transport must do, as a check that its author runs: answers to whom they
-belong, and an end that nobody hangs in.
-"""
+"""Contract check of a client transport: answers reach their requests, and none hangs."""
 
 from __future__ import annotations
 

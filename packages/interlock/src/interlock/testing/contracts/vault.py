@@ -1,6 +1,4 @@
-"""What every Vault must do, as a check that its author runs, for two programs at once where the
-vault can be shared.
-"""
+"""Contract check of a Vault, for two programs at once if it can be shared."""
 
 from __future__ import annotations
 
