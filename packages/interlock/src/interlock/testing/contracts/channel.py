@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 from ...transport.channel import Barriers, Channel, Pushing
 from ...wire.jsonrpc import Frame
+from .promises import promise_of
 
 MakePair = Callable[[], Awaitable[tuple[Channel, Channel]]]
 
@@ -23,7 +24,7 @@ async def check_channel(make_pair: MakePair, *, patience: float = 10.0) -> None:
     """
     for step in _STEPS:
         one, other = await make_pair()
-        async with _within(patience, step.__doc__ or step.__name__):
+        async with _within(patience, promise_of(step)):
             try:
                 await step(one, other)
             finally:

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 
 from ... import types as t
 from ...http11.fetch import ConnectionLost, Fetch, Request, Response
+from .promises import promise_of
 
 MakeFetch = Callable[[], Awaitable[Fetch]]
 
@@ -52,15 +53,17 @@ async def check_fetch(
                 await step(fetch, server)
                 await fetch.aclose()
         except AssertionError as bad:
-            raise AssertionError(f"an HTTP client promises that {step.__doc__}: {bad}") from None
+            raise AssertionError(
+                f"an HTTP client promises that {promise_of(step)}: {bad}"
+            ) from None
         except TimeoutError:
             raise AssertionError(
-                f"an HTTP client promises that {step.__doc__}: it still waits after {patience:g}"
+                f"an HTTP client promises that {promise_of(step)}: it still waits after {patience:g}"
                 " seconds"
             ) from None
         except Exception as bad:
             raise AssertionError(
-                f"an HTTP client promises that {step.__doc__}: it raised {bad!r}"
+                f"an HTTP client promises that {promise_of(step)}: it raised {bad!r}"
             ) from bad
         finally:
             await fetch.aclose()

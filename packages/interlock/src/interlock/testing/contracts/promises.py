@@ -78,3 +78,8 @@ class Ear:
         self.positions.append(self._board.position)
         self.threads.add(threading.get_ident())
         self._loop.call_soon_threadsafe(self._stirred.set)
+
+
+def promise_of(step: Callable[..., object]) -> str:
+    """What a step of a contract check is about: its docstring on one line."""
+    return " ".join((step.__doc__ or step.__name__).split())

@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 
 from ...protocol.handshake.sessions import Store, StoreError
-from .promises import eventually, require, within
+from .promises import eventually, promise_of, require, within
 from .sessions import STEPS as SESSION_STEPS
 from .sessions import session
 from .topics import STEPS as BOARD_STEPS
@@ -26,7 +26,7 @@ async def check_store(make_store: MakeStores, *, patience: float = 30.0) -> None
     """
     for step in (*SESSION_STEPS, *BOARD_STEPS, *_STEPS):
         stores = list(await make_store())
-        async with within(patience, "a store", step.__doc__ or step.__name__):
+        async with within(patience, "a store", promise_of(step)):
             require(
                 len(stores) == (2 if stores[0].shared else 1),
                 f"its `shared` is {stores[0].shared}, yet `make_store` gave {len(stores)}",

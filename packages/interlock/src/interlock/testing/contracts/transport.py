@@ -14,6 +14,7 @@ from ...client.answers import Answers
 from ...exchange import Caller, Exchange, Notify, silent
 from ...transport.conversation import ClientTransport, Hello
 from ...wire.revisions import LAST_HANDSHAKE, NEWEST, Era, era
+from .promises import promise_of
 
 MakeTransport = Callable[[], Awaitable[ClientTransport]]
 
@@ -42,17 +43,17 @@ async def check_client_transport(
                     await step(_Opened(transport, revision))
             except AssertionError as bad:
                 raise AssertionError(
-                    f"under {revision} a client transport promises that {step.__doc__}: {bad}"
+                    f"under {revision} a client transport promises that {promise_of(step)}: {bad}"
                 ) from None
             except TimeoutError:
                 words = (
-                    f"under {revision} a client transport promises that {step.__doc__}: it still"
+                    f"under {revision} a client transport promises that {promise_of(step)}: it still"
                     f" waits after {patience:g} seconds"
                 )
                 raise AssertionError(words) from None
             except Exception as bad:
                 raise AssertionError(
-                    f"under {revision} a client transport promises that {step.__doc__}: it raised"
+                    f"under {revision} a client transport promises that {promise_of(step)}: it raised"
                     f" {bad!r}"
                 ) from bad
             finally:

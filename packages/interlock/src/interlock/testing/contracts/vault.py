@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from ...store import Vault, alone
 from ..clock import Clock
-from .promises import require, within
+from .promises import promise_of, require, within
 
 MakeVaults = Callable[[Callable[[], float]], Awaitable[Sequence[Vault]]]
 Step = Callable[[Vault, Vault, Clock], Awaitable[None]]
@@ -44,7 +44,7 @@ async def check_vault(make_vault: MakeVaults, *, patience: float = 60.0) -> None
     for step in _STEPS:
         clock = Clock()
         vaults = list(await make_vault(clock))
-        async with within(patience, "a vault", step.__doc__ or step.__name__):
+        async with within(patience, "a vault", promise_of(step)):
             shared = vaults[0].shared
             require(
                 len(vaults) == (2 if shared else 1),

@@ -1,0 +1,98 @@
+"""Docstrings of the public API: every name has one, and three parameters or more are documented.
+
+The rule: each public name of the modules below, and each public method of its classes, has a
+docstring. A function or method of ours with three parameters or more (besides `self`) has a section
+`Args:`; so has a class whose constructor has that many, in the docstring of the class. Records need
+`Attributes:` instead. Methods that override or repeat a documented one, and callbacks of protocols
+of Python such as `__aexit__`, are exempt. `sync.Client` repeats `Client` and refers to it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+MODULES = [
+    "interlock",
+    "interlock.schema",
+    "interlock.sync",
+    "interlock.testing",
+]
+MANY = 3
+
+
+def public(module: str) -> Iterator[tuple[str, Any]]:
+    """The classes and functions of ours that a module offers, by name."""
+    loaded = importlib.import_module(module)
+    names = getattr(loaded, "__all__", None) or [n for n in vars(loaded) if not n.startswith("_")]
+    for name in names:
+        value = getattr(loaded, name)
+        ours = str(getattr(value, "__module__", "")).startswith("interlock")
+        if ours and (inspect.isclass(value) or inspect.isfunction(value)):
+            yield f"{module}.{name}", value
+
+
+def methods(kind: type) -> Iterator[tuple[str, Any]]:
+    """The public methods and properties that a class defines itself."""
+    for name, value in vars(kind).items():
+        if not name.startswith("_"):
+            function = value.fget if isinstance(value, property) else value
+            function = getattr(function, "__func__", function)
+            if inspect.isfunction(function):
+                yield name, function
+
+
+def parameters(function: Any) -> list[str]:
+    """The names of a function's parameters besides `self` and `cls`."""
+    try:
+        found = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return []
+    return [name for name in found if name not in ("self", "cls")]
+
+
+def is_repeated(kind: type, name: str) -> bool:
+    """Whether a base class documents the method already."""
+    return any(name in vars(base) for base in kind.__mro__[1:])
+
+
+def missing() -> Iterator[str]:
+    """What the rule misses."""
+    for module in MODULES:
+        for where, value in public(module):
+            doc = inspect.getdoc(value) or ""
+            if not doc:
+                yield f"{where}: no docstring"
+            if module == "interlock.sync":
+                continue
+            if inspect.isfunction(value):
+                if len(parameters(value)) >= MANY and "Args:" not in doc:
+                    yield f"{where}: no Args:"
+                continue
+            own = "__init__" in vars(value) or hasattr(value, "__struct_fields__")
+            is_error = issubclass(value, BaseException)
+            if own and not is_error and len(parameters(value)) >= MANY:
+                if "Args:" not in doc and "Attributes:" not in doc:
+                    yield f"{where}: no Args: or Attributes:"
+            for name, function in methods(value):
+                if is_repeated(value, name):
+                    continue
+                doc = inspect.getdoc(function) or ""
+                if not doc:
+                    yield f"{where}.{name}: no docstring"
+                elif len(parameters(function)) >= MANY and "Args:" not in doc:
+                    yield f"{where}.{name}: no Args:"
+
+
+def test_the_public_names_are_documented() -> None:
+    found = sorted(set(missing()))
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_there_are_names_to_document(module: str) -> None:
+    assert list(public(module))
