@@ -15,15 +15,21 @@ RootsGiven = str | Path | t.Root | Sequence[str | Path | t.Root] | Callable[[], 
 
 
 class Answers:
-    """An asker that calls the author's functions.
+    """Answers a server's questions by functions of the author (2026-07-28, "Elicitation").
 
-    `elicit` gets the question's params and returns an ElicitResult, a dict (the accepted content),
-    True/False (accept or decline) or None (cancel), or raises Declined or Cancelled, as
-    `ctx.elicit` does in a tool that passes questions on. `sample` returns a CreateMessageResult,
-    the model's text or None (the person refused); `roots` are folders, file:// URIs, Root objects
-    or a function that gives them. Functions may be plain or async. `url` says that `elicit` takes
-    URL mode too, `tools` and `context` that `sample` takes tools and includeContext. `extensions`
-    are those that the client has, by their ids, with their settings (2026-07-28, "Extensions").
+    Functions may be plain or async. What is given is declared to the server.
+
+    Args:
+        elicit: Gets the question's params. It returns an ElicitResult, a dict (the accepted
+            content), True or False (accept or decline) or None (cancel), or raises Declined or
+            Cancelled.
+        sample: Gets the params of a sampling request. It returns a CreateMessageResult, the model's
+            text, or None if the person refused.
+        roots: Folders, file:// URIs, Root objects, or a function that returns them.
+        url: Whether `elicit` takes URL mode too.
+        tools: Whether `sample` takes tools.
+        context: Whether `sample` takes includeContext.
+        extensions: The settings of the client's extensions, by their ids.
     """
 
     def __init__(

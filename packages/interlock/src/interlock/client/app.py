@@ -383,15 +383,24 @@ class Client:
         asker: Asker | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> t.CallToolResult:
-        """Call a tool and return its result, also where the tool says that it failed (`is_error`;
-        `.value()` raises then).
+        """Call a tool and return its result (2026-07-28, "Tools").
 
-        `arguments` are sent as `{}` where there are none: deployed servers refuse a call without
-        the member. `on_progress`, plain or async, hears how far it has come; the call does not
-        return before it has heard all. `asker` answers the questions of this call instead of the
-        client's own. Raises McpError for a JSON-RPC error, Unreachable where no answer can come,
-        TimedOut, and ProtocolError for structured content that does not fit the tool's output
-        schema (2026-07-28, "Tools").
+        A result may say that the tool failed (`is_error`); its `value()` raises then.
+
+        Args:
+            name: The name of the tool.
+            arguments: Its arguments.
+            timeout: Seconds that the call may take; None for no limit.
+            max_timeout: Seconds that it may take in all, if progress restarts `timeout`.
+            on_progress: Called with each progress notice, all of them before this method returns.
+            asker: Answers the questions of this call in place of the client's own.
+            meta: The author's part of the request's `_meta`.
+
+        Raises:
+            McpError: The server answers with an error.
+            ProtocolError: The structured content does not fit the tool's output schema.
+            TimedOut: The call takes too long.
+            Unreachable: No answer can come.
         """
         # Always sent, also where there are none: many deployed servers refuse a call without the
         # member (`if (!arguments) throw`), and no known server refuses an empty object.
@@ -427,9 +436,16 @@ class Client:
         asker: Asker | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> t.ReadResourceResult:
-        """Read what stands behind a URI.
+        """Read a resource.
 
-        Raises McpError where there is nothing (-32602, or -32002 of older servers).
+        Args:
+            uri: The URI of the resource.
+            timeout: Seconds that the request may take; None for no limit.
+            asker: Answers the questions of this request in place of the client's own.
+            meta: The author's part of the request's `_meta`.
+
+        Raises:
+            McpError: There is no such resource (-32602, or -32002 of older servers).
         """
         params = t.ReadResourceRequestParams(uri=uri, meta=_meta(meta))
         return await self._request(
@@ -444,13 +460,21 @@ class Client:
         resources: bool | str | Sequence[str] = False,
         filter: Mapping[str, Any] | None = None,
     ) -> contextlib.AbstractAsyncContextManager[Watch]:
-        """Listen to changes for as long as a block lasts:
+        """Subscribe to changes for the length of a block (2026-07-28, "Subscriptions").
 
-        `async with client.watch(tools=True) as changes: async for ...`.
+        Use it as `async with client.watch(tools=True) as changes: async for change in changes:
+        ...`.
 
-        `resources` is True for the list, or the URIs to watch (2026-07-28, "Subscriptions").
-        `filter` has further keys of the filter, which extensions of this client add; their handlers
-        hear what comes. Raises McpError, Unreachable, TimedOut.
+        Args:
+            tools: Whether to watch the list of tools.
+            prompts: Whether to watch the list of prompts.
+            resources: True for the list of resources, or the URIs of resources to watch.
+            filter: Further keys of the filter, which extensions of this client add.
+
+        Raises:
+            McpError: The server refuses the subscription.
+            TimedOut: The server does not acknowledge it in time.
+            Unreachable: No answer can come.
         """
         return watching(
             self,
@@ -526,8 +550,17 @@ class Client:
         asker: Asker | None = None,
         meta: Mapping[str, Any] | None = None,
     ) -> t.GetPromptResult:
-        """A prompt with its arguments filled in; values that are no strings are sent as their JSON
-        (`PRM-05`). Raises McpError.
+        """Get a prompt with its arguments filled in.
+
+        Args:
+            name: The name of the prompt.
+            arguments: Its arguments. Values other than strings are sent as JSON (`PRM-05`).
+            timeout: Seconds that the request may take; None for no limit.
+            asker: Answers the questions of this request in place of the client's own.
+            meta: The author's part of the request's `_meta`.
+
+        Raises:
+            McpError: The server answers with an error.
         """
         given = {
             key: v if isinstance(v, str) else msgspec.json.encode(v).decode()
@@ -545,11 +578,18 @@ class Client:
         arguments: Mapping[str, str] | None = None,
         timeout: Seconds = UNSET,
     ) -> t.Completion:
-        """Suggestions for an argument, of which `value` was typed so far, where `arguments` are
-        known already.
+        """Suggest values for an argument of a prompt or a resource template.
 
-        A string as `ref` is a URI template where it has a scheme, else a prompt's name. Raises
-        McpError.
+        Args:
+            ref: The prompt or template. A string with a scheme is a URI template, else a prompt's
+                name.
+            argument: The name of the argument.
+            value: What was typed so far.
+            arguments: The other arguments that are known already.
+            timeout: Seconds that the request may take; None for no limit.
+
+        Raises:
+            McpError: The server answers with an error.
         """
         if isinstance(ref, str):
             ref = (

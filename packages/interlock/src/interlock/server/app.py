@@ -683,13 +683,21 @@ class Server:
     ) -> Any:
         """Make a function suggest values:
 
-        `@server.completion` for every argument, or for one of them with `@server.completion("prompt
-        name or URI template", "argument")`.
+        `@server.completion`, for every argument of every feature.
 
-        It takes what it wants of `value` (what was typed), `arguments` (what is known besides),
-        `ref`, `argument`, `context` and a Context, and returns strings, best first, of which 100
-        are sent, or None. Arguments whose type is a Literal or an Enum need no function
-        (2026-07-28, "Completion").
+        `@server.completion("prompt name or URI template", "argument")` is for one argument.
+        Arguments whose type is a Literal or an Enum need no function (2026-07-28, "Completion").
+
+        Args:
+            function: The function, or the name of the prompt or the URI template. The function
+                takes any of `value` (what was typed), `arguments` (the other arguments that are
+                known), `ref`, `argument`, `context` and a Context. It returns strings, best first,
+                or None; 100 are sent.
+            argument: The argument that it completes.
+            timeout: Seconds that one call may take; the server's limit by default.
+
+        Raises:
+            TypeError: The function has a parameter that it cannot be given.
         """
         if callable(function):
             self.catalogue.completions.add(
@@ -820,8 +828,13 @@ class Server:
     async def serve(
         self, channel: Channel, *, principal: Principal | None = None, anonymous: bool = False
     ) -> None:
-        """Serve one peer over a channel until it closes; an `anonymous` peer has no scopes unless
-        it has a principal.
+        """Serve one peer over a channel until it closes.
+
+        Args:
+            channel: The channel.
+            principal: The principal of the peer.
+            anonymous: Whether anybody may be at the other end. Without a principal such a peer has
+                no scopes.
         """
         try:
             await self.enter()

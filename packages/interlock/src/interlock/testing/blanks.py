@@ -29,9 +29,12 @@ class Blanks:
         self._inventing = inventing
 
     def differences(self, expected: Any, actual: Any, at: str = "") -> Iterator[str]:
-        """Where two JSON values differ, one line each; blanks of `expected` take what `actual` has.
+        """The differences of two JSON values, one line each.
 
-        `at` is the path so far.
+        Args:
+            expected: The expected value. Its blanks take what stands in `actual`.
+            actual: The actual value.
+            at: The path so far.
         """
         if isinstance(expected, dict) and isinstance(actual, dict):
             for key in [*expected, *(key for key in actual if key not in expected)]:

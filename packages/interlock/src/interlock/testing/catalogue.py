@@ -72,12 +72,16 @@ async def take_catalogue(target: Server | Client) -> Catalogue:
 async def check_catalogue(
     target: Server | Client, path: str | Path, *, update: bool = False
 ) -> Drift:
-    """Compare what a server offers with the snapshot at `path`; return what has changed without
-    breaking anybody.
+    """Compare what a server offers with a snapshot, and return the compatible changes.
 
-    Raises AssertionError for a change that breaks callers: a tool, prompt, resource or template
-    that is gone, an argument that is gone, is required now or takes less, a result that promises
-    less. With `update` the snapshot is written anew instead.
+    Args:
+        target: The server, or a client of it.
+        path: The file of the snapshot.
+        update: Whether to write the snapshot anew instead.
+
+    Raises:
+        AssertionError: A change breaks callers: a feature or an argument is gone, an argument is
+            newly required or takes less, a result promises less.
     """
     path = Path(path)
     now = condensed(await take_catalogue(target))

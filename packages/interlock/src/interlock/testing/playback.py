@@ -21,11 +21,12 @@ PATIENCE = 5.0
 
 
 class Playback:
-    """A channel behind which a tape plays one part, "client" or "server", and listens to whoever
-    plays the other.
+    """A channel behind which a tape plays one part and checks what the other part says.
 
-    It waits `patience` seconds for each message that the tape has next. `check` says what was not
-    as expected.
+    Args:
+        tape: The tape.
+        part: The part that it plays, "client" or "server".
+        patience: Seconds to wait for each message of the other part.
     """
 
     def __init__(self, tape: Tape, part: Sender, *, patience: float = PATIENCE) -> None:
@@ -163,7 +164,13 @@ class Playback:
 async def replay_to_server(tape: Tape, server: Server, *, patience: float = PATIENCE) -> None:
     """Play the client's part of a tape to a server.
 
-    Raises AssertionError where it does not answer as the tape has it.
+    Args:
+        tape: The tape.
+        server: The server.
+        patience: Seconds to wait for each message of the server.
+
+    Raises:
+        AssertionError: The server does not answer as the tape has it.
     """
     playback = Playback(tape, "client", patience=patience)
     await server.serve(playback)
@@ -174,11 +181,16 @@ async def replay_to_server(tape: Tape, server: Server, *, patience: float = PATI
 async def replay_to_client(
     tape: Tape, *, patience: float = PATIENCE, **options: Unpack[ClientOptions]
 ) -> AsyncIterator[Client]:
-    """A client (with the options of Client) to which a tape plays the server's part while the block
-    makes the calls.
+    """A client to which a tape plays the server's part while the block makes the calls.
 
-    Raises AssertionError at the end of the block where the client did not say what the tape has.
-    What the block itself raises goes before, unless the tape has a better word for it.
+    Args:
+        tape: The tape.
+        patience: Seconds to wait for each message of the client.
+        options: Those of Client.
+
+    Raises:
+        AssertionError: The client did not say what the tape has, at the end of the block. An error
+            of the block itself comes first, unless the tape explains it.
     """
     playback = Playback(tape, "server", patience=patience)
     try:

@@ -12,13 +12,19 @@ Script = Sequence[Any] | Mapping[str, Any]
 
 
 class ScriptedAnswers(Answers):
-    """Gives the answers of a script, and keeps what was asked; for `Client(..., answers=...)` or
-    for one call (`asker=`).
+    """Answers questions by a script and records them; for `Client(answers=...)` or `asker=`.
 
-    `elicit` and `sample` are lists, used up in order, or dicts: each answer stands by a part of the
-    question's words and may be used again. An answer is what the functions given to Client may
-    return (a dict, True, False, None, text, a result); an exception is raised; a function is called
-    with the question's params. `roots`, `url`, `tools` and `context` are as for Answers.
+    A script is a list, whose answers are used in order, or a dict: each answer belongs to a part of
+    the question's text and may be used again. An answer is what the functions of Answers may
+    return. An exception is raised; a function is called with the question's params.
+
+    Args:
+        elicit: The script for elicitation.
+        sample: The script for sampling.
+        roots: As for Answers.
+        url: As for Answers.
+        tools: As for Answers.
+        context: As for Answers.
     """
 
     def __init__(

@@ -37,8 +37,12 @@ _json = msgspec.json.Decoder().decode
 
 
 class Line(Struct, frozen=True):
-    """One message: who sent it, its bytes without framing, and when, in seconds since the tape
-    began.
+    """One message of a tape.
+
+    Attributes:
+        sender: Who sent it.
+        frame: Its bytes, without framing.
+        at: Seconds since the tape began.
     """
 
     sender: Sender
@@ -67,10 +71,13 @@ class Line(Struct, frozen=True):
 
 
 class Tape:
-    """A conversation: recorded (`hear` is a tap for `Server.transport`, `Stdio` and `Socket`), or
+    """A conversation, recorded (`hear` is a tap for `Server.transport`, `Stdio` and `Socket`) or
     expected.
 
-    `about` is said of the whole tape and kept at its head; `now` is the clock, in seconds.
+    Args:
+        lines: The messages.
+        about: What the head of a saved tape says about the whole.
+        now: The clock, in seconds.
     """
 
     def __init__(
@@ -151,9 +158,15 @@ class Tape:
         return found
 
     def check(self, path: str | Path, *, update: bool = False, ids: bool = True) -> None:
-        """Compare this tape with one that was saved; with `update` save it, blanked, in its place.
+        """Compare this tape with a saved one.
 
-        Raises AssertionError.
+        Args:
+            path: The file of the saved tape.
+            update: Whether to save this tape there instead, with blanks.
+            ids: Whether the ids of requests count.
+
+        Raises:
+            AssertionError: They differ.
         """
         path = Path(path)
         if update:
@@ -208,8 +221,12 @@ class Tape:
 
 
 class Taped:
-    """A channel that notes on a tape what goes through it; `here` is whose end of the conversation
-    it is.
+    """A channel that records on a tape what goes through it.
+
+    Args:
+        channel: The channel.
+        tape: The tape.
+        here: Which end of the conversation the channel belongs to.
     """
 
     def __init__(self, channel: Channel, tape: Tape, here: Sender = "client") -> None:

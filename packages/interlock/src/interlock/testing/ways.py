@@ -65,12 +65,15 @@ async def connect(
     clock: Callable[[], float] | None = None,
     **options: Unpack[ClientOptions],
 ) -> AsyncIterator[Client]:
-    """A client of a server in this process, over real frames but without I/O; `options` are those
-    of Client.
+    """Connect a client to a server in this process, over real frames but without I/O.
 
-    `suspend` says whether a tool that asks waits or is run again, whatever the server was told, for
-    as long as the block lasts. `tape` takes the messages down; `clock` (seconds) takes the place of
-    the clocks by which sealed states and kept answers grow old.
+    Args:
+        server: The server.
+        suspend: Whether a tool that asks waits in place (True) or runs again from the top (False),
+            for the length of the block; the server's own setting by default.
+        tape: Records the messages.
+        clock: Seconds, in place of the clocks by which sealed states and cached answers expire.
+        options: Those of Client.
     """
     calls = server.suspended_calls
     before = calls.suspend, calls.wall

@@ -237,14 +237,18 @@ class _Medium(Struct, frozen=True):
 
 
 class Image(_Medium, frozen=True):
-    """A picture to return from a tool or to put into a prompt:
+    """An image for a result or a prompt: `Image(path="chart.png")`, `Image(data=png)`.
 
-    `Image(path="chart.png")`, `Image(data=png)`.
+    Args:
+        data: The bytes. Give either `data` or `path`.
+        path: A file, read when the content block is made.
+        format: The type of image, such as "png", if neither name nor content tell it.
+        mime_type: The MIME type, in place of `format`.
+        annotations: Annotations of the content block.
+        meta: Its `_meta`.
 
-    Give `data` or `path`, and one of `format` (like "png") and `mime_type` (like "image/png") where
-    neither the name of the file nor the first bytes tell the type. `annotations` and `meta` go into
-    the content block. Raises ValueError or TypeError where these do not go together. A file is read
-    when the block is made.
+    Raises:
+        ValueError, TypeError: The arguments contradict each other.
     """
 
     family: ClassVar[str] = "image"
@@ -261,11 +265,18 @@ class Image(_Medium, frozen=True):
 
 
 class Audio(_Medium, frozen=True):
-    """Sound to return from a tool or to put into a prompt:
+    """Audio for a result or a prompt: `Audio(path="bell.wav")`, `Audio(data=wav)`.
 
-    `Audio(path="bell.wav")`, `Audio(data=wav)`.
+    Args:
+        data: The bytes. Give either `data` or `path`.
+        path: A file, read when the content block is made.
+        format: The type of audio, such as "wav", if neither name nor content tell it.
+        mime_type: The MIME type, in place of `format`.
+        annotations: Annotations of the content block.
+        meta: Its `_meta`.
 
-    Takes what `Image` takes.
+    Raises:
+        ValueError, TypeError: The arguments contradict each other.
     """
 
     family: ClassVar[str] = "audio"
@@ -282,13 +293,20 @@ class Audio(_Medium, frozen=True):
 
 
 class File(Struct, frozen=True):
-    """A file to embed in a result or a prompt: text goes as text, anything else as a base64 blob.
+    """A file embedded in a result or a prompt: text as text, anything else as a base64 blob.
 
-    Give `data` (bytes or str) or `path`. `uri` names the content for the reader; without it that is
-    `file:///` and `name` (or the name of the file, never its folder), and for nameless bytes a name
-    made of their SHA-256 (RFC 6920). `mime_type` is guessed from the name and the first bytes where
-    it is not given. Raises ValueError or TypeError where these do not go together. A file is read
-    when the block is made.
+    Args:
+        data: The content. Give either `data` or `path`.
+        path: A file, read when the content block is made.
+        uri: The URI of the content. By default `file:///` and the name of the file, never its
+            folder; for bytes without a name one made of their SHA-256 (RFC 6920).
+        name: The name of the file.
+        mime_type: The MIME type; guessed from the name and the first bytes by default.
+        annotations: Annotations of the content block.
+        meta: Its `_meta`.
+
+    Raises:
+        ValueError, TypeError: The arguments contradict each other.
     """
 
     data: Source | str | None = None

@@ -59,11 +59,15 @@ Data = TypeVar("Data", covariant=True)
 
 
 class ToolResult(Generic[Data]):
-    """Data for programs, and beside it something else for the model: words, pictures, links.
+    """Structured data for programs with different content for the model.
 
-    A tool that returns `ToolResult[Weather]` has the output schema of `Weather`. Its `data` are the
-    structured content, and `content` is all that stands in the content: nothing is sent twice.
-    Peers of revisions without structured content get the data as one more text.
+    A tool that returns `ToolResult[Weather]` has the output schema of `Weather`. Nothing is sent
+    twice. Peers of revisions without structured content get the data as one more text.
+
+    Args:
+        data: The structured content.
+        content: All of the content: texts, images, links.
+        meta: The `_meta` of the result.
     """
 
     __slots__ = ("content", "data", "meta")

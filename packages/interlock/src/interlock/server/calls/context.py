@@ -227,7 +227,13 @@ class Context(Generic[State]):
     def progress(
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> None:
-        """Say how far the call has come; a value that does not grow is not sent (`PRG-02`)."""
+        """Report the progress of the call. A value that does not grow is not sent (`PRG-02`).
+
+        Args:
+            progress: The value; it grows with each report.
+            total: The value at the end, if known.
+            message: A text for people.
+        """
         token = self._exchange.progress_token
         if token is None or (self._last_progress is not None and progress <= self._last_progress):
             return
@@ -282,11 +288,20 @@ class Context(Generic[State]):
 
     @to_be_awaited
     async def elicit(self, message: str, kind: Any, *, key: str | None = None) -> Any:
-        """Ask the person to fill in a form for `kind` (see Form), and return a value of that type.
+        """Ask the person to fill in a form, and return a value of its type.
 
-        Raises Declined or Cancelled where the person does not answer, Unanswerable where the client
-        has nobody to ask; all three are ToolErrors, so a tool that does not catch them ends there,
-        with words for the model (2026-07-28, "Elicitation"). `key` names the question on the wire.
+        The errors are ToolErrors: a tool that does not catch them ends with a message for the model
+        (2026-07-28, "Elicitation").
+
+        Args:
+            message: What the person is asked.
+            kind: The type of the answer, or a flat JSON Schema.
+            key: The name of the question on the wire.
+
+        Raises:
+            Declined: The person declines.
+            Cancelled: The person dismisses the question.
+            Unanswerable: The client has nobody to ask.
         """
         asked = form(kind)
         answer = await self._ask(
@@ -301,12 +316,24 @@ class Context(Generic[State]):
     async def elicit_url(
         self, message: str, url: str, *, elicitation_id: str | None = None, key: str | None = None
     ) -> None:
-        """Ask the person to visit a page (to sign in, to pay); returns once they agreed, which is
-        not once they are done.
+        """Ask the person to visit a page (to sign in, to pay).
 
-        Never put a secret or a pre-authenticated link into `url`. `elicitation_id` is a name of
-        your own for what they do there, for `elicitation_complete`; without it one is made. Raises
-        as `elicit` does (`ELI-17`, `ELI-27`).
+        It returns once they agree.
+
+        Never put a secret or a pre-authenticated link into `url`: the client and its user see it.
+        They are not done at the page when this returns (`ELI-17`, `ELI-27`).
+
+        Args:
+            message: What the person is asked.
+            url: The page.
+            elicitation_id: Your own id of what they do there, for `elicitation_complete`; made by
+                default.
+            key: The name of the question on the wire.
+
+        Raises:
+            Declined: The person declines.
+            Cancelled: The person dismisses the question.
+            Unanswerable: The client has nobody to ask.
         """
         id = elicitation_id if self.caller.supports("elicitation_ids") else None  # `ELI-19`
         params = t.ElicitRequestParams(message=message, mode="url", url=url, elicitation_id=id)
@@ -550,11 +577,17 @@ class Context(Generic[State]):
 
     @to_be_awaited
     async def once(self, name: str, do: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Do what must not happen twice, though a tool that asks may run again from the top; return
-        its result.
+        """Run a side effect exactly once, though a tool that asks may run again from the top.
 
-        `name` is unique in the call; the result must be JSON-able, for it is kept with the answers
-        (`MRT-24`).
+        Args:
+            name: The name of the effect, unique in the call.
+            do: A plain or async function. Its result must be JSON: it travels with the answers
+                (`MRT-24`).
+            args: Its positional arguments.
+            kwargs: Its keyword arguments.
+
+        Returns:
+            The result of the first run.
         """
 
         async def now() -> Any:

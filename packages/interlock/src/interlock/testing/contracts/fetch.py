@@ -22,12 +22,16 @@ _CHUNKED = (
 async def check_fetch(
     make_fetch: MakeFetch, *, patience: float = 20.0, refuses_redirects: bool = False
 ) -> None:
-    """Check that HTTP clients do what `interlock.http11.fetch.Fetch` promises; `make_fetch` gives a
-    fresh one.
+    """Check that HTTP clients keep the contract of `interlock.http11.fetch.Fetch`.
 
-    It must reach servers on 127.0.0.1 without a proxy. Each step waits `patience` seconds at the
-    most. One that `refuses_redirects` raises Unreachable with their status, instead of giving them
-    as answers. Raises AssertionError that says what is wrong.
+    Args:
+        make_fetch: Makes a fresh client, which must reach servers on 127.0.0.1 without a proxy.
+        patience: Seconds that each step waits.
+        refuses_redirects: Whether it raises Unreachable for redirects, with their status, instead
+            of returning them.
+
+    Raises:
+        AssertionError: A promise is broken; the message names it.
     """
     redirected = _refuses_redirects if refuses_redirects else _follows_nothing
     for step in (
@@ -58,7 +62,8 @@ async def check_fetch(
             ) from None
         except TimeoutError:
             raise AssertionError(
-                f"an HTTP client promises that {promise_of(step)}: it still waits after {patience:g}"
+                f"an HTTP client promises that {promise_of(step)}: it still waits after"
+                f" {patience:g}"
                 " seconds"
             ) from None
         except Exception as bad:

@@ -28,12 +28,16 @@ async def check_client_transport(
     revisions: tuple[str, ...] = (LAST_HANDSHAKE, NEWEST),
     patience: float = 20.0,
 ) -> None:
-    """Check that transports do what `interlock.ClientTransport` promises, under each of
-    `revisions`.
+    """Check that client transports keep the contract of `interlock.ClientTransport`.
 
-    `make_transport` gives a fresh, unopened one that leads to a server made by
-    `interlock.testing.probe_server` (over stdio that is `python -m interlock.testing.probe`). Each
-    step waits `patience` seconds at the most. Raises AssertionError that says what is wrong.
+    Args:
+        make_transport: Makes a fresh, unopened transport to a server made by
+            `interlock.testing.probe_server` (over stdio: `python -m interlock.testing.probe`).
+        revisions: The revisions to check.
+        patience: Seconds that each step waits.
+
+    Raises:
+        AssertionError: A promise is broken; the message names it.
     """
     for revision in revisions:
         for step in (_answers, _answers_many, _carries_large, _notifies, _asks, _cancels, _ends):
@@ -47,13 +51,15 @@ async def check_client_transport(
                 ) from None
             except TimeoutError:
                 words = (
-                    f"under {revision} a client transport promises that {promise_of(step)}: it still"
+                    f"under {revision} a client transport promises that {promise_of(step)}: it"
+                    " still"
                     f" waits after {patience:g} seconds"
                 )
                 raise AssertionError(words) from None
             except Exception as bad:
                 raise AssertionError(
-                    f"under {revision} a client transport promises that {promise_of(step)}: it raised"
+                    f"under {revision} a client transport promises that {promise_of(step)}: it"
+                    " raised"
                     f" {bad!r}"
                 ) from bad
             finally:
