@@ -13,7 +13,7 @@ import msgspec
 
 from .. import Client
 from .. import types as t
-from ..client.listed import unless_missing
+from ..client.optional_lists import unless_missing
 from . import exits
 from .dashes import TargetCommand
 from .options import target_command
@@ -130,7 +130,8 @@ def show_block(block: t.ContentBlock) -> None:
             click.echo(result_text(resource.text))
         case t.EmbeddedResource(resource=resource):
             say(
-                f"[{resource.uri}, {resource.mime_type or 'binary'}, {size_of(resource.blob or '')}; -o FILE saves it]",
+                f"[{resource.uri}, {resource.mime_type or 'binary'},"
+                f" {size_of(resource.blob or '')}; -o FILE saves it]",
                 dim=True,
             )
         case _:
@@ -138,7 +139,10 @@ def show_block(block: t.ContentBlock) -> None:
 
 
 def save(content: Sequence[t.ContentBlock], path: Path) -> None:
-    """Write the one block of a result that is a file; the text where there is none. Raises click.UsageError where there are several."""
+    """Write the one block of a result that is a file; the text where there is none.
+
+    Raises click.UsageError where there are several.
+    """
     files: list[bytes] = []
     for block in content:
         if isinstance(block, t.ImageContent | t.AudioContent):

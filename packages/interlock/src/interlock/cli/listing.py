@@ -11,7 +11,7 @@ import click
 
 from .. import Client
 from .. import types as t
-from ..client.listed import unless_missing
+from ..client.optional_lists import unless_missing
 from ..untrusted.lookalikes import lookalikes
 from . import exits
 from .options import exactly, target_command
@@ -158,7 +158,8 @@ def _show_item(name: str, detail: str, description: str, mark: str, verbose: boo
 
 @target_command("schema", "[TOOL]")
 def schema(talk: Talk, words: Sequence[str]) -> None:
-    """Print the JSON Schemas of one TOOL, or of all: what goes in, and what comes out where the tool says so.
+    """Print the JSON Schemas of one TOOL, or of all: what goes in, and what comes out where the
+    tool says so.
 
     \b
     interlock schema weather.py get_alerts
@@ -192,8 +193,8 @@ def schema(talk: Talk, words: Sequence[str]) -> None:
 def ping(talk: Talk, words: Sequence[str]) -> None:
     """Make sure that a server starts, agrees on a revision and answers.
 
-    The milliseconds are one request's way there and back, without the start. In the newest revision, which has no ping, the
-    request is server/discover.
+    The milliseconds are one request's way there and back, without the start. In the newest
+    revision, which has no ping, the request is server/discover.
 
     \b
     interlock ping weather.py
@@ -210,7 +211,8 @@ def ping(talk: Talk, words: Sequence[str]) -> None:
             return
         info = client.server_info
         say(
-            f"{info.name + ' ' + info.version if info is not None else 'The server'} answered, speaking {client.revision}",
+            f"{info.name + ' ' + info.version if info is not None else 'The server'} answered,"
+            f" speaking {client.revision}",
             fg="green",
         )
         note(f"{milliseconds:.1f} ms", dim=True)

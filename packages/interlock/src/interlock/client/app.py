@@ -53,10 +53,10 @@ from .options import (
     Seconds,
     TransportOptions,
 )
-from .outputs import Outputs
+from .output_validation import OutputValidator
+from .request_timeout import RequestTimeout
 from .rounds import Asking, rounds
 from .targets import Target, revision_in, transport_to
-from .waiting import Wait
 from .watch import Watch, listening, watching, without_place
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class Client:
         self._on_notification = on_notification
         self._allowed = allowed
         self._list_limits = ListLimits(settings.max_list_items, settings.max_list_bytes)
-        self._outputs = Outputs()
+        self._output_validator = OutputValidator()
         self._book = Book()
         self._watches: set[Watch] = set()
         self._asking: Asking = set()
@@ -369,7 +369,7 @@ class Client:
         """All tools, over all pages; `timeout` is for each page. Raises McpError, Unreachable."""
         tools: list[t.Tool] = await self._all("tools/list", "tools", timeout)
         if self.settings.validate:
-            self._outputs.know(tools)
+            self._output_validator.learn(tools)
         return tools
 
     async def call_tool(
@@ -409,7 +409,7 @@ class Client:
         result = await self._request(
             "tools/call", params, t.CallToolResult, timeout, on_progress, asker, max_timeout
         )
-        self._outputs.check(name, result)
+        self._output_validator.check(name, result)
         return result
 
     # -- resources --------------------------------------------------------------------------------
@@ -781,19 +781,19 @@ class Client:
     ) -> R:
         caller = self.caller
         wait = self._wait(method, timeout, max_timeout)
-        go_on = wait.go_on if wait is not None and wait.can_go_on else None
+        restart = wait.restart if wait is not None and wait.restarts_on_progress else None
         callbacks = Callbacks() if on_progress is not None else None
         notify = (
             silent
-            if on_progress is None and go_on is None
-            else _progress(on_progress, callbacks, go_on, self._incoming)
+            if on_progress is None and restart is None
+            else _progress(on_progress, callbacks, restart, self._incoming)
         )
         x = Exchange(method, params, caller, notify=notify, asker=asker or self._answers)
         if wait is not None:
             x.transport = wait
         work = self._carry(x) if self._incoming is not None else self._handler(x)
         try:
-            result = await (work if wait is None else wait.hold(work))
+            result = await (work if wait is None else wait.run(work))
         except (asyncio.CancelledError, t.TimedOut):
             if callbacks is not None:
                 callbacks.close()
@@ -808,12 +808,12 @@ class Client:
             raise t.ProtocolError(words)
         return result
 
-    def _wait(self, method: str, timeout: Seconds, max_timeout: Seconds) -> Wait | None:
+    def _wait(self, method: str, timeout: Seconds, max_timeout: Seconds) -> RequestTimeout | None:
         seconds = self.timeout if timeout is UNSET else timeout
         most = self.settings.max_timeout if max_timeout is UNSET else max_timeout
         if seconds is None:
             seconds, most = most, None
-        return None if seconds is None else Wait(method, seconds, most)
+        return None if seconds is None else RequestTimeout(method, seconds, most)
 
     async def _all(self, method: str, field: str, timeout: Seconds) -> list[Any]:
         """Every page of a list (`TOL-29`); begun again where a page that was kept leads to a cursor
@@ -860,7 +860,7 @@ class Client:
         """
         self._book.outdate(method, params)
         if method == "notifications/tools/list_changed":
-            self._outputs.forget()
+            self._output_validator.forget()
 
     def _lose(self, why: Exception) -> None:
         """The server has gone.
@@ -917,13 +917,13 @@ def _allowed_revisions(given: str | Sequence[str] | None) -> tuple[str, ...]:
 def _progress(
     on_progress: OnProgress | None,
     callbacks: Callbacks | None,
-    go_on: Callable[[], None] | None,
+    restart: Callable[[], None] | None,
     incoming: IncomingNotifications | None,
 ) -> Notify:
     def notify(method: str, params: Any) -> None:
         if method == "notifications/progress":
-            if go_on is not None:
-                go_on()
+            if restart is not None:
+                restart()
             if on_progress is None or callbacks is None:
                 return
             if incoming is None:

@@ -25,7 +25,7 @@ from ..typed.output import OutputError
 from ..typed.signature import ArgumentsError
 from ..types.errors import InterlockError
 from ..wire.revisions import INPUT_REQUIRED_METHODS, METHODS, Era, error_code
-from .calls.calling import Calling
+from .calls.calling import FunctionRunner
 from .calls.context import RUNNING, RunningCall
 from .calls.environment import CallEnvironment
 from .calls.header_parameters import check_mirrors
@@ -61,7 +61,7 @@ class Handlers:
         self._identity = identity
         self._environment = environment
         self._limits = limits
-        self._calling: Calling | None = None
+        self._runner: FunctionRunner | None = None
         self.dev = False  # whether errors of authors' functions are answered in full
         has_keys = any(extension.listens for extension in extensions)
         self._listen_keys = ListenKeys(extensions) if has_keys else None
@@ -96,9 +96,9 @@ class Handlers:
 
     def close(self) -> None:
         """Let the threads end."""
-        if self._calling is not None:
-            self._calling.close()
-            self._calling = None
+        if self._runner is not None:
+            self._runner.close()
+            self._runner = None
 
     # -- questions --------------------------------------------------------------------------------
 
@@ -168,9 +168,9 @@ class Handlers:
         except BaseException as bad:
             if is_unwound(x) or _is_closing(bad):
                 raise
-            return self._misfortune(tool, _meant(bad, x), x)
+            return self._error_result(tool, _relevant_error(bad, x), x)
 
-    def _misfortune(self, tool: ToolFeature, bad: BaseException, x: Exchange) -> t.CallToolResult:
+    def _error_result(self, tool: ToolFeature, bad: BaseException, x: Exchange) -> t.CallToolResult:
         """The result of a tool that raised. Raises what is an answer of its own."""
         if isinstance(bad, t.McpError | t.ProtocolError):
             raise bad
@@ -180,10 +180,10 @@ class Handlers:
             return _failed(str(bad))
         if isinstance(bad, OutputError):
             words = f"The tool {tool.key} gave a result that does not fit what it declares"
-            return self._broke(tool, bad, words)
-        return self._broke(tool, bad, f"The tool {tool.key} failed")
+            return self._masked_error(tool, bad, words)
+        return self._masked_error(tool, bad, f"The tool {tool.key} failed")
 
-    def _broke(self, tool: ToolFeature, bad: BaseException, words: str) -> t.CallToolResult:
+    def _masked_error(self, tool: ToolFeature, bad: BaseException, words: str) -> t.CallToolResult:
         """The result of a tool that raised unforeseen: a plain sentence, the rest in the log
         (`ERR-20`).
 
@@ -215,13 +215,12 @@ class Handlers:
             if call.waits and call.context is None and call.gate is None and call.timeout is None:
                 value = await call.function(**values)
             else:
-                calling = self._calling
-                if (
-                    calling is None or calling.loop is not loop
-                ):  # a server may outlive its loop, from test to test
-                    self.close()
-                    calling = self._calling = Calling(self._environment, self._limits.threads)
-                value = await calling.run(call, values, running)
+                runner = self._runner
+                if runner is None or runner.loop is not loop:
+                    self.close()  # a server may outlive its loop, from test to test
+                    runner = FunctionRunner(self._environment, self._limits.threads)
+                    self._runner = runner
+                value = await runner.run(call, values, running)
             if running.context is not None:
                 running.context.check_awaited()
             return value
@@ -313,7 +312,7 @@ class Handlers:
         except BaseException as bad:
             if is_unwound(x) or _is_closing(bad):
                 raise
-            raise self._error(what, _meant(bad, x), x) from None
+            raise self._error(what, _relevant_error(bad, x), x) from None
 
     def _error(self, what: str, bad: BaseException, x: Exchange) -> Exception:
         """The error that is answered where something other than a tool raised."""
@@ -462,7 +461,7 @@ def _is_closing(bad: BaseException) -> bool:
         return True
 
 
-def _meant(bad: BaseException, x: Exchange) -> BaseException:
+def _relevant_error(bad: BaseException, x: Exchange) -> BaseException:
     """The error itself, or the one that a task group's errors come to.
 
     That is words for the model where all are meant for it, an answer that is an error, else the

@@ -11,7 +11,7 @@ import msgspec
 
 from .. import types as t
 from ..client.app import Client
-from ..client.listed import unless_missing
+from ..client.optional_lists import unless_missing
 from ..server.app import Server
 from ..wire.codec import encode
 from .drift import Catalogue, Drift, drift

@@ -17,7 +17,7 @@ from .environment import CallEnvironment
 from .threads import Workers
 
 
-class Calling:
+class FunctionRunner:
     """Runs functions for one server in one event loop, plain functions in at most `threads`
     threads.
     """

@@ -14,14 +14,14 @@ from ..schema import compile as compile_schema
 log = limited("interlock.client")
 
 
-class Outputs:
-    """The output schemas of the tools that were listed last (`TOL-10`)."""
+class OutputValidator:
+    """Validates structured results by the output schemas of the last list of tools (`TOL-10`)."""
 
     def __init__(self) -> None:
         self._schemas: dict[str, t.JSONObject] = {}
         self._validators: dict[str, Validator | None] = {}  # of the tools that were called
 
-    def know(self, tools: Iterable[t.Tool]) -> None:
+    def learn(self, tools: Iterable[t.Tool]) -> None:
         """Keep the schemas of a list.
 
         They are compiled when their tools are called: a list may have thousands.
@@ -32,7 +32,7 @@ class Outputs:
         }
 
     def forget(self) -> None:
-        """The list is out of date."""
+        """Drop the schemas: the list is out of date."""
         self._schemas = {}
         self._validators = {}
 

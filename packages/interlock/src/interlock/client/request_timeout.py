@@ -13,15 +13,16 @@ from ..exchange import ExchangeTransport
 R = TypeVar("R")
 
 
-class Wait(ExchangeTransport):
-    """A bound for one request:
+class RequestTimeout(ExchangeTransport):
+    """The timeout of one request (`LIF-18` to `LIF-21`).
 
-    `seconds`, and no longer; or `seconds` without progress, and `most` seconds in all (`LIF-18` to
-    `LIF-21`).
+    It does what `asyncio.timeout` does at a third of the cost, since every request has one. The
+    time that a person takes to answer or to log in counts for `most` only.
 
-    The time that a person takes to answer or to log in counts for the second only.
-
-    What `asyncio.timeout` does, at a third of its cost: this is on the way of every request.
+    Args:
+        method: The method of the request, for the error message.
+        seconds: Seconds that the request may take; without progress, if `most` is given.
+        most: Seconds that it may take in all, if progress restarts the timeout.
     """
 
     __slots__ = (
@@ -43,24 +44,26 @@ class Wait(ExchangeTransport):
         task = asyncio.current_task()
         if task is None:
             raise RuntimeError("a client is used from a task")
-        self._task, self._expired, self._over = task, False, False
-        self._still, self._left = (
-            0,
-            0.0,
-        )  # blocks in which the time stands still, and the seconds that were left before
-        self._method, self._seconds, self._most = method, seconds, most
+        self._task = task
+        self._expired = False
+        self._over = False
+        self._still = 0  # open blocks that pause the timeout
+        self._left = 0.0  # seconds that were left when the first of them began
+        self._method = method
+        self._seconds = seconds
+        self._most = most
         self._until = 0.0 if most is None else self._loop.time() + most
         self._timer = self._loop.call_later(
             seconds if most is None else min(seconds, most), self._expire
         )
 
     @property
-    def can_go_on(self) -> bool:
+    def restarts_on_progress(self) -> bool:
         """Whether progress makes a difference."""
         return self._most is not None
 
-    def go_on(self) -> None:
-        """There was progress: begin anew, but not beyond the end."""
+    def restart(self) -> None:
+        """Restart the timeout after progress, up to the maximum."""
         if self._most is not None and not self._expired and not self._still:
             self._timer.cancel()
             self._timer = self._loop.call_at(
@@ -69,9 +72,7 @@ class Wait(ExchangeTransport):
 
     @contextlib.contextmanager
     def pause_timeout(self) -> Iterator[None]:
-        """While a person is asked, in one such block or in several at once, only the end of all
-        counts, where there is one.
-        """
+        """Pause the timeout while a person is asked. Only the maximum counts meanwhile."""
         if not self._still:
             self._timer.cancel()
             self._left = self._timer.when() - self._loop.time()
@@ -89,10 +90,11 @@ class Wait(ExchangeTransport):
                     at if self._most is None else min(at, self._until), self._expire
                 )
 
-    async def hold(self, work: Awaitable[R]) -> R:
-        """Wait for an answer; a request that takes longer is cancelled, at the server too.
+    async def run(self, work: Awaitable[R]) -> R:
+        """Wait for the answer, and cancel the request at the server if it takes longer.
 
-        Raises TimedOut.
+        Raises:
+            TimedOut: The request took longer.
         """
         before = self._task.cancelling()
         try:
