@@ -21,7 +21,7 @@ from interlock import (
 )
 from interlock import types as t
 from interlock.client.caching import caching
-from interlock.protocol.response_cache import Book
+from interlock.protocol.response_cache import ResponseCache
 from interlock.testing import Clock
 from interlock.wire.revisions import NEWEST, R4
 from tests.client.peers import SILENCE, ByHand, Peer, asks, complete, form
@@ -346,7 +346,7 @@ async def test_who_is_served_what():
         return t.ReadResourceResult(contents=[], ttl_ms=1000, cache_scope=scope)
 
     clock = Clock()
-    handle = caching(Book(), clock)(answer)
+    handle = caching(ResponseCache(), clock)(answer)
     asked = [
         (method, params, who, revision)
         for method, params in (("tools/list", t.ListToolsRequestParams()), ("resources/read", READ))
@@ -374,7 +374,7 @@ async def test_results_of_other_kinds_go_by(result: AnyResult):
         count += 1
         return result
 
-    handle = caching(Book())(answer)
+    handle = caching(ResponseCache())(answer)
     for _ in range(2):
         assert await handle(Exchange("resources/read", READ, Caller(NEWEST))) is result
     assert count == 2

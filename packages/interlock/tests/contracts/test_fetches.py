@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from interlock import ProtocolError, Unreachable
 from interlock.http11.client import HttpFetch
-from interlock.http11.connection import Answer
+from interlock.http11.connection import IncomingResponse
 from interlock.http11.fetch import ConnectionLost, Request
 from interlock.http11.proxies import Proxies
 from interlock.http11.safe_fetch import SafeFetch
@@ -192,7 +192,7 @@ class Raising(Faulty):
 class Wrapped:
     """An answer that something is done to."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: IncomingResponse) -> None:
         self._answer, self.status, self.headers = answer, answer.status, answer.headers
 
     async def read(self, limit):
@@ -215,7 +215,7 @@ class Unbounded(Faulty):
         """However long."""
         return self.Answer(await super().__call__(request))
 
-    class Answer(Wrapped):
+    class IncomingResponse(Wrapped):
         """Without a limit."""
 
         async def read(self, limit):
@@ -230,7 +230,7 @@ class Waiting(Faulty):
         """Late."""
         return self.Answer(await super().__call__(request))
 
-    class Answer(Wrapped):
+    class IncomingResponse(Wrapped):
         """Whole."""
 
         async def chunks(self):
@@ -245,7 +245,7 @@ class Trusting(Faulty):
         """Silently."""
         return self.Answer(await super().__call__(request))
 
-    class Answer(Wrapped):
+    class IncomingResponse(Wrapped):
         """Never broken."""
 
         async def chunks(self):
@@ -325,7 +325,7 @@ class Clinging(Faulty):
         """Whole."""
         return self.Answer(await super().__call__(request))
 
-    class Answer(Wrapped):
+    class IncomingResponse(Wrapped):
         """Never closed."""
 
         async def aclose(self):

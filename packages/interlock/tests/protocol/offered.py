@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from interlock.protocol.http import HttpRefusal, Rules, Verdict, judge
+from interlock.protocol.http import EndpointRules, HttpRefusal, Verdict, judge
 from interlock.protocol.identity import Identity
 from interlock.wire.revisions import NEWEST
 from tests.protocol.frames import identity, stamped
@@ -25,14 +25,14 @@ class Offered:
     body: Any = b""
     twice: list[str] = field(default_factory=list)
 
-    def judged(self, rules: Rules | None = None, house: Identity = HOUSE) -> Verdict:
+    def judged(self, rules: EndpointRules | None = None, house: Identity = HOUSE) -> Verdict:
         """The verdict."""
         headers = {
             name.lower().encode(): value.encode("utf-8") for name, value in self.headers.items()
         }
         body = self.body if isinstance(self.body, bytes) else json.dumps(self.body).encode()
         return judge(
-            rules or Rules(),
+            rules or EndpointRules(),
             house,
             self.method,
             headers,

@@ -12,7 +12,7 @@ from interlock.exchange import Caller, Exchange
 from interlock.extension import Extension, Method, messages_of
 from interlock.protocol.http import HttpRefusal, Stateless
 from interlock.protocol.identity import Identity
-from interlock.transport.http.client.request_headers import Letterhead
+from interlock.transport.http.client.request_headers import RequestHeaders
 from interlock.wire.revisions import NEWEST, R4
 from tests.protocol.frames import stamped
 from tests.protocol.offered import offered
@@ -63,7 +63,7 @@ def test_a_header_that_differs_from_the_body_is_refused(what: str):
 )
 def test_a_client_writes_the_header(job: str | None, header: str | None):
     """In base64 where a header could not hold it, and not at all where there is nothing to repeat (`HDR-04`)."""
-    letters = Letterhead({})
+    letters = RequestHeaders({})
     letters.extensions = JOBS
     written = dict(letters.post(Exchange("jobs/get", Get(job_id=job), Caller(NEWEST)), None))
     assert written.get("Mcp-Name") == header

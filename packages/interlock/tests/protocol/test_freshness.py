@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock import types as t
-from interlock.protocol.response_cache import CACHEABLE, Book
+from interlock.protocol.response_cache import CACHEABLE, ResponseCache
 from interlock.wire.revisions import METHODS, NEWEST, R4
 
 ALICE, BOB, NOBODY = "alice", "bob", ""
@@ -24,8 +24,10 @@ def reading(ttl_ms: int = 1000, scope: Any = "private") -> t.ReadResourceResult:
     return t.ReadResourceResult(contents=[], ttl_ms=ttl_ms, cache_scope=scope)
 
 
-def kept(result: Any, *, method: str = "tools/list", params: Any = FIRST, who: str = ALICE) -> Book:
-    book = Book()
+def kept(
+    result: Any, *, method: str = "tools/list", params: Any = FIRST, who: str = ALICE
+) -> ResponseCache:
+    book = ResponseCache()
     book.keep(method, params, NEWEST, who, result, 100.0)
     return book
 
@@ -114,7 +116,7 @@ def test_what_was_asked_for_makes_the_difference() -> None:
         ("resources/read", t.ReadResourceRequestParams(uri="x:z"), NEWEST),
         ("server/discover", t.DiscoverRequestParams(), NEWEST),
     ]
-    book, answers = Book(), [tools() for _ in asked]
+    book, answers = ResponseCache(), [tools() for _ in asked]
     for (method, params, revision), answer in zip(asked, answers, strict=True):
         book.keep(method, params, revision, ALICE, answer, 100.0)
     for (method, params, revision), answer in zip(asked, answers, strict=True):
@@ -140,7 +142,7 @@ def test_a_newer_answer_takes_the_place_of_the_older() -> None:
 
 def test_an_answer_of_ones_own_comes_before_one_for_all() -> None:
     """A server may say less to the public."""
-    book, mine, everybodys = Book(), tools(), tools(scope="public")
+    book, mine, everybodys = ResponseCache(), tools(), tools(scope="public")
     book.keep("tools/list", FIRST, NEWEST, ALICE, mine, 100.0)
     book.keep("tools/list", FIRST, NEWEST, BOB, everybodys, 100.0)
     assert book.find("tools/list", FIRST, NEWEST, ALICE, 100.0) is mine
@@ -160,7 +162,7 @@ NOTICES = {
 @pytest.mark.parametrize("notice, stale", NOTICES.items(), ids=NOTICES)
 def test_a_notice_makes_stale_what_it_is_about(notice: str, stale: set[str]) -> None:
     """All pages of it, everyone's, at once and whatever time is left; and nothing else (`CAC-09`)."""
-    book = Book()
+    book = ResponseCache()
     for method in CACHEABLE:
         params = (
             METHODS[method].params(uri="x:y")
@@ -208,7 +210,7 @@ def test_an_update_makes_stale_what_was_read(updated: str, uri: str, stale: bool
 
 def test_a_full_book_forgets_what_was_not_used_longest() -> None:
     """Reading counts as use; the book never grows beyond its size."""
-    book = Book(most=3)
+    book = ResponseCache(most=3)
 
     def params(n: int) -> Any:
         return t.ReadResourceRequestParams(uri=f"x:{n}")
@@ -246,7 +248,7 @@ acts = st.one_of(
 @given(st.lists(acts, max_size=30))
 def test_what_is_found_was_kept_for_the_one_who_asks_and_is_fresh(story: list[Any]) -> None:
     """Against a plain list of all that was kept, whatever happens (`CAC-02`, `CAC-03`, `CAC-07`, `CAC-09`)."""
-    book, plain, now = Book(), [], 0.0
+    book, plain, now = ResponseCache(), [], 0.0
     for act in story:
         match act:
             case ("keep", who, uri, seconds, scope):

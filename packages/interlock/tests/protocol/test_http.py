@@ -7,7 +7,7 @@ import json
 import pytest
 
 from interlock import types as t
-from interlock.protocol.http import HttpRefusal, Rules, Stateless, accepts, status_of
+from interlock.protocol.http import EndpointRules, HttpRefusal, Stateless, accepts, status_of
 from interlock.wire.http import encode_value
 from interlock.wire.revisions import NEWEST, R3, R4, R5, REVISIONS
 from tests.protocol.frames import KEY, identity
@@ -15,7 +15,7 @@ from tests.protocol.offered import HOUSE, Offered, Spoil, modern, refusal
 
 BAD = t.INVALID_REQUEST
 MODERN_ONLY, YOUNG_ONLY = identity(revisions=(R5,)), identity(revisions=(R3, R4, R5))
-PROUD = Rules(greets=False)  # of a server that serves the newest revision only
+PROUD = EndpointRules(greets=False)  # of a server that serves the newest revision only
 
 
 # -- the order of refusals ---------------------------------------------------------------------------------
@@ -128,8 +128,8 @@ def test_refusals_carry_the_id_of_the_request() -> None:
 # -- where it comes from ----------------------------------------------------------------------------------
 
 AT_HOME, PUBLIC = (
-    Rules(),
-    Rules(
+    EndpointRules(),
+    EndpointRules(
         hosts=frozenset({"mcp.example.com", "other.example:9000"}),
         origins=frozenset({"https://app.example.com"}),
     ),
@@ -159,12 +159,12 @@ HOSTS = [
     (PUBLIC, "other.example", False),
     (PUBLIC, "localhost", True),
     (PUBLIC, "sub.mcp.example.com", False),
-    (Rules(hosts=frozenset({"*"})), "anything.example", True),
+    (EndpointRules(hosts=frozenset({"*"})), "anything.example", True),
 ]
 
 
 @pytest.mark.parametrize("rules, host, welcome", HOSTS)
-def test_hosts(rules: Rules, host: str | None, welcome: bool) -> None:
+def test_hosts(rules: EndpointRules, host: str | None, welcome: bool) -> None:
     """A server answers under its own names, and under addresses; what a page could point at it with a name of its own is refused (`SEC-01`)."""
     verdict = modern(host=host).judged(rules)
     assert isinstance(verdict, Stateless) if welcome else refusal(verdict) == (403, BAD)
@@ -191,13 +191,13 @@ ORIGINS = [
     (PUBLIC, "mcp.example.com", "https://app.example.com.evil.example", False),
     (PUBLIC, "mcp.example.com", "http://app.example.com", False),
     (PUBLIC, "mcp.example.com", "http://localhost:3000", False),
-    (Rules(origins=frozenset({"*"})), "localhost", "https://evil.example", True),
-    (Rules(origins=frozenset({"null"})), "localhost", "null", True),
+    (EndpointRules(origins=frozenset({"*"})), "localhost", "https://evil.example", True),
+    (EndpointRules(origins=frozenset({"null"})), "localhost", "null", True),
 ]
 
 
 @pytest.mark.parametrize("rules, host, origin, welcome", ORIGINS)
-def test_origins(rules: Rules, host: str, origin: str, welcome: bool) -> None:
+def test_origins(rules: EndpointRules, host: str, origin: str, welcome: bool) -> None:
     """Pages of the same host, of this machine where that is asked, and those that were named; no others (`HTM-22`, `HTL-51`, `HTL-52`)."""
     verdict = modern(host=host, origin=origin).judged(rules)
     assert isinstance(verdict, Stateless) if welcome else refusal(verdict) == (403, BAD)
@@ -205,7 +205,7 @@ def test_origins(rules: Rules, host: str, origin: str, welcome: bool) -> None:
 
 def test_what_is_remembered_of_strangers_is_bounded() -> None:
     """An endless row of made-up hosts costs no memory, and none of them is let in by it."""
-    rules = Rules()
+    rules = EndpointRules()
     for number in range(5_000):
         assert rules.check_host_and_origin(b"h%d.example" % number, None)
         assert not rules.check_host_and_origin(b"localhost", None)

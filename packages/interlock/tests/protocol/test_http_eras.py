@@ -9,23 +9,23 @@ import pytest
 
 from interlock import types as t
 from interlock.protocol.http import (
-    Ending,
-    Greeting,
+    Accepted,
+    EndpointRules,
+    EndsSession,
     HttpRefusal,
     InSession,
-    Listening,
-    Rules,
+    ListensInSession,
+    OpensSession,
     Stateless,
-    Taken,
 )
 from interlock.wire.revisions import HANDSHAKE_REVISIONS, NEWEST, R1, R2, R3, R4, R5
 from tests.protocol.frames import answer, error, identity, initialize, notification, request
 from tests.protocol.offered import modern, offered, refusal
 
 BAD = t.INVALID_REQUEST
-AT_HOME = Rules()
+AT_HOME = EndpointRules()
 MODERN_ONLY, YOUNG_ONLY = identity(revisions=(R5,)), identity(revisions=(R3, R4, R5))
-PROUD = Rules(greets=False)  # of a server that serves the newest revision only
+PROUD = EndpointRules(greets=False)  # of a server that serves the newest revision only
 
 
 # -- which era ---------------------------------------------------------------------------------------------------
@@ -72,7 +72,7 @@ def test_meta_of_the_newest_revision_alone_makes_a_request_one_of_it() -> None:
 def test_initialize_opens_a_session(said: str | None, revision: str) -> None:
     """With the header or without it (`CFQ-12`, `ERA-02`)."""
     assert isinstance(
-        offered(initialize(1, revision), mcp_protocol_version=said).judged(), Greeting
+        offered(initialize(1, revision), mcp_protocol_version=said).judged(), OpensSession
     )
 
 
@@ -177,7 +177,7 @@ def test_a_request_without_a_revision_where_the_oldest_are_not_served() -> None:
 
 def test_a_server_of_the_newest_revision_only() -> None:
     """`initialize` goes to the connection, which names the versions; the rest of the era is refused (`ERA-03`, `HTM-19`)."""
-    assert isinstance(offered(initialize(1, R4)).judged(PROUD, MODERN_ONLY), Greeting)
+    assert isinstance(offered(initialize(1, R4)).judged(PROUD, MODERN_ONLY), OpensSession)
     assert refusal(
         offered(request(1, "ping"), mcp_protocol_version=R4).judged(PROUD, MODERN_ONLY)
     ) == (400, t.UNSUPPORTED_PROTOCOL_VERSION)
@@ -196,9 +196,9 @@ def test_a_server_of_the_newest_revision_only() -> None:
 
 BODIES: list[tuple[bytes, Any, int]] = [
     # (body, its verdict under the newest revision's header, the code of its refusal)
-    (notification("notifications/initialized"), Taken, 0),
-    (notification("notifications/cancelled", {"requestId": 1}), Taken, 0),
-    (notification("no/such", {"a": 1}), Taken, 0),
+    (notification("notifications/initialized"), Accepted, 0),
+    (notification("notifications/cancelled", {"requestId": 1}), Accepted, 0),
+    (notification("no/such", {"a": 1}), Accepted, 0),
     (answer(1, {}), HttpRefusal, BAD),
     (error(1, -1), HttpRefusal, BAD),
     (b'{"jsonrpc":"2.0","id":1}', HttpRefusal, BAD),
@@ -248,34 +248,39 @@ def test_bodies_that_no_revision_takes(body: bytes) -> None:
 
 # -- GET and DELETE ------------------------------------------------------------------------------------------------
 
-NO_SESSIONS = Rules(sessions=False)
+NO_SESSIONS = EndpointRules(sessions=False)
 
-OTHERS: list[tuple[str, Rules, dict[str, str | None], Any]] = [
-    ("GET", AT_HOME, {"mcp_session_id": SESSION}, Listening(SESSION, None, None)),
+OTHERS: list[tuple[str, EndpointRules, dict[str, str | None], Any]] = [
+    ("GET", AT_HOME, {"mcp_session_id": SESSION}, ListensInSession(SESSION, None, None)),
     (
         "GET",
         AT_HOME,
         {"mcp_session_id": SESSION, "mcp_protocol_version": R4, "last_event_id": "a.1"},
-        Listening(SESSION, R4, "a.1"),
+        ListensInSession(SESSION, R4, "a.1"),
     ),
-    ("GET", AT_HOME, {"mcp_session_id": SESSION, "accept": None}, Listening(SESSION, None, None)),
+    (
+        "GET",
+        AT_HOME,
+        {"mcp_session_id": SESSION, "accept": None},
+        ListensInSession(SESSION, None, None),
+    ),
     ("GET", AT_HOME, {"mcp_session_id": SESSION, "accept": "application/json"}, 406),
     ("GET", AT_HOME, {}, 400),
     ("GET", AT_HOME, {"mcp_session_id": SESSION, "mcp_protocol_version": "2099-01-01"}, 400),
     ("GET", AT_HOME, {"mcp_session_id": SESSION, "mcp_protocol_version": R5}, 405),
     ("GET", NO_SESSIONS, {"mcp_session_id": SESSION}, 405),
-    ("DELETE", AT_HOME, {"mcp_session_id": SESSION}, Ending(SESSION, None)),
+    ("DELETE", AT_HOME, {"mcp_session_id": SESSION}, EndsSession(SESSION, None)),
     (
         "DELETE",
         AT_HOME,
         {"mcp_session_id": SESSION, "mcp_protocol_version": R3},
-        Ending(SESSION, R3),
+        EndsSession(SESSION, R3),
     ),
     (
         "DELETE",
         AT_HOME,
         {"mcp_session_id": SESSION, "accept": "application/json"},
-        Ending(SESSION, None),
+        EndsSession(SESSION, None),
     ),
     ("DELETE", AT_HOME, {}, 400),
     ("DELETE", AT_HOME, {"mcp_session_id": SESSION, "mcp_protocol_version": R5}, 405),
@@ -290,7 +295,7 @@ OTHERS: list[tuple[str, Rules, dict[str, str | None], Any]] = [
 
 @pytest.mark.parametrize("method, rules, headers, expected", OTHERS)
 def test_other_methods(
-    method: str, rules: Rules, headers: dict[str, str | None], expected: Any
+    method: str, rules: EndpointRules, headers: dict[str, str | None], expected: Any
 ) -> None:
     """GET and DELETE belong to sessions, and to nothing else (`HTL-25`, `HTL-41`, `HTL-45`, `HTL-50`, `HTM-17`, `HTM-19`)."""
     verdict = offered(b"", method=method, content_type=None, **headers).judged(rules)
@@ -303,7 +308,7 @@ def test_other_methods(
 @pytest.mark.parametrize(
     "rules, allowed", [(AT_HOME, "GET, POST, DELETE"), (NO_SESSIONS, "POST"), (PROUD, "POST")]
 )
-def test_a_method_that_is_not_allowed_is_told_which_are(rules: Rules, allowed: str) -> None:
+def test_a_method_that_is_not_allowed_is_told_which_are(rules: EndpointRules, allowed: str) -> None:
     """As RFC 9110 wants it (`HTM-19`)."""
     verdict = offered(b"", method="PUT").judged(rules)
     assert isinstance(verdict, HttpRefusal)

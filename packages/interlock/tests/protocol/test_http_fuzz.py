@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from interlock.protocol.events import RequestReceived
 from interlock.protocol.handshake.server import ServerConnection
 from interlock.protocol.http import (
-    Ending,
+    EndpointRules,
+    EndsSession,
     HttpRefusal,
     InSession,
-    Listening,
-    Rules,
+    ListensInSession,
     Stateless,
     Verdict,
     judge,
@@ -35,10 +35,10 @@ HOUSES = [
     identity(methods={"example.com/own": HOUSE.requests["tools/list"]}),
 ]
 RULES = [
-    Rules(),
-    Rules(sessions=False),
-    Rules(greets=False),
-    Rules(hosts=frozenset({"*"}), origins=frozenset({"https://app.example"})),
+    EndpointRules(),
+    EndpointRules(sessions=False),
+    EndpointRules(greets=False),
+    EndpointRules(hosts=frozenset({"*"}), origins=frozenset({"https://app.example"})),
 ]
 METHODS = [
     "POST",
@@ -154,7 +154,7 @@ def check(verdict: Verdict, parts: Parts, house: Any) -> str:
                 assert decode_value(headers[b"mcp-name"].decode("latin-1")) == getattr(
                     event.params, field
                 )
-    elif isinstance(verdict, Listening | Ending):
+    elif isinstance(verdict, ListensInSession | EndsSession):
         assert method in ("GET", "DELETE")
         assert b"mcp-session-id" in headers
     elif isinstance(verdict, InSession):
@@ -292,7 +292,7 @@ def test_any_method_headers_and_body(
     twice: list[bytes],
     body: bytes,
     base: int | None,
-    rules: Rules,
+    rules: EndpointRules,
     house: Any,
 ) -> None:
     """What the engine above does not think of, Hypothesis may."""

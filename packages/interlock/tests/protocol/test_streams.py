@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock import types as t
-from interlock.protocol.streams import Answer, orphaned, place
+from interlock.protocol.streams import PostResponse, orphaned, place
 from interlock.wire import jsonrpc
 from interlock.wire.jsonrpc import is_answer
 from interlock.wire.sse import COMMENT, Event, EventReader
@@ -55,9 +55,9 @@ def frames(stream: bytes) -> list[bytes]:
 )
 def test_a_response_that_comes_first_is_the_body(response: bytes) -> None:
     """As JSON, and nothing is a stream (`HTL-07`, `HTM-06`)."""
-    answer = Answer(ids=[1], name="a.1", keep=(log := Log()), primes=True)
+    answer = PostResponse(ids=[1], name="a.1", keep=(log := Log()), primes=True)
     answer.put([response], left=0)
-    assert (answer.begun, answer.ended, answer.take(), answer.body(), log.kept) == (
+    assert (answer.begun, answer.ended, answer.next_piece(), answer.body(), log.kept) == (
         False,
         True,
         b"",
@@ -69,37 +69,41 @@ def test_a_response_that_comes_first_is_the_body(response: bytes) -> None:
 @pytest.mark.parametrize("first", [STEP, QUESTION])
 def test_what_comes_before_a_response_makes_a_stream(first: bytes) -> None:
     """Notifications and questions before it, in one turn or in several; the response is the last event (`HTL-09`, `HTL-10`, `HTL-13`)."""
-    together, apart = Answer(ids=[1]), Answer(ids=[1])
+    together, apart = PostResponse(ids=[1]), PostResponse(ids=[1])
     together.put([first, DONE], left=0)
     apart.put([first], left=1)
-    one = apart.take()
+    one = apart.next_piece()
     assert (apart.begun, apart.ended, frames(one)) == (True, False, [first])
     apart.put([DONE], left=0)
     assert apart.ended
-    assert one + apart.take() == together.take() == b"data: %b\n\ndata: %b\n\n" % (first, DONE)
-    assert together.take() == b""
+    assert (
+        one + apart.next_piece()
+        == together.next_piece()
+        == b"data: %b\n\ndata: %b\n\n" % (first, DONE)
+    )
+    assert together.next_piece() == b""
 
 
 def test_a_stream_that_begins_when_all_is_said() -> None:
     """What waits is sent then, and whoever comes back for it is told that there is no more (`HTL-13`)."""
-    answer = Answer(ids=[1, 2], name="a.1", keep=(log := Log()))
+    answer = PostResponse(ids=[1, 2], name="a.1", keep=(log := Log()))
     answer.put([DONE], left=1)
     answer.put([DONE_TWO], left=0)
-    answer.begin()
-    assert frames(answer.take()) == [DONE, DONE_TWO]
+    answer.start_stream()
+    assert frames(answer.next_piece()) == [DONE, DONE_TWO]
     assert log.kept[1:] == [(1, DONE, False), (2, DONE_TWO, True)]
-    early = Answer(ids=[1, 2], name="a.1", keep=(log := Log()))
+    early = PostResponse(ids=[1, 2], name="a.1", keep=(log := Log()))
     early.put([DONE], left=1)
-    early.begin()
+    early.start_stream()
     assert log.kept[1:] == [(1, DONE, False)]
 
 
 def test_without_a_name_events_have_no_ids() -> None:
     """The newest revision has no resumption, and nothing in its streams says so (`HTM-17`)."""
-    answer = Answer(ids=[1])
+    answer = PostResponse(ids=[1])
     answer.put([STEP], left=1)
     answer.put([STEP, DONE], left=0)
-    assert {event.id for event in events(answer.take())} == {None}
+    assert {event.id for event in events(answer.next_piece())} == {None}
 
 
 def test_a_client_that_takes_no_events_gets_the_response() -> None:
@@ -110,20 +114,20 @@ def test_a_client_that_takes_no_events_gets_the_response() -> None:
         [[QUESTION], [DONE, WITHDRAWN]],
         [[DONE]],
     ):
-        answer = Answer(ids=[1], events=False, name="a.1", keep=(log := Log()), primes=True)
+        answer = PostResponse(ids=[1], events=False, name="a.1", keep=(log := Log()), primes=True)
         for number, batch in enumerate(batches, 1):
             answer.put(batch, left=number < len(batches))
-        assert (answer.begun, answer.ended, answer.body(), answer.take(), log.kept) == (
+        assert (answer.begun, answer.ended, answer.body(), answer.next_piece(), log.kept) == (
             False,
             True,
             DONE,
             b"",
             [],
         )
-        answer.begin()
+        answer.start_stream()
         answer.keep_alive()
         assert not answer.detach(5)
-        assert (answer.begun, answer.take()) == (False, b"")
+        assert (answer.begun, answer.next_piece()) == (False, b"")
 
 
 # -- batches ------------------------------------------------------------------------------------------------------------
@@ -131,41 +135,41 @@ def test_a_client_that_takes_no_events_gets_the_response() -> None:
 
 def test_the_responses_of_a_batch_are_an_array() -> None:
     """In the order in which they came, once all are there (`RPC-13`)."""
-    answer = Answer(ids=[1, 2], batch=True)
+    answer = PostResponse(ids=[1, 2], batch=True)
     answer.put([DONE_TWO], left=1)
-    assert (answer.begun, answer.ended, answer.take()) == (False, False, b"")
+    assert (answer.begun, answer.ended, answer.next_piece()) == (False, False, b"")
     answer.put([DONE], left=0)
     assert json.loads(answer.body()) == [json.loads(DONE_TWO), json.loads(DONE)]
 
 
 def test_a_batch_of_one_is_an_array_too() -> None:
     """What came as a batch is answered as one (`RPC-13`)."""
-    answer = Answer(ids=[1], batch=True)
+    answer = PostResponse(ids=[1], batch=True)
     answer.put([DONE], left=0)
     assert answer.body() == b"[" + DONE + b"]"
 
 
 def test_a_batch_that_says_more_than_its_responses_is_a_stream() -> None:
     """Responses that waited go first, each in an event of its own."""
-    answer = Answer(ids=[1, 2], batch=True)
+    answer = PostResponse(ids=[1, 2], batch=True)
     answer.put([DONE_TWO], left=1)
     answer.put([STEP], left=1)
     answer.put([DONE], left=0)
-    assert frames(answer.take()) == [DONE_TWO, STEP, DONE]
+    assert frames(answer.next_piece()) == [DONE_TWO, STEP, DONE]
 
 
 def test_a_batch_of_which_a_request_was_cancelled() -> None:
     """What is no response does not take the place of the one that will not come (`CAN-05`)."""
-    answer = Answer(ids=[1, 2], batch=True)
+    answer = PostResponse(ids=[1, 2], batch=True)
     answer.put([STEP], left=1)  # request 1 is cancelled already, and 2 makes progress
     assert answer.begun
     answer.put([DONE_TWO], left=0)
-    assert frames(answer.take()) == [STEP, DONE_TWO]
+    assert frames(answer.next_piece()) == [STEP, DONE_TWO]
 
 
 def test_a_batch_for_a_client_that_takes_no_events() -> None:
     """Is the responses, and nothing between them."""
-    answer = Answer(ids=[1, 2], batch=True, events=False)
+    answer = PostResponse(ids=[1, 2], batch=True, events=False)
     answer.put([STEP, DONE], left=1)
     answer.put([STEP, QUESTION, DONE_TWO, WITHDRAWN], left=0)
     assert json.loads(answer.body()) == [json.loads(DONE), json.loads(DONE_TWO)]
@@ -173,9 +177,14 @@ def test_a_batch_for_a_client_that_takes_no_events() -> None:
 
 def test_nothing_is_answered_where_all_was_cancelled() -> None:
     """Neither a body nor an event (`CAN-05`)."""
-    answer = Answer(ids=[1])
-    answer.end()
-    assert (answer.ended, answer.begun, answer.body(), answer.take()) == (True, False, b"", b"")
+    answer = PostResponse(ids=[1])
+    answer.close()
+    assert (answer.ended, answer.begun, answer.body(), answer.next_piece()) == (
+        True,
+        False,
+        b"",
+        b"",
+    )
 
 
 # -- streams that can be come back to ---------------------------------------------------------------------------------------
@@ -184,77 +193,77 @@ def test_nothing_is_answered_where_all_was_cancelled() -> None:
 def test_priming() -> None:
     """A stream begins with an event that only has an id, and says when to come back where that was asked for (`HTL-14`, `HTL-16`, `HTL-20`)."""
     for retry in (None, 250):
-        answer = Answer(ids=[1], name="a.1", keep=(log := Log()), primes=True, retry=retry)
+        answer = PostResponse(ids=[1], name="a.1", keep=(log := Log()), primes=True, retry=retry)
         answer.put([STEP], left=1)
-        first, second = events(answer.take())
+        first, second = events(answer.next_piece())
         assert (first, second) == (Event(b"", "a.1.0", "message", retry), Event(STEP, "a.1.1"))
         assert log.kept == [(0, b"[1]", False), (1, STEP, False)]
 
 
 def test_streams_that_are_not_primed_have_ids_all_the_same() -> None:
     """The revisions before 2025-11-25 (`HTL-31`, `HTL-33`)."""
-    answer = Answer(ids=["x", 7], name="a.1", keep=(log := Log()))
+    answer = PostResponse(ids=["x", 7], name="a.1", keep=(log := Log()))
     answer.put([STEP], left=1)
     answer.put([DONE], left=0)
-    assert [event.id for event in events(answer.take())] == ["a.1.1", "a.1.2"]
+    assert [event.id for event in events(answer.next_piece())] == ["a.1.1", "a.1.2"]
     assert log.kept == [(0, b'["x",7]', False), (1, STEP, False), (2, DONE, True)]
 
 
 def test_beginning_without_having_anything_to_say() -> None:
     """A stream that is asked for at once begins with its priming event, or with a comment where it has none (`HTM-12`)."""
     primed, plain, silent = (
-        Answer(ids=[1], name="a.1", primes=True),
-        Answer(ids=[1]),
-        Answer(ids=[1]),
+        PostResponse(ids=[1], name="a.1", primes=True),
+        PostResponse(ids=[1]),
+        PostResponse(ids=[1]),
     )
-    primed.begin(comment=True)
-    plain.begin(comment=True)
-    silent.begin()
-    assert [e.id for e in events(primed.take())] == ["a.1.0"]
-    assert (plain.take(), silent.take()) == (COMMENT, b"")
+    primed.start_stream(comment=True)
+    plain.start_stream(comment=True)
+    silent.start_stream()
+    assert [e.id for e in events(primed.next_piece())] == ["a.1.0"]
+    assert (plain.next_piece(), silent.next_piece()) == (COMMENT, b"")
     for answer in (primed, plain, silent):
-        answer.begin(comment=True)
-        assert (answer.begun, answer.take()) == (True, b"")
+        answer.start_stream(comment=True)
+        assert (answer.begun, answer.next_piece()) == (True, b"")
 
 
 def test_signs_of_life() -> None:
     """A comment where nothing else is under way; none on what is no stream, and none to who has gone (`HTM-12`, `HTM-13`)."""
-    answer = Answer(ids=[1], name="a.1", primes=True)
+    answer = PostResponse(ids=[1], name="a.1", primes=True)
     answer.keep_alive()
-    assert answer.take() == b""
+    assert answer.next_piece() == b""
     answer.put([STEP], left=1)
     answer.keep_alive()
-    assert COMMENT not in answer.take()
+    assert COMMENT not in answer.next_piece()
     answer.keep_alive()
     answer.keep_alive()
-    assert answer.take() == COMMENT
+    assert answer.next_piece() == COMMENT
     answer.lose()
     answer.keep_alive()
-    assert answer.take() == b""
+    assert answer.next_piece() == b""
 
 
 def test_letting_go_of_a_client() -> None:
     """It is told when to come back, and what follows goes to the log alone (`HTL-15`, `HTL-16`)."""
-    answer = Answer(ids=[1], name="a.1", keep=(log := Log()), primes=True)
+    answer = PostResponse(ids=[1], name="a.1", keep=(log := Log()), primes=True)
     answer.put([STEP], left=1)
     assert answer.detach(400)
     assert not answer.detach(400)
-    assert [(e.id, e.retry, e.data) for e in events(answer.take())] == [
+    assert [(e.id, e.retry, e.data) for e in events(answer.next_piece())] == [
         ("a.1.0", None, b""),
         ("a.1.1", None, STEP),
         ("a.1.1", 400, b""),
     ]
     answer.put([STEP, DONE], left=0)
     answer.push(b"data: x\n\n")
-    assert (answer.take(), answer.ended) == (b"", True)
+    assert (answer.next_piece(), answer.ended) == (b"", True)
     assert log.kept[2:] == [(2, STEP, False), (3, DONE, True)]
 
 
 def test_letting_go_before_anything_was_said() -> None:
     """The stream begins for that: without an id nobody could come back."""
-    answer = Answer(ids=[1], name="a.1", keep=Log(), primes=True, retry=50)
+    answer = PostResponse(ids=[1], name="a.1", keep=Log(), primes=True, retry=50)
     assert answer.detach(400)
-    assert events(answer.take()) == [Event(b"", "a.1.0", "message", 400)]
+    assert events(answer.next_piece()) == [Event(b"", "a.1.0", "message", 400)]
 
 
 @pytest.mark.parametrize(
@@ -263,55 +272,55 @@ def test_letting_go_before_anything_was_said() -> None:
 )
 def test_who_could_not_come_back_is_not_let_go(options: dict[str, Any]) -> None:
     """Older revisions, streams without a name, and clients that take no events (`HTL-12`)."""
-    answer = Answer(ids=[1], **options)
+    answer = PostResponse(ids=[1], **options)
     assert not answer.detach(400)
     answer.put([STEP, DONE], left=0)
-    assert frames(answer.take()) == ([STEP, DONE] if answer.events else [])
+    assert frames(answer.next_piece()) == ([STEP, DONE] if answer.events else [])
     assert answer.body() == (b"" if answer.events else DONE)
 
 
 def test_a_client_that_has_gone() -> None:
     """Nothing more is written for it, and all is kept (`HTL-21`)."""
-    answer = Answer(ids=[1], name="a.1", keep=(log := Log()), primes=True)
+    answer = PostResponse(ids=[1], name="a.1", keep=(log := Log()), primes=True)
     answer.put([STEP], left=1)
     answer.lose()
-    assert (answer.take(), answer.waiting) == (b"", 0)
+    assert (answer.next_piece(), answer.waiting) == (b"", 0)
     answer.put([STEP], left=1)
     answer.put([DONE], left=0)
-    assert answer.take() == b""
+    assert answer.next_piece() == b""
     assert [number for number, _, _ in log.kept] == [0, 1, 2, 3]
     assert log.kept[-1] == (3, DONE, True)
 
 
 def test_nothing_gathers_for_a_client_that_has_gone_and_cannot_come_back() -> None:
     """Where there are no sessions its call goes on all the same, and would fill the memory with what nobody reads (`HTL-21`)."""
-    answer = Answer(ids=[1])
+    answer = PostResponse(ids=[1])
     answer.put([STEP], left=1)
     answer.lose()
     answer.put([STEP, DONE], left=0)
-    assert (answer.waiting, answer.take(), answer.ended) == (0, b"", True)
+    assert (answer.waiting, answer.next_piece(), answer.ended) == (0, b"", True)
 
 
 def test_the_end_of_a_stream_that_was_not_answered() -> None:
     """The log hears of it, so that nobody waits for more."""
-    answer = Answer(ids=[1, 2], name="a.1", keep=(log := Log()))
+    answer = PostResponse(ids=[1, 2], name="a.1", keep=(log := Log()))
     answer.put([STEP], left=2)
     answer.put([DONE], left=1)
-    answer.end()
+    answer.close()
     assert answer.ended
     assert log.kept[-1] == (3, b"", True)
 
 
 def test_events_that_are_encoded_already() -> None:
     """Are written as they are, unless nobody is there."""
-    answer = Answer()
+    answer = PostResponse()
     answer.push(b"data: 1\n\n")
     answer.push(b"data: 2\n\n")
     assert answer.waiting == 18
-    assert answer.take() == b"data: 1\n\ndata: 2\n\n"
+    assert answer.next_piece() == b"data: 1\n\ndata: 2\n\n"
     answer.lose()
     answer.push(b"data: 3\n\n")
-    assert answer.take() == b""
+    assert answer.next_piece() == b""
 
 
 # -- what holds whatever happens -----------------------------------------------------------------------------------------------
@@ -329,7 +338,7 @@ acts = st.lists(
 
 
 def play(
-    answer: Answer, ids: list[int], script: list[Act]
+    answer: PostResponse, ids: list[int], script: list[Act]
 ) -> tuple[list[bytes], list[bytes], bytes]:
     """Act it out as the server's shell would; returns the frames that were put, those of the responses, and the bytes that were taken."""
     left, put, taken = list(ids), [], b""
@@ -352,9 +361,9 @@ def play(
             case "cancel" if left:
                 left.pop(which % len(left))
                 if not left:
-                    answer.end()
+                    answer.close()
             case "begin":
-                answer.begin(comment=which == 0)
+                answer.start_stream(comment=which == 0)
             case "keep":
                 answer.keep_alive()
             case "detach":
@@ -362,10 +371,10 @@ def play(
             case "lose" if which == 3:
                 answer.lose()
             case "take":
-                taken += answer.take()
+                taken += answer.next_piece()
             case "end" if which == 3:
-                answer.end()
-    return put, [frame for frame in put if is_answer(frame)], taken + answer.take()
+                answer.close()
+    return put, [frame for frame in put if is_answer(frame)], taken + answer.next_piece()
 
 
 @given(
@@ -381,7 +390,7 @@ def test_each_response_once_and_the_log_is_what_was_sent(
     """A response is never sent twice, never both as JSON and as an event; numbers have no gaps; what is logged is what is sent, and only
     a client that has gone has less of it, never more and never in another order (`HTL-30`, `HTL-32`)."""
     ids, log = list(range(1, count + 1)), Log()
-    answer = Answer(
+    answer = PostResponse(
         ids=ids,
         batch=count > 1,
         name="a.1" if named else None,

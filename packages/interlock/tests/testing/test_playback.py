@@ -112,7 +112,7 @@ async def play(tape: Tape, *calls: tuple[str, dict[str, Any]]) -> None:
     async with replay_to_client(tape, revision=R4, elicit=lambda params: True) as client:
         for name, arguments in calls:
             if name == "tell":
-                client._transport.tell(
+                client._transport.send_notification(
                     "notifications/cancelled", CancelledNotificationParams(request_id=77)
                 )
             else:

@@ -343,7 +343,9 @@ async def test_a_server_that_goes_takes_no_call_with_it_in_silence() -> None:
         while trace is not None:
             depth, trace = depth + 1, trace.tb_next
         assert depth < 10
-        duplex.tell("notifications/roots/list_changed", t.RootsListChangedNotificationParams())
+        duplex.send_notification(
+            "notifications/roots/list_changed", t.RootsListChangedNotificationParams()
+        )
 
 
 async def test_a_client_that_closes_tells_its_own_callers() -> None:

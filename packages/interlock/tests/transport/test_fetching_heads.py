@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.http11.fetch import Request
-from interlock.http11.headers import Place, head, target
+from interlock.http11.headers import Origin, head, target
 from interlock.http11.proxies import Proxies
 
 
@@ -29,29 +29,29 @@ def lines(
 @pytest.mark.parametrize(
     "url, place, first, host",
     [
-        ("http://a.example", Place("a.example", 80, False), "/", "a.example"),
-        ("HTTPS://A.Example:443/x", Place("a.example", 443, True), "/x", "a.example"),
+        ("http://a.example", Origin("a.example", 80, False), "/", "a.example"),
+        ("HTTPS://A.Example:443/x", Origin("a.example", 443, True), "/x", "a.example"),
         (
             "http://a.example:443/x?y=z&q=%20#f",
-            Place("a.example", 443, False),
+            Origin("a.example", 443, False),
             "/x?y=z&q=%20",
             "a.example:443",
         ),
-        ("http://a.example?y", Place("a.example", 80, False), "/?y", "a.example"),
-        ("http://a.example./", Place("a.example", 80, False), "/", "a.example"),
-        ("http://[::1]:8000/mcp", Place("::1", 8000, False), "/mcp", "[::1]:8000"),
-        ("https://[2001:DB8::1]", Place("2001:db8::1", 443, True), "/", "[2001:db8::1]"),
-        ("http://[fe80::1%25eth0]/", Place("fe80::1%eth0", 80, False), "/", "[fe80::1]"),
+        ("http://a.example?y", Origin("a.example", 80, False), "/?y", "a.example"),
+        ("http://a.example./", Origin("a.example", 80, False), "/", "a.example"),
+        ("http://[::1]:8000/mcp", Origin("::1", 8000, False), "/mcp", "[::1]:8000"),
+        ("https://[2001:DB8::1]", Origin("2001:db8::1", 443, True), "/", "[2001:db8::1]"),
+        ("http://[fe80::1%25eth0]/", Origin("fe80::1%eth0", 80, False), "/", "[fe80::1]"),
         (
             "http://bücher.example/ü?ü",
-            Place("xn--bcher-kva.example", 80, False),
+            Origin("xn--bcher-kva.example", 80, False),
             "/%C3%BC?%C3%BC",
             "xn--bcher-kva.example",
         ),
-        ("http://under_score:1/{a}|b", Place("under_score", 1, False), "/{a}|b", "under_score:1"),
+        ("http://under_score:1/{a}|b", Origin("under_score", 1, False), "/{a}|b", "under_score:1"),
     ],
 )
-def test_where_a_url_leads(url: str, place: Place, first: str, host: str):
+def test_where_a_url_leads(url: str, place: Origin, first: str, host: str):
     """Host and port, IPv6 and names of other alphabets too; the fragment stays at home."""
     assert target(url, Proxies(), "a").place == place
     assert lines(url) == [
@@ -208,6 +208,6 @@ def test_what_is_no_proxy_is_refused_when_it_is_needed():
         ValueError, match="a proxy's http or https URL is needed, not 'socks5://p:1'"
     ):
         target("http://a.example/", Proxies("socks5://me:secret@p:1"), "a")
-    assert target("http://localhost/", Proxies("socks5://p:1"), "a").place == Place(
+    assert target("http://localhost/", Proxies("socks5://p:1"), "a").place == Origin(
         "localhost", 80, False
     )

@@ -16,7 +16,7 @@ import pytest_asyncio
 from interlock import AnyResult, Context, Exchange, Forbidden, Handler, Principal, Server
 from interlock import types as t
 from interlock.server.run.http import serve_web
-from interlock.transport.http.authorization import Term
+from interlock.transport.http.authorization import ExpiryTimer
 from interlock.wire.revisions import HANDSHAKE_REVISIONS, R1, R2, R3, R4
 from tests.protocol.frames import answer, initialize, notification, request
 from tests.protocol.offered import Offered, modern, offered
@@ -511,7 +511,7 @@ async def test_a_stream_whose_token_has_ended_already(web: Web) -> None:
 async def test_a_clock_that_is_set_back() -> None:
     """The wall clock decides, whatever time has passed by the clock of the loop; and a token may last for ever."""
     over, looks = asyncio.Event(), itertools.count()
-    term = Term(
+    term = ExpiryTimer(
         Principal(subject="ada", expires=0.01),
         over.set,
         clock=lambda: 0.0 if next(looks) < 6 else 0.01,
@@ -522,7 +522,7 @@ async def test_a_clock_that_is_set_back() -> None:
         next(looks) == 8
     )  # when it began, twice for each time that it was too early, and at the end
     term.over()
-    endless = Term(Principal(subject="ada", expires=float("inf")), over.clear)
+    endless = ExpiryTimer(Principal(subject="ada", expires=float("inf")), over.clear)
     endless.over()
     assert over.is_set()
 

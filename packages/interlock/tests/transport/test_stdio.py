@@ -345,4 +345,6 @@ async def test_calls_before_opening_and_after_closing_are_unreachable(tmp_path: 
         assert await words(other) == "fine"
     with pytest.raises(t.Unreachable):
         await other(call())
-    other.tell("notifications/roots/list_changed", t.RootsListChangedNotificationParams())
+    other.send_notification(
+        "notifications/roots/list_changed", t.RootsListChangedNotificationParams()
+    )

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.wire.salvage import Trace, split, trace, without_lone_surrogates
+from interlock.wire.salvage import SalvagedMessage, split, trace, without_lone_surrogates
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text() | st.floats(allow_nan=True),
@@ -35,7 +35,7 @@ def test_the_top_level_id_is_found_wherever_it_stands(
     taken = {"id", "method", "result", "error"}
     members = [*((k, v) for k, v in others.items() if k not in taken), ("id", id), (kind, value)]
     order.shuffle(members)
-    assert trace(written(dict(members), ascii=ascii)) == Trace(id, kind != "method")
+    assert trace(written(dict(members), ascii=ascii)) == SalvagedMessage(id, kind != "method")
 
 
 @given(VALUES, IDS, st.integers(0, 400))

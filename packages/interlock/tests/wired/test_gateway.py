@@ -321,7 +321,7 @@ class Broken:
         """Fail."""
         raise self._why
 
-    def tell(self, method: str, params: Any) -> None:
+    def send_notification(self, method: str, params: Any) -> None:
         """Nobody hears it."""
 
     async def aclose(self) -> None:

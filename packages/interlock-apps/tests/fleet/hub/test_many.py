@@ -44,8 +44,8 @@ class Late:
     async def __call__(self, exchange: Any) -> Any:
         return await self._inner(exchange)
 
-    def tell(self, method: str, params: Any) -> None:
-        self._inner.tell(method, params)
+    def send_notification(self, method: str, params: Any) -> None:
+        self._inner.send_notification(method, params)
 
     async def aclose(self) -> None:
         await self._inner.aclose()

@@ -32,7 +32,7 @@ from ..meta_keys import check_keys
 from ..protocol.metadata import PROTOCOL_KEYS, TRACE_KEYS
 from ..protocol.opening import Opened
 from ..protocol.pass_through import without_protocol_keys
-from ..protocol.response_cache import Book
+from ..protocol.response_cache import ResponseCache
 from ..transport.conversation import GONE, ClientTransport, Hello
 from ..transport.list_pages import LARGE, ListLimits
 from ..version import VERSION
@@ -143,7 +143,7 @@ class Client:
         self._allowed = allowed
         self._list_limits = ListLimits(settings.max_list_items, settings.max_list_bytes)
         self._output_validator = OutputValidator()
-        self._book = Book()
+        self._book = ResponseCache()
         self._watches: set[Watch] = set()
         self._asking: Asking = set()
         self._opening = asyncio.Lock()
@@ -644,7 +644,7 @@ class Client:
         if (
             self.caller.era is Era.HANDSHAKE and self._answers.capabilities.roots is not None
         ):  # `LIF-12`
-            self._transport.tell(
+            self._transport.send_notification(
                 "notifications/roots/list_changed", t.RootsListChangedNotificationParams()
             )
 

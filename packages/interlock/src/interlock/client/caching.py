@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ..exchange import AnyResult, Exchange, Handler, Middleware, RawResult
 from ..protocol.pass_through import passes
-from ..protocol.response_cache import CACHEABLE, Book
+from ..protocol.response_cache import CACHEABLE, ResponseCache
 
 
 def _read(result: AnyResult) -> AnyResult:
@@ -17,7 +17,7 @@ def _read(result: AnyResult) -> AnyResult:
     return replace(result, read=result.decode()) if isinstance(result, RawResult) else result
 
 
-def caching(book: Book, now: Callable[[], float] = time.monotonic) -> Middleware:
+def caching(book: ResponseCache, now: Callable[[], float] = time.monotonic) -> Middleware:
     """Answer from the book what is fresh in it, and note what comes; change notices go to
     `book.outdate`.
     """

@@ -136,7 +136,7 @@ class ClientExtensions:
         async def handle(x: Exchange) -> AnyResult:
             if x.method not in self.messages.notifications:
                 return await transport(x)
-            transport.tell(x.method, signed(x.params, x.caller))
+            transport.send_notification(x.method, signed(x.params, x.caller))
             return t.EmptyResult()
 
         return handle

@@ -12,9 +12,9 @@ from pathlib import Path
 from .. import types as t
 from ..version import VERSION
 from .connect import Lookup, dial, misfortune, tls
-from .connection import Answer, Connection, Stale
+from .connection import HttpConnection, IncomingResponse, StaleConnection
 from .fetch import ConnectionLost, Request
-from .headers import Place, Target, head, target
+from .headers import Origin, Target, head, target
 from .proxies import Proxies
 
 _MOST_URLS = 256  # whose parts are remembered
@@ -69,13 +69,13 @@ class HttpFetch:
 
     def _forget(self) -> None:
         self._targets: dict[tuple[str, bool], tuple[Target, _Pool]] = {}
-        self._pools: dict[tuple[Place, bool], _Pool] = {}
-        self._live: set[Connection] = set()
+        self._pools: dict[tuple[Origin, bool], _Pool] = {}
+        self._live: set[HttpConnection] = set()
         self._dialling: dict[asyncio.Timeout, asyncio.Future[None]] = {}
         self._sweeper: asyncio.TimerHandle | None = None
         self._turn = 0
 
-    async def __call__(self, request: Request) -> Answer:
+    async def __call__(self, request: Request) -> IncomingResponse:
         """Send a request; return once the head of the answer is there.
 
         Cancelling it gives the request up and closes its connection.
@@ -95,12 +95,12 @@ class HttpFetch:
         again = request.again or request.method in _HARMLESS
         connection = pool.idle.pop() if pool.idle else await self._take(pool)
         if not again and connection.kept and connection.is_spent():
-            connection.fail(Stale())
+            connection.fail(StaleConnection())
             connection = await self._take(pool, fresh=True)
         answer = connection.send(first, request.body, bodiless=request.method == "HEAD")
         try:
             await (answer.arrive() if self.head_seconds is None else self._in_time(answer, to))
-        except Stale:
+        except StaleConnection:
             if not again:  # the server may have acted on it before it closed
                 raise ConnectionLost(
                     f"{to.site} closed the connection before it answered."
@@ -109,13 +109,13 @@ class HttpFetch:
             answer = connection.send(first, request.body, bodiless=request.method == "HEAD")
             try:
                 await (answer.arrive() if self.head_seconds is None else self._in_time(answer, to))
-            except Stale:
+            except StaleConnection:
                 raise ConnectionLost(
                     f"{to.site} closed two connections before it answered."
                 ) from None
         return answer
 
-    async def _in_time(self, answer: Answer, to: Target) -> None:
+    async def _in_time(self, answer: IncomingResponse, to: Target) -> None:
         try:
             async with asyncio.timeout(self.head_seconds):
                 await answer.arrive()
@@ -149,7 +149,7 @@ class HttpFetch:
         self._loop = asyncio.get_running_loop()
         self._forget()
 
-    async def _take(self, pool: _Pool, *, fresh: bool = False) -> Connection:
+    async def _take(self, pool: _Pool, *, fresh: bool = False) -> HttpConnection:
         """A connection to send on: a kept one unless it must be fresh, a new one where there is room, or the first that is free."""
         if pool.idle and not fresh:
             return pool.idle.pop()
@@ -157,8 +157,8 @@ class HttpFetch:
             pool.count += 1
             return await self._open(pool)
         if pool.idle:  # it must be a new one, and there is room once an old one has gone
-            pool.idle.pop(0).fail(Stale())
-        turn: asyncio.Future[Connection | None] = asyncio.get_running_loop().create_future()
+            pool.idle.pop(0).fail(StaleConnection())
+        turn: asyncio.Future[HttpConnection | None] = asyncio.get_running_loop().create_future()
         pool.waiting.append(turn)
         try:
             connection = await turn
@@ -172,7 +172,7 @@ class HttpFetch:
             return await self._take(pool)
         return connection
 
-    def _pass_on(self, pool: _Pool, connection: Connection | None) -> None:
+    def _pass_on(self, pool: _Pool, connection: HttpConnection | None) -> None:
         """Give a free connection, or the room for a new one (None), to who waits longest; else keep it."""
         while pool.waiting:
             place = pool.waiting.popleft()
@@ -187,22 +187,22 @@ class HttpFetch:
             if self._sweeper is None and self._loop is not None:
                 self._sweeper = self._loop.call_later(self.keep_seconds / _SWEEPS, self._sweep)
 
-    async def _open(self, pool: _Pool) -> Connection:
+    async def _open(self, pool: _Pool) -> HttpConnection:
         """A new connection, for which the pool has counted."""
         if self._loop is None:  # closed while we waited in line
             pool.count -= 1
             raise _closed()
 
-        def free(connection: Connection) -> None:
+        def free(connection: HttpConnection) -> None:
             self._pass_on(pool, connection)
 
-        def lost(connection: Connection) -> None:
+        def lost(connection: HttpConnection) -> None:
             self._live.discard(connection)
             if connection in pool.idle:
                 pool.idle.remove(connection)
             self._pass_on(pool, None)
 
-        connection = Connection(str(pool.place), free, lost)
+        connection = HttpConnection(str(pool.place), free, lost)
         try:
             async with asyncio.timeout(self.connect_seconds) as bound:
                 self._dialling[bound] = over = asyncio.get_running_loop().create_future()
@@ -230,7 +230,7 @@ class HttpFetch:
         self._live.add(connection)
         return connection
 
-    def _tls(self, place: Place) -> ssl.SSLContext | None:
+    def _tls(self, place: Origin) -> ssl.SSLContext | None:
         if self._context is None and (
             place.secure or (place.through is not None and place.through.secure)
         ):
@@ -245,7 +245,7 @@ class HttpFetch:
         for pool in self._pools.values():
             for connection in [one for one in pool.idle if one.turn + _SWEEPS < self._turn]:
                 pool.idle.remove(connection)
-                connection.fail(Stale())
+                connection.fail(StaleConnection())
             left += len(pool.idle)
         if left and self._loop is not None:
             self._sweeper = self._loop.call_later(self.keep_seconds / _SWEEPS, self._sweep)
@@ -284,8 +284,8 @@ class _Pool:
 
     __slots__ = ("count", "idle", "most", "place", "waiting")
 
-    def __init__(self, place: Place, most: float) -> None:
+    def __init__(self, place: Origin, most: float) -> None:
         self.place, self.most = place, most
         self.count = 0
-        self.idle: list[Connection] = []
-        self.waiting: deque[asyncio.Future[Connection | None]] = deque()
+        self.idle: list[HttpConnection] = []
+        self.waiting: deque[asyncio.Future[HttpConnection | None]] = deque()

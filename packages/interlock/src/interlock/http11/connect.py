@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from .. import types as t
-from .headers import Place, bracketed
+from .headers import Origin, bracketed
 
 _LONGEST_HEAD = 64 * 1024
 
-Lookup = Callable[[Place], Awaitable[Sequence[str]]]
+Lookup = Callable[[Origin], Awaitable[Sequence[str]]]
 """The addresses of a place, at least one, in the order in which they are tried; it may raise Unreachable where none will do."""
 
 
@@ -36,7 +36,7 @@ def tls(ca: str | Path | ssl.SSLContext | None, verify: bool) -> ssl.SSLContext:
 
 async def dial(
     protocol: asyncio.Protocol,
-    place: Place,
+    place: Origin,
     context: ssl.SSLContext | None,
     agent: str,
     lookup: Lookup | None = None,
@@ -79,7 +79,7 @@ async def dial(
 
 async def _straight(
     protocol: asyncio.Protocol,
-    place: Place,
+    place: Origin,
     context: ssl.SSLContext | None,
     addresses: Sequence[str],
 ) -> None:
@@ -97,11 +97,11 @@ async def _straight(
                 raise
 
 
-def _name(place: Place) -> str:
+def _name(place: Origin) -> str:
     return place.host.partition("%")[0]
 
 
-def _connect(place: Place, proxy: Place, agent: str) -> bytes:
+def _connect(place: Origin, proxy: Origin, agent: str) -> bytes:
     where = f"{bracketed(place.host)}:{place.port}"
     lines = [f"CONNECT {where} HTTP/1.1", f"Host: {where}", f"User-Agent: {agent}"]
     if proxy.pass_word is not None:
@@ -109,7 +109,7 @@ def _connect(place: Place, proxy: Place, agent: str) -> bytes:
     return "".join(f"{line}\r\n" for line in [*lines, ""]).encode("latin-1")
 
 
-def _check(answer: bytes, place: Place, proxy: Place) -> None:
+def _check(answer: bytes, place: Origin, proxy: Origin) -> None:
     """Whether the proxy has opened the tunnel. Raises Unreachable."""
     head, end, rest = answer.partition(b"\r\n\r\n")
     first = head.partition(b"\r\n")[0].decode("latin-1")
@@ -156,7 +156,7 @@ class _Tunnel(asyncio.Protocol):
             )
 
 
-def misfortune(bad: OSError, place: Place) -> t.Unreachable:
+def misfortune(bad: OSError, place: Origin) -> t.Unreachable:
     """Why there is no connection, in words that say what to do."""
     next_hop = place if place.through is None else place.through
     if isinstance(bad, ssl.SSLCertVerificationError):

@@ -36,11 +36,11 @@ _poll: Callable[[], Any] | None = getattr(select, "poll", None)  # Windows has n
 _names: dict[bytes, str] = {}  # header names that were seen, as text in lower case
 
 
-class Stale(Exception):
+class StaleConnection(Exception):
     """A kept connection turned out to be closed before a byte of the answer came."""
 
 
-class Connection(asyncio.Protocol):
+class HttpConnection(asyncio.Protocol):
     """Carries one request at a time. `on_free` is called once the next may be sent, `on_lost` once the connection has closed."""
 
     __slots__ = (
@@ -51,11 +51,11 @@ class Connection(asyncio.Protocol):
     def __init__(
         self,
         where: str,
-        on_free: Callable[[Connection], None],
-        on_lost: Callable[[Connection], None],
+        on_free: Callable[[HttpConnection], None],
+        on_lost: Callable[[HttpConnection], None],
     ) -> None:
         self.where, self.on_free, self.on_lost = where, on_free, on_lost
-        self.answer: Answer | None = None  # that is under way
+        self.answer: IncomingResponse | None = None  # that is under way
         self.kept = False  # has carried a request before
         self.lost = False
         self.turn = 0  # in which it was used last, as its owner counts
@@ -79,9 +79,9 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def send(self, head: bytes, body: bytes, *, bodiless: bool = False) -> Answer:
+    def send(self, head: bytes, body: bytes, *, bodiless: bool = False) -> IncomingResponse:
         """Send a request and return its answer, which has nothing yet. The answer to a `bodiless` one, to HEAD, has no body."""
-        answer = self.answer = Answer(self, self._loop.create_future())
+        answer = self.answer = IncomingResponse(self, self._loop.create_future())
         self._complete = self._sized = False
         self._skip = bodiless
         self._silent = 0
@@ -107,7 +107,7 @@ class Connection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
         if answer is not None:
-            answer.end(error)
+            answer.finish(error)
 
     def resume(self) -> None:
         """Read on."""
@@ -174,13 +174,13 @@ class Connection(asyncio.Protocol):
         )
         if answer is not None:
             if answer.status and not self._sized and exc is None:
-                answer.end(None)  # a body without a length ends with the connection
+                answer.finish(None)  # a body without a length ends with the connection
             elif self.kept and not self._silent:
-                answer.end(Stale())
+                answer.finish(StaleConnection())
             else:
                 how = "in the middle of its answer" if self._silent else "before it answered"
                 cause = f": {exc}" if exc is not None else ""
-                answer.end(ConnectionLost(f"{self.where} closed the connection {how}{cause}."))
+                answer.finish(ConnectionLost(f"{self.where} closed the connection {how}{cause}."))
         if self.gone is not None and not self.gone.done():
             self.gone.set_result(None)
         self.on_lost(self)
@@ -224,7 +224,7 @@ class Connection(asyncio.Protocol):
             self._excess = True
             return
         self._silent = 1
-        answer.take(body)
+        answer.feed(body)
 
     def on_message_complete(self) -> None:
         """An answer has ended."""
@@ -232,7 +232,7 @@ class Connection(asyncio.Protocol):
         if answer is not None and answer.status:
             self._complete = True
 
-    def _finish(self, answer: Answer) -> None:
+    def _finish(self, answer: IncomingResponse) -> None:
         """The whole answer is there: give it, and the connection to the next request if it can carry one."""
         self.answer = None
         if self._keep and not self._excess and not self._transport.get_write_buffer_size():
@@ -243,10 +243,10 @@ class Connection(asyncio.Protocol):
             self.on_free(self)
         else:
             self._transport.abort()
-        answer.end(None)
+        answer.finish(None)
 
 
-class Answer:
+class IncomingResponse:
     """The `Response` to one request; it fulfils that seam."""
 
     __slots__ = (
@@ -262,7 +262,7 @@ class Answer:
         "status",
     )
 
-    def __init__(self, connection: Connection, waiter: asyncio.Future[None]) -> None:
+    def __init__(self, connection: HttpConnection, waiter: asyncio.Future[None]) -> None:
         self.status = 0
         self.headers: dict[str, str] = {}
         self.ended = False
@@ -297,9 +297,9 @@ class Answer:
         body = parts[0] if len(parts) == 1 else b"".join(parts)
         return body if inflater is None else _inflated(inflater, body, limit)
 
-    def chunks(self) -> Pieces:
+    def chunks(self) -> BodyChunks:
         """The body in pieces as they arrive. Raises ConnectionLost where the connection breaks before the body has ended."""
-        return Pieces(self, self._take_up())
+        return BodyChunks(self, self._take_up())
 
     async def aclose(self) -> None:
         """Read no more; a body that was not read to its end closes its connection."""
@@ -350,7 +350,7 @@ class Answer:
 
     # What the connection calls.
 
-    def take(self, body: bytes) -> None:
+    def feed(self, body: bytes) -> None:
         """A piece has come."""
         self._parts.append(body)
         self._size += len(body)
@@ -363,23 +363,23 @@ class Answer:
         if waiter is not None and not waiter.done():
             waiter.set_result(None)
 
-    def end(self, error: Exception | None) -> None:
+    def finish(self, error: Exception | None) -> None:
         """Nothing more will come; with an error, though something should have."""
         self.ended = True
         self._error = error
         self.stir()
 
 
-class Pieces:
+class BodyChunks:
     """A body as it comes: an asynchronous iterator of bytes that are not empty."""
 
     __slots__ = ("_answer", "_inflater", "_ready")
 
-    def __init__(self, answer: Answer, inflater: Inflater | None) -> None:
+    def __init__(self, answer: IncomingResponse, inflater: Inflater | None) -> None:
         self._answer, self._inflater = answer, inflater
         self._ready: Any = iter(())
 
-    def __aiter__(self) -> Pieces:
+    def __aiter__(self) -> BodyChunks:
         return self
 
     async def __anext__(self) -> bytes:
@@ -392,7 +392,7 @@ class Pieces:
                 if piece := await self._answer.more():
                     self._ready = self._inflater.feed(piece)
                 else:
-                    self._inflater.end()
+                    self._inflater.finish()
                     raise StopAsyncIteration
         except t.ProtocolError:
             await self._answer.aclose()
@@ -400,7 +400,7 @@ class Pieces:
         return bytes(whole)
 
 
-def _nobody(connection: Connection) -> None:
+def _nobody(connection: HttpConnection) -> None:
     """Whom an abandoned connection tells that it is lost."""
 
 
@@ -411,7 +411,7 @@ def _inflated(inflater: Inflater, body: bytes, limit: int) -> bytes:
         if size > limit:
             raise _too_long(limit)
         parts.append(piece)
-    inflater.end()
+    inflater.finish()
     return b"".join(parts)
 
 

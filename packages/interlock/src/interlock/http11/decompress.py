@@ -58,7 +58,7 @@ class Inflater:
                             self._wbits
                         )  # gzip may come in several members
 
-    def end(self) -> None:
+    def finish(self) -> None:
         """The body has ended. Raises ProtocolError where the compressed data has not."""
         if not self._zip.eof if self._zip is not None else self._first:
             raise t.ProtocolError("the answer's compressed data ends too early")

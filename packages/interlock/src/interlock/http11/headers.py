@@ -44,13 +44,13 @@ _names: dict[
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
 
 
-class Place(Struct, frozen=True):
+class Origin(Struct, frozen=True):
     """Where a connection leads: a host and port, over TLS or not, and perhaps through a proxy."""
 
     host: str
     port: int
     secure: bool
-    through: Place | None = None
+    through: Origin | None = None
     pass_word: str | None = None
     """The value of `Proxy-Authorization`, where this place is a proxy that wants one."""
 
@@ -63,7 +63,7 @@ class Place(Struct, frozen=True):
 class Target(Struct, frozen=True):
     """What a URL says: the place to connect to, the site that is meant there, and the lines at the head of each request."""
 
-    place: Place
+    place: Origin
     site: str
     first: str
     """The first line from the space after the method on, and `Host`."""
@@ -77,7 +77,7 @@ def target(url: str, proxies: Proxies, agent: str) -> Target:
     """Take a URL apart. Raises ValueError for what is no http or https URL."""
     parts = _split(url, "an http or https URL", ("http", "https"))
     secure = parts.scheme == "https"
-    site = Place(_host(parts), parts.port or _PORTS[parts.scheme], secure)
+    site = Origin(_host(parts), parts.port or _PORTS[parts.scheme], secure)
     proxy = proxies.toward(parts.scheme, site.host, site.port)
     path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~?-._[]|^\\`{}\"<>") + (
         f"?{quote(parts.query, safe=_QUERY)}" if parts.query else ""
@@ -92,7 +92,7 @@ def target(url: str, proxies: Proxies, agent: str) -> Target:
     if proxy is not None:
         through = _proxy(proxy)
         if secure:
-            place = Place(site.host, site.port, True, through)
+            place = Origin(site.host, site.port, True, through)
         else:
             place, path = through, f"{site}{path}"
             if through.pass_word is not None:
@@ -155,9 +155,9 @@ def bracketed(host: str) -> str:
     return f"[{host.partition('%')[0]}]" if ":" in host else host
 
 
-def _proxy(url: str) -> Place:
+def _proxy(url: str) -> Origin:
     parts = _split(url, "a proxy's http or https URL", ("http", "https"))
-    return Place(
+    return Origin(
         _host(parts),
         parts.port or _PORTS[parts.scheme],
         parts.scheme == "https",

@@ -21,7 +21,7 @@ from ..addresses import Address, is_here, is_loopback, is_metadata, meant, pecul
 from ..redaction.urls import url_without_secrets
 from .client import HttpFetch
 from .fetch import Request, Response
-from .headers import Place, bracketed, target
+from .headers import Origin, bracketed, target
 from .proxies import Proxies
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -190,7 +190,7 @@ class SafeFetch:
                         "The document must stand at the address that was given for it.", status=answer.status,
                     )  # fmt: skip
                 request, place = self._onward(request, place, location, answer.status)
-        return Document(answer, self.limit, until, words)
+        return LimitedResponse(answer, self.limit, until, words)
 
     def examine(self, url: str) -> None:
         """Raises BlockedAddress where the words of a URL alone forbid to ask it; the addresses of its host are judged when it is asked."""
@@ -207,7 +207,7 @@ class SafeFetch:
         """Close every connection; what is under way raises Unreachable."""
         await self._http.aclose()
 
-    def _judged(self, url: str) -> Place:
+    def _judged(self, url: str) -> Origin:
         """Where a URL leads, as the HTTP client reads it too. Raises BlockedAddress where its words alone forbid it."""
         try:
             place = target(url, _NO_PROXY, "").place
@@ -273,19 +273,19 @@ class SafeFetch:
             raise BlockedAddress(f"{place} is not asked, as it is the proxy itself.", "proxy")
         return place
 
-    def _way_to(self, place: Place) -> str | None:
+    def _way_to(self, place: Origin) -> str | None:
         """The proxy through which a place is asked."""
         return self._http.proxies.toward(
             "https" if place.secure else "http", place.host, place.port
         )
 
-    def _is_proxy(self, place: Place) -> bool:
+    def _is_proxy(self, place: Origin) -> bool:
         return self._proxy is not None and (place.host, place.port) == (
             self._proxy.host,
             self._proxy.port,
         )
 
-    def _judge(self, address: Address, place: Place) -> None:
+    def _judge(self, address: Address, place: Origin) -> None:
         """Raises BlockedAddress for an address at which this place may not be."""
         if any(_covers(entry, str(address)) for entry in self._never):
             raise _never(place)
@@ -311,7 +311,7 @@ class SafeFetch:
             advice,
         )
 
-    async def _addresses(self, place: Place) -> list[str]:
+    async def _addresses(self, place: Origin) -> list[str]:
         """The addresses to connect to, each of them judged. Raises BlockedAddress and OSError."""
         if self._is_proxy(
             place
@@ -334,8 +334,8 @@ class SafeFetch:
         return list(dict.fromkeys(map(str, found)))
 
     def _onward(
-        self, request: Request, place: Place, location: str, status: int
-    ) -> tuple[Request, Place]:
+        self, request: Request, place: Origin, location: str, status: int
+    ) -> tuple[Request, Origin]:
         """The request to where a redirect leads, and its place. Raises BlockedAddress."""
         url = _joined(request.url, location)
         words = f"{place} redirects to {_shown(url)} (status {status})"
@@ -361,7 +361,7 @@ class SafeFetch:
         return replace(request, url=url, headers=headers), onward
 
 
-class Document:
+class LimitedResponse:
     """An answer within bounds; it fulfils the seam `Response`."""
 
     def __init__(self, answer: Response, limit: int, until: float, words: str) -> None:
@@ -380,12 +380,12 @@ class Document:
         async with _until(self._until, self._words):
             return await self._answer.read(min(limit, self._limit))
 
-    def chunks(self) -> Document:
+    def chunks(self) -> LimitedResponse:
         """Iterate over the body in pieces as they arrive; raises what `read` raises."""
         self._pieces = self._answer.chunks()
         return self
 
-    def __aiter__(self) -> Document:
+    def __aiter__(self) -> LimitedResponse:
         return self
 
     async def __anext__(self) -> bytes:
@@ -454,7 +454,7 @@ def _usual(host: str) -> str:
     return host if address is None else str(meant(address))
 
 
-def _never(place: Place) -> BlockedAddress:
+def _never(place: Origin) -> BlockedAddress:
     return BlockedAddress(
         f"{place} is among the hosts that are never asked.", "never", "They are those of never=."
     )

@@ -9,7 +9,7 @@ from ..types.base import RequestId
 T = TypeVar("T")
 
 
-class Calls(Generic[T]):
+class OpenCalls(Generic[T]):
     """Open requests by id. Ids count up from 1 and are never used twice on one connection (`RPC-03`, `RPC-04`)."""
 
     def __init__(self) -> None:

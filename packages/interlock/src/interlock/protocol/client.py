@@ -13,7 +13,7 @@ from ..wire.codec import decode, encode
 from ..wire.jsonrpc import Frame, Malformed
 from ..wire.revisions import FIELDS, INPUT_METHODS, METHODS, NEWEST, Era, era, has, speaks
 from ..wire.salvage import split
-from .calls import Calls
+from .calls import OpenCalls
 from .events import (
     ClientEvent,
     NotificationReceived,
@@ -62,7 +62,7 @@ class ClientConnection:
     def __init__(self, revision: str = NEWEST) -> None:
         self.revision = revision
         self.extensions = NO_EXTENSIONS  # the messages of the client's extensions
-        self._calls: Calls[_Call] = Calls()
+        self._calls: OpenCalls[_Call] = OpenCalls()
         self._questions: dict[t.RequestId, str] = {}
         self._out: list[Frame] = []
 

@@ -52,7 +52,7 @@ _STATUS = {
 }
 
 
-class Rules(Struct, kw_only=True):
+class EndpointRules(Struct, kw_only=True):
     """What an endpoint allows.
 
     `hosts` are the names (with or without a port) under which it may be asked, besides the loopback names and plain addresses, which
@@ -118,7 +118,7 @@ class Stateless(Struct, frozen=True):
     headers: Mapping[str, str]
 
 
-class Greeting(Struct, frozen=True):
+class OpensSession(Struct, frozen=True):
     """`initialize`: a session is to be opened."""
 
 
@@ -134,7 +134,7 @@ class InSession(Struct, frozen=True):
     meta: t.RequestMeta = NO_META
 
 
-class Listening(Struct, frozen=True):
+class ListensInSession(Struct, frozen=True):
     """GET: the stream of a session, or the rest of one of its streams."""
 
     session: str
@@ -142,18 +142,20 @@ class Listening(Struct, frozen=True):
     last_event: str | None
 
 
-class Ending(Struct, frozen=True):
+class EndsSession(Struct, frozen=True):
     """DELETE: the end of a session."""
 
     session: str
     revision: str | None
 
 
-class Taken(Struct, frozen=True):
+class Accepted(Struct, frozen=True):
     """A message that asks for nothing and changes nothing: 202 (`HTM-05`)."""
 
 
-Verdict = HttpRefusal | Stateless | Greeting | InSession | Listening | Ending | Taken
+Verdict = (
+    HttpRefusal | Stateless | OpensSession | InSession | ListensInSession | EndsSession | Accepted
+)
 
 
 def error(
@@ -180,7 +182,7 @@ def status_of(code: int) -> int:
 
 
 def judge(
-    rules: Rules,
+    rules: EndpointRules,
     identity: Identity,
     method: str,
     headers: Headers,
@@ -236,7 +238,9 @@ def accepts(headers: Headers, kind: bytes) -> bool:
     return False
 
 
-def _judge_other(rules: Rules, identity: Identity, method: str, headers: Headers) -> Verdict:
+def _judge_other(
+    rules: EndpointRules, identity: Identity, method: str, headers: Headers
+) -> Verdict:
     """GET and DELETE belong to sessions, and to nothing else (`HTM-19`, `HTL-25`)."""
     session, revision = text(headers, SESSION), text(headers, VERSION)
     served = rules.sessions and rules.greets
@@ -259,13 +263,13 @@ def _judge_other(rules: Rules, identity: Identity, method: str, headers: Headers
     if session is None:
         return error(400, t.INVALID_REQUEST, "Bad request: the header Mcp-Session-Id is missing")
     return (
-        Ending(session, revision)
+        EndsSession(session, revision)
         if method == "DELETE"
-        else Listening(session, revision, text(headers, LAST_EVENT))
+        else ListensInSession(session, revision, text(headers, LAST_EVENT))
     )
 
 
-def _judge_body(rules: Rules, identity: Identity, headers: Headers, body: Frame) -> Verdict:
+def _judge_body(rules: EndpointRules, identity: Identity, headers: Headers, body: Frame) -> Verdict:
     said = text(headers, VERSION)
     try:
         if not body.isascii():
@@ -279,7 +283,7 @@ def _judge_body(rules: Rules, identity: Identity, headers: Headers, body: Frame)
         return _judge_unread(rules, identity, headers, said, body)
     if meta.protocol_version is None and (said is None or said in HANDSHAKE_REVISIONS):
         return (
-            Greeting()
+            OpensSession()
             if request.method == "initialize"
             else _in_session(identity, headers, said, request.id, request, meta)
         )
@@ -288,11 +292,11 @@ def _judge_body(rules: Rules, identity: Identity, headers: Headers, body: Frame)
     name = identity.extensions.mirror(request.method, request.params)
     if refused := _mirrors(request.id, request.method, name, meta, said, headers):
         return refused
-    return Stateless(request, meta, Params(headers))
+    return Stateless(request, meta, HeaderParams(headers))
 
 
 def _judge_unread(
-    rules: Rules, identity: Identity, headers: Headers, said: str | None, body: Frame
+    rules: EndpointRules, identity: Identity, headers: Headers, said: str | None, body: Frame
 ) -> Verdict:
     """A body that is no request that can be read in one pass: a notification, an answer, a batch, an unknown method, or nonsense."""
     stateless = said is not None and said not in HANDSHAKE_REVISIONS
@@ -319,7 +323,7 @@ def _judge_unread(
         return _in_session(identity, headers, said, None)
     if envelope.id is UNSET:
         if stateless:
-            return _unserved(identity, headers, said, None) or Taken()
+            return _unserved(identity, headers, said, None) or Accepted()
         return _in_session(identity, headers, said, None)
     if envelope.id is None:
         return error(
@@ -333,7 +337,7 @@ def _judge_unread(
         meta = t.RequestMeta()
     if meta.protocol_version is None and not stateless:
         return (
-            Greeting()
+            OpensSession()
             if envelope.method == "initialize"
             else _in_session(identity, headers, said, envelope.id)
         )
@@ -341,7 +345,7 @@ def _judge_unread(
         return _unsupported(identity, said, envelope.id)
     if refused := _mirrors(envelope.id, envelope.method, None, meta, said, headers):
         return refused
-    return Stateless(None, meta, Params(headers))
+    return Stateless(None, meta, HeaderParams(headers))
 
 
 def _in_session(
@@ -444,7 +448,7 @@ def _short(words: str) -> str:
     return repr(words if len(words) <= _LONGEST else f"{words[:_LONGEST]}...")
 
 
-class Params(Mapping[str, str]):
+class HeaderParams(Mapping[str, str]):
     """The headers that mirror arguments, names in lower case; the tool handler, which knows the schema, checks them."""
 
     __slots__ = ("_headers",)

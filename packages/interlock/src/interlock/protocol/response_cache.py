@@ -27,7 +27,7 @@ _OUTDATED_BY = {
 }
 
 
-class Entry(Struct, frozen=True):
+class CachedResponse(Struct, frozen=True):
     """One answer; fresh while the clock is below `until` (seconds)."""
 
     result: Any
@@ -41,14 +41,14 @@ _EVERYBODY, _NOBODY = (
 )  # whose an answer is: for all, and for callers without a principal, who are one context of their own
 
 
-class Book:
+class ResponseCache:
     """Answers by method, what was asked of it, revision and principal; the least recently used go first beyond `most`."""
 
     def __init__(self, most: int = 1000) -> None:
         self.changes = (
             0  # notices so far: an answer asked for before one of them is not to be kept after it
         )
-        self._entries: BoundedCache[Key, Entry] = BoundedCache(most)
+        self._entries: BoundedCache[Key, CachedResponse] = BoundedCache(most)
 
     def find(
         self, method: str, params: Any, revision: str, principal: str, now: float
@@ -83,7 +83,7 @@ class Book:
         )
         if key is None:
             return
-        self._entries.put(key, Entry(result, now + hints.ttl_ms / 1000))
+        self._entries.put(key, CachedResponse(result, now + hints.ttl_ms / 1000))
 
     def outdate(self, method: str, params: Any = None) -> None:
         """A change notice: what it is about is stale at once (`CAC-09`), also where it is still on its way (see `changes`)."""

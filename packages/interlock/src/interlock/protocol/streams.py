@@ -20,7 +20,7 @@ Keep = Callable[[int, bytes, bool], None]
 _decode_ids = msgspec.json.Decoder(list[int | str]).decode
 
 
-class Answer:
+class PostResponse:
     """The answer to one POST. It is JSON where the responses come before anything else, else an event stream.
 
     Parameters:
@@ -81,17 +81,17 @@ class Answer:
             self._frames += frames
             return
         if not self.begun and frames:
-            self.begin()
+            self.start_stream()
         for index, frame in enumerate(frames):
             self._send(frame, last=self.ended and index == len(frames) - 1)
 
-    def end(self) -> None:
+    def close(self) -> None:
         """Nothing more will come, though not all was answered."""
         self.ended = True
         if self.begun and self.name is not None and self.keep is not None:
             self.keep(self.number + 1, b"", True)
 
-    def begin(self, *, comment: bool = False) -> None:
+    def start_stream(self, *, comment: bool = False) -> None:
         """Become an event stream; what waits goes first. With `comment` it has something to send, so that the client sees it live."""
         if self.begun or not self.events:
             return
@@ -121,7 +121,7 @@ class Answer:
             return False
         if not self.begun:
             self.retry = retry if retry is not None else self.retry
-            self.begin()
+            self.start_stream()
         elif retry is not None:
             self._add(event(b"", id=f"{self.name}.{self.number}", retry=retry))
         self.detached = True
@@ -137,7 +137,7 @@ class Answer:
         self._pieces.clear()
         self.waiting = 0
 
-    def take(self) -> bytes:
+    def next_piece(self) -> bytes:
         """The next piece of the event stream to write; empty where there is none now."""
         pieces = self._pieces
         if not pieces:

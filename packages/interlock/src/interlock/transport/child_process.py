@@ -93,7 +93,7 @@ class Child:
         for stream in (process.stdout, process.stderr):
             stream.close()
         self.duplex = Duplex(channel, tap=self._tap)
-        conversation = self.duplex.begin()
+        conversation = self.duplex.start()
         # Until it is the one that is spoken to, its end is nothing to tell of.
         conversation.hello = replace(hello, lost=_ignore)
         self._conversation = conversation
@@ -125,7 +125,7 @@ class Child:
 
     # -- opening -----------------------------------------------------------------------------------
 
-    async def take(self, step: Step) -> Outcome:
+    async def run_step(self, step: Step) -> Outcome:
         """Take a step of `opening` here; Ended where the process has ended or hung up.
 
         Raises Unreachable where it is closed.
@@ -134,7 +134,7 @@ class Child:
         if steps is None:
             raise t.Unreachable("The server was not started.")
         try:
-            return await steps.take(step)
+            return await steps.run_step(step)
         except t.Unreachable as bad:
             return await self._ended(bad)
 
@@ -144,7 +144,7 @@ class Child:
             await self.start(hello)
         except t.Unreachable as bad:
             return Ended(bad)
-        return await self.take(first)
+        return await self.run_step(first)
 
     @property
     def may_answer(self) -> bool:

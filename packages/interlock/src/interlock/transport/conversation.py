@@ -106,7 +106,7 @@ class ClientTransport(Protocol):
         """Carry one exchange to the server and back. Raises McpError for its errors, Unreachable where no answer can come."""
         ...
 
-    def tell(self, method: str, params: Any) -> None:
+    def send_notification(self, method: str, params: Any) -> None:
         """Send a notification that belongs to no request."""
         ...
 
@@ -153,11 +153,11 @@ class Conversation:
 
     async def carry(self, x: Exchange) -> AnyResult:
         """Send a request and wait for its answer; a wait that is cancelled cancels the request at the server too."""
-        id, future = self.begin(x)
+        id, future = self.start_request(x)
         self._flush_soon()
         return await self.finish(id, future, x)
 
-    def begin(self, x: Exchange) -> tuple[t.RequestId, asyncio.Future[Any]]:
+    def start_request(self, x: Exchange) -> tuple[t.RequestId, asyncio.Future[Any]]:
         """Put a request among the outgoing frames; return its id and what will hold the raw answer."""
         if self.broken is not None:
             raise self.broken.with_traceback(
@@ -388,7 +388,7 @@ class Conversation:
         self.hello = hello
         steps = OpeningSteps(hello, self.connection, self.carry)
         try:
-            opened = await agree(hello, steps.take)
+            opened = await agree(hello, steps.run_step)
         finally:
             await steps.aclose()
         self.settle(opened)
@@ -401,7 +401,7 @@ class Conversation:
             self.connection.notify(OPENED, OPENED_PARAMS)
             self._flush_soon()
 
-    def tell(self, method: str, params: Any) -> None:
+    def send_notification(self, method: str, params: Any) -> None:
         """Send a notification that belongs to no request."""
         if self.broken is None:
             self.connection.notify(method, params)
@@ -511,7 +511,7 @@ class OpeningSteps:
         self._open: dict[str, asyncio.Task[Outcome]] = {}  # by method, until answered
         self._bound: asyncio.Timeout | None = None
 
-    async def take(self, step: Step) -> Outcome:
+    async def run_step(self, step: Step) -> Outcome:
         """Take one step; see `opening` for what comes of it."""
         if isinstance(step, Restart):
             return CannotRestart()
@@ -534,7 +534,7 @@ class OpeningSteps:
         return task is not None and not task.done()
 
     async def late(self) -> Outcome:
-        """Wait for the answer to the handshake that did not come in time, without a time limit; as `take`."""
+        """Wait for the answer to the handshake that did not come in time, without a time limit; as `run_step`."""
         return await self._first_result(self._open[OPENING])
 
     async def aclose(self) -> None:

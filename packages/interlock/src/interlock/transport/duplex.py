@@ -25,9 +25,9 @@ class Duplex:
 
     async def open(self, hello: Hello) -> Opened:
         """Agree on a revision with the server at the other end."""
-        return await self.begin().open(hello)
+        return await self.start().open(hello)
 
-    def begin(self) -> Conversation:
+    def start(self) -> Conversation:
         """Begin to receive, without a word of our own yet."""
         self._conversation = Conversation(
             self.channel.send if self._tap is None else self._send_tapped
@@ -41,10 +41,10 @@ class Duplex:
             raise t.Unreachable("The connection was not opened.")
         return await self._conversation.carry(exchange)
 
-    def tell(self, method: str, params: Any) -> None:
+    def send_notification(self, method: str, params: Any) -> None:
         """Send a notification that belongs to no request."""
         if self._conversation is not None:
-            self._conversation.tell(method, params)
+            self._conversation.send_notification(method, params)
 
     def unhurried(self) -> contextlib.AbstractContextManager[None]:
         """Let the time of all who wait for an answer stand still."""
@@ -85,7 +85,7 @@ class Duplex:
     async def _receive(self, conversation: Conversation) -> None:
         why: Exception = t.Unreachable("The server has closed the connection.")
 
-        def take(frames: list[Frame]) -> None:
+        def receive(frames: list[Frame]) -> None:
             nonlocal why
             for frame in frames:
                 if self._tap is not None:
@@ -98,7 +98,7 @@ class Duplex:
                 conversation.fail_all(why)
 
         try:
-            await pump(self.channel, take, patient=False)
+            await pump(self.channel, receive, patient=False)
         except Exception as bad:
             why = t.Unreachable(f"The connection to the server broke: {bad}")
             why.__cause__ = bad

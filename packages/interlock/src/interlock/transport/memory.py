@@ -77,7 +77,7 @@ class Memory:
         conversation, serving = self._conversation, self._serving
         if conversation is None or serving is None:
             raise t.Unreachable("The connection was not opened.")
-        id, future = conversation.begin(exchange)
+        id, future = conversation.start_request(exchange)
         event = None
         for frame in conversation.connection.outgoing():
             event = self._hand_over(serving, frame, id) or event
@@ -116,7 +116,7 @@ class Memory:
         ours = None
         for event in serving.connection.receive(frame):
             if type(event) is not RequestReceived or event.id != id:
-                serving.take(event)
+                serving.handle(event)
             elif len(serving.running) + len(self._inside) >= serving.most_calls and serving.is_full(
                 len(self._inside)
             ):
@@ -125,10 +125,10 @@ class Memory:
                 ours = event
         return ours
 
-    def tell(self, method: str, params: Any) -> None:
+    def send_notification(self, method: str, params: Any) -> None:
         """Send a notification that belongs to no request."""
         if self._conversation is not None:
-            self._conversation.tell(method, params)
+            self._conversation.send_notification(method, params)
 
     async def aclose(self) -> None:
         """End the conversation on both sides."""

@@ -22,7 +22,7 @@ from ..protocol.opening import Opened, UnsupportedRevision
 from .conversation import Hello
 from .duplex import Duplex
 from .http.client.event_stream import Sleep, backoff
-from .http.client.retries import MOST_TRIES, Repeats
+from .http.client.retries import MOST_TRIES, RetryRules
 
 log = limited("interlock.client")
 
@@ -32,7 +32,7 @@ RESTARTS_WITHIN = 60.0
 at once would else be started with every call."""
 
 
-class Connection(Protocol):
+class Reconnectable(Protocol):
     """What can be opened again."""
 
     @property
@@ -56,7 +56,7 @@ class Recovery:
     """Carries exchanges over a connection that is opened again when it has broken.
 
     Requests under way when it breaks fail with Unreachable, and are sent again only where that is
-    safe (`Repeats`). The next request finds an open connection.
+    safe (`RetryRules`). The next request finds an open connection.
 
     Args:
         connection: What carries them.
@@ -68,8 +68,8 @@ class Recovery:
 
     def __init__(
         self,
-        connection: Connection,
-        repeats: Repeats,
+        connection: Reconnectable,
+        repeats: RetryRules,
         *,
         most_restarts: int | None,
         sleep: Sleep = asyncio.sleep,
@@ -192,7 +192,7 @@ class ReconnectingDuplex:
     def __init__(
         self,
         dial: Callable[[], Awaitable[Duplex]],
-        repeats: Repeats,
+        repeats: RetryRules,
         *,
         reconnect: bool = True,
         sleep: Sleep = asyncio.sleep,
@@ -235,10 +235,10 @@ class ReconnectingDuplex:
             raise t.Unreachable("The client is closed, or was not opened.")
         return await self._duplex(exchange)
 
-    def tell(self, method: str, params: Any) -> None:
+    def send_notification(self, method: str, params: Any) -> None:
         """Send a notification that belongs to no request."""
         if self._duplex is not None:
-            self._duplex.tell(method, params)
+            self._duplex.send_notification(method, params)
 
     async def aclose(self) -> None:
         """Close the connection."""

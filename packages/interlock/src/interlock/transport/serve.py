@@ -176,7 +176,7 @@ class Serving:
         try:
             for frame in frames:
                 for event in self.connection.receive(frame):
-                    self.take(event)
+                    self.handle(event)
         finally:
             self._taking = False
         self.flush()
@@ -232,7 +232,7 @@ class Serving:
         self.flush()
         left = [*self.running.values(), *self.notified]
         for event in self.connection.close():
-            self.take(event)
+            self.handle(event)
         for task in left:
             task.cancel()
         if left:
@@ -323,7 +323,7 @@ class Serving:
 
     # -- events ------------------------------------------------------------------------------------
 
-    def take(self, event: ServerEvent) -> None:
+    def handle(self, event: ServerEvent) -> None:
         """Act on one event of the connection."""
         if type(event) is RequestReceived:
             if (
@@ -461,13 +461,13 @@ async def serve(
         session=ConnectionSession(connection),
     )
 
-    def take(frames: list[Frame]) -> None:
+    def receive(frames: list[Frame]) -> None:
         if why := channel.lost:
             connection.refuse_unread(why)
         serving.receive(frames)
 
     try:
-        await pump(channel, take, patient=True)
+        await pump(channel, receive, patient=True)
     finally:
         await serving.aclose(grace)
         await channel.aclose()

@@ -23,7 +23,7 @@ from ..wire.lines import DEFAULT_LIMIT
 from .channel import Tap
 from .conversation import Hello
 from .duplex import Duplex
-from .http.client.retries import Repeats
+from .http.client.retries import RetryRules
 from .pipes import PipeChannel
 from .reconnect import ReconnectingDuplex
 
@@ -82,7 +82,7 @@ class Socket:
         self.address = address
         self._limit = limit
         self._tap = tap
-        self._line = ReconnectingDuplex(self._dial, Repeats(), reconnect=reconnect)
+        self._line = ReconnectingDuplex(self._dial, RetryRules(), reconnect=reconnect)
 
     async def open(self, hello: Hello) -> Opened:
         """Connect and agree on a revision. Raises Unreachable."""
@@ -92,9 +92,9 @@ class Socket:
         """Carry one exchange to the server and back."""
         return await self._line(exchange)
 
-    def tell(self, method: str, params: Any) -> None:
+    def send_notification(self, method: str, params: Any) -> None:
         """Send a notification that belongs to no request."""
-        self._line.tell(method, params)
+        self._line.send_notification(method, params)
 
     async def aclose(self) -> None:
         """Close the connection."""

@@ -30,7 +30,7 @@ from ..wire.lines import DEFAULT_LIMIT
 from .channel import Tap
 from .child_process import Child
 from .conversation import Hello, agree
-from .http.client.retries import Repeats
+from .http.client.retries import RetryRules
 from .pipes import PipeChannel, ThreadChannel, open_pipe_channel
 from .reconnect import MOST_RESTARTS, Recovery
 
@@ -163,7 +163,7 @@ class Stdio:
         self._is_settled = False
         self._children: list[Child] = []  # all that have not surely ended
         self._ending: set[asyncio.Task[None]] = set()
-        self._recovery = Recovery(self, Repeats(), most_restarts=MOST_RESTARTS if restart else 0)
+        self._recovery = Recovery(self, RetryRules(), most_restarts=MOST_RESTARTS if restart else 0)
 
     @property
     def pid(self) -> int | None:
@@ -218,10 +218,10 @@ class Stdio:
                 raise  # we have closed it: how the child ended is not why
             raise await child.explained(bad) from None
 
-    def tell(self, method: str, params: Any) -> None:
+    def send_notification(self, method: str, params: Any) -> None:
         """Send a notification that belongs to no request."""
         if self._child is not None and self._child.duplex is not None:
-            self._child.duplex.tell(method, params)
+            self._child.duplex.send_notification(method, params)
 
     async def aclose(self) -> None:
         """Close the child's stdin, wait for it to end, and make it end where it does not."""
@@ -258,7 +258,7 @@ class Stdio:
         """Take a step of the opening, with a new child where it says so."""
         child = self._there()
         if not isinstance(step, Restart):
-            return await child.take(step)
+            return await child.run_step(step)
         log.info("the server could not be opened with what it was sent first; it is started again")
         if child.may_answer:
             self._child = fresh = self._new_child()

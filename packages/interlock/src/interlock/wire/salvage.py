@@ -36,14 +36,14 @@ _surrogates = re.compile(  # begins with a backslash, so that the search skips a
 _half = re.compile("[\ud800-\udfff]")
 
 
-class Trace(Struct, frozen=True):
+class SalvagedMessage(Struct, frozen=True):
     """What can be learned from a message that is not valid JSON; `id` is None where none was found."""
 
     id: RequestId | None = None
     is_answer: bool = False
 
 
-def trace(frame: bytes) -> Trace:
+def trace(frame: bytes) -> SalvagedMessage:
     """Find the id and the kind of a message by its top-level members, whatever is wrong within them.
 
     The scan stops where the top level itself makes no sense, such as at the end of a message that was cut off, and after
@@ -52,7 +52,7 @@ def trace(frame: bytes) -> Trace:
     found: dict[str, bytes] = {}
     at = _after_space(frame, 0)
     if frame[at : at + 1] != b"{":
-        return Trace()
+        return SalvagedMessage()
     left = _MOST_STEPS
     while True:
         name = _string(frame, _after_space(frame, at + 1))
@@ -72,7 +72,7 @@ def trace(frame: bytes) -> Trace:
         if end == start or follows != b",":
             break
     answers = "method" not in found and ("result" in found or "error" in found)
-    return Trace(_id(found.get("id", b"")), answers)
+    return SalvagedMessage(_id(found.get("id", b"")), answers)
 
 
 def split(frame: bytes) -> list[bytes]:

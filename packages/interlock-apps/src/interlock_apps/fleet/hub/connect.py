@@ -74,9 +74,9 @@ class LossDetector:
         result: AnyResult = await self._inner(exchange)
         return result
 
-    def tell(self, method: str, params: Any) -> None:
+    def send_notification(self, method: str, params: Any) -> None:
         """See ClientTransport."""
-        self._inner.tell(method, params)
+        self._inner.send_notification(method, params)
 
     async def aclose(self) -> None:
         """See ClientTransport."""

@@ -37,12 +37,12 @@ class Batches:
         """Whether the members of a batch are being read."""
         return self._incoming is not None
 
-    def begin(self, open: Iterable[CallId]) -> None:
+    def start(self, open: Iterable[CallId]) -> None:
         """Begin to read a batch while these requests are `open`; responses to others are its own."""
         self._incoming = _Batch([])
         self._before = frozenset(open)
 
-    def end(self, open: Iterable[CallId]) -> Frame | None:
+    def finish(self, open: Iterable[CallId]) -> Frame | None:
         """End the reading of a batch, of which these requests are still `open`.
 
         Returns:

@@ -427,14 +427,14 @@ class ServerConnection:
             self.refuse(None, t.INVALID_REQUEST, "Invalid request: this revision has no batches")
             return []
         events: list[ServerEvent] = []
-        self._batches.begin(self._open)
+        self._batches.start(self._open)
         for message in messages:
             if jsonrpc.is_batch(message):
                 self.refuse_unread("a batch within a batch")
             else:
                 events += self.receive(message)
         left = [id for id in self._open if not isinstance(id, SessionListen)]
-        self._send_batch(None, self._batches.end(left))
+        self._send_batch(None, self._batches.finish(left))
         return events
 
     def _send_batch(self, id: Route, array: Frame | None) -> None:

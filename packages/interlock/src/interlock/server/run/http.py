@@ -12,10 +12,10 @@ from typing import Any
 
 from ...deprecation import warn_deprecated
 from ...protocol.handshake.sessions import Store
-from ...protocol.http import Rules
+from ...protocol.http import EndpointRules
 from ...store import open_store
 from ...transport.http.app import HttpApp, HttpAppOptions
-from ...transport.http.authorization import Guarding, Learning
+from ...transport.http.authorization import EndpointAware, Guarding
 from ...transport.http.limits import Limits
 from ..catalogue.scopes import as_anonymous, with_anonymous_callers
 from ..changes import BoardBus, MemoryBus
@@ -64,12 +64,12 @@ def http_app(
     )
     if kept.shared and isinstance(server.bus, MemoryBus):
         server.bus = BoardBus(kept.changes)
-    if isinstance(guard, Learning):
+    if isinstance(guard, EndpointAware):
         guard.learn(path, lambda: server.scopes)
     elif guard is not None and not callable(guard):
         raise TypeError(f"a guard takes an ASGI app and gives one; {guard!r} does not")
     pages = (*_several(origins), *_several(cors))
-    rules = Rules(
+    rules = EndpointRules(
         hosts=frozenset(host.lower() for host in _several(hosts)),
         origins=frozenset(page.rstrip("/").lower() for page in pages),
         sessions=sessions,

@@ -10,7 +10,7 @@ from typing import Any
 from ... import types as t
 from ...exchange import Principal
 from ...protocol.handshake.sessions import Store
-from ...protocol.http import Headers, HttpRefusal, Rules, error
+from ...protocol.http import EndpointRules, Headers, HttpRefusal, error
 from .authorization import PRINCIPAL, Scope
 from .error_responses import CLOSE, ErrorResponder
 from .limits import Rate
@@ -25,7 +25,7 @@ class Admission:
 
     def __init__(
         self,
-        rules: Rules,
+        rules: EndpointRules,
         rate: Rate | None,
         store: Store,
         shutdown: Shutdown,

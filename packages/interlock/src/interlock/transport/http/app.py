@@ -15,12 +15,12 @@ from ... import types as t
 from ...exchange import Handler
 from ...protocol.events import CallId, SessionListen
 from ...protocol.handshake.sessions import Store, StoreError
-from ...protocol.http import Rules, error
+from ...protocol.http import EndpointRules, error
 from ...protocol.identity import Identity
 from ..serve import DEFAULT_MOST_CALLS, Serving
 from .access_log import AccessLog
 from .admission import Admission
-from .authorization import Front, Guarding, Scope
+from .authorization import Guarding, ProtectedApp, Scope
 from .background_tasks import BackgroundTasks
 from .cors import Cors
 from .endpoint import McpEndpoint
@@ -77,7 +77,7 @@ class HttpAppOptions:
     """
 
     path: str
-    rules: Rules
+    rules: EndpointRules
     limits: Limits
     cors: Sequence[str] = ()
     stream: bool = False
@@ -172,9 +172,9 @@ class HttpApp:
         if options.guard is not None:
             self._guarded = options.guard(self._front(paths[1:]))
 
-    def _front(self, others: Sequence[str]) -> Front:
+    def _front(self, others: Sequence[str]) -> ProtectedApp:
         """The app as its guard sees it."""
-        return Front(
+        return ProtectedApp(
             self._handle,
             self._serve_other,
             self.path,

@@ -27,7 +27,7 @@ _LONGEST_SLEEP = 86_400.0  # seconds; a token without a sensible end is looked a
 
 
 @runtime_checkable
-class Learning(Protocol):
+class EndpointAware(Protocol):
     """A guard that wants to know what it stands before."""
 
     def learn(self, path: str, scopes: Callable[[], Iterable[str]]) -> None:
@@ -35,7 +35,7 @@ class Learning(Protocol):
         ...
 
 
-class Front:
+class ProtectedApp:
     """The endpoint as its guard sees it: an ASGI app with a path, and all the `paths` that it knows."""
 
     def __init__(
@@ -64,7 +64,7 @@ def challenge(scope: Scope, denied: Sequence[Sequence[str]]) -> tuple[list[str],
     return scopes, tuple(headers(scopes)) if headers is not None and scopes else ()
 
 
-class Term:
+class ExpiryTimer:
     """The time for which a principal is good; a stream that outlasts it is ended, so that its client comes back with another token."""
 
     __slots__ = ("_clock", "_end", "_expires", "_timer")

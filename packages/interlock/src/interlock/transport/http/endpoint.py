@@ -6,19 +6,19 @@ from collections.abc import Sequence
 
 from ...exchange import Principal
 from ...protocol.http import (
-    Ending,
-    Greeting,
+    Accepted,
+    EndpointRules,
+    EndsSession,
     HttpRefusal,
     InSession,
-    Listening,
-    Rules,
+    ListensInSession,
+    OpensSession,
     Stateless,
-    Taken,
     judge,
 )
 from .admission import Admission
 from .authorization import PRINCIPAL, Scope
-from .legacy.incoming import Incoming
+from .legacy.incoming import SessionRequest
 from .legacy.sessions import SessionEndpoint
 from .request_bodies import BodyReader
 from .responses import Receive, Send
@@ -34,7 +34,7 @@ class McpEndpoint:
     def __init__(
         self,
         services: Services,
-        rules: Rules,
+        rules: EndpointRules,
         admission: Admission,
         bodies: BodyReader,
         stateless: StatelessEndpoint,
@@ -68,19 +68,19 @@ class McpEndpoint:
         if isinstance(verdict, Stateless):
             await self._stateless.answer(verdict, body, principal, headers, scope, receive, send)
             return
-        if isinstance(verdict, Taken):
+        if isinstance(verdict, Accepted):
             await self._stateless.accept_notification(body, principal, scope, send)
             return
-        x = Incoming(body, headers, principal, scope, receive, send)
+        x = SessionRequest(body, headers, principal, scope, receive, send)
         match verdict:
             case InSession():
                 await self._sessions.post(x, verdict)
-            case Greeting():
+            case OpensSession():
                 await self._sessions.open(x)
-            case Listening():
+            case ListensInSession():
                 await self._sessions.listen(x, verdict)
-            case Ending():
-                await self._sessions.end(x, verdict)
+            case EndsSession():
+                await self._sessions.end_session(x, verdict)
 
 
 def _repeated(pairs: Sequence[tuple[bytes, bytes]]) -> list[bytes]:

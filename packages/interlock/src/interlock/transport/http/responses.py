@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from ...protocol.handshake.server import ServerConnection
 from ...protocol.http import EVENTS, JSON
-from ...protocol.streams import Answer
+from ...protocol.streams import PostResponse
 from ...wire.jsonrpc import Frame
 
 Message = MutableMapping[str, Any]
@@ -17,7 +17,7 @@ Receive = Callable[[], Awaitable[Message]]
 Pairs = tuple[tuple[bytes, bytes], ...]
 
 HOLD = "interlock.hold"
-"""The key of the ASGI scope under which a server that can leaves who holds a response whose task has ended (see Holder)."""
+"""The key of the ASGI scope under which a server that can leaves who holds a response whose task has ended (see ResponseHolder)."""
 
 _PATIENCE = (
     256 * 1024
@@ -30,7 +30,7 @@ _EVENT_HEADERS: Pairs = (
 )  # `HTM-11`
 
 
-class Holder(Protocol):
+class ResponseHolder(Protocol):
     """What holds a response that has begun, so that no task need wait for it."""
 
     def hold(self, gone: Callable[[], None], room: Callable[[], None]) -> bool:
@@ -51,7 +51,7 @@ class Holder(Protocol):
         ...
 
 
-class Reply:
+class ResponseWriter:
     """One response. `answer` decides what it is; `cancels` says that a client which goes away has cancelled (stateless era)."""
 
     __slots__ = (
@@ -74,7 +74,7 @@ class Reply:
 
     def __init__(
         self,
-        answer: Answer,
+        answer: PostResponse,
         send: Send,
         connection: ServerConnection | None,
         *,
@@ -95,7 +95,7 @@ class Reply:
         self._flushing: asyncio.Task[None] | None = None
         self._open = False  # the head of the event stream was sent
         self._room: asyncio.Event | None = None
-        self._holder: Holder | None = None
+        self._holder: ResponseHolder | None = None
         self._done: Callable[[], None] | None = None
         self._loop = asyncio.get_running_loop()
 
@@ -111,15 +111,15 @@ class Reply:
         self.answer.push(piece)
         self._tell()
 
-    def end(self) -> None:
+    def close(self) -> None:
         """Nothing more will come."""
         if not self.answer.ended:
-            self.answer.end()
+            self.answer.close()
             self._tell()
 
-    def begin(self, *, comment: bool = False) -> None:
+    def start_stream(self, *, comment: bool = False) -> None:
         """Become an event stream now."""
-        self.answer.begin(comment=comment)
+        self.answer.start_stream(comment=comment)
         self._tell()
 
     def keep_alive(self) -> None:
@@ -127,7 +127,7 @@ class Reply:
         if self.answer.begun:
             self.answer.keep_alive()
         else:
-            self.answer.begin(comment=True)
+            self.answer.start_stream(comment=True)
         self._tell()
 
     def release(self, retry: int | None = None) -> bool:
@@ -156,7 +156,7 @@ class Reply:
             self._room.clear()
             await self._room.wait()
 
-    async def rest(self, holder: Holder | None, done: Callable[[], None]) -> bool:
+    async def rest(self, holder: ResponseHolder | None, done: Callable[[], None]) -> bool:
         """Leave an event stream that has begun to its connection; the task that sends it may end then.
 
         `done` is called once the stream is over. False, and all as it was, where the server cannot do that.
@@ -181,7 +181,7 @@ class Reply:
         holder, answer = self._holder, self.answer
         if holder is None:
             return
-        while not holder.is_paused and (piece := answer.take()):
+        while not holder.is_paused and (piece := answer.next_piece()):
             holder.write(piece)
         if self._room is not None:
             self._room.set()
@@ -232,7 +232,7 @@ class Reply:
                             "headers": [*_EVENT_HEADERS, *self.headers],
                         }
                     )
-                while piece := answer.take():
+                while piece := answer.next_piece():
                     stall.reschedule(self._loop.time() + _STALLED)
                     if answer.ended and not answer.waiting:
                         await send(
@@ -261,7 +261,7 @@ class Reply:
             self._open = True
             head = [*_EVENT_HEADERS, *self.headers]
             await self.send({"type": "http.response.start", "status": 200, "headers": head})
-            await self.send({"type": "http.response.body", "body": self.answer.take()})
+            await self.send({"type": "http.response.body", "body": self.answer.next_piece()})
             self.send = _nowhere  # all is said, whatever is told to this response from now on
             return
         if self.answer.begun:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from ..hosted import is_ending
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class Shutdown:
@@ -41,3 +42,15 @@ class Shutdown:
         """Drain if the web server is ending: it waits until our streams have ended."""
         if not self._draining and is_ending():
             self._task = asyncio.get_running_loop().create_task(self._drain())
+
+
+def is_ending() -> bool:
+    """Whether a uvicorn in this process was told to end.
+
+    uvicorn waits then until every response is complete, and tells the app only after that: streams that listen would keep it
+    running for ever. Its only sign is the signal handler, which is a method of a server with `should_exit` set.
+    """
+    return any(
+        getattr(getattr(signal.getsignal(number), "__self__", None), "should_exit", False) is True
+        for number in _SIGNALS
+    )

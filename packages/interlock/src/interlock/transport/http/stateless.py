@@ -13,13 +13,13 @@ from ...protocol.handshake.server import ServerConnection
 from ...protocol.http import EVENTS, Headers, Stateless, accepts, status_of
 from ...protocol.server import RequestError, accept, receive_notification, result_frame
 from ...protocol.server import receive as read_request
-from ...protocol.streams import Answer
+from ...protocol.streams import PostResponse
 from ..serve import Serving
 from .authorization import Scope
 from .error_responses import busy
 from .notifications import NotificationRunner
 from .request_info import HttpTransport
-from .responses import Receive, Reply, Send, send_body
+from .responses import Receive, ResponseWriter, Send, send_body
 from .services import Services
 from .subscriptions import Subscriptions
 
@@ -127,7 +127,7 @@ class StatelessRequest:
         self._send = send
         self._id: t.RequestId = event.id  # type: ignore[assignment]  # a peer's request has a peer's id
         self._task: asyncio.Task[Any] = asyncio.current_task()  # type: ignore[assignment]  # it is made in a task
-        self._grown: tuple[Serving, Reply, Exchange] | None = None
+        self._grown: tuple[Serving, ResponseWriter, Exchange] | None = None
         self._is_answered = False
         self.age = 0
 
@@ -169,7 +169,7 @@ class StatelessRequest:
         if self._grown is None and not self._is_answered:
             self._grow()
 
-    def _grow(self) -> tuple[Serving, Reply, Exchange]:
+    def _grow(self) -> tuple[Serving, ResponseWriter, Exchange]:
         if self._grown is not None:
             return self._grown
         services = self._services
@@ -179,8 +179,8 @@ class StatelessRequest:
         )
         connection.adopt(event)
         id = self._id
-        reply = Reply(
-            Answer(ids=(id,), events=accepts(self._headers, EVENTS)),
+        reply = ResponseWriter(
+            PostResponse(ids=(id,), events=accepts(self._headers, EVENTS)),
             self._send,
             connection,
             cancels=True,

@@ -8,12 +8,12 @@ from ... import types as t
 from ...protocol.events import CallId, RequestReceived
 from ...protocol.handshake.server import ServerConnection
 from ...protocol.http import EVENTS, Headers, accepts, error, status_of
-from ...protocol.streams import Answer
+from ...protocol.streams import PostResponse
 from ..serve import Serving
-from .authorization import Scope, Term
+from .authorization import ExpiryTimer, Scope
 from .error_responses import busy
 from .request_info import HttpTransport
-from .responses import HOLD, Receive, Reply, Send, gone
+from .responses import HOLD, Receive, ResponseWriter, Send, gone
 from .services import Services
 
 
@@ -50,7 +50,7 @@ class Subscriptions:
             services.identity, principal=event.caller.principal, shared=False
         )
         connection.adopt(event)
-        reply = Reply(Answer(ids=(id,)), send, connection, cancels=False)
+        reply = ResponseWriter(PostResponse(ids=(id,)), send, connection, cancels=False)
         serving = Serving(
             services.handler,
             connection,
@@ -62,10 +62,10 @@ class Subscriptions:
         loop = asyncio.get_running_loop()
         reply.first = loop.create_future()
         task = serving.running[event.id] = loop.create_task(serving.run(event))
-        task.add_done_callback(lambda _: reply.end())
+        task.add_done_callback(lambda _: reply.close())
         services.calls.subscriptions.add(serving)
         services.ticker.add(reply, receive, listens=True)
-        term = Term(connection.principal, lambda: self._end(serving))
+        term = ExpiryTimer(connection.principal, lambda: self._end(serving))
 
         def close() -> None:
             term.over()

@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from .responses import Receive, Reply, gone
+from .responses import Receive, ResponseWriter, gone
 
 _TICK = 0.1  # seconds
 # Ticks after which a resumable call becomes an event stream, so that its client can come back for it.
@@ -43,10 +43,10 @@ class Ticker:
         self._on_tick = on_tick
         self.streams = 0  # that were opened to listen
         self.light: dict[LightCall, None] = {}
-        self._young: dict[Reply, tuple[asyncio.Task[None] | None, Receive]] = {}
-        self._old: dict[Reply, asyncio.Task[None] | None] = {}
-        self._listening: set[Reply] = set()
-        self._cancelled: set[Reply] = set()
+        self._young: dict[ResponseWriter, tuple[asyncio.Task[None] | None, Receive]] = {}
+        self._old: dict[ResponseWriter, asyncio.Task[None] | None] = {}
+        self._listening: set[ResponseWriter] = set()
+        self._cancelled: set[ResponseWriter] = set()
         self._deadlines: dict[object, tuple[asyncio.Task[object], float]] = {}
         self._late: set[object] = set()
         self._timer: asyncio.TimerHandle | None = None
@@ -67,7 +67,7 @@ class Ticker:
 
     def add(
         self,
-        reply: Reply,
+        reply: ResponseWriter,
         receive: Receive,
         owner: asyncio.Task[Any] | None = None,
         *,
@@ -81,7 +81,7 @@ class Ticker:
         if self._timer is None:
             self._start()
 
-    def discard(self, reply: Reply) -> None:
+    def discard(self, reply: ResponseWriter) -> None:
         """A response is done."""
         self._cancelled.discard(reply)
         if self._young.pop(reply, None) is None:
@@ -93,7 +93,7 @@ class Ticker:
             self.streams -= 1
         self._check_empty()
 
-    def was_cancelled(self, reply: Reply) -> bool:
+    def was_cancelled(self, reply: ResponseWriter) -> bool:
         """Whether a task was cancelled because its client disconnected; if so it goes on."""
         if reply not in self._cancelled:
             return False
@@ -171,7 +171,7 @@ class Ticker:
                     self._grow_old(reply, owner)
             elif reply.age > _STREAM_AFTER:
                 if reply.answer.primes:
-                    reply.begin()
+                    reply.start_stream()
                 self._grow_old(reply, owner)
         self._on_tick()
         if now >= self._next_sign:
@@ -185,12 +185,12 @@ class Ticker:
             self._timer = None
             self._next_sign = 0.0
 
-    def _grow_old(self, reply: Reply, owner: asyncio.Task[None] | None) -> None:
+    def _grow_old(self, reply: ResponseWriter, owner: asyncio.Task[None] | None) -> None:
         self._young.pop(reply, None)
         self._old[reply] = owner if reply.cancels else None
 
     async def _watch(
-        self, reply: Reply, owner: asyncio.Task[None] | None, receive: Receive
+        self, reply: ResponseWriter, owner: asyncio.Task[None] | None, receive: Receive
     ) -> None:
         """The disconnect monitor of one call: cancels it when its client goes away (`HTM-14`)."""
         await gone(receive)

@@ -1,4 +1,7 @@
-"""uvicorn's protocol with bounds on what a client may do around its requests: heads too large or too slow, and clients that stand still."""
+"""uvicorn's HTTP protocol with limits against slow and stalled clients (slowloris), and with one write per turn of the event loop.
+
+It overrides private parts of uvicorn, and is imported only where uvicorn is installed.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ from httptools import HttpRequestParser, parse_url
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from ...compact_event import CompactEvent
-from ..corked import LARGE, Corked
 from .responses import HOLD
 
 _TOO_LARGE = (
@@ -22,8 +24,10 @@ _TOO_SLOW = (
     b"HTTP/1.1 408 Request Timeout\r\ncontent-type: text/plain\r\ncontent-length: 29\r\nconnection: close\r\n\r\n"
     b"The headers came too slowly. "
 )
+LARGE = 64 * 1024
+"""Bytes in one piece that are better written apart than copied together."""
 LOOKS = 4
-"""How many looks at a connection, one after another, must find its client standing still before it is given up."""
+"""How many checks in a row must find a client stalled before its connection is closed."""
 
 
 def _without(port: bytes, host: bytes) -> bytes:
@@ -32,36 +36,101 @@ def _without(port: bytes, host: bytes) -> bytes:
 
 
 class _Pipeline(list[Any]):
-    """Requests that came before the one ahead of them was answered; seldom any, so that an empty list does better than a deque."""
+    """Pipelined requests that wait; there are seldom any, so that an empty list is smaller than a deque."""
 
     def appendleft(self, item: Any) -> None:
-        """Put an item at the far end."""
+        """Add an item."""
         self.insert(0, item)
 
 
 class _Nowhere(list[Any]):
-    """Takes the trailers of a chunked body, which nobody reads and which may have no end."""
+    """Drops the trailers of a chunked body: nothing reads them, and they may have no end."""
 
     def append(self, item: Any) -> None:
-        """Forget it."""
+        """Drop it."""
 
 
 _NOWHERE = _Nowhere()
 
 
-def guarded_protocol(
+class BufferedTransport:
+    """A transport that joins what is written in one turn of the loop: head and body of a response leave in one packet."""
+
+    __slots__ = (
+        "_due",
+        "_held",
+        "_loop",
+        "_on_large",
+        "_transport",
+        "is_closing",
+        "pause_reading",
+        "resume_reading",
+    )
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        loop: asyncio.AbstractEventLoop,
+        on_large: Callable[[], object],
+    ) -> None:
+        self._transport = transport
+        self._loop = loop
+        self._on_large = on_large
+        self._held: list[bytes] = []
+        self._due = False
+        self.is_closing = transport.is_closing
+        self.pause_reading = transport.pause_reading
+        self.resume_reading = transport.resume_reading
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Keep data until the end of this turn, or until `flush`."""
+        if len(data) > LARGE:
+            self._on_large()
+            self.flush()
+            self._transport.write(data)
+            return
+        self._held.append(data)
+        if not self._due:
+            self._due = True
+            self._loop.call_soon(self._turn_ends)
+
+    def flush(self) -> None:
+        """Write what is kept."""
+        held = self._held
+        if held:
+            self._held = []
+            self._transport.write(held[0] if len(held) == 1 else b"".join(held))
+
+    def close(self) -> None:
+        """Write what is kept, then close."""
+        self.flush()
+        self._transport.close()
+
+    def get_write_buffer_size(self) -> int:
+        """Bytes that are not yet written to the socket."""
+        return self._transport.get_write_buffer_size() + sum(map(len, self._held))
+
+    def _turn_ends(self) -> None:
+        self._due = False
+        self.flush()
+
+
+def limited_protocol(
     most_bytes: int, seconds: float, on_large: Callable[[], object] = bool
-) -> type[Guarded]:
-    """The protocol class with these bounds: `most_bytes` of one head, which may take `seconds` to arrive."""
+) -> type[LimitedProtocol]:
+    """The protocol class with these limits: `most_bytes` of one head, which may take `seconds` to arrive."""
     return type(
-        "Guarded",
-        (Guarded,),
+        "LimitedProtocol",
+        (LimitedProtocol,),
         {"most_bytes": most_bytes, "seconds": seconds, "on_large": staticmethod(on_large)},
     )
 
 
-class Guarded(HttpToolsProtocol):
-    """A connection whose heads are bounded, and which can tell when its client stands still."""
+class LimitedProtocol(HttpToolsProtocol):
+    """A connection whose request heads are limited in size and time, and which notices a stalled client."""
 
     most_bytes: int
     seconds: float
@@ -69,7 +138,7 @@ class Guarded(HttpToolsProtocol):
     cycle: RequestResponseCycle | None  # type: ignore[assignment]  # None until the first request, whatever the parent declares
     headers: list[tuple[bytes, bytes]] | None  # type: ignore[assignment]  # None until the first request, too
     __slots__ = (
-        "_corked",
+        "_buffered",
         "_earlier",
         "_flooded",
         "_head",
@@ -92,14 +161,14 @@ class Guarded(HttpToolsProtocol):
         ] = ()  # requests before the newest one that were under way when it came
         self._unsent = 0
         self._still = 0  # looks that found the client standing still
-        self._corked: Corked
+        self._buffered: BufferedTransport
         self._held: tuple[RequestResponseCycle, Callable[[], None], Callable[[], None]] | None = (
             None
         )
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the parent has it
         super().connection_made(transport)
-        self.transport = self._corked = Corked(transport, self.loop, self.on_large)  # type: ignore[assignment]  # it stands for the transport
+        self.transport = self._buffered = BufferedTransport(transport, self.loop, self.on_large)  # type: ignore[assignment]  # it stands for the transport
         self.flow._is_writable_event = CompactEvent(is_set=True)  # type: ignore[assignment]  # does what an Event does
         self._timer = self.loop.call_later(self.seconds, self._slow)
 
@@ -169,15 +238,16 @@ class Guarded(HttpToolsProtocol):
             raise ValueError("the target and the Host header name different hosts")
 
     def on_message_complete(self) -> None:
-        self._known, self._head = False, 0
+        self._known = False
+        self._head = 0
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        self._corked.flush()
+        self._buffered.flush()
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """What was sent is no HTTP; said only where no response is under way, in the middle of which it would stand."""
+        """Answer what is not HTTP; only where no response is under way, which the answer would break."""
         if self._flooded:
             self._end(_TOO_LARGE)
         elif self._is_free():
@@ -199,10 +269,16 @@ class Guarded(HttpToolsProtocol):
         super()._start_asgi_task(cycle, app)
 
     def hold(self, gone: Callable[[], None], room: Callable[[], None]) -> bool:
-        """Leave the response that has begun to this connection, so that its task may end; False where that cannot be.
+        """Leave a response that has begun to this connection, so that its task may end.
 
-        From then on it is written by `write` and ended by `finish`. `gone` is called once the client has gone, `room` when there is
-        room to write again. A stream that says nothing for hours keeps no task, no frames and no request this way.
+        From then on it is written by `write` and ended by `finish`. A quiet stream keeps no task and no request this way.
+
+        Args:
+            gone: Called once the client has disconnected.
+            room: Called when the client has read enough to write again.
+
+        Returns:
+            False where it cannot be left.
         """
         cycle = self.cycle
         if (
@@ -223,7 +299,7 @@ class Guarded(HttpToolsProtocol):
 
     @property
     def is_paused(self) -> bool:
-        """Whether as much waits to be written as may."""
+        """Whether the write buffer is full."""
         return bool(self.flow.write_paused)
 
     def write(self, piece: bytes) -> None:
@@ -240,7 +316,8 @@ class Guarded(HttpToolsProtocol):
         self._held = None
         if cycle.chunked_encoding:
             self.transport.write(b"0\r\n\r\n")
-        cycle.disconnected, cycle.response_complete = False, True
+        cycle.disconnected = False
+        cycle.response_complete = True
         if not cycle.keep_alive or not cycle.chunked_encoding:
             self.transport.close()
         self.on_response_complete()
@@ -248,13 +325,13 @@ class Guarded(HttpToolsProtocol):
     # -- bounds ----------------------------------------------------------------------------------------------
 
     def look(self) -> None:
-        """Be called from time to time: a client that takes nothing in, or whose body goes on after it was answered, is given up."""
+        """Check for a stalled client: one that reads nothing, or whose body goes on after it was answered. Called from time to time."""
         unsent = self.transport.get_write_buffer_size()
         lingers = self._known and self.cycle is not None and self.cycle.response_complete
         self._still = self._still + 1 if lingers or (unsent and unsent >= self._unsent) else 0
         self._unsent = unsent
         if self._still >= LOOKS:
-            self.transport.abort()  # to close would be to wait until it has taken in what is left
+            self.transport.abort()  # `close` would wait until the client has read what is left
 
     def _settle(self) -> None:
         if self._timer is not None:

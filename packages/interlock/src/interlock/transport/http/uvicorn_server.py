@@ -1,4 +1,4 @@
-"""The web server beneath an endpoint: uvicorn on httptools (and uvloop where present), with bounds that it does not set itself."""
+"""The web server beneath an endpoint: uvicorn on httptools (and uvloop where present), with limits that uvicorn itself lacks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 log = limited("interlock.server")
 
 _BACKLOG = 2048
-_LINGER = 0.1  # seconds at the end in which requests on connections that are there already are served as ever
+_LINGER = 0.1  # seconds at the end in which requests on open connections are still served
 _FIRST_REQUEST = (
     1.0  # seconds, at most, in which the first request on such a connection is waited for
 )
@@ -29,7 +29,7 @@ MISSING = "HTTP needs uvicorn and httptools: pip install 'interlock[http]'"
 
 
 def lacking() -> str:
-    """The line that says what to install; '' where nothing is missing."""
+    """The line that says what to install; empty where nothing is missing."""
     try:
         # optional extra `http`: only whether it is there is asked here
         import httptools  # noqa: F401 - optional extra `http`
@@ -73,7 +73,7 @@ async def serve_http(
     try:
         import uvicorn  # optional extra `http`
 
-        from .uvicorn_protocol import LOOKS, guarded_protocol  # late: it needs the same extra
+        from .uvicorn_protocol import LOOKS, limited_protocol  # late: it needs the same extra
     except ImportError as bad:
         sock.close()
         raise ImportError(MISSING) from bad
@@ -83,7 +83,7 @@ async def serve_http(
         sock.close()
         raise
     limited("uvicorn.error")  # it warns of each request that is no HTTP
-    protocol = guarded_protocol(app.limits.head, app.limits.head_seconds, on_large)
+    protocol = limited_protocol(app.limits.head, app.limits.head_seconds, on_large)
     config = uvicorn.Config(
         app,
         http=protocol,
@@ -111,7 +111,7 @@ async def serve_http(
             on_ready(address)
         with contextlib.suppress(asyncio.CancelledError):
             await server.main_loop()
-        waiting = _let_in(sock)
+        waiting = _accept_waiting(sock)
         for listener in server.servers:  # take no more
             listener.close()
         make = partial(
@@ -147,7 +147,7 @@ async def _break_off(server: uvicorn.Server) -> None:
 
 
 async def _serve_waiting(waiting: list[socket.socket], make: Callable[[], Any]) -> None:
-    """Serve connections that nobody has accepted before; those that cannot be served any more are closed."""
+    """Serve connections that were just accepted; those that cannot be served any more are closed."""
     loop = asyncio.get_running_loop()
     try:
         while waiting:
@@ -158,10 +158,10 @@ async def _serve_waiting(waiting: list[socket.socket], make: Callable[[], Any]) 
             each.close()
 
 
-def _let_in(sock: socket.socket) -> list[socket.socket]:
-    """Who waits to be let in: closing the door would break their connections, and lose what they ask."""
+def _accept_waiting(sock: socket.socket) -> list[socket.socket]:
+    """Accept the connections that wait: closing the socket would break them, and lose their requests."""
     found = []
-    with contextlib.suppress(OSError):  # nobody else is there, or nobody more can be taken
+    with contextlib.suppress(OSError):  # no more connections wait, or no more can be accepted
         for _ in range(_BACKLOG):
             found.append(sock.accept()[0])
             found[-1].setblocking(False)
@@ -171,12 +171,12 @@ def _let_in(sock: socket.socket) -> list[socket.socket]:
 async def _first_requests(server: uvicorn.Server, seconds: float) -> None:
     """Wait until each connection has had a request, for so long at most.
 
-    A client that was let in a moment ago is about to ask. It would take a connection that is closed
-    without an answer for a failure; a client whose connection was used before may ask elsewhere.
+    A client that has just connected is about to send a request. It would take a connection that is closed
+    without an answer for a failure; a client whose connection was used before connects anew.
     """
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
-    while loop.time() < end and any(map(_is_new, server.server_state.connections)):  # noqa: ASYNC110 - uvicorn tells nobody of a first request
+    while loop.time() < end and any(map(_is_new, server.server_state.connections)):  # noqa: ASYNC110 - uvicorn does not report a first request
         await asyncio.sleep(_LOOK)
 
 
@@ -186,7 +186,7 @@ def _is_new(connection: Any) -> bool:
 
 
 async def _watch(server: uvicorn.Server, pause: float) -> None:
-    """Look at every connection from time to time."""
+    """Check every connection for a stalled client from time to time."""
     while True:
         await asyncio.sleep(pause)
         for connection in list(server.server_state.connections):

@@ -26,7 +26,7 @@ class EventStream:
         self._retry: float | None = None
         self._reader = EventReader(limit)
 
-    def begin(self) -> None:
+    def start(self) -> None:
         """The stream begins, or is taken up again: half an event that came before is no more."""
         self._reader = EventReader(self._limit)
 

@@ -14,14 +14,14 @@ from interlock.logs import limited
 
 from .event_stream import EventStream, Sleep, backoff, is_events
 from .refusals import may_pass
-from .requests import Trips
+from .requests import HttpRequests
 
 log = limited("interlock.client")
 
 _STEADY = 30.0  # seconds after which a stream that broke was none that breaks at once
 
 
-class Hearing:
+class ListeningStream:
     """The stream of a session, on which the server speaks of itself; opened again whenever it ends (`HTL-23`).
 
     `renew` begins a new session in place of one that is gone; `subscribed` are the URIs that the session has subscribed to.
@@ -29,7 +29,7 @@ class Hearing:
 
     def __init__(
         self,
-        trips: Trips,
+        trips: HttpRequests,
         notify: Notify,
         renew: Callable[[str | None], Awaitable[None]],
         subscribed: Collection[str],
@@ -67,11 +67,11 @@ class Hearing:
                 if is_events(response):
                     self._opened()
                     try:
-                        stream.begin()
+                        stream.start()
                         async for chunk in response.chunks():
                             for message in stream.feed(chunk):
                                 heard = True
-                                self._trips.take(message, None)
+                                self._trips.receive(message, None)
                     finally:
                         await response.aclose()
                 else:

@@ -29,7 +29,7 @@ _OURS = frozenset({"accept", "content-type", "last-event-id"})
 _SENDABLE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 
 
-class Letterhead:
+class RequestHeaders:
     """The heads of the requests to one server; `own` are the headers that the user wants on each.
 
     Those that the protocol fills in are left out of `own`. Raises ValueError for a header that cannot be sent.

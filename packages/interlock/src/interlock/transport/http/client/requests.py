@@ -30,7 +30,7 @@ from .refusals import (
     session_of,
     shown,
 )
-from .request_headers import Letterhead
+from .request_headers import RequestHeaders
 
 _MOST_REDIRECTS = 5
 _MOST_RECONNECTS = 5  # that fail in a row
@@ -45,14 +45,14 @@ _OPENING = frozenset(
 )  # they may come twice; a call is only repeated with an id of its own (`HTM-18`)
 
 
-class Trips:
+class HttpRequests:
     """What requests to one server share while it is open: the address, the HTTP client, the conversation and the session."""
 
     def __init__(
         self,
         url: str,
         fetch: Fetch,
-        letters: Letterhead,
+        letters: RequestHeaders,
         conversation: Conversation,
         *,
         limit: int,
@@ -75,7 +75,7 @@ class Trips:
     async def make(self, x: Exchange) -> AnyResult:
         """Send a request once and wait for its answer, also over a stream that breaks and is taken up again."""
         conversation = self.conversation
-        id, future = conversation.begin(x)
+        id, future = conversation.start_request(x)
         *others, frame = conversation.connection.outgoing()
         if others:
             conversation.transmit(others)
@@ -96,7 +96,7 @@ class Trips:
                 "content-type", ""
             ).lower().startswith("application/json"):
                 body = await response.read(self.limit)
-                self.take(body, x.asker, id)
+                self.receive(body, x.asker, id)
                 if not future.done():
                     raise t.ProtocolError(
                         f"The server's answer to {x.method} is no answer to it: {shown(body)}"
@@ -217,12 +217,12 @@ class Trips:
         failed, answered = 0, False
         while True:
             before, how = stream.last, "the server ended the stream."
-            stream.begin()
+            stream.start()
             chunks = response.chunks()
             try:
                 async for chunk in chunks:
                     for message in stream.feed(chunk):
-                        self.take(message, x.asker, id)
+                        self.receive(message, x.asker, id)
                     if answered := future.done():
                         return
             except t.Unreachable as bad:
@@ -256,7 +256,7 @@ class Trips:
                     f"the server does not give the rest (status {response.status})."
                 )
 
-    def take(self, frame: Frame, asker: Asker | None, call: t.RequestId | None = None) -> None:
+    def receive(self, frame: Frame, asker: Asker | None, call: t.RequestId | None = None) -> None:
         """Take in a frame of the server; `asker` answers what it asks on the way of a `call`."""
         if self.tap is not None:
             self.tap("server", frame)
@@ -281,7 +281,7 @@ class Trips:
         headers = self.letters.get(self.conversation.connection.revision, self.session, last_event)
         return await self.send(Request("GET", self.url, headers, aside=True))
 
-    async def end(self) -> None:
+    async def end_session(self) -> None:
         """End the session, where there is one (`HTL-44`)."""
         session, self.session = self.session, None
         if session is not None:

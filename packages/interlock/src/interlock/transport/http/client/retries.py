@@ -23,7 +23,7 @@ def is_harmless(tool: t.Tool) -> bool:
     return hints is not None and bool(hints.read_only_hint or hints.idempotent_hint)
 
 
-class Repeats:
+class RetryRules:
     """What is known of one server: its lists say which tools may be called again.
 
     Args:

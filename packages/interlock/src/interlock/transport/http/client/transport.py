@@ -31,11 +31,11 @@ from ...channel import Tap
 from ...conversation import GONE, Conversation, Hello, OpeningSteps, agree
 from ..legacy.sse_client import LegacySse, NoLegacySse
 from .event_stream import Sleep, backoff
-from .listening import Hearing, listen
+from .listening import ListeningStream, listen
 from .refusals import SessionGone, is_stranger
-from .request_headers import Letterhead
-from .requests import Trips
-from .retries import MOST_TRIES, Repeats
+from .request_headers import RequestHeaders
+from .requests import HttpRequests
+from .retries import MOST_TRIES, RetryRules
 
 log = limited("interlock.client")
 
@@ -99,12 +99,12 @@ class Http:
         self.url = url
         self.limit, self.tap = limit, tap
         self._authorized = auth.to(url) if auth is not None else None
-        self.letters = Letterhead(own)
+        self.letters = RequestHeaders(own)
         self._given, self._fetching, self._fetch = fetch, fetching, fetch
         self._sleep = sleep
         self._legacy_sse, self._listens = legacy_sse, listen
-        self._repeats = Repeats(allowed=repeat)
-        self._trips: Trips | None = None
+        self._repeats = RetryRules(allowed=repeat)
+        self._trips: HttpRequests | None = None
         self._hello: Hello | None = None
         self._revision = ""
         self._renewing: asyncio.Task[None] | None = None
@@ -147,7 +147,7 @@ class Http:
         conversation = Conversation(self._send_apart)
         conversation.hello = hello
         self.letters.extensions = hello.extensions
-        self._trips = Trips(
+        self._trips = HttpRequests(
             self.url,
             self._fetch,
             self.letters,
@@ -162,7 +162,7 @@ class Http:
             return await self._open_old(hello)
         steps = OpeningSteps(hello, conversation.connection, self._knock, keeps=False)
         try:
-            opened = await agree(hello, steps.take)
+            opened = await agree(hello, steps.run_step)
         except t.Unreachable as bad:
             why = bad.__cause__ if isinstance(bad.__cause__, t.McpError) else bad
             if (
@@ -221,7 +221,7 @@ class Http:
             raise (why or bad.why) from bad.why
 
     @property
-    def trips(self) -> Trips:
+    def trips(self) -> HttpRequests:
         """What requests share while the transport is open. Raises Unreachable where it is not."""
         if self._trips is None:
             raise t.Unreachable("The client is closed, or was not opened.")
@@ -246,7 +246,7 @@ class Http:
                 await trips.conversation.close(t.Unreachable("The client was closed."))
                 with contextlib.suppress(t.InterlockError, TimeoutError):
                     async with asyncio.timeout(_GOODBYE):
-                        await trips.end()
+                        await trips.end_session()
         finally:
             if self._fetch is not None and self._given is None:
                 fetch, self._fetch = self._fetch, None
@@ -280,16 +280,16 @@ class Http:
             task.uncancel()
             raise t.Unreachable("The client was closed.") from None
 
-    def tell(self, method: str, params: Any) -> None:
+    def send_notification(self, method: str, params: Any) -> None:
         """Send a notification that belongs to no request."""
         if self._old is not None:
-            self._old.tell(method, params)
+            self._old.send_notification(method, params)
             return
         if self._trips is None:
             return
         connection = self._trips.conversation.connection
         if method not in connection.extensions.notifications:
-            self._trips.conversation.tell(method, params)
+            self._trips.conversation.send_notification(method, params)
         elif not self._closing:  # in the stateless era nothing else is sent apart
             frame = jsonrpc.notification(method, encode(params, connection.revision))
             self._spawn(self._post_quietly(frame, tries=1))
@@ -390,7 +390,7 @@ class Http:
 
     async def _begin_to_hear(self, hello: Hello) -> None:
         """Listen before the first call is made: what a server says while nobody listens may be lost."""
-        hearing = Hearing(
+        hearing = ListeningStream(
             self.trips, hello.notify, self._renew, self._subscribed, self.limit, self._sleep
         )
         self._spawn(hearing.run())

@@ -12,13 +12,13 @@ import time
 from interlock import types as t
 from interlock.protocol.handshake.sessions import Replay, Session, Store
 from interlock.protocol.http import error
-from interlock.protocol.streams import Answer, place
+from interlock.protocol.streams import PostResponse, place
 
 from ..background_tasks import BackgroundTasks
-from ..responses import HOLD, Reply, gone
+from ..responses import HOLD, ResponseWriter, gone
 from ..services import Services
 from .in_flight import InFlightPosts
-from .incoming import Incoming
+from .incoming import SessionRequest
 from .notification_streams import CHANGES, NotificationStream
 from .resumed_streams import LOOK, ResumedStream
 from .worker_messages import WorkerMessages
@@ -65,7 +65,7 @@ class GetStreams:
 
     # -- opening ---------------------------------------------------------------------------------
 
-    async def serve(self, x: Incoming, session: Session, last_event: str | None) -> None:
+    async def serve(self, x: SessionRequest, session: Session, last_event: str | None) -> None:
         """Answer a GET; `last_event` is its Last-Event-ID."""
         services = self._services
         if services.ticker.streams >= services.limits.streams:
@@ -90,26 +90,28 @@ class GetStreams:
             return
         await self._resume(x, session, *where, replay)
 
-    async def _open_notifications(self, x: Incoming, session: Session, since: str | None) -> None:
+    async def _open_notifications(
+        self, x: SessionRequest, session: Session, since: str | None
+    ) -> None:
         """Open a notification stream, in place of an older one of the session, wherever that is."""
         services = self._services
-        answer = Answer(name=None)
-        reply = Reply(answer, x.send, None, cancels=False)
+        answer = PostResponse(name=None)
+        reply = ResponseWriter(answer, x.send, None, cancels=False)
         stream = NotificationStream(
             services.handler, services.shutdown, session, x.principal, reply, since, self._forget
         )
         if (older := self._notifying.pop(session.id, None)) is not None:
-            older.end()
+            older.stop()
         self._notifying[session.id] = stream
         services.ticker.add(reply, x.receive, listens=True)
         is_held = False
         try:
             await self._announce(stream, "listening", session.id, stream.token)
             if answer.ended:
-                answer.begin()
+                answer.start_stream()
                 await reply.finish()
                 return
-            reply.begin(comment=True)
+            reply.start_stream(comment=True)
             stream.start(session)
             is_held = await reply.rest(x.scope.get(HOLD), stream.close)
             if not is_held:
@@ -125,11 +127,11 @@ class GetStreams:
             del self._notifying[stream.session.id]
 
     async def _resume(
-        self, x: Incoming, session: Session, name: str, after: int, replay: Replay
+        self, x: SessionRequest, session: Session, name: str, after: int, replay: Replay
     ) -> None:
         """Send the rest of a stream of calls, in place of whatever response it was sent on before."""
         ticker = self._services.ticker
-        reply = Reply(Answer(name=None), x.send, None, cancels=False)
+        reply = ResponseWriter(PostResponse(name=None), x.send, None, cancels=False)
         stream = ResumedStream(self._store.events, self._posts, session.id, reply, name, after)
         streams = self._resumed.setdefault(session.id, {})
         self._take_over(session.id, name)
@@ -138,16 +140,16 @@ class GetStreams:
         try:
             await self._announce(stream, "following", session.id, f"{name} {stream.token}")
             if reply.answer.ended:
-                reply.answer.begin()
+                reply.answer.start_stream()
                 await reply.finish()
                 return
-            reply.begin(comment=not replay.events)
+            reply.start_stream(comment=not replay.events)
             stream.start(replay)
             await gone(x.receive)
         finally:
             ticker.discard(reply)
             reply.lose()
-            stream.end()
+            stream.stop()
             if streams.get(name) is stream:
                 del streams[name]
             if not streams and self._resumed.get(session.id) is streams:
@@ -202,7 +204,7 @@ class GetStreams:
             stream.announced = True
             _settle(stream.received)
         elif stream.announced:
-            stream.end()
+            stream.stop()
 
     def _see_resumed_stream(self, session: str, payload: str) -> None:
         """A stream of calls was resumed at some worker: all see that in one order, and the last one stays."""
@@ -227,7 +229,7 @@ class GetStreams:
             writer.reply.lose()
         stream = self._resumed.get(session, {}).get(name)
         if stream is not None and (stream.announced or not announced):
-            stream.end()
+            stream.stop()
         return writer is not None
 
     def _release(self, session: str, payload: str) -> None:
@@ -246,9 +248,9 @@ class GetStreams:
     def _end_session(self, session: str, payload: str = "") -> None:
         """A session is over."""
         if (notifying := self._notifying.get(session)) is not None:
-            notifying.end()
+            notifying.stop()
         for stream in list(self._resumed.get(session, {}).values()):
-            stream.end()
+            stream.stop()
 
 
 def _settle(future: asyncio.Future[None] | None) -> None:

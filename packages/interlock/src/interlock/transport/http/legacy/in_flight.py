@@ -5,7 +5,7 @@ from __future__ import annotations
 from interlock import types as t
 
 from ...serve import Serving
-from ..responses import Reply
+from ..responses import ResponseWriter
 from ..running_calls import RunningCalls
 from .worker_messages import WorkerMessages
 
@@ -21,7 +21,7 @@ class InFlightPost:
     __slots__ = ("ids", "name", "reply", "serving")
 
     def __init__(
-        self, serving: Serving, reply: Reply, name: str | None, ids: list[t.RequestId]
+        self, serving: Serving, reply: ResponseWriter, name: str | None, ids: list[t.RequestId]
     ) -> None:
         self.serving = serving
         self.reply = reply

@@ -10,7 +10,7 @@ from ..authorization import Scope
 from ..responses import Receive, Send
 
 
-class Incoming(Struct):
+class SessionRequest(Struct):
     """The request, and the way to answer it."""
 
     body: bytes

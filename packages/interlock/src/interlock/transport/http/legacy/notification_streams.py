@@ -23,8 +23,8 @@ from interlock.wire.codec import encode
 from interlock.wire.revisions import speaks, supports
 from interlock.wire.sse import event
 
-from ..authorization import Term
-from ..responses import Reply
+from ..authorization import ExpiryTimer
+from ..responses import ResponseWriter
 from ..shutdown import Shutdown
 
 log = limited("interlock.server")
@@ -67,7 +67,7 @@ class NotificationStream:
         shutdown: Shutdown,
         session: Session,
         principal: Principal | None,
-        reply: Reply,
+        reply: ResponseWriter,
         since: str | None,
         on_close: Callable[[NotificationStream], None],
     ) -> None:
@@ -83,7 +83,7 @@ class NotificationStream:
         self._since = since
         self._on_close = on_close
         self._task: asyncio.Task[None] | None = None
-        self._term = Term(principal, self.end)
+        self._term = ExpiryTimer(principal, self.stop)
         self._primed = False
         self._missed: set[str] = set()  # subscribed to since the session was last listened for
 
@@ -95,18 +95,18 @@ class NotificationStream:
         self.session = session
         self._task = asyncio.get_running_loop().create_task(self._listen(session))
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """End the stream; its client may open another one."""
         if self._task is not None:
             self._task.cancel()
-        self.reply.end()
+        self.reply.close()
 
     def close(self) -> None:
         """Clean up: the stream is over."""
         self._term.over()
         self._on_close(self)
         self.reply.lose()
-        self.end()
+        self.stop()
 
     async def _listen(self, session: Session) -> None:
         caller = caller_of(session, self._principal)
@@ -126,13 +126,13 @@ class NotificationStream:
         except t.McpError:
             pass  # a client that may not listen has a quiet stream
         except StoreError:
-            self.reply.end()  # what was missed is not known now; the client comes back for it
+            self.reply.close()  # what was missed is not known now; the client comes back for it
         except Exception:
             log.exception("the notifications of a session failed")
-            self.reply.end()
+            self.reply.close()
         else:
             if exchange.params is params and self._shutdown.is_draining:
-                self.reply.end()
+                self.reply.close()
 
     def _notify(self, method: str, params: Any) -> None:
         meta: dict[str, Any] = msgspec.json.decode(params.meta)

@@ -10,7 +10,7 @@ from interlock.protocol.handshake.sessions import EventLog, Replay, StoreError
 from interlock.protocol.streams import orphaned
 from interlock.wire.sse import event
 
-from ..responses import Reply
+from ..responses import ResponseWriter
 from .in_flight import InFlightPosts
 
 LOOK = 0.5  # seconds after which a stream of another worker is read again without word of it
@@ -30,7 +30,7 @@ class ResumedStream:
         events: EventLog,
         posts: InFlightPosts,
         session: str,
-        reply: Reply,
+        reply: ResponseWriter,
         name: str,
         after: int,
     ) -> None:
@@ -60,13 +60,13 @@ class ResumedStream:
         """Let the client go; `retry` (milliseconds) says when to come back."""
         if retry is not None and not self._reply.answer.ended:
             self._reply.push(event(b"", id=f"{self._name}.{self._after}", retry=retry))
-        self.end()
+        self.stop()
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """Send no more."""
         if self._task is not None:
             self._task.cancel()
-        self._reply.end()
+        self._reply.close()
 
     async def _send(self, replay: Replay) -> None:
         found: Replay | None = replay
@@ -83,7 +83,7 @@ class ResumedStream:
             except StoreError:
                 found = Replay()
                 await asyncio.sleep(LOOK)  # the store is away, and may come back
-        self._reply.end()
+        self._reply.close()
 
     async def _next(self, last: Replay) -> Replay | None:
         """What comes after what was sent; waits where there is nothing."""

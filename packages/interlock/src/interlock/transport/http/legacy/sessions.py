@@ -29,14 +29,14 @@ from interlock.protocol.handshake.sessions import (
 from interlock.protocol.http import (
     EVENTS,
     SESSION,
-    Ending,
+    EndsSession,
     InSession,
-    Listening,
+    ListensInSession,
     accepts,
     error,
     text,
 )
-from interlock.protocol.streams import Answer
+from interlock.protocol.streams import PostResponse
 from interlock.wire import jsonrpc
 from interlock.wire.jsonrpc import Envelope, Frame, Malformed
 from interlock.wire.revisions import R2, supports
@@ -47,11 +47,11 @@ from ..background_tasks import BackgroundTasks
 from ..error_responses import busy, request_id
 from ..notifications import NotificationRunner
 from ..request_info import HttpTransport
-from ..responses import Reply, gone, send_body
+from ..responses import ResponseWriter, gone, send_body
 from ..services import Services
 from .get_streams import GetStreams
 from .in_flight import InFlightPost, InFlightPosts
-from .incoming import Incoming
+from .incoming import SessionRequest
 from .session_expiry import SessionExpiry
 from .worker_messages import WorkerMessages
 
@@ -142,7 +142,7 @@ class SessionEndpoint:
 
     # -- what a client may do --------------------------------------------------------------------------
 
-    async def open(self, x: Incoming) -> None:
+    async def open(self, x: SessionRequest) -> None:
         """`initialize`: open a session, or answer without one where there are none."""
         services = self._services
         if len(x.body) > _MOST_OPENING:
@@ -186,7 +186,7 @@ class SessionEndpoint:
         services.log.session("opened", id, x.scope)
         await send_body(x.send, 200, body, headers=((b"mcp-session-id", id.encode()),))
 
-    async def post(self, x: Incoming, verdict: InSession) -> None:
+    async def post(self, x: SessionRequest, verdict: InSession) -> None:
         """A message of a session: a request, a notification, an answer, or a batch of them."""
         session = await self._session(x, verdict.session, verdict.revision)
         if session is None:
@@ -291,7 +291,7 @@ class SessionEndpoint:
 
     async def _carry_out(
         self,
-        x: Incoming,
+        x: SessionRequest,
         session: Session,
         connection: ServerConnection,
         events: list[ServerEvent],
@@ -309,7 +309,7 @@ class SessionEndpoint:
             await services.errors.send(x.send, error(503, t.INTERNAL_ERROR, words, data, id=id))
             return
         answer = self._answer(x, session, ids, method, batch=batch)
-        reply = Reply(answer, x.send, connection, cancels=False)
+        reply = ResponseWriter(answer, x.send, connection, cancels=False)
         serving = self._serving(connection, reply, session.id, x.scope)
         post = InFlightPost(serving, reply, answer.name, ids)
         self._posts.add(session.id, post)
@@ -318,14 +318,14 @@ class SessionEndpoint:
         services.ticker.add(reply, x.receive)
         try:
             for event in events:
-                serving.take(event)
+                serving.handle(event)
             serving.flush()
             if self._options.stream and answer.events:
                 # A missing scope is answered by the status, which an event stream has sent already.
                 await asyncio.sleep(0)
                 serving.flush()
                 if not serving.denied:
-                    answer.begin()
+                    answer.start_stream()
             if not answer.ended:
                 await reply.first
             if method in _STATE_METHODS:  # before the client sees that it is done
@@ -343,15 +343,21 @@ class SessionEndpoint:
                 reply.lose()  # the client has gone; the call goes on and can be resumed (`HTL-21`)
 
     def _answer(
-        self, x: Incoming, session: Session, ids: list[t.RequestId], method: str, *, batch: bool
-    ) -> Answer:
+        self,
+        x: SessionRequest,
+        session: Session,
+        ids: list[t.RequestId],
+        method: str,
+        *,
+        batch: bool,
+    ) -> PostResponse:
         """The answer to the requests of a POST; in a session its stream can be resumed."""
         events = accepts(x.headers, EVENTS) and method not in _STATE_METHODS
         retry = self._options.retry_ms
         if not self._options.are_kept:
-            return Answer(ids=ids, batch=batch, retry=retry, events=events)
+            return PostResponse(ids=ids, batch=batch, retry=retry, events=events)
         name = f"{self._messages.worker}.{next(self._stream_numbers):x}"
-        return Answer(
+        return PostResponse(
             ids=ids,
             batch=batch,
             name=name,
@@ -362,7 +368,7 @@ class SessionEndpoint:
         )
 
     def _serving(
-        self, connection: ServerConnection, reply: Reply, session: str, scope: Scope
+        self, connection: ServerConnection, reply: ResponseWriter, session: str, scope: Scope
     ) -> Serving:
         return Serving(
             self._services.handler,
@@ -377,7 +383,7 @@ class SessionEndpoint:
             session=StoredSession(self._store.sessions, session) if session else None,
         )
 
-    def _release(self, session: str, reply: Reply, retry: int | None) -> bool:
+    def _release(self, session: str, reply: ResponseWriter, retry: int | None) -> bool:
         """Let a client go, also one that has come back already, be it to another worker.
 
         Returns:
@@ -397,13 +403,13 @@ class SessionEndpoint:
             return True
         return self._posts.calls(session) >= self._options.most_calls
 
-    async def listen(self, x: Incoming, verdict: Listening) -> None:
+    async def listen(self, x: SessionRequest, verdict: ListensInSession) -> None:
         """GET: the stream of change notices, or the rest of a stream that broke."""
         session = await self._session(x, verdict.session, verdict.revision)
         if session is not None:
             await self._streams.serve(x, session, verdict.last_event)
 
-    async def end(self, x: Incoming, verdict: Ending) -> None:
+    async def end_session(self, x: SessionRequest, verdict: EndsSession) -> None:
         """DELETE: end a session, wherever it is being served."""
         session = await self._session(x, verdict.session, verdict.revision)
         if session is None:
@@ -411,13 +417,13 @@ class SessionEndpoint:
         await self._end(session.id, x)
         await send_body(x.send, 204, b"")
 
-    async def _end(self, session: str, x: Incoming) -> None:
+    async def _end(self, session: str, x: SessionRequest) -> None:
         """End a session on every worker."""
         await self._store.sessions.end(session)
         self._messages.announce("ended", session)
         self._services.log.session("ended", session, x.scope)
 
-    async def _end_named(self, x: Incoming, now: float) -> None:
+    async def _end_named(self, x: SessionRequest, now: float) -> None:
         """A client that says `initialize` within a session begins anew: the old session is over."""
         named = text(x.headers, SESSION)
         session = None if named is None else await self._store.sessions.load(named, now=now)
@@ -430,7 +436,9 @@ class SessionEndpoint:
 
     # -- the record -----------------------------------------------------------------------------------------
 
-    async def _session(self, x: Incoming, id: str | None, revision: str | None) -> Session | None:
+    async def _session(
+        self, x: SessionRequest, id: str | None, revision: str | None
+    ) -> Session | None:
         """The session that a request belongs to; None where it was refused."""
         if not self._options.are_kept:  # `HTL-49`
             return Session(
@@ -504,7 +512,7 @@ class SessionEndpoint:
         for post in self._posts.of(session):
             post.serving.receive([frame])
             if not post.serving.connection.unanswered:
-                post.reply.end()  # all that it was to answer has been cancelled
+                post.reply.close()  # all that it was to answer has been cancelled
 
     def _end_calls(self, session: str, payload: str = "") -> None:
         """Fail the calls of a session that has ended."""
@@ -513,7 +521,7 @@ class SessionEndpoint:
             for id in list(post.serving.running):
                 post.serving.connection.fail(id, t.INTERNAL_ERROR, words, {"reason": "session"})
             post.serving.flush()
-            post.reply.end()
+            post.reply.close()
 
     def _keep(self, session: str, name: str, number: int, data: bytes, last: bool) -> None:
         """Keep an event of a stream for a client that resumes it."""

@@ -22,8 +22,8 @@ from ...duplex import Duplex
 from ...reconnect import ReconnectingDuplex
 from ..client.event_stream import Sleep, is_events
 from ..client.refusals import refusal, resolve, shown
-from ..client.request_headers import Letterhead
-from ..client.retries import Repeats
+from ..client.request_headers import RequestHeaders
+from ..client.retries import RetryRules
 
 
 class Send(Protocol):
@@ -32,11 +32,11 @@ class Send(Protocol):
     async def __call__(self, request: Request, unhurried: PauseTimeout = ...) -> Response: ...
 
 
-class TwoEnds:
+class SseChannel:
     """A channel of frames; opened by waiting for the event that names where to post. `send` carries requests."""
 
     def __init__(
-        self, url: str, send: Send, letters: Letterhead, *, limit: int, seconds: float
+        self, url: str, send: Send, letters: RequestHeaders, *, limit: int, seconds: float
     ) -> None:
         self._url, self._send, self._letters, self._limit, self._seconds = (
             url,
@@ -211,11 +211,11 @@ class LegacySse:
         self,
         url: str,
         send: Send,
-        letters: Letterhead,
+        letters: RequestHeaders,
         *,
         limit: int,
         tap: Tap | None,
-        repeats: Repeats,
+        repeats: RetryRules,
         sleep: Sleep,
     ) -> None:
         self._url, self._send, self._letters = url, send, letters
@@ -245,16 +245,16 @@ class LegacySse:
         """Carry one exchange to the server and back."""
         return await self._line(exchange)
 
-    def tell(self, method: str, params: Any) -> None:
+    def send_notification(self, method: str, params: Any) -> None:
         """Send a notification that belongs to no request."""
-        self._line.tell(method, params)
+        self._line.send_notification(method, params)
 
     async def aclose(self) -> None:
         """Close the stream; what waits is told."""
         await self._line.aclose()
 
     async def _dial(self) -> Duplex:
-        channel = TwoEnds(
+        channel = SseChannel(
             self._url, self._send, self._letters, limit=self._limit, seconds=self._seconds
         )
         try:

@@ -17,18 +17,18 @@ from interlock.protocol.events import Route
 from interlock.protocol.handshake.server import ServerConnection
 from interlock.protocol.handshake.sessions import Session, Store
 from interlock.protocol.http import EVENTS, JSON, Headers, accepts, error
-from interlock.protocol.streams import Answer
+from interlock.protocol.streams import PostResponse
 from interlock.wire.jsonrpc import Frame
 from interlock.wire.revisions import R1
 from interlock.wire.sse import event
 
 from ...serve import ConnectionSession, Serving
 from ..admission import Admission
-from ..authorization import PRINCIPAL, Scope, Term
+from ..authorization import PRINCIPAL, ExpiryTimer, Scope
 from ..error_responses import busy
 from ..request_bodies import BodyReader
 from ..request_info import HttpTransport, http_request
-from ..responses import Receive, Reply, Send, gone, send_body
+from ..responses import Receive, ResponseWriter, Send, gone, send_body
 from ..services import Services
 from .session_expiry import SessionExpiry
 from .worker_messages import WorkerMessages
@@ -55,7 +55,9 @@ _decode = msgspec.json.Decoder(_Posted).decode
 class SseConnection:
     """One client: its messages come in by POST, and what it is sent goes out as events of its stream."""
 
-    def __init__(self, services: Services, reply: Reply, principal: Principal | None) -> None:
+    def __init__(
+        self, services: Services, reply: ResponseWriter, principal: Principal | None
+    ) -> None:
         connection = ServerConnection(services.identity, principal=principal)
         self.serving = Serving(
             services.handler,
@@ -67,7 +69,7 @@ class SseConnection:
             session=ConnectionSession(connection),
         )
         self._reply = reply
-        self._term = Term(principal, self.end)
+        self._term = ExpiryTimer(principal, self.stop)
 
     def receive(
         self, frame: Frame, principal: Principal | None, request: HttpRequest | None
@@ -85,15 +87,15 @@ class SseConnection:
         """The client has gone."""
         self._term.over()
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """End the stream; its client may open another one."""
-        self._reply.end()
+        self._reply.close()
 
     def _transmit(self, out: list[tuple[Route, Frame]]) -> None:
         for _, frame in out:
             self._reply.push(event(frame, name="message"))
         if self._reply.queued > _MOST_QUEUED:
-            self.end()
+            self.stop()
 
 
 class SseServer:
@@ -146,7 +148,7 @@ class SseServer:
     def close(self) -> None:
         """End every stream; the clients come back, to another worker if there is one."""
         for connection in self._connections.values():
-            connection.end()
+            connection.stop()
 
     def _receive_posted(self, session: str, payload: str) -> None:
         """A message was posted to another worker."""
@@ -156,7 +158,7 @@ class SseServer:
 
     def _end_session(self, session: str, payload: str = "") -> None:
         if (connection := self._connections.get(session)) is not None:
-            connection.end()
+            connection.stop()
 
     async def _listen(self, scope: Scope, receive: Receive, send: Send) -> None:
         services = self._services
@@ -178,13 +180,13 @@ class SseServer:
         if not await self._store.sessions.create(session, most=most, now=now):
             await services.errors.send(send, busy(None))
             return
-        reply = Reply(Answer(name=None), send, None, cancels=False)
+        reply = ResponseWriter(PostResponse(name=None), send, None, cancels=False)
         connection = SseConnection(services, reply, principal)
         self._connections[id] = connection
         services.ticker.add(reply, receive, listens=True)
         address = f"{scope.get('root_path', '')}/messages?session={id}"
         reply.push(event(address.encode(), name="endpoint"))  # `HPS-02`
-        reply.begin()
+        reply.start_stream()
         services.log.session("opened", id, scope)
         try:
             await gone(receive)
