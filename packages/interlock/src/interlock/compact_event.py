@@ -1,4 +1,6 @@
-"""A compact event: like `asyncio.Event`, in 60 bytes instead of 600, for places where thousands of tasks wait."""
+"""A compact event: like `asyncio.Event`, in 60 bytes instead of 600, for places where thousands of
+tasks wait.
+"""
 
 from __future__ import annotations
 

@@ -15,7 +15,9 @@ if sys.version_info >= (3, 12):
     def start_task(
         work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop
     ) -> asyncio.Task[T]:
-        """A task that begins at once: a call that never waits is answered in the turn of the loop in which it came."""
+        """A task that begins at once: a call that never waits is answered in the turn of the loop
+        in which it came.
+        """
         return asyncio.Task(work, loop=loop, eager_start=True)
 
     start_eagerly = start_task
@@ -81,7 +83,8 @@ else:
     def start_eagerly(
         work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop
     ) -> asyncio.Future[T]:
-        """What runs a coroutine whose first step is done at once: its outcome, or the task that does the rest.
+        """What runs a coroutine whose first step is done at once: its outcome, or the task that
+        does the rest.
 
         The first step is done as the task, as eager tasks of Python 3.12 do it.
         """

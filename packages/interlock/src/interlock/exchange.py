@@ -1,4 +1,6 @@
-"""The one shape of the house: an Exchange goes in, a Result comes out. Transports make exchanges, middleware wraps handlers."""
+"""The Exchange: every request is one, and a handler turns it into a Result. Transports make
+exchanges, middleware wraps handlers.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +25,11 @@ NO_CAPABILITIES = ClientCapabilities()
 class Principal(Struct, frozen=True, kw_only=True):
     """On whose behalf a request is made, as authorization found it; nobody in particular has none.
 
-    `subject` is unique within `issuer`; `client` is the program that acts, `scopes` what it may do. `actor` is who acts in the subject's
-    place, where that is somebody else (RFC 8693, 4.1). `expires` is when this ends, in seconds of the wall clock. `claims` is what else
-    the authorization server said. The token that showed all this is not here, and not to be had: it was for this server and no other
-    (`SEC-06`).
+    `subject` is unique within `issuer`; `client` is the program that acts, `scopes` what it may do.
+    `actor` is who acts in the subject's place, where that is somebody else (RFC 8693, 4.1).
+    `expires` is when this ends, in seconds of the wall clock. `claims` is what else the
+    authorization server said. The token that showed all this is not here, and not to be had: it was
+    for this server and no other (`SEC-06`).
     """
 
     subject: str
@@ -60,10 +63,12 @@ class TraceContext(Struct, frozen=True):
 
 
 class Caller(Struct, frozen=True):
-    """Who asks, and under which revision. Every request has one; in the handshake era it is what the peer said once.
+    """Who asks, and under which revision. Every request has one; in the handshake era it is what
+    the peer said once.
 
-    The protocol's own keys of a request's `_meta` are here and nowhere else. A caller without a principal is the person at this
-    machine, who may do everything. An `anonymous` caller came over a network without a principal, and has no scopes.
+    The protocol's own keys of a request's `_meta` are here and nowhere else. A caller without a
+    principal is the person at this machine, who may do everything. An `anonymous` caller came over
+    a network without a principal, and has no scopes.
     """
 
     revision: str
@@ -92,7 +97,8 @@ class Caller(Struct, frozen=True):
 
 
 class RawResult(Struct, frozen=True):
-    """A result as bytes, for the caller's revision: a list that is kept encoded, or the result of another server.
+    """A result as bytes, for the caller's revision: a list that is kept encoded, or the result of
+    another server.
 
     Attributes:
         body: The JSON object, without the members that the protocol itself puts into a result.
@@ -133,14 +139,17 @@ class Asker(Protocol):
     """The way an input request travels to whoever can answer it."""
 
     async def ask(self, request: InputRequest, key: str | None = None) -> InputResponse:
-        """Ask, and wait for the answer. `key` names the question where its place and words are not to name it.
+        """Ask, and wait for the answer. `key` names the question where its place and words are not
+        to name it.
 
         Raises McpError where the other side refused to answer, Unreachable where it has gone.
         """
         ...
 
     async def once(self, name: str, do: Callable[[], Awaitable[Any]]) -> Any:
-        """Do something that must not happen twice in one call, though a handler may run again from the top; return its result."""
+        """Do something that must not happen twice in one call, though a handler may run again from
+        the top; return its result.
+        """
         ...
 
 
@@ -181,9 +190,10 @@ class HttpRequest(Struct, frozen=True):
         method: The HTTP method, such as POST.
         path: The path of the URL, decoded.
         query: What follows the question mark, as it was sent.
-        headers: By name in lower case; the values of a repeated header are joined by commas. An authorization header that a
-            guard has used is not among them.
-        client: The address of the client, or of the named proxy's client; None where the web server does not say.
+        headers: By name in lower case; the values of a repeated header are joined by commas. An
+            authorization header that a guard has used is not among them.
+        client: The address of the client, or of the named proxy's client; None where the web server
+            does not say.
     """
 
     method: str
@@ -194,7 +204,9 @@ class HttpRequest(Struct, frozen=True):
 
 
 class ExchangeTransport:
-    """What the transport of an exchange can do besides carrying it. This one, of stdio and memory, can do nothing of it."""
+    """What the transport of an exchange can do besides carrying it. This one, of stdio and memory,
+    can do nothing of it.
+    """
 
     __slots__ = ()
 
@@ -205,15 +217,21 @@ class ExchangeTransport:
 
     @property
     def mirrored(self) -> Mapping[str, str] | None:
-        """The headers that repeat parts of the body (`Mcp-Param-*`); None where there are none to compare."""
+        """The headers that repeat parts of the body (`Mcp-Param-*`); None where there are none to
+        compare.
+        """
         return None
 
     def release(self, retry_ms: int | None = None) -> bool:
-        """Let the client go, to come back for the rest after `retry_ms` milliseconds; False where it could not come back."""
+        """Let the client go, to come back for the rest after `retry_ms` milliseconds; False where
+        it could not come back.
+        """
         return False
 
     def pause_timeout(self) -> AbstractContextManager[object]:
-        """A block in which the sender of the exchange does not count the time: while a person is asked."""
+        """A block in which the sender of the exchange does not count the time: while a person is
+        asked.
+        """
         return nullcontext()
 
 
@@ -261,20 +279,24 @@ class Exchange(Struct):
 
     Attributes:
         method: The method of the newest revision.
-        params: The protocol type of the method's params. Its `meta` holds what the author of the request put there; the
-            protocol's own keys of `_meta` are on the caller.
+        params: The protocol type of the method's params. Its `meta` holds what the author of the
+            request put there; the protocol's own keys of `_meta` are on the caller.
         caller: Who asks.
-        notify: `notify(method, params)` sends a notification on the way of this request and never waits.
+        notify: `notify(method, params)` sends a notification on the way of this request and never
+            waits.
         asker: How questions travel to whoever can answer them.
-        progress_token: The token of the request's progress; None where the sender does not want to hear of it.
+        progress_token: The token of the request's progress; None where the sender does not want to
+            hear of it.
         drain: Waits until the peer has taken in most of what was sent.
         transport: What the transport can do besides.
-        received: The request or notification as a peer sent it; None for one that was made here. A client that forwards the exchange
-            under the same revision sends what was not changed as the bytes it came in, and returns a RawResult.
+        received: The request or notification as a peer sent it; None for one that was made here. A
+            client that forwards the exchange under the same revision sends what was not changed as
+            the bytes it came in, and returns a RawResult.
         session: Where the state of the caller's session is kept; None where it has no session.
-        replayed: Whether a handler runs again from the top for a request that it has seen: it asked, and the answers have come
-            to a process that did not keep the call suspended (`suspend=False`, another worker, a restart). Middleware that
-            logs, counts or audits each call once leaves it out then.
+        replayed: Whether a handler runs again from the top for a request that it has seen: it
+            asked, and the answers have come to a process that did not keep the call suspended
+            (`suspend=False`, another worker, a restart). Middleware that logs, counts or audits
+            each call once leaves it out then.
     """
 
     method: str

@@ -1,4 +1,6 @@
-"""How input requests (questions of the server) travel: directly, in an InputRequiredResult of a suspended call, or with a replay."""
+"""How input requests (questions of the server) travel: directly, in an InputRequiredResult of a
+suspended call, or with a replay.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ _decode_json = msgspec.json.Decoder().decode
 def required_capability(
     request: t.InputRequest, capabilities: t.ClientCapabilities
 ) -> tuple[str, t.ClientCapabilities] | None:
-    """What a client lacks to be asked this: its name, and the capabilities that it would have to declare; None where it lacks nothing."""
+    """What a client lacks to be asked this: its name, and the capabilities that it would have to
+    declare; None where it lacks nothing.
+    """
     if isinstance(request, t.ListRootsRequest):
         return (
             None
@@ -142,8 +146,9 @@ class _Ticket(Struct, omit_defaults=True):
 class _Run:
     """One run of a handler that asks: answers from the journal, else a question of this round.
 
-    A question without an answer waits, in whichever task it is asked. Where the run is not to wait for it, the run as a
-    whole is cancelled (`unwind`): no exception has to find its way from the asking task to the handler's own.
+    A question without an answer waits, in whichever task it is asked. Where the run is not to wait
+    for it, the run as a whole is cancelled (`unwind`): no exception has to find its way from the
+    asking task to the handler's own.
     """
 
     def __init__(self, ticket: _Ticket, capabilities: t.ClientCapabilities) -> None:
@@ -214,7 +219,8 @@ class _CurrentTransport(ExchangeTransport):
 
 
 class _SuspendedCall:
-    """A running handler that outlives the request that began it, and the rounds it has gone through.
+    """A running handler that outlives the request that began it, and the rounds it has gone
+    through.
 
     Middleware may hand on copies of the exchange, so what it sends goes through this object, to
     the request that the call runs for at the moment.
@@ -245,7 +251,9 @@ class _SuspendedCall:
         self.task: asyncio.Future[AnyResult]
 
     def was_denied(self, round: int) -> bool:
-        """Whether a round ended because a scope was lacking; the retry is no repetition then, but a second try (2026-07-28, "Step-Up")."""
+        """Whether a round ended because a scope was lacking; the retry is no repetition then, but a
+        second try (2026-07-28, "Step-Up").
+        """
         outcome = self.outcomes.get(round)
         return (
             outcome is not None
@@ -255,19 +263,25 @@ class _SuspendedCall:
         )
 
     def hold(self, x: Exchange) -> None:
-        """What the handler sends from now on goes the way of this exchange, and what it may do is what this one's token allows."""
+        """What the handler sends from now on goes the way of this exchange, and what it may do is
+        what this one's token allows.
+        """
         self.request = x
         self.exchange.progress_token = x.progress_token
         if x.caller.principal is not None:
             self.exchange.caller = replace(self.exchange.caller, principal=x.caller.principal)
 
     def untie(self) -> None:
-        """Break the reference cycles of a call that has ended: collecting them costs more than the call."""
+        """Break the reference cycles of a call that has ended: collecting them costs more than the
+        call.
+        """
         self.run.on_question = _nothing
         del self.exchange
 
     def answer(self, responses: dict[str, Raw]) -> None:
-        """Hand the answers to the questions of this round; others are ignored (`MRT-21`). Raises McpError for malformed ones."""
+        """Hand the answers to the questions of this round; others are ignored (`MRT-21`). Raises
+        McpError for malformed ones.
+        """
         given = {
             key: _response(self.run.waiting[key][0], _json(raw))
             for key, raw in responses.items()
@@ -289,10 +303,11 @@ class _SuspendedCall:
 class SuspendedCalls:
     """Questions of handlers, for every revision: a layer around any handler (`around`).
 
-    In the stateless era questions travel inside results, and the answers come with a retry (MRTR). With `suspend` a running
-    call waits where it stands, for `seal.seconds` at the most and up to `most` at once; a ticket that this process does not
-    know (a restart, another worker) makes the handler run again from the top with the journal of answers, as it always does
-    without `suspend`. A state is good at servers of the name `server` only, though others have the same key.
+    In the stateless era questions travel inside results, and the answers come with a retry (MRTR).
+    With `suspend` a running call waits where it stands, for `seal.seconds` at the most and up to
+    `most` at once; a ticket that this process does not know (a restart, another worker) makes the
+    handler run again from the top with the journal of answers, as it always does without `suspend`.
+    A state is good at servers of the name `server` only, though others have the same key.
     """
 
     def __init__(
@@ -402,13 +417,16 @@ class SuspendedCalls:
         return outcome
 
     async def _run_unasked(self, x: Exchange, run: Handler, ticket: _Ticket) -> AnyResult:
-        """A client that has declared nothing to be asked gets no questions: no task has to outlive its request."""
+        """A client that has declared nothing to be asked gets no questions: no task has to outlive
+        its request.
+        """
         asker = _Run(ticket, x.caller.capabilities)
         params = _plain(x.params, ticket)
         inner = replace(x, asker=asker, params=params, replayed=x.params.request_state is not None)
         return self._finished(await _answered(run, inner), x, asker)
 
-    # -- suspended ------------------------------------------------------------------------------------
+    # -- suspended
+    # ------------------------------------------------------------------------------------
 
     def _known(self, name: str | None) -> _SuspendedCall | None:
         if name is None:
@@ -432,7 +450,8 @@ class SuspendedCalls:
         return await outcome
 
     def _open_round(self, call: _SuspendedCall, x: Exchange) -> asyncio.Future[AnyResult]:
-        """Let it run for a request until it is done or asks; what it sends meanwhile goes to whoever holds the ticket now.
+        """Let it run for a request until it is done or asks; what it sends meanwhile goes to
+        whoever holds the ticket now.
 
         Returns:
             The outcome of the round; to cancel it is to cancel the call.
@@ -512,10 +531,13 @@ class SuspendedCalls:
         self._forget(call)
         call.task.cancel()
 
-    # -- replayed -----------------------------------------------------------------------------------
+    # -- replayed
+    # -----------------------------------------------------------------------------------
 
     async def _replay(self, x: Exchange, run: Handler, ticket: _Ticket) -> AnyResult:
-        """Run it up to its first questions; whatever it does while it is unwound from them counts for nothing."""
+        """Run it up to its first questions; whatever it does while it is unwound from them counts
+        for nothing.
+        """
         asking = _Run(ticket, x.caller.capabilities)
         params = _plain(x.params, ticket)
         inner = replace(x, asker=asking, params=params, replayed=x.params.request_state is not None)
@@ -542,7 +564,8 @@ class SuspendedCalls:
             await asyncio.wait({task})
             raise
 
-    # -- tickets -------------------------------------------------------------------------------------
+    # -- tickets
+    # -------------------------------------------------------------------------------------
 
     def _questions(
         self, questions: dict[str, t.InputRequest], run: _Run, x: Exchange, ticket: _Ticket
@@ -555,7 +578,9 @@ class SuspendedCalls:
         )
 
     def _finished(self, result: AnyResult, x: Exchange, run: _Run) -> AnyResult:
-        """What the handler gave; questions written by hand are checked and their state is sealed as ours is."""
+        """What the handler gave; questions written by hand are checked and their state is sealed as
+        ours is.
+        """
         if not isinstance(result, t.InputRequiredResult):
             return result
         for request in (result.input_requests or {}).values():
@@ -581,9 +606,11 @@ class SuspendedCalls:
 
 
 async def _ask_directly(x: Exchange, run: Handler) -> AnyResult:
-    """The handshake era: questions go straight to the peer; those written by hand are asked on the tool's behalf.
+    """The handshake era: questions go straight to the peer; those written by hand are asked on the
+    tool's behalf.
 
-    A state and answers that the peer itself put into its request are nothing of ours: the tool never sees them (`MRT-06`).
+    A state and answers that the peer itself put into its request are nothing of ours: the tool
+    never sees them (`MRT-06`).
     """
     may_ask_by_hand = isinstance(x.params, t.InputResponseParams)
     if may_ask_by_hand and _brings_answers(x):
@@ -609,7 +636,9 @@ async def _ask_directly(x: Exchange, run: Handler) -> AnyResult:
 
 
 def is_unwound(x: Exchange) -> bool:
-    """Whether a handler is being cancelled at its question, to run again later: what it raises meanwhile counts for nothing."""
+    """Whether a handler is being cancelled at its question, to run again later: what it raises
+    meanwhile counts for nothing.
+    """
     return isinstance(x.asker, _Run) and x.asker.over
 
 
@@ -622,7 +651,9 @@ async def _answered(run: Handler, x: Exchange) -> AnyResult:
 
 
 def _unanswered(bad: t.Unanswerable, x: Exchange) -> AnyResult:
-    """The result of an exchange whose question could not be put. Raises McpError where it is an error."""
+    """The result of an exchange whose question could not be put. Raises McpError where it is an
+    error.
+    """
     error = unanswerable(bad, x)
     if error is not None:
         raise error from None
@@ -643,7 +674,9 @@ async def _shared(outcome: asyncio.Future[AnyResult]) -> AnyResult:
 
 
 def unanswerable(bad: t.Unanswerable, exchange: Exchange) -> t.McpError | None:
-    """How a question that the client cannot be asked ends the call: an error of its own in the stateless era, else as any ToolError."""
+    """How a question that the client cannot be asked ends the call: an error of its own in the
+    stateless era, else as any ToolError.
+    """
     if exchange.caller.era is not Era.STATELESS or not bad.capability:
         return None
     name, _, mode = bad.capability.partition(".")
@@ -652,13 +685,17 @@ def unanswerable(bad: t.Unanswerable, exchange: Exchange) -> t.McpError | None:
 
 
 def missing_capability(name: str, capabilities: t.ClientCapabilities) -> t.McpError:
-    """The stateless era's error for a question that the client has not declared to take (`ERR-08`)."""
+    """The stateless era's error for a question that the client has not declared to take
+    (`ERR-08`).
+    """
     words = f"The request needs a client capability that was not declared: {name}"
     return t.McpError(t.MISSING_CLIENT_CAPABILITY, words, {"requiredCapabilities": capabilities})
 
 
 def _plain(params: Any, ticket: _Ticket) -> Any:
-    """The params as the handler may see them: its own state if it wrote one by hand, answers without any state as they came."""
+    """The params as the handler may see them: its own state if it wrote one by hand, answers
+    without any state as they came.
+    """
     if ticket.by_hand:
         return replace(params, request_state=ticket.author)
     return (
@@ -673,7 +710,9 @@ def _brings_answers(x: Exchange) -> bool:
 
 
 def _binding(x: Exchange, server: str) -> bytes:
-    """What a state is bound to: the server, the principal, the method and what was asked of it (`MRT-08`)."""
+    """What a state is bound to: the server, the principal, the method and what was asked of it
+    (`MRT-08`).
+    """
     asked = replace(x.params, meta=t.NOTHING, input_responses=None, request_state=None)
     principal = x.caller.principal.key if x.caller.principal else None
     return _encode_sorted([server, principal, x.method, _decode_json(msgspec.json.encode(asked))])

@@ -1,4 +1,6 @@
-"""Frames as peers send them, and what comes back, as plain data: the words that the tests of the pure floor are written in."""
+"""Frames as peers send them, and what comes back, as plain data: the words that the tests of the
+pure floor are written in.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +109,9 @@ def sent(connection: ServerConnection | ClientConnection) -> list[dict[str, Any]
 def greeted(
     revision: str, server: Identity | None = None, *, capabilities: Any = None
 ) -> ServerConnection:
-    """A connection whose peer has introduced itself in the handshake era, with list changes not yet listened to."""
+    """A connection whose peer has introduced itself in the handshake era, with list changes not yet
+    listened to.
+    """
     connection = ServerConnection(server or identity())
     assert connection.receive(initialize("hello", revision, capabilities)) == []
     (reply,) = sent(connection)
@@ -116,7 +120,9 @@ def greeted(
 
 
 def asked(connection: ServerConnection, frame: bytes) -> RequestReceived:
-    """Hand over a request that somebody has to carry out, and give it back as the event it becomes."""
+    """Hand over a request that somebody has to carry out, and give it back as the event it
+    becomes.
+    """
     (event,) = connection.receive(frame)
     assert isinstance(event, RequestReceived), event
     assert sent(connection) == []

@@ -1,4 +1,6 @@
-"""An engine that spoils frames: it knows the grammar of JSON-RPC and MCP, and breaks it in every way that a peer might."""
+"""An engine that spoils frames: it knows the grammar of JSON-RPC and MCP, and breaks it in every
+way that a peer might.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ NUMBERS = [
 
 
 def corpus() -> list[Any]:
-    """Every message of the protocol with every field filled in, as each revision has it, and answers to it."""
+    """Every message of the protocol with every field filled in, as each revision has it, and
+    answers to it.
+    """
     messages: list[Any] = []
     ids = count(1)
     for method, row in METHODS.items():
@@ -248,7 +252,9 @@ def get(tree: Any, place: Path) -> Any:
 
 
 def put(tree: Any, place: Path, value: Any) -> Any:
-    """The message with another value at a place, or without it where the value is ...; the message itself is left as it is."""
+    """The message with another value at a place, or without it where the value is ...; the message
+    itself is left as it is.
+    """
     if not place:
         return tree if value is ... else value
     key, deeper = place[0], place[1:]

@@ -1,4 +1,6 @@
-"""HTTP requests as they come to an endpoint, as plain data that a test can spoil one thing of, and what is judged of them."""
+"""HTTP requests as they come to an endpoint, as plain data that a test can spoil one thing of, and
+what is judged of them.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ Spoil = Callable[[Offered], None]
 def offered(
     body: Any, *, method: str = "POST", twice: Sequence[str] = (), **headers: str | None
 ) -> Offered:
-    """A request with a body from this machine; a header of None is left out, an underscore in a name stands for a hyphen."""
+    """A request with a body from this machine; a header of None is left out, an underscore in a
+    name stands for a hyphen.
+    """
     said: dict[str, str | None] = {
         "host": "127.0.0.1:8000",
         "content-type": "application/json",
@@ -69,7 +73,9 @@ def modern(
     id: Any = 1,
     **headers: str | None,
 ) -> Offered:
-    """A good request of the newest revision, its headers with it; more of them, or others, as given."""
+    """A good request of the newest revision, its headers with it; more of them, or others, as
+    given.
+    """
     given = (
         {"name": "add", "arguments": {}}
         if params is None and method == "tools/call"

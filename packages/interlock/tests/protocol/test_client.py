@@ -1,4 +1,6 @@
-"""The client's end of one conversation: what it sends, what it makes of answers, notices and questions, and what it passes over."""
+"""The client's end of one conversation: what it sends, what it makes of answers, notices and
+questions, and what it passes over.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ def only(events: list[Any]) -> Any:
 
 
 def test_a_request_goes_out_as_it_was_given() -> None:
-    """One object for each, never a batch, ids that count up and never repeat (`RPC-02`, `RPC-03`, `RPC-04`, `RPC-14`, `RPC-15`)."""
+    """One object for each, never a batch, ids that count up and never repeat (`RPC-02`, `RPC-03`,
+    `RPC-04`, `RPC-14`, `RPC-15`).
+    """
     connection = ClientConnection()
     assert connection.next_id() == 1
     ids = [connection.request("tools/call", b'{"name":"x"}') for _ in range(3)]
@@ -61,7 +65,9 @@ def test_a_request_goes_out_as_it_was_given() -> None:
 
 
 def test_an_answer_ends_the_wait_with_its_bytes() -> None:
-    """The result is handed on unread, and each answer finds its own request, in any order (`RPC-05`)."""
+    """The result is handed on unread, and each answer finds its own request, in any order
+    (`RPC-05`).
+    """
     connection = waiting("tools/call", "tools/call", "tools/call")
     for id in (3, 1, 2):
         event = only(
@@ -72,7 +78,9 @@ def test_an_answer_ends_the_wait_with_its_bytes() -> None:
 
 
 def test_an_error_ends_the_wait_as_the_peer_said_it() -> None:
-    """Code, message and data, also a code that means nothing to us (`RPC-07`, `ERR-05`, `ERR-22`)."""
+    """Code, message and data, also a code that means nothing to us (`RPC-07`, `ERR-05`,
+    `ERR-22`).
+    """
     for code in (-32601, -32042, -32001, 0, 7, -1, 2**70):
         event = only(waiting().receive(error(1, code, "no", {"a": [1]})))
         assert isinstance(event.answer, t.McpError)
@@ -104,7 +112,9 @@ SLOPPY: dict[str, tuple[bytes, type[Any]]] = {
 
 @pytest.mark.parametrize("frame, kind", SLOPPY.values(), ids=SLOPPY)
 def test_a_malformed_answer_ends_the_wait_too(frame: bytes, kind: type[Any]) -> None:
-    """Nobody waits for an answer that has come; what was made up here is no McpError (`RPC-06`, `ERR-21`)."""
+    """Nobody waits for an answer that has come; what was made up here is no McpError (`RPC-06`,
+    `ERR-21`).
+    """
     connection = waiting()
     event = only(connection.receive(frame))
     assert (event.id, type(event.answer)) == (1, kind)
@@ -208,7 +218,9 @@ def test_batches_are_understood_and_what_is_wrong_with_one_message_does_not_touc
 
 
 def test_a_request_given_up_is_cancelled_at_the_server() -> None:
-    """Once, with the reason; a late answer finds nobody (`STD-12`, `CAN-01`, `CAN-07`, `LIF-18`)."""
+    """Once, with the reason; a late answer finds nobody (`STD-12`, `CAN-01`, `CAN-07`,
+    `LIF-18`).
+    """
     connection = waiting()
     connection.cancel(1, "too slow")
     connection.cancel(1, "too slow")
@@ -342,7 +354,9 @@ QUESTIONS: dict[str, tuple[Any, str, type[Any]]] = {
 @pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
 @pytest.mark.parametrize("method", QUESTIONS)
 def test_a_question_of_the_revision_is_handed_on(method: str, revision: str) -> None:
-    """Elicitation exists since 2025-06-18; before, it is a method that does not (`LIF-12`, `ELI-04`)."""
+    """Elicitation exists since 2025-06-18; before, it is a method that does not (`LIF-12`,
+    `ELI-04`).
+    """
     params, since, kind = QUESTIONS[method]
     connection = waiting(revision=revision)
     events = connection.receive(request(3, method, params))
@@ -393,7 +407,9 @@ def test_a_question_that_cannot_be_read_is_refused(params: Any) -> None:
 
 
 def test_a_question_is_answered_once_in_the_words_of_the_revision() -> None:
-    """With an answer or with a refusal; the ids of questions and of our own requests do not get in each other's way."""
+    """With an answer or with a refusal; the ids of questions and of our own requests do not get in
+    each other's way.
+    """
     connection = waiting(revision=R4)
     connection.receive(request(1, "elicitation/create", ELICIT))
     connection.receive(request("1", "elicitation/create", ELICIT))

@@ -1,4 +1,6 @@
-"""A client says what it can before the revision is agreed; afterwards only that counts of it which the revision knows."""
+"""A client says what it can before the revision is agreed; afterwards only that counts of it which
+the revision knows.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ KNOWN: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("revision", KNOWN)
 def test_only_what_the_revision_knows_counts(revision: str) -> None:
-    """Without this a page to visit would be sent to a 2025-06-18 client as a form without fields (`LIF-11`, `LIF-12`, `LIF-16`)."""
+    """Without this a page to visit would be sent to a 2025-06-18 client as a form without fields
+    (`LIF-11`, `LIF-12`, `LIF-16`).
+    """
     connection = greeted(revision, capabilities=EVERYTHING)
     caller = asked(connection, request(1, "tools/list")).caller
     assert caller.capabilities == t.ClientCapabilities(

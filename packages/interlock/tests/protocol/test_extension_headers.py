@@ -1,4 +1,6 @@
-"""The header Mcp-Name of an extension's requests: clients write it, and endpoints compare it with the body, as for the core's."""
+"""The header Mcp-Name of an extension's requests: clients write it, and endpoints compare it with
+the body, as for the core's.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +64,9 @@ def test_a_header_that_differs_from_the_body_is_refused(what: str):
     "job, header", [("j-1", "j-1"), ("jöb", "=?base64?asO2Yg==?="), (None, None)]
 )
 def test_a_client_writes_the_header(job: str | None, header: str | None):
-    """In base64 where a header could not hold it, and not at all where there is nothing to repeat (`HDR-04`)."""
+    """In base64 where a header could not hold it, and not at all where there is nothing to repeat
+    (`HDR-04`).
+    """
     letters = RequestHeaders({})
     letters.extensions = JOBS
     written = dict(letters.post(Exchange("jobs/get", Get(job_id=job), Caller(NEWEST)), None))

@@ -1,4 +1,6 @@
-"""Both connections face to face, without a loop, a pipe or a clock: whole conversations, and every order in which things can happen."""
+"""Both connections face to face, without a loop, a pipe or a clock: whole conversations, and every
+order in which things can happen.
+"""
 
 from __future__ import annotations
 
@@ -125,7 +127,9 @@ def test_two_that_share_a_revision_speak_the_newest_of_them(
 
 
 class Table:
-    """Two connections, what is on its way between them, and an account of what each side is owed."""
+    """Two connections, what is on its way between them, and an account of what each side is
+    owed.
+    """
 
     def __init__(self, revision: str) -> None:
         self.revision = revision
@@ -222,7 +226,9 @@ class Table:
                 self.to_answer.remove(event.id)
 
     def settle(self) -> None:
-        """Everything is carried over, everything that runs is served, until nothing moves any more."""
+        """Everything is carried over, everything that runs is served, until nothing moves any
+        more.
+        """
         for _ in range(10_000):
             self.carry(1)
             self.carry(0)
@@ -258,7 +264,8 @@ acts = st.sampled_from(
 def test_every_call_gets_its_own_answer_once_or_was_given_up(
     revision: str, story: list[tuple[str, int]]
 ) -> None:
-    """In whatever order the two speak and the frames arrive; in the end neither holds anything open.
+    """In whatever order the two speak and the frames arrive; in the end neither holds anything
+    open.
 
     (`RPC-03`, `RPC-05`, `RPC-06`, `CAN-01`, `CAN-05`, `CAN-07`, `CAN-08`)
     """
@@ -297,7 +304,9 @@ def test_a_cancel_and_an_answer_that_pass_each_other_on_the_way_harm_nobody() ->
 
 
 def test_a_question_and_the_end_of_its_call_that_pass_each_other_harm_nobody() -> None:
-    """The server takes the question back; the client's answer, already on its way, finds nobody (`CAN-08`)."""
+    """The server takes the question back; the client's answer, already on its way, finds nobody
+    (`CAN-08`).
+    """
     table = Table(R4)
     table.call(0)
     table.carry(1)

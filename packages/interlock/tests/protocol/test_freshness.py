@@ -100,7 +100,9 @@ WHO = [
 def test_a_private_answer_is_for_its_owner_only(
     scope: Any, owner: str, asker: str, found: bool
 ) -> None:
-    """And what does not say is private; callers without a principal are one context of their own (`CAC-03`, `CAC-04`, `CAC-07`)."""
+    """And what does not say is private; callers without a principal are one context of their own
+    (`CAC-03`, `CAC-04`, `CAC-07`).
+    """
     book = kept(tools(scope=scope), who=owner)
     assert (book.find("tools/list", FIRST, NEWEST, asker, 100.0) is not None) == found
 
@@ -161,7 +163,9 @@ NOTICES = {
 
 @pytest.mark.parametrize("notice, stale", NOTICES.items(), ids=NOTICES)
 def test_a_notice_makes_stale_what_it_is_about(notice: str, stale: set[str]) -> None:
-    """All pages of it, everyone's, at once and whatever time is left; and nothing else (`CAC-09`)."""
+    """All pages of it, everyone's, at once and whatever time is left; and nothing else
+    (`CAC-09`).
+    """
     book = ResponseCache()
     for method in CACHEABLE:
         params = (
@@ -247,7 +251,9 @@ acts = st.one_of(
 
 @given(st.lists(acts, max_size=30))
 def test_what_is_found_was_kept_for_the_one_who_asks_and_is_fresh(story: list[Any]) -> None:
-    """Against a plain list of all that was kept, whatever happens (`CAC-02`, `CAC-03`, `CAC-07`, `CAC-09`)."""
+    """Against a plain list of all that was kept, whatever happens (`CAC-02`, `CAC-03`, `CAC-07`,
+    `CAC-09`).
+    """
     book, plain, now = ResponseCache(), [], 0.0
     for act in story:
         match act:

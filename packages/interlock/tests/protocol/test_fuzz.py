@@ -1,4 +1,6 @@
-"""Spoiled frames by the hundred thousand through both connections: no exception, no hang, no answer too many, and no memory kept."""
+"""Spoiled frames by the hundred thousand through both connections: no exception, no hang, no answer
+too many, and no memory kept.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,9 @@ class Servant:
             self.decide(self.random.choice(list(self.open)))
 
     def check(self, frame: bytes) -> None:
-        """What was said without a decision: messages of one line, and results only for what is not open."""
+        """What was said without a decision: messages of one line, and results only for what is not
+        open.
+        """
         for _, out in self.connection.outgoing():
             assert b"\n" not in out
             said = json.loads(out)
@@ -133,7 +137,9 @@ class Servant:
                 self.asked.discard(said["params"]["requestId"])
 
     def still_of_sound_mind(self) -> None:
-        """After all that: a proper request is served, and nothing is open that we do not know of."""
+        """After all that: a proper request is served, and nothing is open that we do not know
+        of.
+        """
         event = asked(self.connection, stamped("sound mind", "tools/list"))
         self.connection.respond(event.id, t.ListToolsResult(tools=[]))
         (reply,) = sent(self.connection)
@@ -191,7 +197,9 @@ class Customer:
 
 
 def storm(number: int, seed: int) -> int:
-    """So many spoiled frames to a server and to a client of each revision in turn; returns how many the clients could not read."""
+    """So many spoiled frames to a server and to a client of each revision in turn; returns how many
+    the clients could not read.
+    """
     rng, mutator = random.Random(seed), Mutator(seed)
     malformed = 0
     for revision in REVISIONS * (number // 5000):
@@ -212,7 +220,9 @@ def resident() -> int:
 
 
 def test_ten_thousand_spoiled_frames_do_no_harm() -> None:
-    """The everyday round; some frames are read and some are not, else the engine would prove nothing."""
+    """The everyday round; some frames are read and some are not, else the engine would prove
+    nothing.
+    """
     with no_longer_than(120):
         malformed = storm(10_000, seed=1)
     assert 1_000 < malformed < 8_000
@@ -240,7 +250,9 @@ def test_the_engine_gives_the_same_frames_for_the_same_seed() -> None:
 
 
 def test_every_member_left_out_or_spoiled_one_by_one() -> None:
-    """Each message of the protocol with each of its members taken away or replaced by each strange value, exhaustively at the top."""
+    """Each message of the protocol with each of its members taken away or replaced by each strange
+    value, exhaustively at the top.
+    """
     mutator, rng = Mutator(0), random.Random(0)
     with no_longer_than(120):
         servants = [Servant(revision, rng) for revision in (R2, NEWEST)]
@@ -328,7 +340,9 @@ def test_any_bytes_do_no_harm(frame: bytes, revision: str) -> None:
 
 
 def test_the_quick_way_to_read_a_request_comes_to_the_same_as_the_thorough_one() -> None:
-    """Whole requests are read in one pass and the rest piece by piece; which way a frame takes makes no difference to what it means."""
+    """Whole requests are read in one pass and the rest piece by piece; which way a frame takes
+    makes no difference to what it means.
+    """
 
     def told(connection: ServerConnection, events: list[Any]) -> Any:
         said = []

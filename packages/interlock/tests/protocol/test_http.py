@@ -1,4 +1,6 @@
-"""What an endpoint takes and what it refuses, and in which order, as tables over method, headers and body."""
+"""What an endpoint takes and what it refuses, and in which order, as tables over method, headers
+and body.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ MODERN_ONLY, YOUNG_ONLY = identity(revisions=(R5,)), identity(revisions=(R3, R4,
 PROUD = EndpointRules(greets=False)  # of a server that serves the newest revision only
 
 
-# -- the order of refusals ---------------------------------------------------------------------------------
+# -- the order of refusals
+# ---------------------------------------------------------------------------------
 
 
 def with_header(name: str, value: str | None) -> Spoil:
@@ -78,7 +81,9 @@ LADDER: dict[str, tuple[Spoil, int, int]] = {
 
 @pytest.mark.parametrize("rung", LADDER)
 def test_what_is_wrong_first_is_what_is_said(rung: str) -> None:
-    """With everything wrong from one rung on, the refusal is that rung's, and has the words for it (`SEC-01`, `HDR-06`, `CFQ-03`, `CFQ-04`)."""
+    """With everything wrong from one rung on, the refusal is that rung's, and has the words for it
+    (`SEC-01`, `HDR-06`, `CFQ-03`, `CFQ-04`).
+    """
     x = modern()
     rungs = list(LADDER)
     for later in reversed(rungs[rungs.index(rung) :]):
@@ -125,7 +130,8 @@ def test_refusals_carry_the_id_of_the_request() -> None:
         )
 
 
-# -- where it comes from ----------------------------------------------------------------------------------
+# -- where it comes from
+# ----------------------------------------------------------------------------------
 
 AT_HOME, PUBLIC = (
     EndpointRules(),
@@ -165,7 +171,9 @@ HOSTS = [
 
 @pytest.mark.parametrize("rules, host, welcome", HOSTS)
 def test_hosts(rules: EndpointRules, host: str | None, welcome: bool) -> None:
-    """A server answers under its own names, and under addresses; what a page could point at it with a name of its own is refused (`SEC-01`)."""
+    """A server answers under its own names, and under addresses; what a page could point at it with
+    a name of its own is refused (`SEC-01`).
+    """
     verdict = modern(host=host).judged(rules)
     assert isinstance(verdict, Stateless) if welcome else refusal(verdict) == (403, BAD)
 
@@ -198,7 +206,9 @@ ORIGINS = [
 
 @pytest.mark.parametrize("rules, host, origin, welcome", ORIGINS)
 def test_origins(rules: EndpointRules, host: str, origin: str, welcome: bool) -> None:
-    """Pages of the same host, of this machine where that is asked, and those that were named; no others (`HTM-22`, `HTL-51`, `HTL-52`)."""
+    """Pages of the same host, of this machine where that is asked, and those that were named; no
+    others (`HTM-22`, `HTL-51`, `HTL-52`).
+    """
     verdict = modern(host=host, origin=origin).judged(rules)
     assert isinstance(verdict, Stateless) if welcome else refusal(verdict) == (403, BAD)
 
@@ -223,7 +233,8 @@ def test_what_is_remembered_of_strangers_is_bounded() -> None:
     )
 
 
-# -- media types --------------------------------------------------------------------------------------------
+# -- media types
+# --------------------------------------------------------------------------------------------
 
 TYPES = [
     ("application/json", True),
@@ -273,7 +284,9 @@ ACCEPTED = [
 
 @pytest.mark.parametrize("header, json_, events", ACCEPTED)
 def test_what_may_be_answered(header: str | None, json_: bool, events: bool) -> None:
-    """As RFC 9110 has it: lists, wildcards and weights; where neither kind is wanted the request is refused (`HTM-02`, `HTL-03`)."""
+    """As RFC 9110 has it: lists, wildcards and weights; where neither kind is wanted the request is
+    refused (`HTM-02`, `HTL-03`).
+    """
     headers = {} if header is None else {b"accept": header.encode()}
     assert (accepts(headers, b"application/json"), accepts(headers, b"text/event-stream")) == (
         json_,
@@ -283,7 +296,8 @@ def test_what_may_be_answered(header: str | None, json_: bool, events: bool) -> 
     assert isinstance(verdict, Stateless) if json_ or events else refusal(verdict) == (406, BAD)
 
 
-# -- headers that repeat the body ------------------------------------------------------------------------------
+# -- headers that repeat the body
+# ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -375,7 +389,9 @@ MIRRORS: dict[str, tuple[Offered, bool]] = {
 
 @pytest.mark.parametrize("case", MIRRORS)
 def test_headers_say_what_the_body_says(case: str) -> None:
-    """The revision, the method and the name, decoded and without the space around them (`HDR-02`, `HDR-06`, `HDR-07`, `HDR-08`, `HDR-10`, `ERA-18`)."""
+    """The revision, the method and the name, decoded and without the space around them (`HDR-02`,
+    `HDR-06`, `HDR-07`, `HDR-08`, `HDR-10`, `ERA-18`).
+    """
     x, good = MIRRORS[case]
     verdict = x.judged()
     if good:
@@ -386,7 +402,9 @@ def test_headers_say_what_the_body_says(case: str) -> None:
 
 
 def test_lone_surrogates_hide_no_name_from_the_comparison_with_the_headers() -> None:
-    """A body that holds one is read with U+FFFD, and its headers must agree with it all the same."""
+    """A body that holds one is read with U+FFFD, and its headers must agree with it all the
+    same.
+    """
     params = {"name": "add", "arguments": {"text": "\ud83d"}}
     verdict = modern("tools/call", params).judged()
     assert isinstance(verdict, Stateless)
@@ -406,7 +424,8 @@ def test_the_headers_of_arguments_go_to_whoever_knows_the_schema() -> None:
     assert verdict.headers == {"mcp-param-region": "us-west1", "mcp-param-x": "=?base64?YQ==?="}
 
 
-# -- what comes after ---------------------------------------------------------------------------------------------------
+# -- what comes after
+# ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

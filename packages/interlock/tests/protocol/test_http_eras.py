@@ -1,4 +1,6 @@
-"""Which era a request belongs to, what its body may be, and what GET and DELETE are, as tables over method, headers and body."""
+"""Which era a request belongs to, what its body may be, and what GET and DELETE are, as tables over
+method, headers and body.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ MODERN_ONLY, YOUNG_ONLY = identity(revisions=(R5,)), identity(revisions=(R3, R4,
 PROUD = EndpointRules(greets=False)  # of a server that serves the newest revision only
 
 
-# -- which era ---------------------------------------------------------------------------------------------------
+# -- which era
+# ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -97,7 +100,9 @@ SESSION = "0123456789abcdef"
     ],
 )
 def test_messages_of_a_session(said: str | None, session: str | None, body: bytes) -> None:
-    """All kinds of them; what the session says is the session's affair (`HTL-06`, `HTL-49`, `ERA-17`, `RPC-13`)."""
+    """All kinds of them; what the session says is the session's affair (`HTL-06`, `HTL-49`,
+    `ERA-17`, `RPC-13`).
+    """
     verdict = offered(body, mcp_protocol_version=said, mcp_session_id=session).judged()
     assert isinstance(verdict, InSession), verdict
     assert (verdict.session, verdict.revision) == (session, said)
@@ -163,7 +168,9 @@ def test_revisions_that_this_server_does_not_have(said: str) -> None:
 
 
 def test_a_request_without_a_revision_where_the_oldest_are_not_served() -> None:
-    """Is taken for one of 2025-03-26 only where that is served; a session knows its own (`ERA-17`, `ERA-18`, `HTL-49`)."""
+    """Is taken for one of 2025-03-26 only where that is served; a session knows its own (`ERA-17`,
+    `ERA-18`, `HTL-49`).
+    """
     plain, in_session = (
         offered(request(1, "tools/list")),
         offered(request(1, "tools/list"), mcp_session_id=SESSION),
@@ -176,7 +183,9 @@ def test_a_request_without_a_revision_where_the_oldest_are_not_served() -> None:
 
 
 def test_a_server_of_the_newest_revision_only() -> None:
-    """`initialize` goes to the connection, which names the versions; the rest of the era is refused (`ERA-03`, `HTM-19`)."""
+    """`initialize` goes to the connection, which names the versions; the rest of the era is refused
+    (`ERA-03`, `HTM-19`).
+    """
     assert isinstance(offered(initialize(1, R4)).judged(PROUD, MODERN_ONLY), OpensSession)
     assert refusal(
         offered(request(1, "ping"), mcp_protocol_version=R4).judged(PROUD, MODERN_ONLY)
@@ -192,7 +201,8 @@ def test_a_server_of_the_newest_revision_only() -> None:
     assert isinstance(modern().judged(PROUD, MODERN_ONLY), Stateless)
 
 
-# -- bodies that are no request -----------------------------------------------------------------------------------
+# -- bodies that are no request
+# -----------------------------------------------------------------------------------
 
 BODIES: list[tuple[bytes, Any, int]] = [
     # (body, its verdict under the newest revision's header, the code of its refusal)
@@ -226,7 +236,9 @@ BODIES: list[tuple[bytes, Any, int]] = [
 
 @pytest.mark.parametrize("body, kind, code", BODIES)
 def test_bodies_under_the_newest_revision(body: bytes, kind: Any, code: int) -> None:
-    """One request or one notification; no batch, no response, nothing else (`HTM-03`, `HTM-05`, `RPC-16`, `RPC-18`, `X-09`, `X-15`)."""
+    """One request or one notification; no batch, no response, nothing else (`HTM-03`, `HTM-05`,
+    `RPC-16`, `RPC-18`, `X-09`, `X-15`).
+    """
     verdict = offered(body, mcp_protocol_version=NEWEST).judged()
     assert isinstance(verdict, kind), verdict
     if kind is HttpRefusal:
@@ -246,7 +258,8 @@ def test_bodies_that_no_revision_takes(body: bytes) -> None:
     assert refusal(offered(body).judged())[0] == 400
 
 
-# -- GET and DELETE ------------------------------------------------------------------------------------------------
+# -- GET and DELETE
+# ------------------------------------------------------------------------------------------------
 
 NO_SESSIONS = EndpointRules(sessions=False)
 
@@ -297,7 +310,9 @@ OTHERS: list[tuple[str, EndpointRules, dict[str, str | None], Any]] = [
 def test_other_methods(
     method: str, rules: EndpointRules, headers: dict[str, str | None], expected: Any
 ) -> None:
-    """GET and DELETE belong to sessions, and to nothing else (`HTL-25`, `HTL-41`, `HTL-45`, `HTL-50`, `HTM-17`, `HTM-19`)."""
+    """GET and DELETE belong to sessions, and to nothing else (`HTL-25`, `HTL-41`, `HTL-45`,
+    `HTL-50`, `HTM-17`, `HTM-19`).
+    """
     verdict = offered(b"", method=method, content_type=None, **headers).judged(rules)
     if isinstance(expected, int):
         assert refusal(verdict)[0] == expected

@@ -1,4 +1,6 @@
-"""Good HTTP requests spoiled in every way: there is always a verdict, and a refusal is always one that a client can read."""
+"""Good HTTP requests spoiled in every way: there is always a verdict, and a refusal is always one
+that a client can read.
+"""
 
 from __future__ import annotations
 

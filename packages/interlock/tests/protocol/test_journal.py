@@ -1,4 +1,6 @@
-"""The journal of a call's answers: the same questions get the same keys in every run, and no two share one."""
+"""The journal of a call's answers: the same questions get the same keys in every run, and no two
+share one.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ def test_every_run_gives_the_same_keys_and_each_only_once(
 
 
 def test_a_key_is_the_questions_place_and_words() -> None:
-    """Other words, another form or another place is another question: an answer to one is never taken for the other's."""
+    """Other words, another form or another place is another question: an answer to one is never
+    taken for the other's.
+    """
     firsts = {
         Journal().key(q)
         for q in (question("a"), question("b"), question("a", x={"type": "string"}), ROOTS)

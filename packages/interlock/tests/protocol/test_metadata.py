@@ -1,4 +1,6 @@
-"""The `_meta` of a request: the protocol's keys are taken out, and the author's stay as they were."""
+"""The `_meta` of a request: the protocol's keys are taken out, and the author's stay as they
+were.
+"""
 
 from __future__ import annotations
 
@@ -120,7 +122,9 @@ TRACES = {
 def test_values_of_another_form_are_no_trace_context(
     sent: tuple[str | None, ...], found: tuple[str | None, ...] | None
 ) -> None:
-    """W3C Trace Context and Baggage say what is valid; a state is dropped with its parent (`OTL-02`)."""
+    """W3C Trace Context and Baggage say what is valid; a state is dropped with its parent
+    (`OTL-02`).
+    """
     names = ("traceparent", "tracestate", "baggage")
     members = {name: value for name, value in zip(names, sent, strict=True) if value is not None}
     trace = trace_of(take_meta(received(members)))

@@ -1,4 +1,6 @@
-"""The server's end in the handshake era: one introduction, remembered; and the requests that are answered on the spot."""
+"""The server's end in the handshake era: one introduction, remembered; and the requests that are
+answered on the spot.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,8 @@ LIST = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
 
 @every_handshake
 def test_an_offered_revision_is_agreed_to_in_its_own_words(revision: str) -> None:
-    """The same string comes back, with capabilities, name and instructions, and nothing that the revision does not know.
+    """The same string comes back, with capabilities, name and instructions, and nothing that the
+    revision does not know.
 
     (`LIF-03`, `LIF-06`, `LIF-23`, `RPC-05`)
     """
@@ -111,7 +114,9 @@ def test_an_introduction_that_says_too_little_is_refused(params: Any) -> None:
 
 @every_handshake
 def test_what_was_said_once_is_written_on_each_request(revision: str) -> None:
-    """Capabilities, name, principal and session: above this floor a request of this era is like any other (`LIF-15`)."""
+    """Capabilities, name, principal and session: above this floor a request of this era is like any
+    other (`LIF-15`).
+    """
     alice = Principal(subject="alice")
     connection = ServerConnection(identity(), principal=alice, session="s1")
     connection.receive(initialize(1, revision))
@@ -143,7 +148,9 @@ def test_what_was_said_once_is_written_on_each_request(revision: str) -> None:
 
 @every_handshake
 def test_a_result_is_written_in_the_words_of_the_revision(revision: str) -> None:
-    """No resultType, no caching hints, no serverInfo: older clients never heard of them (`RPC-19`)."""
+    """No resultType, no caching hints, no serverInfo: older clients never heard of them
+    (`RPC-19`).
+    """
     connection = greeted(revision)
     asked(connection, LIST)
     tool = t.Tool(name="a", title="A", input_schema={"type": "object"})
@@ -168,7 +175,9 @@ def test_a_result_is_written_in_the_words_of_the_revision(revision: str) -> None
     ],
 )
 def test_before_any_introduction_nothing_but_ping_is_served(frame: bytes) -> None:
-    """The refusal echoes the id and names the revisions; a ping is answered (`LIF-09`, `PNG-01`, `CFQ-01`, `CFQ-03`, `ERR-11`)."""
+    """The refusal echoes the id and names the revisions; a ping is answered (`LIF-09`, `PNG-01`,
+    `CFQ-01`, `CFQ-03`, `ERR-11`).
+    """
     connection = ServerConnection(identity())
     assert connection.receive(frame) == []
     (reply,) = sent(connection)
@@ -225,7 +234,9 @@ def test_a_log_level_that_does_not_exist_is_refused(params: Any) -> None:
 def test_a_method_that_the_revision_does_not_have_does_not_exist(
     method: str, revision: str
 ) -> None:
-    """Whatever its params are; what only servers ask is none that a server takes (`ERR-01`, `LIF-12`)."""
+    """Whatever its params are; what only servers ask is none that a server takes (`ERR-01`,
+    `LIF-12`).
+    """
     for params in ({}, {"name": 5}, []):
         connection = greeted(revision)
         assert connection.receive(request(1, method, params)) == []
@@ -253,7 +264,9 @@ def test_params_that_cannot_be_read_are_named(params: Any) -> None:
 
 
 def test_a_modern_request_on_the_same_connection_is_served_by_its_own_word() -> None:
-    """Both eras may be spoken on one pipe, and neither spoils the other (`ERA-01`, `ERA-02`, `RPC-24`, `X-13`)."""
+    """Both eras may be spoken on one pipe, and neither spoils the other (`ERA-01`, `ERA-02`,
+    `RPC-24`, `X-13`).
+    """
     connection = greeted(R2)
     modern = asked(connection, stamped(1, "tools/list", capabilities={}))
     assert (modern.caller.revision, modern.caller.capabilities, modern.caller.log_level) == (
@@ -280,7 +293,9 @@ def test_a_modern_request_before_the_introduction_changes_nothing() -> None:
 
 
 def test_a_second_introduction_starts_over() -> None:
-    """What runs for the first session is cancelled without an answer, for its ids may come again."""
+    """What runs for the first session is cancelled without an answer, for its ids may come
+    again.
+    """
     connection = greeted(R4)
     (listening,) = connection.receive(notification("notifications/initialized"))
     running = asked(connection, LIST)
@@ -315,7 +330,9 @@ def test_an_id_in_use_cannot_be_used_again_and_the_first_call_stays_whole() -> N
 
 
 def test_a_call_is_answered_once() -> None:
-    """A second answer, an error after an answer, and a notification after both are dropped (`RPC-06`)."""
+    """A second answer, an error after an answer, and a notification after both are dropped
+    (`RPC-06`).
+    """
     connection = greeted(R4)
     asked(connection, LIST)
     connection.respond(1, t.ListToolsResult(tools=[]))
@@ -400,7 +417,9 @@ TOLD = {
 
 @pytest.mark.parametrize("frame, method", TOLD.values(), ids=TOLD)
 def test_what_is_no_request_is_never_answered(frame: bytes, method: str | None) -> None:
-    """Not even with an error, whatever is wrong with it, and the call that runs is not touched (`RPC-11`, `CAN-06`, `CAN-09`)."""
+    """Not even with an error, whatever is wrong with it, and the call that runs is not touched
+    (`RPC-11`, `CAN-06`, `CAN-09`).
+    """
     connection = greeted(R4)
     asked(connection, LIST)
     events = connection.receive(frame)
@@ -437,7 +456,9 @@ MALFORMED = {
 
 @pytest.mark.parametrize("blank", [b" ", b"\t \r", b" " * 70_000])
 def test_a_blank_line_is_no_message(blank: bytes) -> None:
-    """It is passed over between messages on a shared channel; as a body of its own it is refused."""
+    """It is passed over between messages on a shared channel; as a body of its own it is
+    refused.
+    """
     connection = greeted(R4)
     assert connection.receive(blank) == []
     assert sent(connection) == []
@@ -474,7 +495,9 @@ WITH_IDS = {
 @pytest.mark.parametrize("revision", [R1, R2, R3])
 @pytest.mark.parametrize("frame", WITH_IDS.values(), ids=WITH_IDS)
 def test_an_error_that_answers_a_request_has_its_id(frame: bytes, revision: str) -> None:
-    """Their schemas demand one, and the request's id is there to be read in each of these (`RPC-08`)."""
+    """Their schemas demand one, and the request's id is there to be read in each of these
+    (`RPC-08`).
+    """
     connection = greeted(revision)
     assert connection.receive(frame) == []
     (reply,) = sent(connection)
@@ -513,7 +536,9 @@ def test_extensions_add_methods_to_both_eras() -> None:
 
 
 def test_a_peer_that_has_gone_leaves_nothing_behind() -> None:
-    """Everything open is cancelled once, nothing is sent, and late answers are dropped (`CAN-08`)."""
+    """Everything open is cancelled once, nothing is sent, and late answers are dropped
+    (`CAN-08`).
+    """
     connection = greeted(R4)
     (listening,) = connection.receive(notification("notifications/initialized"))
     asked(connection, LIST)

@@ -129,7 +129,9 @@ BAD_ANSWERS: dict[str, tuple[Any, int]] = {
 def test_an_answer_that_is_none_is_an_error_to_whoever_asked(
     said: dict[str, Any], code: int
 ) -> None:
-    """Whoever waits hears of it at once, and the peer gets no answer to its answer (`ELI-14`, `RPC-06`)."""
+    """Whoever waits hears of it at once, and the peer gets no answer to its answer (`ELI-14`,
+    `RPC-06`).
+    """
     connection = calling()
     id = connection.ask(1, FORM)
     connection.outgoing()

@@ -1,4 +1,6 @@
-"""The server's end in the stateless era: every request says who asks, and is judged by its own word alone."""
+"""The server's end in the stateless era: every request says who asks, and is judged by its own word
+alone.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,9 @@ def test_each_method_of_the_era_becomes_a_request(method: str, params: dict[str,
 
 
 def test_no_name_and_no_log_level_are_no_fault() -> None:
-    """A caller need not say its name, and gets no log unless it asks (`STA-03`, `STA-04`, `LOG-05`)."""
+    """A caller need not say its name, and gets no log unless it asks (`STA-03`, `STA-04`,
+    `LOG-05`).
+    """
     event = asked(fresh(), stamped(1, "tools/list", clientInfo=...))
     assert (event.caller.info, event.caller.log_level) == (None, None)
 
@@ -136,7 +140,8 @@ REFUSED: dict[str, tuple[bytes, int]] = {
 def test_what_is_wrong_with_a_request_is_told_in_the_order_of_the_specification(
     frame: bytes, code: int
 ) -> None:
-    """What is missing first, then the revision, then the method, then its params; always with the id.
+    """What is missing first, then the revision, then the method, then its params; always with the
+    id.
 
     (`CFQ-01`, `CFQ-03`, `CFQ-04`, `ERR-09`, `ERR-10`, `ERR-11`, `STA-10`, `STA-12`, `LOG-07`)
     """
@@ -164,7 +169,9 @@ LEGACY: dict[str, dict[str, Any]] = {
 def test_a_method_of_the_other_era_does_not_exist_for_a_modern_request(
     method: str, session: bool, complete: bool
 ) -> None:
-    """Even in a server of both eras, even beside a session, and whatever its params are (`CFQ-02`, `STA-18`, `PNG-04`)."""
+    """Even in a server of both eras, even beside a session, and whatever its params are (`CFQ-02`,
+    `STA-18`, `PNG-04`).
+    """
     connection = greeted(R4) if session else fresh()
     before = connection.remembered
     assert connection.receive(stamped(1, method, LEGACY[method] if complete else {})) == []
@@ -254,7 +261,9 @@ def test_bytes_and_types_come_out_the_same(revision: str) -> None:
 
 
 def test_the_server_never_asks_in_this_era() -> None:
-    """Not even where the peer has a session besides: the route decides (`RPC-17`, `STD-10`, `ELI-05`)."""
+    """Not even where the peer has a session besides: the route decides (`RPC-17`, `STD-10`,
+    `ELI-05`).
+    """
     connection = greeted(R4)
     asked(connection, stamped(1, "tools/call", {"name": "x"}))
     with pytest.raises(t.ProtocolError):

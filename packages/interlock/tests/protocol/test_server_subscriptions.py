@@ -1,4 +1,6 @@
-"""Subscriptions at the server's end: listen exchanges of the stateless era, and those a connection opens on an older peer's behalf."""
+"""Subscriptions at the server's end: listen exchanges of the stateless era, and those a connection
+opens on an older peer's behalf.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ def subscribe(connection: ServerConnection, id: Any, uri: str) -> SessionListen:
 
 @pytest.mark.parametrize("id", [3, "3"], ids=repr)
 def test_all_that_a_subscription_says_carries_its_id(id: Any) -> None:
-    """The acknowledgement, each notice and the result, in the id's own type (`LSN-03`, `LSN-05`, `LSN-10`)."""
+    """The acknowledgement, each notice and the result, in the id's own type (`LSN-03`, `LSN-05`,
+    `LSN-10`).
+    """
     connection = ServerConnection(identity())
     event = asked(
         connection,
@@ -78,7 +82,9 @@ def test_all_that_a_subscription_says_carries_its_id(id: Any) -> None:
 
 
 def test_a_subscription_that_the_server_ends_is_answered_and_taken_back() -> None:
-    """On a shared channel the answer is followed by a cancel; elsewhere the answer is the end (`LSN-10`, `LSN-11`, `CAN-04`, `X-01`)."""
+    """On a shared channel the answer is followed by a cancel; elsewhere the answer is the end
+    (`LSN-10`, `LSN-11`, `CAN-04`, `X-01`).
+    """
     for shared in (True, False):
         connection = ServerConnection(identity(), shared=shared)
         asked(connection, stamped(5, "subscriptions/listen", {"notifications": {}}))
@@ -95,7 +101,9 @@ def test_a_subscription_that_the_server_ends_is_answered_and_taken_back() -> Non
 
 
 def test_a_subscription_is_ended_by_its_owner() -> None:
-    """Nothing more is said of it, and its id may be used again for something else (`LSN-09`, `CAN-05`, `RPC-04`)."""
+    """Nothing more is said of it, and its id may be used again for something else (`LSN-09`,
+    `CAN-05`, `RPC-04`).
+    """
     connection = ServerConnection(identity())
     asked(connection, stamped(5, "subscriptions/listen", {"notifications": {}}))
     assert connection.receive(notification("notifications/cancelled", {"requestId": 5})) == [
@@ -224,7 +232,9 @@ def test_two_listens_are_never_taken_for_each_other() -> None:
 
 @every_handshake
 def test_a_resource_is_subscribed_to_once_the_server_has_agreed(revision: str) -> None:
-    """The answer waits for the acknowledgement; then updates come, of this resource and parts of it (`SUB-01`, `SUB-02`)."""
+    """The answer waits for the acknowledgement; then updates come, of this resource and parts of it
+    (`SUB-01`, `SUB-02`).
+    """
     connection = greeted(revision)
     listen = subscribe(connection, 1, "x:y")
     assert sent(connection) == []
@@ -251,7 +261,9 @@ def test_a_resource_that_is_not_there_cannot_be_subscribed_to() -> None:
 
 
 def test_a_second_subscription_to_the_same_resource_shares_the_first() -> None:
-    """At once where the first is agreed to, with it where it is not yet: yes for both or no for both (`SUB-01`)."""
+    """At once where the first is agreed to, with it where it is not yet: yes for both or no for
+    both (`SUB-01`).
+    """
     for agreed in (True, False):
         connection = greeted(R4)
         listen = subscribe(connection, 1, "x:y")
@@ -347,7 +359,9 @@ def test_capabilities_are_asked_for_each_time() -> None:
 
 
 def test_nobody_subscribes_to_everything() -> None:
-    """Beyond a limit the peer is told to let go of something first, and when it does there is room again."""
+    """Beyond a limit the peer is told to let go of something first, and when it does there is room
+    again.
+    """
     connection = greeted(R4)
     for n in range(MOST_SUBSCRIPTIONS):
         acknowledge(

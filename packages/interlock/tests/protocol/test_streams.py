@@ -1,4 +1,6 @@
-"""What is sent as the answer to one POST: JSON or events, kept for whoever loses it, each response once."""
+"""What is sent as the answer to one POST: JSON or events, kept for whoever loses it, each response
+once.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,8 @@ def frames(stream: bytes) -> list[bytes]:
     return [event.data for event in events(stream) if event.data]
 
 
-# -- JSON or events -------------------------------------------------------------------------------------------------
+# -- JSON or events
+# -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -68,7 +71,9 @@ def test_a_response_that_comes_first_is_the_body(response: bytes) -> None:
 
 @pytest.mark.parametrize("first", [STEP, QUESTION])
 def test_what_comes_before_a_response_makes_a_stream(first: bytes) -> None:
-    """Notifications and questions before it, in one turn or in several; the response is the last event (`HTL-09`, `HTL-10`, `HTL-13`)."""
+    """Notifications and questions before it, in one turn or in several; the response is the last
+    event (`HTL-09`, `HTL-10`, `HTL-13`).
+    """
     together, apart = PostResponse(ids=[1]), PostResponse(ids=[1])
     together.put([first, DONE], left=0)
     apart.put([first], left=1)
@@ -85,7 +90,9 @@ def test_what_comes_before_a_response_makes_a_stream(first: bytes) -> None:
 
 
 def test_a_stream_that_begins_when_all_is_said() -> None:
-    """What waits is sent then, and whoever comes back for it is told that there is no more (`HTL-13`)."""
+    """What waits is sent then, and whoever comes back for it is told that there is no more
+    (`HTL-13`).
+    """
     answer = PostResponse(ids=[1, 2], name="a.1", keep=(log := Log()))
     answer.put([DONE], left=1)
     answer.put([DONE_TWO], left=0)
@@ -130,7 +137,8 @@ def test_a_client_that_takes_no_events_gets_the_response() -> None:
         assert (answer.begun, answer.next_piece()) == (False, b"")
 
 
-# -- batches ------------------------------------------------------------------------------------------------------------
+# -- batches
+# ------------------------------------------------------------------------------------------------------------
 
 
 def test_the_responses_of_a_batch_are_an_array() -> None:
@@ -187,11 +195,14 @@ def test_nothing_is_answered_where_all_was_cancelled() -> None:
     )
 
 
-# -- streams that can be come back to ---------------------------------------------------------------------------------------
+# -- streams that can be come back to
+# ---------------------------------------------------------------------------------------
 
 
 def test_priming() -> None:
-    """A stream begins with an event that only has an id, and says when to come back where that was asked for (`HTL-14`, `HTL-16`, `HTL-20`)."""
+    """A stream begins with an event that only has an id, and says when to come back where that was
+    asked for (`HTL-14`, `HTL-16`, `HTL-20`).
+    """
     for retry in (None, 250):
         answer = PostResponse(ids=[1], name="a.1", keep=(log := Log()), primes=True, retry=retry)
         answer.put([STEP], left=1)
@@ -210,7 +221,9 @@ def test_streams_that_are_not_primed_have_ids_all_the_same() -> None:
 
 
 def test_beginning_without_having_anything_to_say() -> None:
-    """A stream that is asked for at once begins with its priming event, or with a comment where it has none (`HTM-12`)."""
+    """A stream that is asked for at once begins with its priming event, or with a comment where it
+    has none (`HTM-12`).
+    """
     primed, plain, silent = (
         PostResponse(ids=[1], name="a.1", primes=True),
         PostResponse(ids=[1]),
@@ -227,7 +240,9 @@ def test_beginning_without_having_anything_to_say() -> None:
 
 
 def test_signs_of_life() -> None:
-    """A comment where nothing else is under way; none on what is no stream, and none to who has gone (`HTM-12`, `HTM-13`)."""
+    """A comment where nothing else is under way; none on what is no stream, and none to who has
+    gone (`HTM-12`, `HTM-13`).
+    """
     answer = PostResponse(ids=[1], name="a.1", primes=True)
     answer.keep_alive()
     assert answer.next_piece() == b""
@@ -293,7 +308,9 @@ def test_a_client_that_has_gone() -> None:
 
 
 def test_nothing_gathers_for_a_client_that_has_gone_and_cannot_come_back() -> None:
-    """Where there are no sessions its call goes on all the same, and would fill the memory with what nobody reads (`HTL-21`)."""
+    """Where there are no sessions its call goes on all the same, and would fill the memory with
+    what nobody reads (`HTL-21`).
+    """
     answer = PostResponse(ids=[1])
     answer.put([STEP], left=1)
     answer.lose()
@@ -323,7 +340,8 @@ def test_events_that_are_encoded_already() -> None:
     assert answer.next_piece() == b""
 
 
-# -- what holds whatever happens -----------------------------------------------------------------------------------------------
+# -- what holds whatever happens
+# -----------------------------------------------------------------------------------------------
 
 Act = tuple[str, int]
 acts = st.lists(
@@ -340,7 +358,9 @@ acts = st.lists(
 def play(
     answer: PostResponse, ids: list[int], script: list[Act]
 ) -> tuple[list[bytes], list[bytes], bytes]:
-    """Act it out as the server's shell would; returns the frames that were put, those of the responses, and the bytes that were taken."""
+    """Act it out as the server's shell would; returns the frames that were put, those of the
+    responses, and the bytes that were taken.
+    """
     left, put, taken = list(ids), [], b""
     for act, which in script:
         if answer.ended:
@@ -387,8 +407,10 @@ def play(
 def test_each_response_once_and_the_log_is_what_was_sent(
     script: list[Act], count: int, named: bool, primes: bool, events_: bool
 ) -> None:
-    """A response is never sent twice, never both as JSON and as an event; numbers have no gaps; what is logged is what is sent, and only
-    a client that has gone has less of it, never more and never in another order (`HTL-30`, `HTL-32`)."""
+    """A response is never sent twice, never both as JSON and as an event; numbers have no gaps;
+    what is logged is what is sent, and only a client that has gone has less of it, never more and
+    never in another order (`HTL-30`, `HTL-32`).
+    """
     ids, log = list(range(1, count + 1)), Log()
     answer = PostResponse(
         ids=ids,
@@ -427,7 +449,8 @@ def test_each_response_once_and_the_log_is_what_was_sent(
     )
 
 
-# -- names and places -------------------------------------------------------------------------------------------------------------
+# -- names and places
+# -------------------------------------------------------------------------------------------------------------
 
 
 @given(
@@ -471,7 +494,9 @@ def test_any_text_is_a_place_or_none(text: str) -> None:
 
 
 def test_the_responses_of_a_stream_whose_worker_is_gone() -> None:
-    """One for each request, in words that say that the outcome is not known; none where the record cannot be read (`X-08`)."""
+    """One for each request, in words that say that the outcome is not known; none where the record
+    cannot be read (`X-08`).
+    """
     found: list[Any] = [json.loads(frame) for frame in orphaned(b'[1,"x"]')]
     assert [response["id"] for response in found] == [1, "x"]
     assert {response["error"]["code"] for response in found} == {t.INTERNAL_ERROR}
@@ -480,7 +505,9 @@ def test_the_responses_of_a_stream_whose_worker_is_gone() -> None:
 
 
 def test_what_was_answered_before_its_worker_went_gets_no_other_response() -> None:
-    """Of a batch only those requests are answered that were not; a notification or a question with such an id answers nothing."""
+    """Of a batch only those requests are answered that were not; a notification or a question with
+    such an id answers nothing.
+    """
     later = [
         b"",
         jsonrpc.response(1, b"{}"),

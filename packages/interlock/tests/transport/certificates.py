@@ -50,7 +50,9 @@ class Authority:
         return builder.add_extension(identity, False).add_extension(issuer, False)
 
     def server(self, *names: str, days: int = 30) -> ssl.SSLContext:
-        """A server's context, with a certificate for names and addresses that is valid for `days` more."""
+        """A server's context, with a certificate for names and addresses that is valid for `days`
+        more.
+        """
         key = ec.generate_private_key(ec.SECP256R1())
         others = x509.SubjectAlternativeName([_general(name) for name in names])
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "a server of the tests")])

@@ -1,4 +1,6 @@
-"""A guard for tests: it believes whoever says who he is, what he may do and until when, and writes challenges as the real one does."""
+"""A guard for tests: it believes whoever says who he is, what he may do and until when, and writes
+challenges as the real one does.
+"""
 
 from __future__ import annotations
 

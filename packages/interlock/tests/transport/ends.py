@@ -1,4 +1,6 @@
-"""The other end of a channel under test, held by hand: raw descriptors, and a count of what the process has open."""
+"""The other end of a channel under test, held by hand: raw descriptors, and a count of what the
+process has open.
+"""
 
 from __future__ import annotations
 

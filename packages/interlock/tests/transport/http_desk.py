@@ -1,4 +1,6 @@
-"""A server whose requests a test takes one by one and answers as it likes, byte by byte where it matters; and clients that talk to it."""
+"""A server whose requests a test takes one by one and answers as it likes, byte by byte where it
+matters; and clients that talk to it.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +85,9 @@ class Asked:
 
     @property
     def key(self) -> str:
-        """By what the desk knows who answers: the method of the message, "response", or the verb where there is no message."""
+        """By what the desk knows who answers: the method of the message, "response", or the verb
+        where there is no message.
+        """
         return self.method or ("response" if self.seen.body else self.verb)
 
     def header(self, name: str) -> str | None:
@@ -245,7 +249,9 @@ async def desk(session: str | None = SESSION) -> AsyncIterator[Desk]:
 
 
 def client_of(url: str, revision: str | None = None, **options: Any) -> Client:
-    """A client that looks at no proxies and waits for nothing; `options` are those of Http, or of Client where it has them."""
+    """A client that looks at no proxies and waits for nothing; `options` are those of Http, or of
+    Client where it has them.
+    """
     own = {
         key: options.pop(key)
         for key in ("timeout", "elicit", "on_log", "on_notification", "log_level", "probe_timeout")
@@ -265,7 +271,9 @@ async def talking(
 
 
 def begun(work: Any) -> asyncio.Task[Any]:
-    """Start something that waits for the test; what comes of it is only looked at where the test does so."""
+    """Start something that waits for the test; what comes of it is only looked at where the test
+    does so.
+    """
     task = asyncio.ensure_future(work)
     task.add_done_callback(lambda done: done.cancelled() or done.exception())
     return task

@@ -1,4 +1,6 @@
-"""HTTP servers that say exactly the bytes they are told to, and a way to run a test under both event loops that finds what it leaves behind."""
+"""HTTP servers that say exactly the bytes they are told to, and a way to run a test under both
+event loops that finds what it leaves behind.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ PATIENCE = 10.0
 
 
 def both_loops(test: Callable[..., Any]) -> Any:
-    """Run an async test under asyncio and under uvloop, each in a loop of its own; no task and no socket may be left."""
+    """Run an async test under asyncio and under uvloop, each in a loop of its own; no task and no
+    socket may be left.
+    """
 
     def run(loop: str, **given: Any) -> None:
         with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
@@ -37,7 +41,8 @@ def both_loops(test: Callable[..., Any]) -> Any:
         )  # a socket or a transport that was forgotten warns, and warnings are errors; a full collection takes far longer
 
     functools.update_wrapper(run, test)
-    del run.__wrapped__  # type: ignore[attr-defined]  # it is not a coroutine function any more, and nobody should look below
+    # it is not a coroutine function any more, and nobody should look below
+    del run.__wrapped__  # type: ignore[attr-defined]
     parameters = inspect.signature(test).parameters.values()
     first = inspect.Parameter("loop", inspect.Parameter.KEYWORD_ONLY)
     run.__signature__ = inspect.Signature(
@@ -145,7 +150,9 @@ class Peer:
 async def serving(
     script: Script, tls: ssl.SSLContext | None = None, name: str = "127.0.0.1"
 ) -> AsyncIterator[Peer]:
-    """A server that follows a script on each connection and closes it at the script's end; who leaves must find all of them closed."""
+    """A server that follows a script on each connection and closes it at the script's end; who
+    leaves must find all of them closed.
+    """
     peer, running = Peer(), set[asyncio.Task[None]]()
     quiet = asyncio.Event()
     quiet.set()
@@ -197,7 +204,9 @@ def always(answer: bytes) -> Script:
 
 
 def once(*pieces: bytes, then_wait: bool = False) -> Script:
-    """The first request of a connection gets these bytes; then it is closed, or left to the client to close."""
+    """The first request of a connection gets these bytes; then it is closed, or left to the client
+    to close.
+    """
 
     async def script(talk: Talk) -> None:
         if await talk.read() is not None:

@@ -1,4 +1,6 @@
-"""An internet of the tests' own: names with the addresses they have each time they are asked for, and addresses that lead to servers on loopback."""
+"""An internet of the tests' own: names with the addresses they have each time they are asked for,
+and addresses that lead to servers on loopback.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,12 @@ PUBLIC, OTHER, SIX = "93.184.216.34", "8.8.4.4", "2606:4700::1111"
 
 
 class Internet:
-    """Where a guarded fetcher of a test goes. Must be made in the event loop that it is for, which must be asyncio's.
+    """Where a guarded fetcher of a test goes. Must be made in the event loop that it is for, which
+    must be asyncio's.
 
-    `names`: for each host its addresses the first time, the second time and so on, the last for ever after. Whoever listens on loopback
-    is reached by every address that is in `routed`; at all others nobody listens. Nothing leaves the machine.
+    `names`: for each host its addresses the first time, the second time and so on, the last for
+    ever after. Whoever listens on loopback is reached by every address that is in `routed`; at all
+    others nobody listens. Nothing leaves the machine.
     """
 
     def __init__(

@@ -1,4 +1,6 @@
-"""A client held by hand at the other end of a channel: it says what the test wants said, and reads what comes back as plain data."""
+"""A client held by hand at the other end of a channel: it says what the test wants said, and reads
+what comes back as plain data.
+"""
 
 from __future__ import annotations
 

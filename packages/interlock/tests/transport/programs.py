@@ -169,8 +169,8 @@ def starts(folder: Path) -> list[int]:
     return [int(pid) for pid in path.read_text().split()] if path.exists() else []
 
 
-# A server of both eras whose tools ask by requests of their own, for which the newest revision has no way. Each start, and each
-# run of a tool, leaves a line in a file.
+# A server of both eras whose tools ask by requests of their own, for which the newest revision has
+# no way. Each start, and each run of a tool, leaves a line in a file.
 ASKER = """
 import json, os, sys
 

@@ -1,4 +1,6 @@
-"""An HTTP client of the tests' own that shows statuses, headers and bytes as they come, and servers in this process to point it at."""
+"""An HTTP client of the tests' own that shows statuses, headers and bytes as they come, and servers
+in this process to point it at.
+"""
 
 from __future__ import annotations
 
@@ -257,7 +259,9 @@ class Believing:
 
 
 class House:
-    """A server with a tool for everything that can happen on the way, and what its tools have noted."""
+    """A server with a tool for everything that can happen on the way, and what its tools have
+    noted.
+    """
 
     def __init__(self, **options: Any) -> None:
         self.server = Server("house", "1", **options)

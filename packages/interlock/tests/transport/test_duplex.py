@@ -1,4 +1,6 @@
-"""The client's shell over a channel: whoever waits is answered or told why not, whatever the server does."""
+"""The client's shell over a channel: whoever waits is answered or told why not, whatever the server
+does.
+"""
 
 from __future__ import annotations
 
@@ -136,7 +138,8 @@ async def test_a_revision_is_agreed_on_with_any_server(revision: str) -> None:
 
 
 async def test_a_silent_server_is_given_up_after_the_time_allowed() -> None:
-    """Probe and introduction each have their own; nobody hangs, and neither is cancelled by a message that a server of neither era knows.
+    """Probe and introduction each have their own; nobody hangs, and neither is cancelled by a
+    message that a server of neither era knows.
 
     (`ERA-07`, `LIF-13`, `LIF-18`, `LIF-22`)
     """
@@ -157,7 +160,9 @@ async def test_a_silent_server_is_given_up_after_the_time_allowed() -> None:
 
 
 async def test_a_slow_server_is_understood_though_its_answers_come_late() -> None:
-    """Who answers the probe is of the stateless era, however late it is; who refuses it, of the other (`ERA-05`, `ERA-07`)."""
+    """Who answers the probe is of the stateless era, however late it is; who refuses it, of the
+    other (`ERA-05`, `ERA-07`).
+    """
     for late, revision in ((DISCOVERED, NEWEST), (None, R4)):
         ours, theirs = channel_pair()
         duplex, server = Duplex(ours), HandServer(theirs)
@@ -273,7 +278,9 @@ UNREADABLE = {
 
 @pytest.mark.parametrize("result", UNREADABLE.values(), ids=UNREADABLE)
 async def test_an_answer_that_cannot_be_read_is_a_fault_of_the_conversation(result: bytes) -> None:
-    """Not an error that the server sent, and not an answer; the next one is read (`RPC-20`, `ERR-21`)."""
+    """Not an error that the server sent, and not an answer; the next one is read (`RPC-20`,
+    `ERR-21`).
+    """
     async with opened() as (duplex, server):
         running = started(duplex, call())
         server.say(b'{"jsonrpc":"2.0","id":%d,"result":%b}' % ((await server.next())["id"], result))
@@ -329,7 +336,9 @@ async def test_a_call_that_nobody_waits_for_is_cancelled_at_the_server() -> None
 
 
 async def test_a_server_that_goes_takes_no_call_with_it_in_silence() -> None:
-    """Whoever waits is told, and so is whoever calls later; none of it is an error that the server sent (`ERR-21`)."""
+    """Whoever waits is told, and so is whoever calls later; none of it is an error that the server
+    sent (`ERR-21`).
+    """
     async with opened() as (duplex, server):
         running = [started(duplex, call()) for _ in range(100)]
         await server.next()
@@ -419,7 +428,8 @@ REPLIES: dict[str, tuple[Callable[[], Any], Any]] = {
     "a refusal": (lambda: (_ for _ in ()).throw(t.McpError(-1, "no")), -1),
     "a fault": (lambda: (_ for _ in ()).throw(ValueError("1234")), t.INTERNAL_ERROR),
     "an answer that is no JSON": (
-        lambda: t.ListRootsResult(roots=[t.Root(uri=object())]),  # type: ignore[arg-type]  # on purpose
+        # on purpose
+        lambda: t.ListRootsResult(roots=[t.Root(uri=object())]),  # type: ignore[arg-type]
         t.INTERNAL_ERROR,
     ),
     "an answer with half a sign": (

@@ -1,4 +1,6 @@
-"""Calls of the stateless era between light and grown: what they leave behind, who counts them, and who ends them."""
+"""Calls of the stateless era between light and grown: what they leave behind, who counts them, and
+who ends them.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +96,9 @@ async def test_a_call_that_is_over_leaves_nothing_behind(
 
 
 async def test_a_call_that_has_said_nothing_yet_is_counted():
-    """One more than may run at once is refused, though the one that runs has made nothing but its task."""
+    """One more than may run at once is refused, though the one that runs has made nothing but its
+    task.
+    """
     desk = Desk(limits=Limits(calls=1))
     first = asyncio.create_task(desk.ask(call("wait", {})))
     await desk.runs.wait()
@@ -107,7 +111,9 @@ async def test_a_call_that_has_said_nothing_yet_is_counted():
 
 
 async def test_a_call_that_has_said_nothing_yet_is_told_of_the_end():
-    """The server is shut down before the slow clock has seen the call: its client is answered all the same."""
+    """The server is shut down before the slow clock has seen the call: its client is answered all
+    the same.
+    """
     desk = Desk()
     first = asyncio.create_task(desk.ask(call("wait", {})))
     await desk.runs.wait()

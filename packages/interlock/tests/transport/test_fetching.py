@@ -1,4 +1,6 @@
-"""Answers of every kind: what the HTTP client makes of heads, lengths, chunks, early ends and nonsense, from servers that are told each byte."""
+"""Answers of every kind: what the HTTP client makes of heads, lengths, chunks, early ends and
+nonsense, from servers that are told each byte.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ from tests.transport.http_peers import (
 
 @both_loops
 async def test_a_request_as_it_goes_out_and_its_answer():
-    """Head and body in one, our own headers once each, the caller's as they were given; names of the answer in lower case, joined."""
+    """Head and body in one, our own headers once each, the caller's as they were given; names of
+    the answer in lower case, joined.
+    """
     async with serving(
         always(ok(b'{"a":1}', "Content-Type: application/json", "X-Two:  a ", "x-two: b"))
     ) as peer:
@@ -67,7 +71,9 @@ async def test_a_request_as_it_goes_out_and_its_answer():
 
 @both_loops
 async def test_the_callers_headers_come_before_ours():
-    """Host, Authorization, User-Agent and Accept-Encoding are written once; user and password of the URL only where nothing else is said."""
+    """Host, Authorization, User-Agent and Accept-Encoding are written once; user and password of
+    the URL only where nothing else is said.
+    """
     async with serving(always(ok())) as peer:
         fetch = fetch_for_tests()
         with_user = peer.url.replace("//", "//ann%40x:s%3Acret@")
@@ -133,7 +139,9 @@ SOUND = {
 @pytest.mark.parametrize("cut", [0, 1])
 @pytest.mark.parametrize("bytes_, body, kept", SOUND.values(), ids=SOUND)
 async def test_bodies(bytes_: bytes, body: bytes, kept: bool, cut: int, way: str):
-    """However the body ends and however the bytes come; a connection carries the next request only where nothing is wrong with it."""
+    """However the body ends and however the bytes come; a connection carries the next request only
+    where nothing is wrong with it.
+    """
     excess = body in bytes_ and not bytes_.endswith(
         (body, b"\r\n")
     )  # comes with the answer, or nobody can tell whose answer it is
@@ -256,7 +264,9 @@ BROKEN_BODIES = {
 @pytest.mark.parametrize("way", ["whole", "pieces"])
 @pytest.mark.parametrize("bytes_, words", BROKEN_BODIES.values(), ids=BROKEN_BODIES)
 async def test_bodies_that_break_off(bytes_: bytes, words: str, way: str):
-    """The head came, so the answer is there; reading it raises, and what came before the end is given where it is read in pieces."""
+    """The head came, so the answer is there; reading it raises, and what came before the end is
+    given where it is read in pieces.
+    """
     head, _, rest = bytes_.partition(b"\r\n\r\n")
     told = asyncio.Event()
 
@@ -362,7 +372,9 @@ async def test_pieces_come_as_they_are_sent():
 @both_loops
 @pytest.mark.parametrize("way", ["whole", "pieces"])
 async def test_a_server_waits_for_a_reader_that_does_not_read(way: str):
-    """Of 64 MiB only what the systems between hold comes before the body is read; then all of it."""
+    """Of 64 MiB only what the systems between hold comes before the body is read; then all of
+    it.
+    """
     size, sent = 64 << 20, 0
     stuck = asyncio.Event()
 
@@ -502,7 +514,9 @@ mutations = st.lists(
 def test_whatever_comes_is_an_answer_or_unreachable(
     loop: str, start: bytes, changes: list[tuple[int, int, bytes]], way: bool
 ):
-    """Answers with bytes taken out and put in: never another error, never a wait without end, and nothing left behind."""
+    """Answers with bytes taken out and put in: never another error, never a wait without end, and
+    nothing left behind.
+    """
     for place, out, into in changes:
         start = start[: place % (len(start) + 1)] + into + start[place % (len(start) + 1) + out :]
 
@@ -538,7 +552,9 @@ async def test_large_bodies_both_ways():
 
 @both_loops
 async def test_an_answer_before_the_request_has_gone_out():
-    """A server that refuses a large body at once: its answer counts, its connection is not used again."""
+    """A server that refuses a large body at once: its answer counts, its connection is not used
+    again.
+    """
 
     async def script(talk: Talk) -> None:
         await talk.reader.readuntil(b"\r\n\r\n")

@@ -1,4 +1,6 @@
-"""The pure parts of the HTTP client: URLs taken apart, heads that say no more than was meant, and which proxy leads where."""
+"""The pure parts of the HTTP client: URLs taken apart, heads that say no more than was meant, and
+which proxy leads where.
+"""
 
 from __future__ import annotations
 
@@ -160,7 +162,9 @@ ENVIRONMENTS = [
 def test_the_proxy_that_the_environment_names(
     environ: dict[str, str], scheme: str, proxy: str | None
 ):
-    """Lower case first; HTTP_PROXY never in a CGI program, where a stranger's header would set it."""
+    """Lower case first; HTTP_PROXY never in a CGI program, where a stranger's header would set
+    it.
+    """
     assert Proxies.from_environment(environ).toward(scheme, "site.example", 80) == proxy
 
 
@@ -196,7 +200,9 @@ def test_the_proxy_that_the_environment_names(
     ],
 )
 def test_hosts_that_no_proxy_is_asked_for(but_for: str, host: str, port: int, direct: bool):
-    """Names with all below them, addresses, networks, ports; and what is on this machine, always."""
+    """Names with all below them, addresses, networks, ports; and what is on this machine,
+    always.
+    """
     assert Proxies("http://p:1", "http://p:1", but_for).toward("http", host, port) == (
         None if direct else "http://p:1"
     )

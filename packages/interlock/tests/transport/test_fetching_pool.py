@@ -1,4 +1,6 @@
-"""Kept connections: when one carries the next request, when it is given up, what waits for one, and that nothing is left behind."""
+"""Kept connections: when one carries the next request, when it is given up, what waits for one, and
+that nothing is left behind.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,9 @@ async def test_many_addresses_of_one_place_share_its_connection():
 
 @both_loops
 async def test_a_closed_kept_connection_costs_nobody_anything():
-    """The server closes after each answer without saying so: the request is sent once more, on a new connection."""
+    """The server closes after each answer without saying so: the request is sent once more, on a
+    new connection.
+    """
     async with serving(once(ok())) as peer:
         fetch = fetch_for_tests()
         for _ in range(4):
@@ -108,7 +112,9 @@ async def test_what_comes_right_behind_an_answer_costs_the_connection(excess: by
 
 @both_loops
 async def test_a_connection_that_was_told_to_wait_is_read_again_for_the_next_answer():
-    """Its last bytes went over what may wait, and then the body was whole, so that nobody had to ask for more."""
+    """Its last bytes went over what may wait, and then the body was whole, so that nobody had to
+    ask for more.
+    """
     size = (1 << 20) + 1
 
     async def script(talk: Talk) -> None:
@@ -151,7 +157,9 @@ async def test_who_gives_up_in_the_moment_of_getting_a_connection_passes_it_on(
 
 @both_loops
 async def test_a_request_that_a_kept_connection_swallowed_is_sent_again_once():
-    """The server takes the second request and closes without a byte: it goes out again on a new connection, and no third time."""
+    """The server takes the second request and closes without a byte: it goes out again on a new
+    connection, and no third time.
+    """
     rude = 0
 
     async def script(talk: Talk) -> None:
@@ -177,7 +185,9 @@ async def test_a_request_that_a_kept_connection_swallowed_is_sent_again_once():
 
 @both_loops
 async def test_what_may_not_come_twice_is_not_sent_again():
-    """The server may have acted on it before it closed: it is said to be lost, and the server has seen it once (`X-08`)."""
+    """The server may have acted on it before it closed: it is said to be lost, and the server has
+    seen it once (`X-08`).
+    """
 
     async def script(talk: Talk) -> None:
         await talk.read()
@@ -196,7 +206,9 @@ async def test_what_may_not_come_twice_is_not_sent_again():
 
 @both_loops
 async def test_what_may_not_come_twice_goes_out_on_a_connection_that_is_there():
-    """The server has closed the kept one, and the loop had no turn to tell: that is seen before anything is sent on it."""
+    """The server has closed the kept one, and the loop had no turn to tell: that is seen before
+    anything is sent on it.
+    """
     closed = threading.Event()
 
     def serve(listener: socket.socket) -> None:
@@ -241,7 +253,9 @@ async def test_nothing_is_sent_again_once_a_byte_of_the_answer_came():
 
 @both_loops
 async def test_no_more_connections_than_allowed():
-    """Who comes later waits in line; a body that is being read holds its connection; who gives up waiting is passed over."""
+    """Who comes later waits in line; a body that is being read holds its connection; who gives up
+    waiting is passed over.
+    """
     go = asyncio.Event()
 
     async def script(talk: Talk) -> None:
@@ -267,7 +281,9 @@ async def test_no_more_connections_than_allowed():
 
 @both_loops
 async def test_who_waits_gets_the_room_of_a_connection_that_is_given_up():
-    """With one connection allowed: cancelled, closed, refused and broken ones each make room for the next."""
+    """With one connection allowed: cancelled, closed, refused and broken ones each make room for
+    the next.
+    """
 
     async def script(talk: Talk) -> None:
         while (seen := await talk.read()) is not None and seen.body != b"break":
@@ -292,7 +308,9 @@ async def test_who_waits_gets_the_room_of_a_connection_that_is_given_up():
 
 @both_loops
 async def test_cancelling_at_any_point_closes_the_connection():
-    """While it connects, waits for the head, reads whole, reads in pieces, or waits in line; the client goes on working."""
+    """While it connects, waits for the head, reads whole, reads in pieces, or waits in line; the
+    client goes on working.
+    """
     stages = {
         b"head": b"",
         b"whole": b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab",
@@ -346,7 +364,9 @@ async def test_closing_an_answer_closes_its_connection_unless_it_has_come_whole(
 
 @both_loops
 async def test_the_end_of_the_client_ends_all_that_is_under_way():
-    """A request that waits for its head, a body, one that waits in line: each raises Unreachable; so does what comes later."""
+    """A request that waits for its head, a body, one that waits in line: each raises Unreachable;
+    so does what comes later.
+    """
     async with (
         serving(once(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nab", then_wait=True)) as peer,
         serving(once(then_wait=True)) as silent,
@@ -393,7 +413,9 @@ async def test_the_end_of_the_client_ends_connecting():
 
 @both_loops
 async def test_waits_are_bounded():
-    """For a connection (TLS with one who says nothing) and, where asked for, for the head of an answer."""
+    """For a connection (TLS with one who says nothing) and, where asked for, for the head of an
+    answer.
+    """
 
     async def script(talk: Talk) -> None:
         await talk.gone()
@@ -479,7 +501,9 @@ async def test_garbage_on_an_idle_connection_is_nobodys_answer():
 
 @pytest.mark.parametrize("loop", LOOPS)
 def test_another_loop_may_follow_once_the_first_has_closed(loop: str):
-    """A client that was made once serves loop after loop; two at the same time are refused in words."""
+    """A client that was made once serves loop after loop; two at the same time are refused in
+    words.
+    """
     fetch = fetch_for_tests()
 
     async def use() -> None:

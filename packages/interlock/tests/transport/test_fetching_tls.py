@@ -1,4 +1,6 @@
-"""The HTTP client over TLS and through proxies: whom it trusts, what it says when it does not, and what a proxy gets to see."""
+"""The HTTP client over TLS and through proxies: whom it trusts, what it says when it does not, and
+what a proxy gets to see.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 async def test_a_server_that_our_own_ca_vouches_for(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ):
-    """Named by file, by the environment, or in a context of one's own; kept connections carry more; HTTP/1.1 is agreed on, and the name is told."""
+    """Named by file, by the environment, or in a context of one's own; kept connections carry more;
+    HTTP/1.1 is agreed on, and the name is told.
+    """
     context = authority.server("localhost", "127.0.0.1")
     told: list[tuple[str | None, str | None]] = []
 
@@ -80,7 +84,9 @@ async def test_a_server_that_our_own_ca_vouches_for(
 
 @both_loops
 async def test_a_server_that_nobody_vouches_for(authority: Authority, tmp_path: Path):
-    """Unknown CA, other name, out of date: refused in words that name the server and the reason, unless anybody is trusted."""
+    """Unknown CA, other name, out of date: refused in words that name the server and the reason,
+    unless anybody is trusted.
+    """
     stranger = Authority(tmp_path)
     cases = [
         (stranger.server("localhost"), "certificate that is not trusted: .*SSL_CERT_FILE"),
@@ -146,7 +152,9 @@ def proxy(
     answer: bytes = b"HTTP/1.1 200 Connection established\r\n\r\n",
     to: Callable[[], int] = lambda: 0,
 ) -> Script:
-    """A proxy: it tunnels to a port of this machine, whatever name it is asked for; requests in absolute form it answers itself."""
+    """A proxy: it tunnels to a port of this machine, whatever name it is asked for; requests in
+    absolute form it answers itself.
+    """
 
     async def script(talk: Talk) -> None:
         while (seen := await talk.read()) is not None:
@@ -174,7 +182,9 @@ def proxy(
 
 @both_loops
 async def test_plain_http_through_a_proxy():
-    """In absolute form, over one kept connection for all sites, with the proxy's password beside the site's."""
+    """In absolute form, over one kept connection for all sites, with the proxy's password beside
+    the site's.
+    """
     async with serving(proxy()) as between:
         fetch = fetch_for_tests(
             proxies=Proxies(http=f"http://us%40r:pass@127.0.0.1:{between.port}")
@@ -204,7 +214,9 @@ async def test_plain_http_through_a_proxy():
 @both_loops
 @pytest.mark.parametrize("secure", [False, True], ids=["http proxy", "https proxy"])
 async def test_https_through_a_proxy(authority: Authority, secure: bool):
-    """In a tunnel, where the proxy sees host and port only and the site sees no password of the proxy; kept like any other."""
+    """In a tunnel, where the proxy sees host and port only and the site sees no password of the
+    proxy; kept like any other.
+    """
     context = authority.server("localhost", "site.example", "127.0.0.1")
     async with (
         serving(always(ok(b"from the site")), context) as site,

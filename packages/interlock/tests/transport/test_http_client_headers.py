@@ -1,4 +1,6 @@
-"""What a client's HTTP requests say in their heads, in each revision; and the arguments that headers repeat."""
+"""What a client's HTTP requests say in their heads, in each revision; and the arguments that
+headers repeat.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def head(asked: Asked) -> dict[str, str]:
 
 @both_loops
 async def test_the_stateless_era() -> None:
-    """Each POST says its revision, its method and what it names, as its body does; never a session (`HTM-02`, `HTM-03`, `HTM-04`, `HDR-01`, `HDR-03`, `HDR-04`)."""
+    """Each POST says its revision, its method and what it names, as its body does; never a session
+    (`HTM-02`, `HTM-03`, `HTM-04`, `HDR-01`, `HDR-03`, `HDR-04`).
+    """
     async with talking(R5) as (server, client):
         for work, given in (
             (client.list_tools, ()),
@@ -75,7 +79,8 @@ async def test_the_stateless_era() -> None:
 @pytest.mark.parametrize("revision", HANDSHAKES)
 @both_loops
 async def test_the_handshake_era(revision: str) -> None:
-    """The session on every later request, its revision too from 2025-06-18 on; on `initialize` neither.
+    """The session on every later request, its revision too from 2025-06-18 on; on `initialize`
+    neither.
 
     `HTL-02` to `HTL-05`, `HTL-24`, `HTL-40`, `HTL-47`, `HTL-48`.
     """
@@ -121,7 +126,9 @@ async def test_the_revision_that_was_agreed_on_is_said() -> None:
 @pytest.mark.parametrize("revision", REVISIONS)
 @both_loops
 async def test_the_headers_of_the_user(revision: str) -> None:
-    """They and the token are on every request; what the protocol fills in is not theirs to say twice."""
+    """They and the token are on every request; what the protocol fills in is not theirs to say
+    twice.
+    """
     own = {
         "X-Tenant": "Zürich".encode().decode("latin-1"),
         "Accept": "*/*",
@@ -150,7 +157,9 @@ async def test_the_headers_of_the_user(revision: str) -> None:
     ],
 )
 def test_headers_that_cannot_be_sent(headers: dict[str, str], token: str | None) -> None:
-    """A line's end in a token that was read from a file is found at once, and its value is not shown."""
+    """A line's end in a token that was read from a file is found at once, and its value is not
+    shown.
+    """
     with pytest.raises(ValueError, match="line's end") as caught:
         Http("http://127.0.0.1:1/", headers=headers, token=token)
     assert "t0k" not in str(caught.value)
@@ -183,7 +192,9 @@ NAMES = [
 @pytest.mark.parametrize("name", NAMES)
 @both_loops
 async def test_names_that_a_header_cannot_hold(name: str) -> None:
-    """`Mcp-Name` is in base64 where it must be, and says the same as the body (`HDR-04`, `HDR-09`)."""
+    """`Mcp-Name` is in base64 where it must be, and says the same as the body (`HDR-04`,
+    `HDR-09`).
+    """
     async with talking(R5) as (server, client):
         for work, field in (
             (client.call_tool, "name"),
@@ -203,7 +214,8 @@ async def test_names_that_a_header_cannot_hold(name: str) -> None:
                 await doing
 
 
-# -- arguments that headers repeat -------------------------------------------------------------------------
+# -- arguments that headers repeat
+# -------------------------------------------------------------------------
 
 SCHEMA: dict[str, Any] = {
     "region": {"type": "string", "x-mcp-header": "Region"},
@@ -326,7 +338,9 @@ BROKEN: dict[str, dict[str, Any]] = {
 async def test_tools_with_broken_annotations_are_left_out(
     why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """That tool is, the others are not; the log says which and why (`XMH-02` to `XMH-05`, `XMH-08`, `XMH-09`)."""
+    """That tool is, the others are not; the log says which and why (`XMH-02` to `XMH-05`, `XMH-08`,
+    `XMH-09`).
+    """
     async with talking(R5) as (server, client):
         with caplog.at_level(logging.WARNING, "interlock.client"):
             assert await known(
@@ -357,7 +371,9 @@ MISMATCH = (-32020, "Missing header Mcp-Param-Region", None, "400 Bad Request")
 
 @both_loops
 async def test_the_schema_is_not_known() -> None:
-    """The call is made without headers; refused with -32020 the tools are listed, all pages, and it is made again with them (`XMH-18`)."""
+    """The call is made without headers; refused with -32020 the tools are listed, all pages, and it
+    is made again with them (`XMH-18`).
+    """
     async with talking(R5) as (server, client):
         doing = begun(client.call_tool("act", {"region": "eu"}))
         first = await server.next("tools/call")
@@ -405,7 +421,8 @@ async def test_the_schema_is_as_it_was() -> None:
         assert server.count("tools/call") == 1
 
 
-# -- the session's id ------------------------------------------------------------------------------------------
+# -- the session's id
+# ------------------------------------------------------------------------------------------
 
 IDS = ["x", "!~", "0" * 500, "a=b;c", "eyJhbGciOi.J9.x-_"]
 

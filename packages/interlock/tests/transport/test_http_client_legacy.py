@@ -1,4 +1,6 @@
-"""The older transport of two endpoints, from the client's end: a stream to listen to, and a place to post to."""
+"""The older transport of two endpoints, from the client's end: a stream to listen to, and a place
+to post to.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ async def old(
 @pytest.mark.parametrize("revision", HANDSHAKES)
 @both_loops
 async def test_calls_and_answers(revision: str) -> None:
-    """Everything is posted to the place that the first event names, and answered on the stream; in any revision of its era (`HPS-02`, `HPS-03`)."""
+    """Everything is posted to the place that the first event names, and answered on the stream; in
+    any revision of its era (`HPS-02`, `HPS-03`).
+    """
     async with old(revision) as post:
         assert post.client.revision == revision
         doing = [begun(post.client.call_tool("act", {"n": n})) for n in range(5)]
@@ -89,7 +93,9 @@ async def test_calls_and_answers(revision: str) -> None:
 
 @both_loops
 async def test_what_else_stands_on_the_stream() -> None:
-    """Comments, events without data, events of other names, half events: passed over; they are not its end (`HPS-04`)."""
+    """Comments, events without data, events of other names, half events: passed over; they are not
+    its end (`HPS-04`).
+    """
     async with old() as post:
         doing = begun(post.client.call_tool("act"))
         call = await post.said("tools/call")
@@ -110,7 +116,9 @@ async def test_what_else_stands_on_the_stream() -> None:
 
 @both_loops
 async def test_questions_and_cancellation() -> None:
-    """The server asks on the stream, and is answered by a POST; a call that is given up is cancelled by one (`HPS-03`, `HTL-22`)."""
+    """The server asks on the stream, and is answered by a POST; a call that is given up is
+    cancelled by one (`HPS-03`, `HTL-22`).
+    """
     async with old(R3, elicit=lambda params: {"a": 1}) as post:
         doing = begun(post.client.call_tool("act"))
         call = await post.said("tools/call")
@@ -283,7 +291,9 @@ async def again(post: Post) -> None:
 
 @both_loops
 async def test_what_a_server_was_told_is_told_again_on_another_stream() -> None:
-    """Its log level and its subscriptions; a list that was under way is asked for again, a call is not."""
+    """Its log level and its subscriptions; a list that was under way is asked for again, a call is
+    not.
+    """
     async with old() as post:
         telling = begun(post.client.set_log_level("debug"))
         await post.answers(await post.said("logging/setLevel"), {})

@@ -1,4 +1,6 @@
-"""How a client over HTTP finds out which era a server is of, and what it says where there is none."""
+"""How a client over HTTP finds out which era a server is of, and what it says where there is
+none.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ Say = Callable[[Asked], Awaitable[None]]
 
 @both_loops
 async def test_a_server_of_the_stateless_era_is_discovered() -> None:
-    """One `server/discover`, and nothing else: no `initialize`, no session, no GET (`ERA-05`, `ERA-09`)."""
+    """One `server/discover`, and nothing else: no `initialize`, no session, no GET (`ERA-05`,
+    `ERA-09`).
+    """
     async with desk() as server:
         async with client_of(server.url) as client:
             assert client.revision == R5
@@ -44,7 +48,9 @@ async def test_a_server_of_the_stateless_era_is_discovered() -> None:
 @pytest.mark.parametrize("revision", REVISIONS)
 @both_loops
 async def test_the_answers_of_an_opening_may_be_streams(revision: str) -> None:
-    """Whatever it is that opens, with the session's id in the head of the stream (`HTL-08`, `HTL-37`, `HTM-07`)."""
+    """Whatever it is that opens, with the session's id in the head of the stream (`HTL-08`,
+    `HTL-37`, `HTM-07`).
+    """
     async with desk() as server:
 
         async def discovered(asked: Asked) -> None:
@@ -121,7 +127,9 @@ async def test_whoever_does_not_know_discover_is_greeted(name: str) -> None:
 
 @both_loops
 async def test_a_silent_server_is_greeted_too() -> None:
-    """The probe is given up after its time, its connection with it, and `initialize` is sent (`ERA-07`)."""
+    """The probe is given up after its time, its connection with it, and `initialize` is sent
+    (`ERA-07`).
+    """
     async with desk() as server:
         server.on["server/discover"] = Asked.hung_up
         async with client_of(
@@ -211,7 +219,9 @@ async def test_an_older_revision_that_is_named_is_greeted() -> None:
 
 @both_loops
 async def test_nothing_in_common() -> None:
-    """-32022 with nothing that both know: an error that names what the server has; it is not greeted (`ERA-06`, `ERA-19`)."""
+    """-32022 with nothing that both know: an error that names what the server has; it is not
+    greeted (`ERA-06`, `ERA-19`).
+    """
     async with desk() as server:
         server.on["server/discover"] = unsupported("2031-01-01")
         with pytest.raises(ProtocolError, match="2031-01-01"):
@@ -221,7 +231,9 @@ async def test_nothing_in_common() -> None:
 
 @both_loops
 async def test_a_server_that_changes_its_mind() -> None:
-    """-32022 that names the very revision that was asked for: it is asked again with that (`ERA-06`)."""
+    """-32022 that names the very revision that was asked for: it is asked again with that
+    (`ERA-06`).
+    """
     async with desk() as server:
         first = unsupported(R5)
 
@@ -293,7 +305,8 @@ async def test_the_notification_that_opens_must_arrive() -> None:
         assert server.keys()[-1] == "DELETE"
 
 
-# -- servers of 2024-11-05 that have nothing else --------------------------------------------------------------
+# -- servers of 2024-11-05 that have nothing else
+# --------------------------------------------------------------
 
 
 def only_sse(server: Any, status: str) -> None:
@@ -308,7 +321,9 @@ def only_sse(server: Any, status: str) -> None:
 )
 @both_loops
 async def test_a_server_that_takes_no_posts_is_listened_to(status: str) -> None:
-    """Both POSTs are refused: a GET is made, and its first event says where to post to (`ERA-11`, `ERA-12`)."""
+    """Both POSTs are refused: a GET is made, and its first event says where to post to (`ERA-11`,
+    `ERA-12`).
+    """
     async with desk() as server:
 
         async def stream(asked: Asked) -> None:
@@ -353,7 +368,9 @@ async def test_an_address_where_nothing_is() -> None:
 @pytest.mark.parametrize("how", ["refused", "silent", "not asked for"])
 @both_loops
 async def test_a_server_that_refuses_to_be_greeted_with_400(how: str) -> None:
-    """Its error may be that of a server with two endpoints, so a GET is made; where that leads nowhere, soon, the error counts (`ERA-12`)."""
+    """Its error may be that of a server with two endpoints, so a GET is made; where that leads
+    nowhere, soon, the error counts (`ERA-12`).
+    """
     async with desk() as server:
         server.on["initialize"] = lambda asked: asked.fails(
             -32600, "Not like this", status="400 Bad Request"
@@ -380,7 +397,9 @@ async def test_a_server_that_refuses_to_be_greeted_with_400(how: str) -> None:
 
 @both_loops
 async def test_the_older_transport_can_be_ruled_out() -> None:
-    """`legacy_sse=False` makes no GET; neither does a client that allows only the newest revision."""
+    """`legacy_sse=False` makes no GET; neither does a client that allows only the newest
+    revision.
+    """
     async with desk() as server:
         only_sse(server, "405 Method Not Allowed")
         with pytest.raises(Unreachable, match="405"):

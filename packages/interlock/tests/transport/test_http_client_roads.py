@@ -1,4 +1,6 @@
-"""The roads to a server: redirects, authorities of one's own, proxies, tokens, configuration entries; and the promises of every transport."""
+"""The roads to a server: redirects, authorities of one's own, proxies, tokens, configuration
+entries; and the promises of every transport.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,8 @@ from tests.transport.http_desk import (
 )
 from tests.transport.http_peers import both_loops, serving
 
-# -- redirects ------------------------------------------------------------------------------------------------
+# -- redirects
+# ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
@@ -40,7 +43,9 @@ from tests.transport.http_peers import both_loops, serving
 )
 @both_loops
 async def test_redirects_within_the_origin_are_followed(status: int, where: str) -> None:
-    """With the same method, body and headers; for good where the server says that it is for good."""
+    """With the same method, body and headers; for good where the server says that it is for
+    good.
+    """
     async with desk() as server:
 
         async def moved(asked: Asked) -> None:
@@ -74,7 +79,9 @@ AWAY = [
 @pytest.mark.parametrize("where", AWAY)
 @both_loops
 async def test_redirects_to_other_places_are_not_followed(where: str) -> None:
-    """Neither the token nor the message goes anywhere else; the error says where it would have gone."""
+    """Neither the token nor the message goes anywhere else; the error says where it would have
+    gone.
+    """
     async with talking(R5, token="t0k") as (server, client):
         doing = begun(client.call_tool("act"))
         asked = await server.next("tools/call")
@@ -110,7 +117,8 @@ async def test_other_answers_of_the_300s() -> None:
             assert caught.value.status == int(status[:3])
 
 
-# -- authorities, proxies, tokens -------------------------------------------------------------------------------
+# -- authorities, proxies, tokens
+# -------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +129,9 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 
 @both_loops
 async def test_an_authority_of_ones_own(authority: Authority) -> None:
-    """`Http(url, ca=...)` trusts it; without it the error says what to do; `verify=False` trusts anybody."""
+    """`Http(url, ca=...)` trusts it; without it the error says what to do; `verify=False` trusts
+    anybody.
+    """
     server = Desk()
     async with serving(server, authority.server("localhost"), "localhost") as peer:
         with pytest.raises(Unreachable, match="certificate that is not trusted.*ca="):
@@ -147,7 +157,9 @@ async def test_a_proxy_between() -> None:
 
 @both_loops
 async def test_headers_and_tokens_through_the_client() -> None:
-    """`Client(url, headers=..., token=...)`, and an entry of a configuration; what the caller says counts more."""
+    """`Client(url, headers=..., token=...)`, and an entry of a configuration; what the caller says
+    counts more.
+    """
     async with desk() as server:
         entry = {
             "type": "http",
@@ -223,7 +235,9 @@ class CannedResponse:
 
 
 async def test_an_http_client_of_ones_own() -> None:
-    """It is used for everything, and left open; where it says ConnectionLost, what is safe is made again."""
+    """It is used for everything, and left open; where it says ConnectionLost, what is safe is made
+    again.
+    """
 
     def discovered(asked: dict[str, Any]) -> dict[str, Any]:
         told = {
@@ -266,7 +280,8 @@ async def test_an_http_client_of_ones_own() -> None:
     assert {request.url for request in fetch.asked} == {"https://mcp.example/"}
 
 
-# -- the promises of every transport -----------------------------------------------------------------------------
+# -- the promises of every transport
+# -----------------------------------------------------------------------------
 
 
 @asynccontextmanager

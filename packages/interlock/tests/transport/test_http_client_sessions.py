@@ -1,4 +1,6 @@
-"""Sessions as a client keeps them: renewed when they are gone, listened to, told what is given up, and ended; and subscriptions without a session."""
+"""Sessions as a client keeps them: renewed when they are gone, listened to, told what is given up,
+and ended; and subscriptions without a session.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,8 @@ def note(method: str, **params: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "method": f"notifications/{method}", "params": params}
 
 
-# -- a session that is gone --------------------------------------------------------------------------------
+# -- a session that is gone
+# --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -52,7 +55,9 @@ def note(method: str, **params: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("revision", HANDSHAKES)
 @both_loops
 async def test_a_session_that_is_gone_is_begun_anew(revision: str, body: bytes) -> None:
-    """404: `initialize` without an id, `initialized` with the new one, and the call again with that (`HTL-43`)."""
+    """404: `initialize` without an id, `initialized` with the new one, and the call again with that
+    (`HTL-43`).
+    """
     async with talking(revision, **QUIET) as (server, client):
         doing = begun(client.call_tool("act"))
         first = await server.next("tools/call")
@@ -94,7 +99,9 @@ async def test_a_list_is_begun_again_in_a_new_session(revision: str) -> None:
 
 @both_loops
 async def test_many_calls_find_the_session_gone() -> None:
-    """Forty calls get 404; one session is begun, and calls that are made meanwhile wait for it (`HTL-43`)."""
+    """Forty calls get 404; one session is begun, and calls that are made meanwhile wait for it
+    (`HTL-43`).
+    """
     async with talking(R4, **QUIET) as (server, client):
         greeting, asked_to_greet = asyncio.Event(), asyncio.Event()
 
@@ -171,7 +178,9 @@ async def test_a_session_that_is_gone_again_at_once() -> None:
 @pytest.mark.parametrize("why", ["refused", "broken", "another revision", "silent"])
 @both_loops
 async def test_a_session_that_cannot_be_begun_anew(why: str) -> None:
-    """Whoever waits is told in words; the call after that begins with it again, without the old id where it must not be (`HTL-43`)."""
+    """Whoever waits is told in words; the call after that begins with it again, without the old id
+    where it must not be (`HTL-43`).
+    """
     async with talking(R4, timeout=0.5 if why == "silent" else 5.0, **QUIET) as (server, client):
         good = server.on["initialize"]
         other = {"protocolVersion": R3, "capabilities": ALL, "serverInfo": INFO}
@@ -225,12 +234,15 @@ async def test_404_without_a_session_is_only_404() -> None:
         assert server.count("initialize") == 1
 
 
-# -- the session's own stream ----------------------------------------------------------------------------------
+# -- the session's own stream
+# ----------------------------------------------------------------------------------
 
 
 @both_loops
 async def test_the_stream_of_a_session() -> None:
-    """Notices and questions come on it; answers to questions go out as POSTs (`HTL-23`, `HTL-28`)."""
+    """Notices and questions come on it; answers to questions go out as POSTs (`HTL-23`,
+    `HTL-28`).
+    """
     heard: list[str] = []
     async with desk() as server:
         del server.on["GET"]
@@ -262,7 +274,9 @@ async def test_the_stream_of_a_session() -> None:
 
 @both_loops
 async def test_messages_of_tasks_may_come_on_any_stream() -> None:
-    """What this client has no use for is passed over, on the session's stream and on a call's (`HTL-56`)."""
+    """What this client has no use for is passed over, on the session's stream and on a call's
+    (`HTL-56`).
+    """
     task = note(
         "tasks/status",
         taskId="t",
@@ -318,7 +332,9 @@ async def test_a_client_that_does_not_listen() -> None:
 
 
 class Tracked:
-    """A client whose session's stream the test holds, with what it heard and what it asked to wait."""
+    """A client whose session's stream the test holds, with what it heard and what it asked to
+    wait.
+    """
 
     def __init__(self, server: Desk) -> None:
         self.server, self.waits = server, Waits()
@@ -353,7 +369,9 @@ LISTS = [f"notifications/{what}/list_changed" for what in ("tools", "prompts", "
 
 @both_loops
 async def test_a_stream_without_ids_that_broke_is_mistrusted() -> None:
-    """What was said meanwhile is lost: all may have changed, and the watchers are told so, subscriptions too (`HTL-23`)."""
+    """What was said meanwhile is lost: all may have changed, and the watchers are told so,
+    subscriptions too (`HTL-23`).
+    """
     async with desk() as server:
         track = Tracked(server)
         stream = await track.opened()
@@ -374,7 +392,9 @@ async def test_a_stream_without_ids_that_broke_is_mistrusted() -> None:
 
 @both_loops
 async def test_a_stream_with_ids_is_resumed() -> None:
-    """Nothing was missed, so nothing is mistrusted; the wait is the one that the server asked for (`HTL-17`, `HTL-34`)."""
+    """Nothing was missed, so nothing is mistrusted; the wait is the one that the server asked for
+    (`HTL-17`, `HTL-34`).
+    """
     async with desk() as server:
         track = Tracked(server)
         stream = await track.opened()
@@ -429,7 +449,9 @@ async def test_a_stream_that_always_ends_at_once_is_asked_for_less_and_less() ->
 
 @both_loops
 async def test_the_stream_finds_the_session_gone() -> None:
-    """It begins a new one and listens there; where that has no stream either, the matter rests (`HTL-43`)."""
+    """It begins a new one and listens there; where that has no stream either, the matter rests
+    (`HTL-43`).
+    """
     async with desk() as server:
         track = Tracked(server)
         stream = await track.opened()
@@ -457,7 +479,9 @@ async def test_the_stream_finds_the_session_gone() -> None:
 
 @both_loops
 async def test_the_stream_goes_on_where_a_session_was_hard_to_begin() -> None:
-    """The server is away when the stream finds the session gone: it is tried again, and listened to in the end (`HTL-43`)."""
+    """The server is away when the stream finds the session gone: it is tried again, and listened to
+    in the end (`HTL-43`).
+    """
     async with desk() as server:
         track = Tracked(server)
         stream = await track.opened()
@@ -477,7 +501,9 @@ async def test_the_stream_goes_on_where_a_session_was_hard_to_begin() -> None:
 
 @both_loops
 async def test_a_call_finds_the_session_gone() -> None:
-    """The stream of the old session is not resumed in the new one: it is begun there, and the gap is told (`HTL-43`)."""
+    """The stream of the old session is not resumed in the new one: it is begun there, and the gap
+    is told (`HTL-43`).
+    """
     async with desk() as server:
         track = Tracked(server)
         stream = await track.opened()
@@ -500,14 +526,17 @@ async def test_a_call_finds_the_session_gone() -> None:
         await again.hung_up()
 
 
-# -- giving up, and the end ----------------------------------------------------------------------------------------
+# -- giving up, and the end
+# ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("begins", ["silence", "a stream"])
 @pytest.mark.parametrize("revision", [*HANDSHAKES, R5])
 @both_loops
 async def test_a_call_that_is_given_up(revision: str, begins: str) -> None:
-    """Its connection is closed; in the handshake era, where that says nothing, a notification is posted (`HTL-21`, `HTL-22`, `HTM-14`, `CAN-03`)."""
+    """Its connection is closed; in the handshake era, where that says nothing, a notification is
+    posted (`HTL-21`, `HTL-22`, `HTM-14`, `CAN-03`).
+    """
     async with talking(revision, **QUIET) as (server, client):
         doing = begun(client.call_tool("act"))
         asked = await server.next("tools/call")
@@ -549,7 +578,8 @@ async def test_the_end_of_a_session() -> None:
             )  # one that a kept connection swallowed may come twice
 
 
-# -- subscriptions of the stateless era --------------------------------------------------------------------------------
+# -- subscriptions of the stateless era
+# --------------------------------------------------------------------------------
 
 
 def acknowledged(asked: Asked, wanted: dict[str, Any] | None = None) -> bytes:
@@ -566,7 +596,9 @@ def change(asked: Asked, method: str, **params: Any) -> bytes:
 
 @both_loops
 async def test_a_subscription_that_is_lost_is_begun_again() -> None:
-    """With a request of its own; all that was granted is told as changed then, and nothing else (`HTM-18`, `LSN-13`)."""
+    """With a request of its own; all that was granted is told as changed then, and nothing else
+    (`HTM-18`, `LSN-13`).
+    """
     waits = Waits()
     async with talking(R5, sleep=waits) as (server, client):
         opening = client.watch(tools=True, prompts=True, resources=["note://a"])

@@ -1,4 +1,6 @@
-"""Answers as a client over HTTP reads them: as JSON and as event streams, however cut; streams that break are taken up again or said to be lost."""
+"""Answers as a client over HTTP reads them: as JSON and as event streams, however cut; streams that
+break are taken up again or said to be lost.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,8 @@ async def say(way: str, asked: Asked) -> None:
             await asked.says("200 OK", plain[6:-2], "content-type: Application/JSON; charset=utf-8")
         case "chunked JSON":
             await asked._talk.send(
-                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+                b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: "
+                b"chunked\r\n\r\n"
             )
             await asked.ends(plain[6:30], plain[30:-2])
         case _:
@@ -99,7 +102,9 @@ async def say(way: str, asked: Asked) -> None:
 @pytest.mark.parametrize("way", WAYS)
 @both_loops
 async def test_every_form_of_an_answer(way: str, revision: str) -> None:
-    """JSON and events are the same; comments and events that say nothing are passed over (`HTL-08`, `HTL-20`, `HTM-07`, `HTM-13`)."""
+    """JSON and events are the same; comments and events that say nothing are passed over (`HTL-08`,
+    `HTL-20`, `HTM-07`, `HTM-13`).
+    """
     async with talking(revision) as (server, client):
         doing = begun(client.call_tool("act"))
         await say(way, await server.next("tools/call"))
@@ -108,7 +113,9 @@ async def test_every_form_of_an_answer(way: str, revision: str) -> None:
 
 @both_loops
 async def test_reports_come_before_the_answer() -> None:
-    """What stands on the stream before the answer is heard by the call it belongs to, and the answer ends the wait, though the stream goes on."""
+    """What stands on the stream before the answer is heard by the call it belongs to, and the
+    answer ends the wait, though the stream goes on.
+    """
     async with talking(R5) as (server, client):
         heard: list[float] = []
         doing = begun(client.call_tool("act", on_progress=lambda p: heard.append(p.progress)))
@@ -127,7 +134,9 @@ async def test_reports_come_before_the_answer() -> None:
 @pytest.mark.parametrize("end", ["at once", "late", "never"])
 @both_loops
 async def test_the_connection_of_a_stream_is_kept(end: str) -> None:
-    """A stream that ends in good order after its answer leaves its connection to the next request; one that goes on is closed."""
+    """A stream that ends in good order after its answer leaves its connection to the next request;
+    one that goes on is closed.
+    """
     async with talking(R5) as (server, client):
         doing = begun(client.call_tool("act"))
         asked = await server.next("tools/call")
@@ -149,7 +158,9 @@ async def test_the_connection_of_a_stream_is_kept(end: str) -> None:
 
 @both_loops
 async def test_streams_for_fifty_calls_at_once() -> None:
-    """Fifty calls are all with the server before it answers the first: nothing is held from one to the next (`HTL-29`)."""
+    """Fifty calls are all with the server before it answers the first: nothing is held from one to
+    the next (`HTL-29`).
+    """
     for revision in (R5, R4):
         async with talking(revision) as (server, client):
             doing = [begun(client.call_tool("act", {"n": n})) for n in range(50)]
@@ -168,7 +179,8 @@ async def test_streams_for_fifty_calls_at_once() -> None:
             ]
 
 
-# -- what cannot be read ---------------------------------------------------------------------------------------
+# -- what cannot be read
+# ---------------------------------------------------------------------------------------
 
 UNREADABLE: dict[str, tuple[Any, str]] = {
     "a page": (lambda asked: asked.says("200 OK", b"<html><body>Please log in</body></html>", "Content-Type: text/html"), "Please log in.*endpoint"),
@@ -192,7 +204,9 @@ UNREADABLE: dict[str, tuple[Any, str]] = {
 @pytest.mark.parametrize("why", UNREADABLE)
 @both_loops
 async def test_answers_that_cannot_be_read(why: str, revision: str) -> None:
-    """They are errors that show what came, without its control characters; the client goes on after them (`X-14`)."""
+    """They are errors that show what came, without its control characters; the client goes on after
+    them (`X-14`).
+    """
     say_it, words = UNREADABLE[why]
     async with talking(revision, limit=4096) as (server, client):
         doing = begun(client.call_tool("act"))
@@ -213,7 +227,9 @@ async def test_answers_that_cannot_be_read(why: str, revision: str) -> None:
 )
 @pytest.mark.parametrize("id", ["its own", None, "absent"])
 async def test_errors_whatever_their_status(status: str, id: str | None) -> None:
-    """A JSON-RPC error in the body counts, whatever the status; its id may be null or missing where the status says no (`X-14`)."""
+    """A JSON-RPC error in the body counts, whatever the status; its id may be null or missing where
+    the status says no (`X-14`).
+    """
     async with talking(R5) as (server, client):
         doing = begun(client.call_tool("act"))
         asked = await server.next("tools/call")
@@ -253,11 +269,14 @@ async def test_an_error_on_a_stream() -> None:
             await doing
 
 
-# -- streams that break: the handshake era takes them up again ------------------------------------------------------
+# -- streams that break: the handshake era takes them up again
+# ------------------------------------------------------
 
 
 def story(asked: Asked) -> list[tuple[str | None, bytes]]:
-    """The events of a call with their ids: priming, two reports, an event without an id, the answer."""
+    """The events of a call with their ids: priming, two reports, an event without an id, the
+    answer.
+    """
     return [
         ("a-0", event(id="a-0", retry=70)),
         ("a-1", event(progress(asked, 1), id="a-1")),
@@ -270,8 +289,9 @@ def story(asked: Asked) -> list[tuple[str | None, bytes]]:
 @pytest.mark.parametrize("gracefully", [False, True], ids=["broken", "ended"])
 @pytest.mark.parametrize("revision", HANDSHAKES[1:])
 async def test_a_stream_that_breaks_at_any_byte(revision: str, gracefully: bool) -> None:
-    """From the first id on the rest is asked for by the last id that was whole; nothing is lost or heard twice
-    (`HTL-18`, `HTL-19`, `HTL-34`, `CFQ-08`)."""
+    """From the first id on the rest is asked for by the last id that was whole; nothing is lost or
+    heard twice (`HTL-18`, `HTL-19`, `HTL-34`, `CFQ-08`).
+    """
     waits = Waits()
     async with talking(revision, sleep=waits) as (server, client):
         whole = 0
@@ -315,7 +335,9 @@ async def test_a_stream_that_breaks_at_any_byte(revision: str, gracefully: bool)
 
 @both_loops
 async def test_a_stream_that_is_given_piece_by_piece() -> None:
-    """The server lets the client go after each event; each time it comes back for the rest (`HTL-18`, `HTL-19`)."""
+    """The server lets the client go after each event; each time it comes back for the rest
+    (`HTL-18`, `HTL-19`).
+    """
     waits = Waits()
     async with talking(R4, sleep=waits) as (server, client):
         del server.on["GET"]
@@ -339,7 +361,9 @@ async def test_a_stream_that_is_given_piece_by_piece() -> None:
 
 @both_loops
 async def test_a_stream_that_breaks_between_two_questions() -> None:
-    """The second question comes on the stream that was taken up again; each is answered by a POST, by the asker of the call (`HTL-34`)."""
+    """The second question comes on the stream that was taken up again; each is answered by a POST,
+    by the asker of the call (`HTL-34`).
+    """
     names = iter(("Ann", "Bob"))
 
     def elicit(params: Any) -> Any:
@@ -390,7 +414,9 @@ async def test_a_stream_that_breaks_between_two_questions() -> None:
 
 @both_loops
 async def test_answers_need_no_connection_that_a_call_holds() -> None:
-    """As many calls as there may be connections ask at once: their answers go out all the same, and so does a cancellation."""
+    """As many calls as there may be connections ask at once: their answers go out all the same, and
+    so does a cancellation.
+    """
     async with talking(R4, elicit=lambda params: {}, most_connections=2) as (server, client):
         calls = [begun(client.call_tool("act")) for _ in range(3)]
         held = [await server.next("tools/call") for _ in range(2)]
@@ -451,7 +477,9 @@ async def test_watching_takes_no_connection_from_calls() -> None:
 
 @both_loops
 async def test_an_answer_that_is_lost_is_posted_again() -> None:
-    """The connection breaks under the POST of an answer: it is sent again, for else the call would wait for ever."""
+    """The connection breaks under the POST of an answer: it is sent again, for else the call would
+    wait for ever.
+    """
     async with talking(R4, elicit=lambda params: {}) as (server, client):
         doing = begun(client.call_tool("act"))
         asked = await server.next("tools/call")
@@ -483,7 +511,9 @@ REFUSED: dict[str, Any] = {
 @pytest.mark.parametrize("why", REFUSED)
 @both_loops
 async def test_the_rest_of_a_stream_is_refused(why: str) -> None:
-    """The call is lost, said at once, and not made again: nobody knows what it did (`HTM-18`, `X-08`)."""
+    """The call is lost, said at once, and not made again: nobody knows what it did (`HTM-18`,
+    `X-08`).
+    """
     async with talking(R4) as (server, client):
         del server.on["GET"]
         doing = begun(client.call_tool("act"))
@@ -498,7 +528,9 @@ async def test_the_rest_of_a_stream_is_refused(why: str) -> None:
 
 @both_loops
 async def test_a_server_that_is_away_for_a_while() -> None:
-    """It is asked again, after longer and longer waits; then the call goes on where it was (`HTL-34`)."""
+    """It is asked again, after longer and longer waits; then the call goes on where it was
+    (`HTL-34`).
+    """
     waits = Waits()
     async with talking(R4, sleep=waits) as (server, client):
         del server.on["GET"]
@@ -562,7 +594,9 @@ async def test_odd_event_ids(id: str) -> None:
 )
 @both_loops
 async def test_event_ids_that_lead_nowhere(id: str) -> None:
-    """An empty id takes the last one back; one that no header can hold cannot be used either: the call is lost."""
+    """An empty id takes the last one back; one that no header can hold cannot be used either: the
+    call is lost.
+    """
     async with talking(R4) as (server, client):
         doing = begun(client.call_tool("act"))
         asked = await server.next("tools/call")
@@ -573,7 +607,8 @@ async def test_event_ids_that_lead_nowhere(id: str) -> None:
         assert server.count("GET") == 1  # the one at the opening
 
 
-# -- streams that break: what is safe is done again ---------------------------------------------------------------
+# -- streams that break: what is safe is done again
+# ---------------------------------------------------------------
 
 READING: dict[str, Any] = {
     "tools/list": (lambda client: client.list_tools(), lambda asked: listed()),
@@ -626,7 +661,9 @@ async def test_what_only_reads_is_done_again(method: str, how: str) -> None:
 async def test_a_tool_that_may_have_done_something_is_not_called_again(
     revision: str, how: str
 ) -> None:
-    """The server has seen one call, and the caller is told that nobody knows what came of it (`HTM-18`, `X-08`)."""
+    """The server has seen one call, and the caller is told that nobody knows what came of it
+    (`HTM-18`, `X-08`).
+    """
     async with talking(revision) as (server, client):
         listing = begun(client.list_tools())
         await (await server.next("tools/list")).gives(
@@ -653,7 +690,9 @@ async def test_a_tool_that_may_have_done_something_is_not_called_again(
 async def test_tools_that_say_of_themselves_that_they_may(
     revision: str, hints: dict[str, bool], again: bool
 ) -> None:
-    """Known from the list to read only, or to do the same when called twice: called again, three times in all (`HTM-18`, `X-08`)."""
+    """Known from the list to read only, or to do the same when called twice: called again, three
+    times in all (`HTM-18`, `X-08`).
+    """
     async with talking(revision) as (server, client):
         listing = begun(client.list_tools())
         await (await server.next("tools/list")).gives(listed(tool("act", **hints)))
@@ -693,7 +732,9 @@ async def test_nothing_is_repeated_where_that_is_not_wanted() -> None:
 
 @both_loops
 async def test_no_stateless_stream_is_taken_up_again() -> None:
-    """Event ids mean nothing there: no GET and no Last-Event-ID, even where the server gives ids (`HTM-17`, `HTM-18`)."""
+    """Event ids mean nothing there: no GET and no Last-Event-ID, even where the server gives ids
+    (`HTM-17`, `HTM-18`).
+    """
     async with talking(R5) as (server, client):
         doing = begun(client.list_tools())
         first = await server.next("tools/list")

@@ -1,4 +1,6 @@
-"""Servers over HTTP as they are deployed: draining, limits, logs, health, principals, and a missing package, each in a process of its own."""
+"""Servers over HTTP as they are deployed: draining, limits, logs, health, principals, and a missing
+package, each in a process of its own.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,8 @@ def feed(id: str, *headers: str) -> bytes:
     return head("GET", f"Mcp-Session-Id: {id}", "Accept: text/event-stream", *headers)
 
 
-# -- the end -------------------------------------------------------------------------------------------------------
+# -- the end
+# -------------------------------------------------------------------------------------------------------
 
 
 def started(site: Site, said: bytes) -> Wire:
@@ -167,7 +170,9 @@ def test_a_call_that_takes_longer_than_the_grace_is_told(site: MakeSite) -> None
 
 
 def test_streams_that_listen_end_in_good_order(site: MakeSite) -> None:
-    """The listener of the stateless era gets its response (`LSN-10`); all streams have their last chunk."""
+    """The listener of the stateless era gets its response (`LSN-10`); all streams have their last
+    chunk.
+    """
     one = site(grace=30, legacy_sse=True)
     with one.wire() as wire:
         id = one.session(wire)
@@ -197,11 +202,14 @@ def test_a_client_that_never_reads_does_not_hold_the_end(site: MakeSite) -> None
     assert one.process.wait(60) == 0
 
 
-# -- limits --------------------------------------------------------------------------------------------------------
+# -- limits
+# --------------------------------------------------------------------------------------------------------
 
 
 def test_calls_are_limited_and_streams_do_not_count_as_calls(site: MakeSite) -> None:
-    """503 with a reason and a time, for both eras together; the streams of listeners have a limit of their own."""
+    """503 with a reason and a time, for both eras together; the streams of listeners have a limit
+    of their own.
+    """
     one = site(limits={"calls": 2, "streams": 5})
     with one.wire() as wire:
         id, other = one.session(wire), one.session(wire)
@@ -289,7 +297,8 @@ def test_whom_a_proxy_speaks_for_is_believed_of_proxies_only(
     assert statuses == ([200] * 4 if believed else [200, 200, 429, 429])
 
 
-# -- sessions ------------------------------------------------------------------------------------------------------
+# -- sessions
+# ------------------------------------------------------------------------------------------------------
 
 
 def test_sessions_end_when_nobody_uses_them_and_live_while_somebody_listens(site: MakeSite) -> None:
@@ -336,7 +345,9 @@ def test_without_sessions_the_handshake_era_is_served_request_by_request(site: M
 
 
 def test_a_server_that_always_streams(site: MakeSite) -> None:
-    """Sessions get event streams, also for answers that come at once; the stateless era is as it was."""
+    """Sessions get event streams, also for answers that come at once; the stateless era is as it
+    was.
+    """
     one = site(stream=True)
     with one.wire() as wire:
         id = one.session(wire)
@@ -384,11 +395,14 @@ def test_quiet_streams_show_that_they_live(site: MakeSite) -> None:
             quiet += next(events) == {}
 
 
-# -- logs ----------------------------------------------------------------------------------------------------------
+# -- logs
+# ----------------------------------------------------------------------------------------------------------
 
 
 def test_logs_are_json_and_keep_secrets(site: MakeSite) -> None:
-    """One object a line; no tokens, no session ids, no arguments, and no line that a client has written."""
+    """One object a line; no tokens, no session ids, no arguments, and no line that a client has
+    written.
+    """
     one = site(logs=True, legacy_sse=True)
     with one.wire() as wire:
         id = one.session(wire, "2025-11-25", "Authorization: Bearer SECRET-TOKEN")
@@ -444,7 +458,8 @@ def test_logs_are_json_and_keep_secrets(site: MakeSite) -> None:
     assert {line["session"] for line in told["interlock.access"] if "session" in line} <= digests
 
 
-# -- what a deployment may lack ----------------------------------------------------------------------------------------
+# -- what a deployment may lack
+# ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("package", ["uvicorn", "httptools"])

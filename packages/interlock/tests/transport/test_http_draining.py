@@ -1,4 +1,6 @@
-"""Graceful shutdown of the HTTP server: a client that was let in is answered, though the listener has closed."""
+"""Graceful shutdown of the HTTP server: a client that was let in is answered, though the listener
+has closed.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ async def asked(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> b
 async def test_a_connection_that_has_not_asked_yet_is_answered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Its client cannot know that the server is about to end, and would take the silence for a failure."""
+    """Its client cannot know that the server is about to end, and would take the silence for a
+    failure.
+    """
     monkeypatch.setattr(uvicorn_server, "_LINGER", 0.0)
     monkeypatch.setattr(uvicorn_server, "_FIRST_REQUEST", 10.0)
     sock = listening_socket("127.0.0.1", 0)

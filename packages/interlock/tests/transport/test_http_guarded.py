@@ -1,4 +1,6 @@
-"""The guard of `interlock.auth` before a server with scopes, as authors put it there: `http_app(guard=...)`, alone and mounted."""
+"""The guard of `interlock.auth` before a server with scopes, as authors put it there:
+`http_app(guard=...)`, alone and mounted.
+"""
 
 from __future__ import annotations
 
@@ -66,8 +68,10 @@ def at(web: Web, x: Offered, token: str | None = None) -> Offered:
 
 
 async def test_the_three_answers(web: Web) -> None:
-    """401 where there is no good token, 403 where it is good for less than is asked, 400 for a request that makes no sense; each challenge
-    leads to the metadata, which lists the scopes of the features (`AUT-06`, `AUS-04`, `AUS-08`, `AUS-10`)."""
+    """401 where there is no good token, 403 where it is good for less than is asked, 400 for a
+    request that makes no sense; each challenge leads to the metadata, which lists the scopes of the
+    features (`AUT-06`, `AUS-04`, `AUS-08`, `AUS-10`).
+    """
     for token, status in ((None, 401), ("mallory", 401), ("eve", 403), ("ada", 200), ("bob", 200)):
         reply = await web.ask(at(web, call("who"), token))
         assert reply.status == status
@@ -109,7 +113,9 @@ async def test_the_three_answers(web: Web) -> None:
 
 @pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
 async def test_a_session_behind_it(web: Web, revision: str) -> None:
-    """Every request shows its token, also within a session, and the id of a session is none (`SEC-02`, `AUT-05`)."""
+    """Every request shows its token, also within a session, and the id of a session is none
+    (`SEC-02`, `AUT-05`).
+    """
     assert (await web.ask(at(web, offered(initialize(0, revision))))).status == 401
     reply = await web.ask(at(web, offered(initialize(0, revision)), "bob"))
     id = reply.headers["mcp-session-id"]

@@ -1,4 +1,6 @@
-"""The stream on which a server of the handshake era speaks of itself: it is there before the first call, wherever the server has one."""
+"""The stream on which a server of the handshake era speaks of itself: it is there before the first
+call, wherever the server has one.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def answer(id: Any, result: dict[str, Any]) -> dict[str, Any]:
 
 
 class Speaker:
-    """A server that is slow to open the stream of its session, and asks on it as soon as a tool is called."""
+    """A server that is slow to open the stream of its session, and asks on it as soon as a tool is
+    called.
+    """
 
     def __init__(self, *, listens: bool = True, settles_there: bool = False) -> None:
         self.listens, self.settles_there = listens, settles_there
@@ -87,7 +91,9 @@ class Speaker:
             await talk.send(ok(b"", status="202 Accepted"))
 
     async def settle_elsewhere(self, talk: Talk, id: Any) -> None:
-        """Answer on the stream of the session, against the rules, and let the stream of the call end without an answer."""
+        """Answer on the stream of the session, against the rules, and let the stream of the call
+        end without an answer.
+        """
         assert self.stream is not None
         self.stream.write(data(answer(id, {"content": [{"type": "text", "text": "there"}]})))
         head = f"HTTP/1.1 200 OK\r\n{EVENTS}\r\nConnection: close\r\n\r\n"
@@ -101,7 +107,9 @@ def listened(peer: Peer) -> list[Seen]:
 
 
 async def test_a_question_that_belongs_to_no_call() -> None:
-    """The stream is open before the first call is made, so that nothing that is said on it then is lost (`HTL-23`, `HTL-24`)."""
+    """The stream is open before the first call is made, so that nothing that is said on it then is
+    lost (`HTL-23`, `HTL-24`).
+    """
     asked: list[str | None] = []
 
     def elicit(params: types.ElicitRequestParams) -> bool:
@@ -138,7 +146,9 @@ async def test_a_server_that_lets_the_listener_wait(monkeypatch: pytest.MonkeyPa
 
 
 async def test_an_answer_that_comes_on_the_stream_of_the_session() -> None:
-    """It is taken for what it is, and nobody waits for it anywhere else, though a server must not send it there (`HTL-26`)."""
+    """It is taken for what it is, and nobody waits for it anywhere else, though a server must not
+    send it there (`HTL-26`).
+    """
     async with (
         serving(Speaker(settles_there=True)) as peer,
         Client(peer.url, revision=REVISION) as client,

@@ -1,4 +1,6 @@
-"""The endpoint within other people's applications: Starlette, FastAPI, a bare ASGI server, and authorization in front of it."""
+"""The endpoint within other people's applications: Starlette, FastAPI, a bare ASGI server, and
+authorization in front of it.
+"""
 
 from __future__ import annotations
 
@@ -187,7 +189,9 @@ def converses(one: Place, target: str) -> None:
 
 
 def test_mounts_in_starlette(place: Any) -> None:
-    """Deep down, at a place of its own, as a route and beside everything else; no lifespan is passed on, and each has its own."""
+    """Deep down, at a place of its own, as a route and beside everything else; no lifespan is
+    passed on, and each has its own.
+    """
     one = place("starlette")
     for target, name in (
         ("/deep/down/mcp", "deep"),
@@ -237,7 +241,9 @@ def test_mounts_in_fastapi(place: Any) -> None:
 
 @pytest.mark.parametrize("lifespan", ["on", "off", "auto"])
 def test_stands_alone_under_any_asgi_server(place: Any, lifespan: str) -> None:
-    """With the ASGI lifespan, which enters the server's own before the first request and leaves it after the last, and without."""
+    """With the ASGI lifespan, which enters the server's own before the first request and leaves it
+    after the last, and without.
+    """
     one = place("bare", f"lifespan={lifespan}")
     if lifespan != "off":
         until(lambda: "bare born" in one.log(), "the beginning")
@@ -256,11 +262,14 @@ def test_behind_a_proxy_that_takes_the_front_of_the_path_away(place: Any) -> Non
     assert one.ask(where("/cp")).status == 404
 
 
-# -- principals --------------------------------------------------------------------------------------------------------
+# -- principals
+# --------------------------------------------------------------------------------------------------------
 
 
 def test_a_session_belongs_to_the_principal_that_opened_it(place: Any) -> None:
-    """Nobody else can use, hear, resume or end it, and an attempt is noted; it is not even told that it exists (`SEC-03`, `SEC-05`)."""
+    """Nobody else can use, hear, resume or end it, and an attempt is noted; it is not even told
+    that it exists (`SEC-03`, `SEC-05`).
+    """
     one = place("guarded")
     with Wire(one.port) as wire:
         id = wire.ask(post(initialize(0, "2025-11-25", {}), "X-User: ada")).headers[

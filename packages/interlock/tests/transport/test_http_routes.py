@@ -1,4 +1,6 @@
-"""HTTP routes of the author beside the endpoint: what they answer, what guards them, and where they may not be."""
+"""HTTP routes of the author beside the endpoint: what they answer, what guards them, and where they
+may not be.
+"""
 
 from __future__ import annotations
 
@@ -256,7 +258,9 @@ RESPONSES: dict[str, tuple[Response, int, str | None, bytes]] = {
 
 @pytest.mark.parametrize("case", RESPONSES)
 async def test_responses(case: str) -> None:
-    """Text, bytes, JSON, another status, another type, further headers, nothing; the length is said where there is one."""
+    """Text, bytes, JSON, another status, another type, further headers, nothing; the length is said
+    where there is one.
+    """
     response, status, kind, body = RESPONSES[case]
     server = Server("responding")
     server.route("/x")(response)

@@ -1,4 +1,6 @@
-"""An HTTP endpoint in hostile company: strange hosts and pages, other people's sessions, forged event ids, and bytes meant for a log or a head."""
+"""An HTTP endpoint in hostile company: strange hosts and pages, other people's sessions, forged
+event ids, and bytes meant for a log or a head.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ ADD = {"name": "add", "arguments": {"a": 1, "b": 2}}
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A server with a public name and a page of another origin that may use it; nothing may have gone wrong in it at the end."""
+    """A server with a public name and a page of another origin that may use it; nothing may have
+    gone wrong in it at the end.
+    """
     options: dict[str, Any] = {
         "hosts": ["mcp.example", "other.example:8443"],
         "cors": ["https://app.example"],
@@ -44,7 +48,8 @@ def feed(id: str, *headers: str) -> bytes:
     return head("GET", f"Mcp-Session-Id: {id}", "Accept: text/event-stream", *headers)
 
 
-# -- where a request comes from --------------------------------------------------------------------------------------
+# -- where a request comes from
+# --------------------------------------------------------------------------------------
 
 OWN_HOSTS = ["127.0.0.1", "127.0.0.1:80", "localhost", "LocalHost:65535", "[::1]", "[::1]:8000", "[0:0::1]", "192.168.0.7:3", "mcp.example", "MCP.example:443", "other.example:8443"]  # fmt: skip
 STRANGE_HOSTS = [
@@ -57,14 +62,18 @@ STRANGE_HOSTS = [
 
 @pytest.mark.parametrize("host", OWN_HOSTS)
 def test_a_server_answers_by_its_own_names(shared: Site, host: str) -> None:
-    """Loopback names, plain addresses, and the names it was given; whatever their case and port (`SEC-01`, `CFQ-11`)."""
+    """Loopback names, plain addresses, and the names it was given; whatever their case and port
+    (`SEC-01`, `CFQ-11`).
+    """
     assert shared.ask(add(host=host)).status == 200
 
 
 @pytest.mark.parametrize("host", STRANGE_HOSTS)
 @pytest.mark.parametrize("target", ["/mcp", "/sse"])
 def test_a_server_does_not_answer_by_other_names(shared: Site, host: str, target: str) -> None:
-    """No page gets in by having its own name point here (DNS rebinding), in whatever spelling (`SEC-01`, `HPS-05`, `HTM-22`)."""
+    """No page gets in by having its own name point here (DNS rebinding), in whatever spelling
+    (`SEC-01`, `HPS-05`, `HTM-22`).
+    """
     said = (
         add(host=host)
         if target == "/mcp"
@@ -98,7 +107,9 @@ def test_the_target_and_the_host_header_name_one_host(
 
 @pytest.mark.parametrize("target", ["/mcp/", "/sse/"])
 def test_a_slash_too_many_is_redirected_for_those_who_may_ask(shared: Site, target: str) -> None:
-    """Relative to where it came from, whatever the method and the query; strangers learn nothing."""
+    """Relative to where it came from, whatever the method and the query; strangers learn
+    nothing.
+    """
     for method in ("GET", "POST", "DELETE"):
         response = shared.ask(head(method, "Content-Length: 0", target=f"{target}?a=/b&c=%0D%0A"))
         assert response.status == 307
@@ -172,11 +183,14 @@ def test_a_public_server_takes_pages_of_its_own_name_only(shared: Site) -> None:
     assert shared.ask(add("Origin: https://mcp.example", host="other.example:8443")).status == 403
 
 
-# -- pages of other origins (CORS) -------------------------------------------------------------------------------------
+# -- pages of other origins (CORS)
+# -------------------------------------------------------------------------------------
 
 
 def test_a_page_that_is_welcome_may_ask_and_read(shared: Site) -> None:
-    """The preflight grants what it needs, mirrored arguments too, and the response exposes what it must read."""
+    """The preflight grants what it needs, mirrored arguments too, and the response exposes what it
+    must read.
+    """
     asks = [
         "Access-Control-Request-Method: POST",
         "Access-Control-Request-Headers: content-type, mcp-param-region, x-other",
@@ -208,7 +222,9 @@ def test_a_page_that_is_welcome_may_ask_and_read(shared: Site) -> None:
 
 
 def test_a_page_that_is_not_welcome_learns_nothing(shared: Site) -> None:
-    """Neither by asking first nor by asking; and no cache takes the answer to one page for the answer to another."""
+    """Neither by asking first nor by asking; and no cache takes the answer to one page for the
+    answer to another.
+    """
     asks = ["Access-Control-Request-Method: POST", "Access-Control-Request-Headers: content-type"]
     for origin in ("https://evil.example", "null", "https://app.example.evil"):
         refused = shared.ask(head("OPTIONS", f"Origin: {origin}", *asks))
@@ -235,7 +251,8 @@ def test_cross_origin_access_is_off_unless_asked_for(
         one.close()
 
 
-# -- paths and heads ---------------------------------------------------------------------------------------------------
+# -- paths and heads
+# ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("target", ["/mcp", "/mcp?x=/evil", "/%6dcp", "http://127.0.0.1/mcp"])
@@ -264,7 +281,9 @@ def test_the_endpoint_has_one_path(shared: Site, target: str) -> None:
     ],
 )
 def test_other_paths_are_not_found(shared: Site, target: str) -> None:
-    """Nothing is guessed, so no rule of a proxy for a path can be passed by writing it otherwise."""
+    """Nothing is guessed, so no rule of a proxy for a path can be passed by writing it
+    otherwise.
+    """
     assert shared.ask(add(target=target)).status in (404, 400)
 
 
@@ -294,11 +313,14 @@ def test_nothing_that_a_client_says_becomes_part_of_a_head(shared: Site, header:
         assert set(response.headers) <= known
 
 
-# -- other people's sessions -------------------------------------------------------------------------------------------
+# -- other people's sessions
+# -------------------------------------------------------------------------------------------
 
 
 def test_a_client_cannot_choose_the_id_of_its_session(shared: Site) -> None:
-    """Else it could have somebody use one that it knows (session fixation); ids are not to be guessed (`SEC-05`)."""
+    """Else it could have somebody use one that it knows (session fixation); ids are not to be
+    guessed (`SEC-05`).
+    """
     chosen = "0" * 48
     with shared.wire() as wire:
         ids = {shared.session(wire, "2025-11-25", f"Mcp-Session-Id: {chosen}") for _ in range(100)}
@@ -310,7 +332,9 @@ def test_a_client_cannot_choose_the_id_of_its_session(shared: Site) -> None:
 
 
 def test_what_is_kept_of_a_client_is_bounded(shared: Site) -> None:
-    """Of what it says of itself, which stays as long as its session, and of what it wants to hear of, as long as its stream."""
+    """Of what it says of itself, which stays as long as its session, and of what it wants to hear
+    of, as long as its stream.
+    """
     with shared.wire() as wire:
         hello = json.loads(initialize(0, "2025-11-25", {}))
         hello["params"]["clientInfo"]["name"] = "x" * 300_000
@@ -369,7 +393,9 @@ def test_event_ids_that_were_never_given_are_refused(shared: Site) -> None:
 
 
 def test_places_on_the_board_of_changes_say_nothing_about_the_process(shared: Site) -> None:
-    """No address in memory, and a forged place is as good as a forgotten one: everything counts as changed."""
+    """No address in memory, and a forged place is as good as a forgotten one: everything counts as
+    changed.
+    """
     with shared.wire() as wire:
         id = shared.session(wire)
     stream = shared.wire()
@@ -395,7 +421,9 @@ def test_places_on_the_board_of_changes_say_nothing_about_the_process(shared: Si
 
 
 def test_an_answer_to_nobody_reaches_nobody(shared: Site) -> None:
-    """Answers, cancellations and nonsense of one session do nothing to the calls of another, nor to its own streams (`CAN-07`)."""
+    """Answers, cancellations and nonsense of one session do nothing to the calls of another, nor to
+    its own streams (`CAN-07`).
+    """
     with shared.wire() as wire:
         mine, yours = shared.session(wire), shared.session(wire)
         stuck = shared.wire()

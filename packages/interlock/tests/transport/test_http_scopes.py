@@ -1,4 +1,6 @@
-"""Scopes over HTTP, in both eras: who is answered with 403 and a challenge, who with what he asked for, and what a guard has to do with it."""
+"""Scopes over HTTP, in both eras: who is answered with 403 and a challenge, who with what he asked
+for, and what a guard has to do with it.
+"""
 
 from __future__ import annotations
 
@@ -149,12 +151,15 @@ NEEDS: dict[str, tuple[str, dict[str, Any], set[str]]] = {
 }
 
 
-# -- the stateless era -----------------------------------------------------------------------------------------------------
+# -- the stateless era
+# -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("what", NEEDS)
 async def test_who_lacks_a_scope_in_the_stateless_era(web: Web, what: str) -> None:
-    """403 with one challenge for all that the operation needs; 200 with it (`AUS-04`, `AUS-08`, `AUT-06`, `AUT-17`)."""
+    """403 with one challenge for all that the operation needs; 200 with it (`AUS-04`, `AUS-08`,
+    `AUT-06`, `AUT-17`).
+    """
     method, params, needed = NEEDS[what]
     reply = await web.ask(as_(modern(method, params), "ada", *sorted(needed)[1:]))
     assert denied(reply) == needed
@@ -189,14 +194,18 @@ async def test_a_refusal_that_no_scope_would_repair(web: Web) -> None:
 
 
 async def test_what_another_server_wants_is_no_challenge_of_this_one(web: Web) -> None:
-    """An error that was only passed on names the scopes of another place: a token of ours with them would be nothing to it (`AUT-18`)."""
+    """An error that was only passed on names the scopes of another place: a token of ours with them
+    would be nothing to it (`AUT-18`).
+    """
     reply = await web.ask(as_(call("upstream"), "ada"))
     assert (reply.status, reply.code) == (200, t.FORBIDDEN)
     assert "www-authenticate" not in reply.headers
 
 
 async def test_a_scope_that_is_asked_for_too_late(web: Web) -> None:
-    """Once an event stream has begun the status is said; the error in it names the scopes all the same."""
+    """Once an event stream has begun the status is said; the error in it names the scopes all the
+    same.
+    """
     x = as_(call("late", token="t"), "ada")
     x.body["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = "debug"
     reply = await web.ask(x)
@@ -221,7 +230,9 @@ async def test_who_may_not_listen_in_the_stateless_era(web: Web) -> None:
 async def test_a_rule_for_everything_may_ask_for_scopes_too(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Middleware that raises Forbidden is heard as a feature is, in both eras; operators read of every refusal."""
+    """Middleware that raises Forbidden is heard as a feature is, in both eras; operators read of
+    every refusal.
+    """
 
     def careful(handler: Handler) -> Handler:
         async def handle(x: Exchange) -> AnyResult:
@@ -242,7 +253,8 @@ async def test_a_rule_for_everything_may_ask_for_scopes_too(
     assert "insufficient scope: this needs tools" in caplog.text
 
 
-# -- sessions ------------------------------------------------------------------------------------------------------------------
+# -- sessions
+# ------------------------------------------------------------------------------------------------------------------
 
 
 class Visit:
@@ -273,8 +285,9 @@ class Visit:
 @SESSIONS
 @pytest.mark.parametrize("what", NEEDS)
 async def test_who_lacks_a_scope_in_a_session(web: Web, what: str, revision: str) -> None:
-    """The same in every revision that has sessions, and by the token of each request, whatever the one before could do
-    (`AUS-04`, `AUS-08`, `SEC-02`)."""
+    """The same in every revision that has sessions, and by the token of each request, whatever the
+    one before could do (`AUS-04`, `AUS-08`, `SEC-02`).
+    """
     method, params, needed = NEEDS[what]
     visit = await Visit.begin(web, revision)
     assert (await visit.ask(request(1, method, params), *needed)).status == 200
@@ -307,8 +320,9 @@ async def test_who_may_not_subscribe(web: Web, revision: str) -> None:
 
 
 async def test_notices_follow_the_token(web: Web) -> None:
-    """A stream of notices that was opened with a lesser token tells nothing of what that may not read, though the session once subscribed
-    to it; all else it tells, the changes of lists too."""
+    """A stream of notices that was opened with a lesser token tells nothing of what that may not
+    read, though the session once subscribed to it; all else it tells, the changes of lists too.
+    """
     visit = await Visit.begin(web, R4)
     for number, uri in enumerate(["docs://open", "docs://secret"]):
         assert (
@@ -332,8 +346,10 @@ async def test_notices_follow_the_token(web: Web) -> None:
 
 
 async def test_a_batch_is_refused_where_nothing_of_it_was_done(web: Web) -> None:
-    """One challenge for all of a batch, where every call in it lacked a scope. Where anything was done the status is 200, for a client
-    that came back with more scopes would have that done again; each error says what it needs (2025-03-26; `AUS-08`)."""
+    """One challenge for all of a batch, where every call in it lacked a scope. Where anything was
+    done the status is 200, for a client that came back with more scopes would have that done again;
+    each error says what it needs (2025-03-26; `AUS-08`).
+    """
     visit = await Visit.begin(web, R2)
     find, publish, hello = tool(1, "find", name="x"), tool(2, "publish", name="x"), tool(3, "hello")
     all_of_it = await visit.ask(b"[%b]" % b",".join([find, publish]))
@@ -353,8 +369,9 @@ async def test_a_batch_is_refused_where_nothing_of_it_was_done(web: Web) -> None
 
 @pytest.mark.parametrize("revision", [R2, R3, R4])
 async def test_a_refusal_where_streams_are_the_rule(revision: str) -> None:
-    """Where every answer is an event stream a refusal for want of scopes is still a status, for only that makes a client step up;
-    everything else is a stream that can be come back for."""
+    """Where every answer is an event stream a refusal for want of scopes is still a status, for
+    only that makes a client step up; everything else is a stream that can be come back for.
+    """
     async with serving(shop(), guard=Doorman(), stream=True) as web:
         visit = await Visit.begin(web, revision)
         assert denied(await visit.ask(tool(1, "find", name="x"))) == {"read"}
@@ -375,11 +392,14 @@ async def test_a_refusal_where_streams_are_the_rule(revision: str) -> None:
             assert [message["id"] for message in again.messages] == [3]
 
 
-# -- questions, and whose they are ------------------------------------------------------------------------------------------------
+# -- questions, and whose they are
+# ------------------------------------------------------------------------------------------------
 
 
 async def test_the_questions_of_the_stateless_era_are_their_principals(web: Web) -> None:
-    """Whoever holds the state of another's call gets nothing for it: it is bound to the principal (`SEC-04`, `SEC-05`)."""
+    """Whoever holds the state of another's call gets nothing for it: it is bound to the principal
+    (`SEC-04`, `SEC-05`).
+    """
     asked = (await web.ask(as_(call("ask"), "ada"))).json["result"]
     (key,) = asked["inputRequests"]
     back = {"name": "ask", "arguments": {}, "requestState": asked["requestState"]}
@@ -395,8 +415,9 @@ async def test_the_questions_of_the_stateless_era_are_their_principals(web: Web)
 
 
 async def test_the_questions_of_a_session_are_its_principals(web: Web) -> None:
-    """A session's id is no authentication: with another's token its questions are not to be answered, nor its streams to be had, nor
-    is it to be ended (`SEC-02`, `SEC-03`)."""
+    """A session's id is no authentication: with another's token its questions are not to be
+    answered, nor its streams to be had, nor is it to be ended (`SEC-02`, `SEC-03`).
+    """
     visit = await Visit.begin(web, R4)
     line = await web.begin(as_(visit.session.said(tool(7, "ask")), "ada"))
     question = await line.message()
@@ -415,7 +436,8 @@ async def test_the_questions_of_a_session_are_its_principals(web: Web) -> None:
     await line.close()
 
 
-# -- the older transport -----------------------------------------------------------------------------------------------------------
+# -- the older transport
+# -----------------------------------------------------------------------------------------------------------
 
 
 async def opened(web: Web, who: str, *scopes: str, until: float | None = None) -> tuple[Line, str]:
@@ -445,7 +467,9 @@ async def heard(
 
 
 async def test_a_post_of_the_older_transport_is_judged_by_its_own_token(web: Web) -> None:
-    """Not by the token that opened the stream: a lesser one may less, a greater one more (`SEC-02`)."""
+    """Not by the token that opened the stream: a lesser one may less, a greater one more
+    (`SEC-02`).
+    """
     line, path = await opened(web, "ada", "write")
     assert (await heard(web, line, path, 1, "ada", "write"))["result"]["content"][0][
         "text"
@@ -478,12 +502,15 @@ async def test_a_post_at_another_worker_is_judged_by_its_own_token(tmp_path: Pat
         await line.close()
 
 
-# -- when a token ends ----------------------------------------------------------------------------------------------------------------
+# -- when a token ends
+# ----------------------------------------------------------------------------------------------------------------
 
 
 async def test_a_stream_ends_with_the_token_that_opened_it(web: Web) -> None:
-    """A subscription is answered in good order, the stream of a session is ended: their clients come back, with another token or not at
-    all. A stream whose token has no end, or a late one, goes on."""
+    """A subscription is answered in good order, the stream of a session is ended: their clients
+    come back, with another token or not at all. A stream whose token has no end, or a late one,
+    goes on.
+    """
     soon = time.time() + 0.5
     visit, other = await Visit.begin(web, R4), await Visit.begin(web, R4)
     last = await web.begin(as_(listening(toolsListChanged=True), "ada", until=time.time() + 1e9))
@@ -509,7 +536,9 @@ async def test_a_stream_whose_token_has_ended_already(web: Web) -> None:
 
 
 async def test_a_clock_that_is_set_back() -> None:
-    """The wall clock decides, whatever time has passed by the clock of the loop; and a token may last for ever."""
+    """The wall clock decides, whatever time has passed by the clock of the loop; and a token may
+    last for ever.
+    """
     over, looks = asyncio.Event(), itertools.count()
     term = ExpiryTimer(
         Principal(subject="ada", expires=0.01),
@@ -536,12 +565,15 @@ async def test_the_stream_of_the_older_transport_lives_as_long_as_its_tokens(web
     assert time.time() >= until
 
 
-# -- without a guard, and with one ------------------------------------------------------------------------------------------------------
+# -- without a guard, and with one
+# ------------------------------------------------------------------------------------------------------
 
 
 async def test_strangers_use_what_is_for_everybody() -> None:
-    """Without a guard nobody has scopes: what asks for them is not listed and not to be had, and all else works; the refusal is no
-    challenge, for there is nobody who could give a token (`AUT-17`, `SEC-19`)."""
+    """Without a guard nobody has scopes: what asks for them is not listed and not to be had, and
+    all else works; the refusal is no challenge, for there is nobody who could give a token
+    (`AUT-17`, `SEC-19`).
+    """
     async with serving(shop()) as web:
         for method, params, _ in NEEDS.values():
             reply = await web.ask(modern(method, params))
@@ -582,8 +614,9 @@ async def test_require_without_a_guard_and_without_other_scopes() -> None:
 
 
 async def test_a_guard_stands_before_everything() -> None:
-    """It is told what it guards, sees every request first, and what it refuses reaches nothing; health checks and its own lifespan too
-    pass by it."""
+    """It is told what it guards, sees every request first, and what it refuses reaches nothing;
+    health checks and its own lifespan too pass by it.
+    """
     server, doorman = shop(), Doorman()
     async with serving(server, guard=doorman) as web:
         assert doorman.learned is not None
@@ -601,8 +634,9 @@ async def test_a_guard_stands_before_everything() -> None:
 
 
 async def test_a_page_may_read_what_the_guard_says() -> None:
-    """A browser's client learns of a challenge only if the page may read it: the guard's answers are marked as all others are, and its
-    preflight needs no token."""
+    """A browser's client learns of a challenge only if the page may read it: the guard's answers
+    are marked as all others are, and its preflight needs no token.
+    """
     origin = "https://app.example"
     async with serving(shop(), guard=Doorman(), cors=[origin]) as web:
         preflight = offered(
@@ -627,7 +661,9 @@ async def test_a_page_may_read_what_the_guard_says() -> None:
 
 
 async def test_a_program_closes_its_guard() -> None:
-    """What the guard has opened ends with the program; where others serve the app, the lifespan tells the guard itself."""
+    """What the guard has opened ends with the program; where others serve the app, the lifespan
+    tells the guard itself.
+    """
     server, doorman, ready = shop(), Doorman(), asyncio.get_running_loop().create_future()
     running = asyncio.create_task(
         serve_web(server, port=0, grace=0.1, on_ready=ready.set_result, guard=doorman)
@@ -642,7 +678,9 @@ async def test_a_program_closes_its_guard() -> None:
 
 
 async def test_lifespan_and_drain_with_a_guard() -> None:
-    """The lifespan goes through the guard to the server; a server that is ended answers what runs and takes no more, guard or not."""
+    """The lifespan goes through the guard to the server; a server that is ended answers what runs
+    and takes no more, guard or not.
+    """
     server, doorman = shop(), Doorman()
     app = server.http_app(guard=doorman)
     said: asyncio.Queue[dict[str, Any]] = asyncio.Queue()

@@ -1,4 +1,6 @@
-"""The whole endpoint under spoiled requests: each gets one response, none of them says that the server is at fault, and nothing is left running."""
+"""The whole endpoint under spoiled requests: each gets one response, none of them says that the
+server is at fault, and nothing is left running.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,9 @@ ONE_TIME = 500  # requests at once
 
 
 class Served:
-    """One request through the endpoint, by its ASGI face; its client goes away once it has sent the body."""
+    """One request through the endpoint, by its ASGI face; its client goes away once it has sent the
+    body.
+    """
 
     def __init__(self, parts: Parts) -> None:
         method, headers, twice, self.body = parts
@@ -74,7 +78,9 @@ class Served:
 
 
 async def storm(number: int, seed: int) -> Counter[str]:
-    """So many spoiled requests to one endpoint, some of them in sessions that exist; what came of them."""
+    """So many spoiled requests to one endpoint, some of them in sessions that exist; what came of
+    them.
+    """
     house = House()
     house.go.set()
     app, spoiler, found = house.server.http_app(), Spoiler(seed), Counter[str]()

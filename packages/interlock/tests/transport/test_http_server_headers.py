@@ -1,4 +1,6 @@
-"""What the endpoint refuses under the newest revision and in which order, and headers that repeat the body, over a real socket."""
+"""What the endpoint refuses under the newest revision and in which order, and headers that repeat
+the body, over a real socket.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ async def web() -> AsyncIterator[Web]:
         yield shared
 
 
-# -- the ladder -------------------------------------------------------------------------------------------------------
+# -- the ladder
+# -------------------------------------------------------------------------------------------------------
 
 
 def put_meta(key: str, value: Any) -> Spoil:
@@ -88,8 +91,9 @@ RUNGS: dict[str, tuple[Spoil, int, int]] = {
 
 @pytest.mark.parametrize("rung", RUNGS)
 async def test_the_order_of_refusals(web: Web, rung: str):
-    """With everything wrong from one rung on, the refusal is that rung's: plain JSON, its status, the request's id
-    (`HTM-24`, `HDR-06`, `CFQ-01`, `CFQ-03`, `STA-19`)."""
+    """With everything wrong from one rung on, the refusal is that rung's: plain JSON, its status,
+    the request's id (`HTM-24`, `HDR-06`, `CFQ-01`, `CFQ-03`, `STA-19`).
+    """
     x = call("ask_there", {"region": "here"}, id="seven", mcp_param_region="here")
     rungs = list(RUNGS)
     for later in reversed(rungs[rungs.index(rung) :]):
@@ -120,14 +124,17 @@ async def test_an_error_after_the_stream_has_begun_rides_in_it(web: Web):
     assert reply.messages[-1]["error"] == {"code": t.INTERNAL_ERROR, "message": "Oh dear."}
 
 
-# -- headers -----------------------------------------------------------------------------------------------------------
+# -- headers
+# -----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     "name", ["MCP-Protocol-Version", "Mcp-Method", "mcp-name", "Mcp-Param-Region", "Host"]
 )
 async def test_headers_that_decide_come_once(web: Web, name: str):
-    """Two of them are refused though both say the same, in whatever case their names are (`HDR-11`)."""
+    """Two of them are refused though both say the same, in whatever case their names are
+    (`HDR-11`).
+    """
     x = call("route", {"region": "here"}, mcp_param_region="here")
     assert (await web.ask(x)).status == 200
     x.headers = {name.title(): value for name, value in x.headers.items()}
@@ -220,7 +227,9 @@ MIRRORED: dict[str, tuple[dict[str, Any], dict[str, str], bool]] = {
 
 @pytest.mark.parametrize("case", MIRRORED)
 async def test_headers_that_repeat_arguments(web: Web, case: str):
-    """They say what the arguments say, as numbers where those are numbers (`XMH-01`, `XMH-17`, `XMH-19`, `XMH-20`, `XMH-21`, `HDR-14`)."""
+    """They say what the arguments say, as numbers where those are numbers (`XMH-01`, `XMH-17`,
+    `XMH-19`, `XMH-20`, `XMH-21`, `HDR-14`).
+    """
     arguments, headers, good = MIRRORED[case]
     reply = await web.ask(
         call("route", arguments, **{f"mcp_param_{name}": value for name, value in headers.items()})
@@ -254,7 +263,9 @@ async def test_headers_that_repeat_arguments(web: Web, case: str):
     ],
 )
 async def test_annotations_that_clients_would_have_to_drop_are_refused_at_home(schema: Any):
-    """An author learns of it when the tool is added, not from users who miss it (`XMH-02`, `XMH-04`, `XMH-05`)."""
+    """An author learns of it when the tool is added, not from users who miss it (`XMH-02`,
+    `XMH-04`, `XMH-05`).
+    """
     server = House().server
     with pytest.raises(ValueError, match="x-mcp-header"):
         server.add_tool(

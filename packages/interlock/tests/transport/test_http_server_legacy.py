@@ -1,4 +1,6 @@
-"""The older transport of two endpoints, over a real socket: a stream to listen to, and a place to post to (2024-11-05, "HTTP with SSE")."""
+"""The older transport of two endpoints, over a real socket: a stream to listen to, and a place to
+post to (2024-11-05, "HTTP with SSE").
+"""
 
 from __future__ import annotations
 
@@ -50,8 +52,9 @@ async def opened(web: Web, revision: str = R1, **headers: str | None) -> tuple[L
 
 @pytest.mark.parametrize("revision", [R1, R4])
 async def test_two_endpoints(web: Web, revision: str):
-    """The first event says where to post; every message of the server is a `message` event of the stream, every POST is answered with 202
-    (`HPS-01`, `HPS-02`, `HPS-04`)."""
+    """The first event says where to post; every message of the server is a `message` event of the
+    stream, every POST is answered with 202 (`HPS-01`, `HPS-02`, `HPS-04`).
+    """
     line, path = await opened(web, revision)
     assert path.startswith("/messages?")
     assert (
@@ -123,7 +126,9 @@ async def test_strangers(web: Web, headers: dict[str, str]):
 
 
 async def test_the_place_is_of_no_use_to_others(web: Web):
-    """It belongs to the principal that opened the stream, and cannot be guessed (`HPS-06`, `SEC-02`, `SEC-03`)."""
+    """It belongs to the principal that opened the stream, and cannot be guessed (`HPS-06`,
+    `SEC-02`, `SEC-03`).
+    """
     line, path = await opened(web, authorization="ada")
     for who, status in (("eve", 404), (None, 404), ("ada", 202)):
         assert (
@@ -161,7 +166,9 @@ async def test_the_end_of_the_stream_is_the_end():
 
 
 async def test_what_is_no_message(web: Web):
-    """The wrong method, the wrong type, and what cannot be answered are refused with their status."""
+    """The wrong method, the wrong type, and what cannot be answered are refused with their
+    status.
+    """
     line, path = await opened(web)
     assert (await web.ask(offered(request(1, "ping")), "/sse")).status == 405
     assert (await web.ask(listening(), path)).status == 405

@@ -1,4 +1,6 @@
-"""The endpoint in the handshake era, over a real socket: sessions and how they end, and the ways in which their requests are answered."""
+"""The endpoint in the handshake era, over a real socket: sessions and how they end, and the ways in
+which their requests are answered.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +30,14 @@ async def web() -> AsyncIterator[Web]:
         yield shared
 
 
-# -- opening and ending ---------------------------------------------------------------------------------------------
+# -- opening and ending
+# ---------------------------------------------------------------------------------------------
 
 
 async def test_a_session_is_opened_with_an_id_that_nobody_can_guess(web: Web):
-    """On the response to `initialize`, of visible ASCII, of 192 random bits, and never the same (`HTL-37`, `HTL-38`, `HTL-39`)."""
+    """On the response to `initialize`, of visible ASCII, of 192 random bits, and never the same
+    (`HTL-37`, `HTL-38`, `HTL-39`).
+    """
     found = set()
     for _ in range(50):
         reply = await web.ask(offered(initialize(1, R4)))
@@ -94,7 +99,9 @@ async def test_sessions_that_are_not_there(web: Web):
 
 
 async def test_the_end_of_a_session_ends_its_streams():
-    """The one it listens to, and those of its calls, which are stopped and say so (`HTL-55`, `HTL-42`)."""
+    """The one it listens to, and those of its calls, which are stopped and say so (`HTL-55`,
+    `HTL-42`).
+    """
     house = House()
     async with serving(house.server) as web:
         session, other = await web.greet(), await web.greet()
@@ -164,7 +171,9 @@ async def test_the_revision_of_a_request(web: Web, said: str | None, status: int
 
 
 async def test_sessions_belong_to_whoever_opened_them():
-    """Another principal's request finds none, and so does nobody's; the session goes on (`SEC-02`, `SEC-03`, `HTL-54`)."""
+    """Another principal's request finds none, and so does nobody's; the session goes on (`SEC-02`,
+    `SEC-03`, `HTL-54`).
+    """
     async with serving(House().server, authorized=True) as web:
         reply = await web.ask(offered(initialize(0, R4), authorization="ada"))
         session = await web.greet()
@@ -180,13 +189,15 @@ async def test_sessions_belong_to_whoever_opened_them():
                 ).status == 404
 
 
-# -- answers and their streams ------------------------------------------------------------------------------------------
+# -- answers and their streams
+# ------------------------------------------------------------------------------------------
 
 
 @REVISIONS
 async def test_json_where_the_response_comes_first_and_a_stream_where_it_does_not(revision: str):
-    """The stream holds the response, which is its last event, and what relates to that request before it (`HTL-07`, `HTL-09`, `HTL-10`, `HTL-11`,
-    `HTL-12`, `HTL-13`)."""
+    """The stream holds the response, which is its last event, and what relates to that request
+    before it (`HTL-07`, `HTL-09`, `HTL-10`, `HTL-11`, `HTL-12`, `HTL-13`).
+    """
     house = House()
     async with serving(house.server) as web:
         session = await web.greet(revision)
@@ -219,7 +230,9 @@ async def test_json_where_the_response_comes_first_and_a_stream_where_it_does_no
 
 
 async def test_a_question_goes_out_on_the_stream_of_its_call(web: Web):
-    """And its answer is a POST of its own, answered with 202 (`HTL-10`, `HTL-11`, `HTL-27`, `HTL-30`)."""
+    """And its answer is a POST of its own, answered with 202 (`HTL-10`, `HTL-11`, `HTL-27`,
+    `HTL-30`).
+    """
     session = await web.greet(R4)
     feed = await session.listen()
     line = await session.begin(tool(1, "ask"))
@@ -238,7 +251,9 @@ async def test_a_question_goes_out_on_the_stream_of_its_call(web: Web):
 @REVISIONS
 @pytest.mark.parametrize("retry", [None, 120])
 async def test_how_a_stream_begins(revision: str, retry: int | None):
-    """With an event that has an id and empty data, and with the time to come back, in 2025-11-25; before that with its first message (`HTL-14`, `HTL-16`)."""
+    """With an event that has an id and empty data, and with the time to come back, in 2025-11-25;
+    before that with its first message (`HTL-14`, `HTL-16`).
+    """
     async with serving(House().server, retry_ms=retry) as web:
         session = await web.greet(revision)
         first, *others = (await session.ask(tool(1, "chatter", token=1))).events
@@ -261,7 +276,9 @@ async def test_streams_that_were_asked_for():
 
 
 async def test_batches(web: Web):
-    """2025-03-26 takes them and answers with an array, or with a stream; the others refuse them (`RPC-13`, `RPC-16`, `HTL-06`)."""
+    """2025-03-26 takes them and answers with an array, or with a stream; the others refuse them
+    (`RPC-13`, `RPC-16`, `HTL-06`).
+    """
     session = await web.greet(R2)
     batch = (
         b"["
@@ -354,7 +371,9 @@ async def test_a_batch_for_a_client_that_takes_only_json(web: Web):
 
 
 async def test_a_client_that_takes_only_json_cannot_be_asked(web: Web):
-    """A question would never reach it: the tool hears so at once, and does not wait for ever (`HTL-07`)."""
+    """A question would never reach it: the tool hears so at once, and does not wait for ever
+    (`HTL-07`).
+    """
     session = await web.greet(R4)
     reply = await session.ask(tool(1, "ask"), accept="application/json")
     assert reply.json["result"]["isError"]

@@ -1,4 +1,6 @@
-"""The endpoint under the newest revision, over a real socket: statuses, headers and bytes as a client sees them."""
+"""The endpoint under the newest revision, over a real socket: statuses, headers and bytes as a
+client sees them.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ async def web() -> AsyncIterator[Web]:
 
 
 async def test_one_endpoint_that_takes_posts(web: Web):
-    """At one path, for both eras; elsewhere there is nothing, and the words say where it is (`HTM-01`, `HTL-01`, `ERA-01`, `ERA-02`)."""
+    """At one path, for both eras; elsewhere there is nothing, and the words say where it is
+    (`HTM-01`, `HTL-01`, `ERA-01`, `ERA-02`).
+    """
     modern_, old = await web.ask(call("add", {"a": 1})), await web.ask(offered(initialize(1, R4)))
     assert (modern_.status, modern_.json["result"]["structuredContent"]) == (200, {"result": 2})
     assert (old.status, old.json["result"]["protocolVersion"]) == (200, R4)
@@ -45,7 +49,9 @@ async def test_one_endpoint_that_takes_posts(web: Web):
 
 
 async def test_a_response_that_comes_first_is_json(web: Web):
-    """One JSON object with its length, nothing of a session, nothing of the server's making (`HTM-06`, `HTM-20`)."""
+    """One JSON object with its length, nothing of a session, nothing of the server's making
+    (`HTM-06`, `HTM-20`).
+    """
     reply = await web.ask(
         call("add", {"a": 1, "b": 2}, id="x", mcp_session_id="made up", last_event_id="made.up.1")
     )
@@ -57,7 +63,9 @@ async def test_a_response_that_comes_first_is_json(web: Web):
 
 
 async def test_what_is_told_on_the_way_makes_it_a_stream():
-    """Progress and log of this call and of no other, then the response, then the end; no buffering, no event ids (`HTM-06`, `HTM-08`, `HTM-10`, `HTM-11`, `HTM-17`)."""
+    """Progress and log of this call and of no other, then the response, then the end; no buffering,
+    no event ids (`HTM-06`, `HTM-08`, `HTM-10`, `HTM-11`, `HTM-17`).
+    """
     house = House()
     async with serving(house.server) as web:
         other = await web.begin(call("work", {"name": "other"}, id=2, token="theirs"))
@@ -93,7 +101,9 @@ async def test_no_request_of_ours_on_any_stream(web: Web):
 
 
 async def test_a_client_that_closes_has_cancelled():
-    """The call is stopped soon, and nothing more is said for it; others go on (`HTM-14`, `HTM-15`, `HTM-16`, `X-02`)."""
+    """The call is stopped soon, and nothing more is said for it; others go on (`HTM-14`, `HTM-15`,
+    `HTM-16`, `X-02`).
+    """
     house = House()
     async with serving(house.server) as web:
         line, other = (
@@ -116,7 +126,9 @@ async def test_a_client_that_closes_has_cancelled():
 
 
 async def test_a_client_that_closes_its_side_and_nothing_else():
-    """Half a close is a close, as the server beneath sees it: the call is stopped, and the connection is not kept."""
+    """Half a close is a close, as the server beneath sees it: the call is stopped, and the
+    connection is not kept.
+    """
     house = House()
     async with serving(house.server) as web:
         line = await web.line()
@@ -154,8 +166,9 @@ async def test_signs_of_life_on_a_quiet_stream():
     ],
 )
 async def test_notifications(method: str):
-    """Are taken without a body and change nothing, with the headers of a request or without: a cancellation by id would let strangers cancel
-    each other (`HTM-05`, `X-09`, `X-15`)."""
+    """Are taken without a body and change nothing, with the headers of a request or without: a
+    cancellation by id would let strangers cancel each other (`HTM-05`, `X-09`, `X-15`).
+    """
     house = House()
     async with serving(house.server) as web:
         line = await web.begin(call("work", {"name": "theirs"}, id=7, token=1))
@@ -183,7 +196,9 @@ async def test_notifications(method: str):
     ],
 )
 async def test_bodies_that_are_no_request(web: Web, body: bytes, code: int):
-    """No response, no batch, no nonsense; the connection is good for the next request (`HTM-03`, `RPC-16`, `RPC-18`)."""
+    """No response, no batch, no nonsense; the connection is good for the next request (`HTM-03`,
+    `RPC-16`, `RPC-18`).
+    """
     line = await web.line()
     await line.send(written(offered(body, mcp_protocol_version=NEWEST)))
     assert await line.head() == 400
@@ -196,7 +211,9 @@ async def test_bodies_that_are_no_request(web: Web, body: bytes, code: int):
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
 async def test_get_and_delete_belong_to_the_older_revisions(method: str):
-    """405 under the newest revision, and from a server that has nothing else, with what is allowed (`HTM-19`)."""
+    """405 under the newest revision, and from a server that has nothing else, with what is allowed
+    (`HTM-19`).
+    """
     async with serving(House().server) as web, serving(House(revisions=[R5]).server) as only:
         for at, headers in (
             (web, {"mcp_protocol_version": R5}),
@@ -209,7 +226,9 @@ async def test_get_and_delete_belong_to_the_older_revisions(method: str):
 
 
 async def test_no_resumption(web: Web):
-    """A stream that broke is not come back to: `Last-Event-ID` has no effect on a POST, and GET is not for it (`HTM-17`, `HTM-21`)."""
+    """A stream that broke is not come back to: `Last-Event-ID` has no effect on a POST, and GET is
+    not for it (`HTM-17`, `HTM-21`).
+    """
     plain, with_id = (
         await web.ask(call("chatter", token=1)),
         await web.ask(call("chatter", token=1, last_event_id="x.1.1")),
@@ -227,7 +246,9 @@ async def test_no_resumption(web: Web):
 
 
 async def test_a_server_of_the_newest_revision_only():
-    """Names its versions to whoever greets it, and ignores what belongs to sessions (`ERA-03`, `ERA-18`, `HTM-20`)."""
+    """Names its versions to whoever greets it, and ignores what belongs to sessions (`ERA-03`,
+    `ERA-18`, `HTM-20`).
+    """
     async with serving(House(revisions=[R5]).server) as web:
         for said in (None, R4):
             reply = await web.ask(offered(initialize(1, R4), mcp_protocol_version=said))
@@ -241,7 +262,9 @@ async def test_a_server_of_the_newest_revision_only():
 
 
 async def test_a_request_without_a_revision():
-    """Belongs to 2025-03-26 where that is served without sessions, and is refused where that is not (`ERA-17`, `ERA-18`, `HTL-49`)."""
+    """Belongs to 2025-03-26 where that is served without sessions, and is refused where that is not
+    (`ERA-17`, `ERA-18`, `HTL-49`).
+    """
     bare = offered(request(1, "tools/call", {"name": "add", "arguments": {"a": 1}}))
     async with (
         serving(House().server, sessions=False) as web,
@@ -254,7 +277,8 @@ async def test_a_request_without_a_revision():
         assert (refused.status, refused.code) == (400, t.HEADER_MISMATCH)
 
 
-# -- subscriptions ------------------------------------------------------------------------------------------------------
+# -- subscriptions
+# ------------------------------------------------------------------------------------------------------
 
 
 async def test_a_subscription_that_the_server_ends():
@@ -293,7 +317,8 @@ async def test_a_subscription_hears_of_nothing_else():
         await line.close()
 
 
-# -- safety ----------------------------------------------------------------------------------------------------------------
+# -- safety
+# ----------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", ["POST", "GET", "DELETE", "PUT", "OPTIONS"])
@@ -307,7 +332,9 @@ async def test_a_subscription_hears_of_nothing_else():
     ],
 )
 async def test_strangers(web: Web, method: str, headers: dict[str, str]):
-    """403 for whatever they ask, before anything runs, with words and without an id (`SEC-01`, `HTM-22`, `HTL-51`, `HTL-52`)."""
+    """403 for whatever they ask, before anything runs, with words and without an id (`SEC-01`,
+    `HTM-22`, `HTL-51`, `HTL-52`).
+    """
     x = call("touch", **headers)
     x.method = method
     reply = await web.ask(x)
@@ -319,7 +346,9 @@ async def test_strangers(web: Web, method: str, headers: dict[str, str]):
 
 
 async def test_a_local_server_is_reached_from_this_machine_only():
-    """Without a word about it a server speaks stdio, and over HTTP it listens on loopback (`HTL-53`, `HTM-23`, `SEC-19`, `HPS-06`)."""
+    """Without a word about it a server speaks stdio, and over HTTP it listens on loopback
+    (`HTL-53`, `HTM-23`, `SEC-19`, `HPS-06`).
+    """
     sock = listening_socket("127.0.0.1", 0)
     assert sock.getsockname()[0] == "127.0.0.1"
     sock.close()
@@ -328,7 +357,9 @@ async def test_a_local_server_is_reached_from_this_machine_only():
 
 
 async def test_a_handle_is_no_proof_of_who_asks():
-    """A sealed state is bound to whom it was given; with another principal, or with none, it is worth nothing (`SEC-04`, `SEC-05`)."""
+    """A sealed state is bound to whom it was given; with another principal, or with none, it is
+    worth nothing (`SEC-04`, `SEC-05`).
+    """
     async with serving(House().server, authorized=True) as web:
         asked = (await web.ask(call("ask", authorization="ada"))).json["result"]
         (key,) = asked["inputRequests"]
@@ -344,7 +375,9 @@ async def test_a_handle_is_no_proof_of_who_asks():
 
 
 async def test_who_asks_reaches_the_tool():
-    """What the authorization in front found out is the caller's principal, request by request (`SEC-02`)."""
+    """What the authorization in front found out is the caller's principal, request by request
+    (`SEC-02`).
+    """
     house = House()
 
     @house.server.tool
@@ -366,11 +399,14 @@ async def test_who_asks_reaches_the_tool():
         ).status == 404  # a session is no proof of who asks, and not theirs
 
 
-# -- the socket ---------------------------------------------------------------------------------------------------------------
+# -- the socket
+# ---------------------------------------------------------------------------------------------------------------
 
 
 async def test_small_answers_are_not_held_back():
-    """Nagle's delay is off on what is accepted, on asyncio's own loop too: a head and a body in two writes would cost 40 ms."""
+    """Nagle's delay is off on what is accepted, on asyncio's own loop too: a head and a body in two
+    writes would cost 40 ms.
+    """
     sock = listening_socket("127.0.0.1", 0)
     seen: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
@@ -389,7 +425,9 @@ async def test_small_answers_are_not_held_back():
 
 
 async def test_many_requests_on_one_connection(web: Web):
-    """One after the other, and several at once without waiting for the answers (RFC 9112 has it so)."""
+    """One after the other, and several at once without waiting for the answers (RFC 9112 has it
+    so).
+    """
     line = await web.line()
     for number in range(5):
         await line.send(written(call("add", {"a": number})))

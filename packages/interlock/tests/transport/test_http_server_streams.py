@@ -1,4 +1,6 @@
-"""The streams of a session over a real socket: leaving and coming back, what is replayed, and which message goes out where."""
+"""The streams of a session over a real socket: leaving and coming back, what is replayed, and which
+message goes out where.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,15 @@ async def web() -> AsyncIterator[Web]:
         yield shared
 
 
-# -- cancelling, and leaving without cancelling -------------------------------------------------------------------------------
+# -- cancelling, and leaving without cancelling
+# -------------------------------------------------------------------------------
 
 
 @REVISIONS
 async def test_cancelling(revision: str):
-    """By a notification of its own POST; the stream of the call ends without a response (`HTL-22`, `CAN-05`)."""
+    """By a notification of its own POST; the stream of the call ends without a response (`HTL-22`,
+    `CAN-05`).
+    """
     house = House()
     async with serving(house.server) as web:
         session, other = await web.greet(revision), await web.greet(revision)
@@ -67,7 +72,9 @@ async def test_a_client_that_closes_has_not_cancelled():
 
 
 async def test_a_call_that_takes_long_becomes_a_stream():
-    """Without a word of the tool's, so that a client that loses it can come back for the response (`HTL-14`, `HTL-21`, `HTL-34`)."""
+    """Without a word of the tool's, so that a client that loses it can come back for the response
+    (`HTL-14`, `HTL-21`, `HTL-34`).
+    """
     house = House()
     async with serving(house.server) as web:
         session = await web.greet(R4)
@@ -83,7 +90,9 @@ async def test_a_call_that_takes_long_becomes_a_stream():
 
 
 async def test_letting_a_client_go():
-    """The stream is closed with the time to come back, and the response waits for the client (`HTL-15`, `HTL-16`, `HTL-18`)."""
+    """The stream is closed with the time to come back, and the response waits for the client
+    (`HTL-15`, `HTL-16`, `HTL-18`).
+    """
     house = House()
     async with serving(house.server) as web:
         session = await web.greet(R4)
@@ -107,12 +116,15 @@ async def test_older_clients_are_not_let_go(revision: str):
         assert reply.json["result"]["content"][0]["text"] == "kept"
 
 
-# -- streams of a session ---------------------------------------------------------------------------------------------------
+# -- streams of a session
+# ---------------------------------------------------------------------------------------------------
 
 
 @REVISIONS
 async def test_the_stream_of_a_session(web: Web, revision: str):
-    """GET opens it; what happens beside the client's requests is told there, and no response ever (`HTL-25`, `HTL-26`, `HTL-27`)."""
+    """GET opens it; what happens beside the client's requests is told there, and no response ever
+    (`HTL-25`, `HTL-26`, `HTL-27`).
+    """
     session = await web.greet(revision)
     subscribed = await session.ask(request(1, "resources/subscribe", {"uri": "note://one"}))
     assert subscribed.json["result"] == {}
@@ -139,7 +151,9 @@ async def test_what_cannot_be_listened_to(web: Web):
 
 
 async def test_a_notice_goes_to_one_stream():
-    """A session that listens twice hears on the newer stream, and the older one ends (`HTL-28`, `HTL-30`)."""
+    """A session that listens twice hears on the newer stream, and the older one ends (`HTL-28`,
+    `HTL-30`).
+    """
     async with serving(House().server) as web:
         session = await web.greet(R4)
         older = await session.listen()
@@ -151,7 +165,9 @@ async def test_a_notice_goes_to_one_stream():
 
 
 async def test_a_stream_that_is_come_back_to_moves():
-    """What it was before hears no more: each message goes out on one stream (`HTL-30`, `HTL-36`)."""
+    """What it was before hears no more: each message goes out on one stream (`HTL-30`,
+    `HTL-36`).
+    """
     house = House()
     async with serving(house.server) as web:
         session = await web.greet(R4)
@@ -207,7 +223,9 @@ async def test_events_that_never_were(web: Web, last: str):
 
 
 async def test_event_ids_are_unique_and_name_their_stream():
-    """Over all streams of a session, of calls and of notices, and over sessions (`HTL-31`, `HTL-32`, `HTL-33`)."""
+    """Over all streams of a session, of calls and of notices, and over sessions (`HTL-31`,
+    `HTL-32`, `HTL-33`).
+    """
     async with serving(House().server) as web:
         found: list[str | None] = []
         streams = []
@@ -236,7 +254,9 @@ async def test_event_ids_are_unique_and_name_their_stream():
 
 
 async def test_notices_that_were_missed():
-    """Who comes back to the stream of notices hears what happened meanwhile, once (`HTL-34`, `HTL-35`)."""
+    """Who comes back to the stream of notices hears what happened meanwhile, once (`HTL-34`,
+    `HTL-35`).
+    """
     async with serving(House().server) as web:
         session = await web.greet(R4)
         await session.ask(request(1, "resources/subscribe", {"uri": "note://one"}))

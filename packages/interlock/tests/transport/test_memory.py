@@ -1,4 +1,6 @@
-"""A server in the same process: the caller's own task runs the call, and all the rest is as over a wire."""
+"""A server in the same process: the caller's own task runs the call, and all the rest is as over a
+wire.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +107,9 @@ async def test_what_a_handler_raises_is_what_a_wire_would_bring() -> None:
 
 
 async def test_a_call_that_is_given_up_is_cancelled_at_once() -> None:
-    """By the caller's own cancelling, and by a timeout around it; the next call is served (`CAN-05`)."""
+    """By the caller's own cancelling, and by a timeout around it; the next call is served
+    (`CAN-05`).
+    """
     memory = await opened()
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):

@@ -1,4 +1,6 @@
-"""A server's own standard streams: whatever it or its programs write, only messages reach the wire."""
+"""A server's own standard streams: whatever it or its programs write, only messages reach the
+wire.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,8 @@ def calls(*names: str) -> list[bytes]:
 
 
 def test_nothing_that_a_server_writes_reaches_the_wire(tmp_path: Path) -> None:
-    """Neither what it prints, in any way and from any thread, nor what the programs it starts print; all of it goes to stderr.
+    """Neither what it prints, in any way and from any thread, nor what the programs it starts
+    print; all of it goes to stderr.
 
     What it prints before and after it serves is its own affair (`STD-02`, `STD-04`).
     """
@@ -105,7 +108,9 @@ def test_a_tool_that_reads_input_finds_none(tmp_path: Path) -> None:
 
 
 def test_the_streams_of_others_stay_as_they_were(tmp_path: Path) -> None:
-    """Descriptors are shared with whoever started the server: what it did to its own must not stay on theirs."""
+    """Descriptors are shared with whoever started the server: what it did to its own must not stay
+    on theirs.
+    """
     read, write = os.pipe()
     (tmp_path / "loud.py").write_text(LOUD, encoding="utf-8")
     try:

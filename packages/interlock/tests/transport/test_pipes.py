@@ -1,4 +1,6 @@
-"""Lines over descriptors, with a peer that does its worst: half lines, slow reading, no reading, and going away at any time."""
+"""Lines over descriptors, with a peer that does its worst: half lines, slow reading, no reading,
+and going away at any time.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +95,9 @@ async def test_a_peer_that_has_gone_costs_a_sender_nothing(kind: Any) -> None:
 
 
 async def quiet(fd: int, data: bytes) -> int:
-    """Write `data` again and again to a descriptor until it has taken none for a good while; returns how many bytes it took."""
+    """Write `data` again and again to a descriptor until it has taken none for a good while;
+    returns how many bytes it took.
+    """
     os.set_blocking(fd, False)
     loop, taken, stirred = asyncio.get_running_loop(), 0, asyncio.Event()
 
@@ -121,7 +125,9 @@ async def quiet(fd: int, data: bytes) -> int:
 
 @both_kinds
 async def test_reading_pauses_where_nobody_takes_what_came(kind: Any) -> None:
-    """A peer that only writes cannot fill our memory; once somebody takes it, all of it comes, and more after it."""
+    """A peer that only writes cannot fill our memory; once somebody takes it, all of it comes, and
+    more after it.
+    """
     line = b"y" * 9_999 + b"\n"
     async with ends(kind) as both:
         taken = await quiet(both.write_to, line * 10)
@@ -173,7 +179,9 @@ async def test_a_patient_channel_takes_nothing_more_from_a_peer_that_does_not_re
 
 @both_kinds
 async def test_a_peer_that_goes_while_a_patient_channel_waits_for_it_is_noticed(kind: Any) -> None:
-    """It did not read, so nothing more was read from it; its end must be seen all the same, or a server would never end."""
+    """It did not read, so nothing more was read from it; its end must be seen all the same, or a
+    server would never end.
+    """
     async with ends(kind) as both:
         over = asyncio.get_running_loop().create_future()
         both.channel.push(

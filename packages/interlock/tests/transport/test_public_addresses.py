@@ -1,4 +1,6 @@
-"""Where the guarded fetcher does not go: addresses by their kind, every spelling of a host, ports, and what is left to a proxy."""
+"""Where the guarded fetcher does not go: addresses by their kind, every spelling of a host, ports,
+and what is left to a proxy.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +80,9 @@ async def refused(url: str, answers: Sequence[str] = (PUBLIC,), **settings: Any)
 
 @pytest.mark.parametrize("address, kind", ADDRESSES, ids=[address for address, _ in ADDRESSES])
 async def test_addresses_that_are_not_public(address: str, kind: str):
-    """Refused by their kind: in the URL, behind a name, and behind a name that has a public one too, in any order (SEC-12, SEC-14, AUR-10)."""
+    """Refused by their kind: in the URL, behind a name, and behind a name that has a public one
+    too, in any order (SEC-12, SEC-14, AUR-10).
+    """
     here = {"loopback": True} if address in ("127.0.0.1", "127.255.255.254", "::1") else {}
     if not here:
         assert kind in await refused(f"https://{bracketed(address)}/")
@@ -105,7 +109,9 @@ async def test_addresses_that_are_not_public(address: str, kind: str):
     ],
 )
 async def test_public_addresses_are_asked(address: str):
-    """Those of the IPv4 internet in an IPv6 form that is routed, too; what was resolved is what is dialled (SEC-14)."""
+    """Those of the IPv4 internet in an IPv6 form that is routed, too; what was resolved is what is
+    dialled (SEC-14).
+    """
     for url in (f"https://{bracketed(address)}/", "https://a.example/"):
         internet, bad = await outcome(url, [address])
         assert not isinstance(bad, BlockedAddress)
@@ -141,7 +147,9 @@ NOT_PUBLIC = st.sampled_from(
 
 @given(NOT_PUBLIC)
 def test_an_address_in_the_forms_that_ipv6_has_for_it(text: str):
-    """Mapped and through NAT64 it is what it is; as compatible, 6to4 and Teredo addresses nobody is asked (SEC-14)."""
+    """Mapped and through NAT64 it is what it is; as compatible, 6to4 and Teredo addresses nobody is
+    asked (SEC-14).
+    """
     four = ipaddress.IPv4Address(text)
     number, kind = int(four), peculiarity(four)
     for above in (0xFFFF << 32, 0x64FF9B << 96):
@@ -186,7 +194,9 @@ def spellings(draw: st.DrawFn, text: str) -> str:
     st.data(), NOT_PUBLIC.filter(lambda text: peculiarity(ipaddress.ip_address(text)) is not None)
 )
 def test_no_spelling_hides_an_address(data: st.DataObject, text: str):
-    """Decimal, octal, hexadecimal, short, with trailing dots, percent-encoded, in other digits: refused, with a proxy too (SEC-14)."""
+    """Decimal, octal, hexadecimal, short, with trailing dots, percent-encoded, in other digits:
+    refused, with a proxy too (SEC-14).
+    """
     host = data.draw(spellings(text))
     for proxies in (Proxies(), Proxies(https="http://127.0.0.1:9")):
         asyncio.run(refused(f"https://{host}/", proxies=proxies))
@@ -271,7 +281,9 @@ ODD = {
 
 @pytest.mark.parametrize("url, words", ODD.items(), ids=[repr(url)[:50] for url in ODD])
 async def test_urls_that_are_not_asked(url: str, words: str):
-    """Other schemes, users and passwords, hosts that two programs might read differently; by a name's words alone (SEC-13, SEC-14, SEC-22)."""
+    """Other schemes, users and passwords, hosts that two programs might read differently; by a
+    name's words alone (SEC-13, SEC-14, SEC-22).
+    """
     for proxies in (Proxies(), Proxies(https="http://127.0.0.1:9", http="http://127.0.0.1:9")):
         said = await refused(url, proxies=proxies)
         assert words in said
@@ -281,7 +293,9 @@ async def test_urls_that_are_not_asked(url: str, words: str):
 @pytest.mark.parametrize("host, name", [("a.example", "a.example"), ("A.Example.", "a.example"), ("bücher.example", "xn--bcher-kva.example"),
                                         ("%61.example", "a.example"), ("a_b.example", "a_b.example"), ("1a.example", "1a.example")])  # fmt: skip
 async def test_names_in_other_spellings_are_judged_by_what_they_resolve_to(host: str, name: str):
-    """IDN, capitals, a trailing dot, percent-encoding: the name that is resolved is the one that is meant (SEC-14)."""
+    """IDN, capitals, a trailing dot, percent-encoding: the name that is resolved is the one that is
+    meant (SEC-14).
+    """
     internet = Internet({name: [[PUBLIC], ["10.0.0.1"]]}, routed=())
     fetch = internet.fetch()
     with pytest.raises(Unreachable, match="Nobody listens"):
@@ -336,13 +350,17 @@ async def test_what_says_that_it_is_this_machine_must_be(url: str, answers: list
     ],
 )
 async def test_development_does_not_open_more_than_this_machine(url: str):
-    """With loopback=True all else stands: http elsewhere, addresses of the inside, disguises, names that lead here (SEC-13, SEC-14)."""
+    """With loopback=True all else stands: http elsewhere, addresses of the inside, disguises, names
+    that lead here (SEC-13, SEC-14).
+    """
     await refused(url, loopback=True)
     await refused(url.replace("http:", "https:"), ["127.0.0.1"], loopback=True)
 
 
 async def test_networks_of_ones_own():
-    """What is allowed is reached, also by name, and nothing beside it; the metadata of a cloud never is (SEC-14)."""
+    """What is allowed is reached, also by name, and nothing beside it; the metadata of a cloud
+    never is (SEC-14).
+    """
     settings = {"networks": ["10.1.0.0/16", "169.254.0.0/16", "fd00::/8"]}
     for url, answers in (
         ("https://10.1.2.3/", []),
@@ -388,7 +406,9 @@ async def test_hosts_that_alone_are_asked():
 
 
 async def test_through_an_egress_proxy(monkeypatch: pytest.MonkeyPatch):
-    """The proxy resolves; addresses are judged before, and so are names that are never public; this machine is not asked of it (SEC-16)."""
+    """The proxy resolves; addresses are judged before, and so are names that are never public; this
+    machine is not asked of it (SEC-16).
+    """
     async with serving(once(b"HTTP/1.1 403 Not allowed to go there\r\n\r\n")) as proxy:
         monkeypatch.setenv("HTTPS_PROXY", f"http://127.0.0.1:{proxy.port}")
         fetch, trusting = SafeFetch(), SafeFetch(hosts=["*.internal", "intranet"])

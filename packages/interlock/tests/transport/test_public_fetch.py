@@ -1,4 +1,6 @@
-"""The guarded fetcher on the wire: it connects to what it judged and to nothing else, reads within bounds, and goes nowhere it is sent."""
+"""The guarded fetcher on the wire: it connects to what it judged and to nothing else, reads within
+bounds, and goes nowhere it is sent.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def here(**settings: Any) -> SafeFetch:
 
 
 async def test_a_document_of_the_public_internet(authority: Authority):
-    """The name is resolved once; TLS and Host speak of the name, the connection is to the address (SEC-14)."""
+    """The name is resolved once; TLS and Host speak of the name, the connection is to the address
+    (SEC-14).
+    """
     context = authority.server("auth.example")
     names: list[str | None] = []
     context.sni_callback = lambda sock, name, context: names.append(name)
@@ -67,7 +71,9 @@ async def test_a_document_of_the_public_internet(authority: Authority):
 
 
 async def test_a_certificate_must_be_of_the_name_and_not_of_the_address(authority: Authority):
-    """Whoever has the address cannot answer for the name: nothing of the request is sent (SEC-14)."""
+    """Whoever has the address cannot answer for the name: nothing of the request is sent
+    (SEC-14).
+    """
     for names in (("other.example",), (PUBLIC,)):
         internet = Internet({"auth.example": [[PUBLIC]]})
         fetch = internet.fetch(ca=authority.file)
@@ -80,7 +86,9 @@ async def test_a_certificate_must_be_of_the_name_and_not_of_the_address(authorit
 
 
 async def test_rebinding_between_check_and_connect(authority: Authority):
-    """First public, then loopback: what was judged is dialled, the second answer is judged anew, and the victim sees no connection (SEC-14)."""
+    """First public, then loopback: what was judged is dialled, the second answer is judged anew,
+    and the victim sees no connection (SEC-14).
+    """
     async with serving(
         always(ok(b"secret")), authority.server("evil.example"), "evil.example"
     ) as victim:
@@ -97,7 +105,9 @@ async def test_rebinding_between_check_and_connect(authority: Authority):
 
 
 async def test_rebinding_in_development(authority: Authority):
-    """With loopback=True a name of the outside leads here neither at once nor later (SEC-13, SEC-14)."""
+    """With loopback=True a name of the outside leads here neither at once nor later (SEC-13,
+    SEC-14).
+    """
     async with serving(
         always(ok(b"secret")), authority.server("evil.example"), "evil.example"
     ) as victim:
@@ -115,7 +125,9 @@ async def test_rebinding_in_development(authority: Authority):
 
 @both_loops
 async def test_this_machine_in_development(authority: Authority):
-    """By http and https, by name and address; the next address is tried where nobody listens at the first; else it is refused (SEC-13)."""
+    """By http and https, by name and address; the next address is tried where nobody listens at the
+    first; else it is refused (SEC-13).
+    """
 
     async def resolve(host: str, port: int) -> list[str]:
         return ["::1", "127.0.0.1"]
@@ -136,7 +148,9 @@ async def test_this_machine_in_development(authority: Authority):
 
 
 async def test_the_next_address_where_the_first_does_not_answer(authority: Authority):
-    """All were judged; the last one's misfortune is told. A certificate that is wrong at one is not tried for elsewhere."""
+    """All were judged; the last one's misfortune is told. A certificate that is wrong at one is not
+    tried for elsewhere.
+    """
     async with serving(always(ok(b"{}")), authority.server("auth.example"), "auth.example") as peer:
         internet = Internet({"auth.example": [[SIX, PUBLIC, OTHER, SIX]]}, routed=[OTHER])
         fetch = internet.fetch(ca=authority.file)
@@ -221,7 +235,9 @@ LARGE: dict[str, Script] = {
 @pytest.mark.parametrize("script", LARGE.values(), ids=LARGE)
 @both_loops
 async def test_a_body_over_the_limit(script: Script, way: Way):
-    """It ends at the limit, whatever was said of its length and however small it was packed; the caller's own limit cannot raise it (SEC-12)."""
+    """It ends at the limit, whatever was said of its length and however small it was packed; the
+    caller's own limit cannot raise it (SEC-12).
+    """
     fetch = here()
     async with serving(script) as peer:
         with pytest.raises(ProtocolError, match=f"more than {LIMIT} bytes"):
@@ -232,7 +248,9 @@ async def test_a_body_over_the_limit(script: Script, way: Way):
 @WAYS
 @both_loops
 async def test_a_body_within_the_limit(way: Way):
-    """Up to the last byte, plain, packed and in many small packings; the caller's limit counts where it is lower."""
+    """Up to the last byte, plain, packed and in many small packings; the caller's limit counts
+    where it is lower.
+    """
     body = bytes(range(100)) * (LIMIT // 100)
     many = b"".join(gzip.compress(body[n : n + 5]) for n in range(0, LIMIT, 5))
     fetch = here()
@@ -256,7 +274,9 @@ async def test_a_body_within_the_limit(way: Way):
 )
 @both_loops
 async def test_an_answer_that_does_not_end(script: Script, way: Way):
-    """The time is for all of it, so that a byte now and then wins nothing; the connection is closed (SEC-12)."""
+    """The time is for all of it, so that a byte now and then wins nothing; the connection is closed
+    (SEC-12).
+    """
     fetch = here(seconds=0.2)
     async with serving(script) as peer:
         with pytest.raises(
@@ -329,7 +349,9 @@ TARGETS = {
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 @pytest.mark.parametrize("target", TARGETS)
 async def test_redirects_are_not_followed(authority: Authority, target: str, status: int):
-    """Each is refused, and named without what may be secret in it; nothing but the first request is sent (SEC-15)."""
+    """Each is refused, and named without what may be secret in it; nothing but the first request is
+    sent (SEC-15).
+    """
     async with serving(
         redirecting(target, status), authority.server("auth.example"), "auth.example"
     ) as peer:
@@ -339,8 +361,8 @@ async def test_redirects_are_not_followed(authority: Authority, target: str, sta
             await fetch(get(peer.url))
         await fetch.aclose()
     assert (
-        f"redirects to {TARGETS[target].format(port=peer.port)!r} (status {status}), which is not followed"
-        in str(caught.value)
+        f"redirects to {TARGETS[target].format(port=peer.port)!r} (status {status}), which is not "
+        "followed" in str(caught.value)
     )
     assert "s3cret" not in str(caught.value)
     assert caught.value.status == status
@@ -355,7 +377,9 @@ async def test_redirects_are_not_followed(authority: Authority, target: str, sta
     "target", [target for target in TARGETS if target not in list(TARGETS)[:2]]
 )
 async def test_each_hop_is_judged_anew(authority: Authority, target: str):
-    """Where redirects are followed, they lead to nothing that could not be asked at once, nor from https to http (SEC-15, SEC-13)."""
+    """Where redirects are followed, they lead to nothing that could not be asked at once, nor from
+    https to http (SEC-15, SEC-13).
+    """
     async with serving(
         redirecting(target), authority.server("auth.example"), "auth.example"
     ) as peer:
@@ -373,7 +397,9 @@ async def test_each_hop_is_judged_anew(authority: Authority, target: str):
 
 
 async def test_redirects_that_are_followed(authority: Authority):
-    """As many as were allowed, of GET and HEAD; another site gets no header but Accept; the name there is resolved and pinned too (SEC-15)."""
+    """As many as were allowed, of GET and HEAD; another site gets no header but Accept; the name
+    there is resolved and pinned too (SEC-15).
+    """
 
     async def script(talk: Talk) -> None:
         while (seen := await talk.read()) is not None:
@@ -426,7 +452,9 @@ async def test_redirects_that_are_followed(authority: Authority):
 
 @both_loops
 async def test_redirects_that_lead_round_and_round():
-    """End with the number that was allowed; those within this machine may be followed in development."""
+    """End with the number that was allowed; those within this machine may be followed in
+    development.
+    """
     fetch = here(most_redirects=3)
     async with serving(always(moved("/again"))) as peer:
         with pytest.raises(BlockedAddress, match="one too many"):
@@ -471,7 +499,9 @@ async def test_what_is_no_redirect():
 
 
 async def test_plain_http_where_it_is_allowed():
-    """Public hosts by http as well, each address judged and pinned as ever; not unless it is said (SEC-13, SEC-14)."""
+    """Public hosts by http as well, each address judged and pinned as ever; not unless it is said
+    (SEC-13, SEC-14).
+    """
     internet = Internet(
         {
             "old.example": [[PUBLIC]],
@@ -529,7 +559,9 @@ async def test_redirects_of_plain_http_are_judged(target: str):
 
 
 async def test_redirects_that_are_given(authority: Authority):
-    """Who follows them by hand gets the answer, and for each hop the judgement that is made of those that are followed (SEC-15)."""
+    """Who follows them by hand gets the answer, and for each hop the judgement that is made of
+    those that are followed (SEC-15).
+    """
     async with serving(redirecting("/b"), authority.server("auth.example"), "auth.example") as peer:
         internet = Internet({"auth.example": [[PUBLIC]]})
         fetch = internet.fetch(ca=authority.file, give_redirects=True, plain=True)
@@ -565,7 +597,9 @@ async def test_redirects_that_are_given(authority: Authority):
 
 
 async def test_hosts_that_are_never_asked():
-    """By name, by all below a name and by address; also where a redirect leads to them, and where `hosts` would have them."""
+    """By name, by all below a name and by address; also where a redirect leads to them, and where
+    `hosts` would have them.
+    """
     fetch = here(
         never=["ads.example", "*.tracker.example", "8.8.8.8"], hosts=["*.example", "8.8.8.8"]
     )
@@ -597,7 +631,9 @@ async def test_hosts_that_are_never_asked():
     ],
 )
 async def test_one_host_in_several_spellings(never: str, url: str):
-    """An address that is never asked is not asked in another of its forms, nor by a name that leads to it; and so with names."""
+    """An address that is never asked is not asked in another of its forms, nor by a name that leads
+    to it; and so with names.
+    """
     internet = Internet({"other.example": [["8.8.4.4"]]})
     fetch = internet.fetch(never=[never])
     with pytest.raises(BlockedAddress, match="never asked") as caught:
@@ -611,7 +647,9 @@ async def test_one_host_in_several_spellings(never: str, url: str):
 
 
 async def test_plain_http_through_a_proxy_that_stands_inside():
-    """The proxy of http has no tunnel, so it is connected to itself: it may stand inside, and is never asked for as a page of its own."""
+    """The proxy of http has no tunnel, so it is connected to itself: it may stand inside, and is
+    never asked for as a page of its own.
+    """
 
     async def resolve(host: str, port: int) -> list[str]:
         return ["10.9.9.9"] if host == "proxy.corp" else [PUBLIC]

@@ -1,4 +1,6 @@
-"""The server's shell: every request its answer, whatever a handler does and whenever a peer goes."""
+"""The server's shell: every request its answer, whatever a handler does and whenever a peer
+goes.
+"""
 
 from __future__ import annotations
 
@@ -114,7 +116,9 @@ FAULTS: dict[str, tuple[Callable[[], BaseException], int, str]] = {
 async def test_whatever_a_handler_raises_is_an_answer(
     fault: Callable[[], BaseException], code: int, said: str, session: bool
 ) -> None:
-    """Its own words where it meant them to be heard, else none of them; the next call is served (`ERR-01`, `ERR-20`)."""
+    """Its own words where it meant them to be heard, else none of them; the next call is served
+    (`ERR-01`, `ERR-20`).
+    """
 
     async def handler(x: Exchange) -> AnyResult:
         if x.params.name == "fails":
@@ -277,7 +281,9 @@ async def test_a_cancelled_call_is_stopped_and_never_answered() -> None:
 
 @pytest.mark.parametrize("ending", ["returns", "fails", "breaks"])
 async def test_a_call_that_eats_its_cancelling_does_not_answer_for_another(ending: str) -> None:
-    """The id may have been used again meanwhile: that call gets its own answer, and no other (`RPC-04`, `CAN-05`, `CAN-08`)."""
+    """The id may have been used again meanwhile: that call gets its own answer, and no other
+    (`RPC-04`, `CAN-05`, `CAN-08`).
+    """
     let_go = asyncio.Event()
     cleaned = asyncio.Event()
 
@@ -371,7 +377,9 @@ async def test_what_is_told_goes_out_before_the_answer_and_nothing_after() -> No
 
 
 async def test_a_peer_that_does_not_read_is_told_less() -> None:
-    """Progress and log are dropped while too much is queued; changes, and above all answers, are not (`PRG-05`, `LOG-09`)."""
+    """Progress and log are dropped while too much is queued; changes, and above all answers, are
+    not (`PRG-05`, `LOG-09`).
+    """
     out: list[bytes] = []
     queued = [0]
 
@@ -593,7 +601,9 @@ async def test_a_channel_that_breaks_ends_the_serving() -> None:
 async def test_garbage_is_answered_and_the_conversation_goes_on(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Whatever comes between two good messages; it is no fault of ours and makes no noise (`RPC-09`, `ERR-01`)."""
+    """Whatever comes between two good messages; it is no fault of ours and makes no noise
+    (`RPC-09`, `ERR-01`).
+    """
     stage = Stage()
     stage.let_go("x")
     with caplog.at_level(logging.INFO):

@@ -42,7 +42,8 @@ async def listening(address: Address, talk: Any = echo, **options: Any) -> Async
     try:
         async with asyncio.timeout(30):
             await asyncio.wait({task, ready}, return_when=asyncio.FIRST_COMPLETED)
-            yield ready.result() if ready.done() else await task  # type: ignore[misc]  # a task that has ended has raised
+            # a task that has ended has raised
+            yield ready.result() if ready.done() else await task  # type: ignore[misc]
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -178,7 +179,9 @@ async def test_where_nobody_listens_nobody_is_reached(tmp_path: Path) -> None:
 
 
 async def test_framing_and_cancelling_are_as_documented(tmp_path: Path) -> None:
-    """A message a line; a request is cancelled by a notification, and all of a connection by its end (`RPC-31`)."""
+    """A message a line; a request is cancelled by a notification, and all of a connection by its
+    end (`RPC-31`).
+    """
     server = Server("slow")
     begun: asyncio.Queue[str] = asyncio.Queue()
     ended: asyncio.Queue[str] = asyncio.Queue()
@@ -212,7 +215,9 @@ async def test_framing_and_cancelling_are_as_documented(tmp_path: Path) -> None:
 
 
 async def test_every_address_of_a_name_is_tried(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A name like localhost has several addresses, and a server may listen at the last of them only."""
+    """A name like localhost has several addresses, and a server may listen at the last of them
+    only.
+    """
     loop = asyncio.get_running_loop()
     looked_up = loop.getaddrinfo
     with socket.create_server(("127.0.0.1", 0)) as other:

@@ -1,4 +1,6 @@
-"""Child processes as servers: how they are started, what they inherit, what their end says, and that they do end."""
+"""Child processes as servers: how they are started, what they inherit, what their end says, and
+that they do end.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +101,9 @@ async def test_a_child_runs_where_it_is_told_and_without_a_shell(tmp_path: Path)
 
 
 async def test_ctrl_c_is_for_the_parent_alone(tmp_path: Path) -> None:
-    """A child has a session of its own, so that a signal from the terminal does not tear it down before its client can."""
+    """A child has a session of its own, so that a signal from the terminal does not tear it down
+    before its client can.
+    """
     async with opened(server(tmp_path, during="answer(str(os.getsid(0)))")) as transport:
         assert int(await words(transport)) == transport.pid != os.getsid(0)
 
@@ -197,7 +201,9 @@ async def test_a_server_that_ends_while_it_is_opened_says_why(
 async def test_a_server_that_ends_in_mid_call_takes_no_call_with_it_in_silence(
     tmp_path: Path,
 ) -> None:
-    """A thousand of them, each with exit code and last words, and no descriptor for each (`ERR-21`)."""
+    """A thousand of them, each with exit code and last words, and no descriptor for each
+    (`ERR-21`).
+    """
     during = 'if message["params"]["name"] == "last":\n    sys.exit("that was too much")'
     async with opened(server(tmp_path, during=during)) as transport:
         before = open_descriptors()
@@ -224,7 +230,9 @@ async def test_a_server_that_closes_its_output_and_stays_is_unreachable_too(tmp_
 
 
 async def test_stderr_is_heard_line_by_line_and_is_no_failure(tmp_path: Path) -> None:
-    """Bytes of no encoding and a last line without its end too; it never reaches the wire (`STD-04`, `STD-05`)."""
+    """Bytes of no encoding and a last line without its end too; it never reaches the wire
+    (`STD-04`, `STD-05`).
+    """
     before = 'os.write(2, b"one\\r\\ntwo \\xff\\n\\nthr"); os.write(2, b"ee\\n")'
     heard: list[str] = []
     async with opened(
@@ -266,7 +274,9 @@ CLOSINGS: dict[str, dict[str, str]] = {
 async def test_a_child_is_gone_when_the_client_closes(
     program: dict[str, str], tmp_path: Path
 ) -> None:
-    """Its input is closed, then it is asked, then it is made to; nothing is left open, and closing twice is no fault (`STD-07`)."""
+    """Its input is closed, then it is asked, then it is made to; nothing is left open, and closing
+    twice is no fault (`STD-07`).
+    """
     before = open_descriptors()
     async with opened(server(tmp_path, **program), patience=QUICK) as transport:
         pid = transport.pid
@@ -321,7 +331,9 @@ async def test_what_a_child_has_started_goes_with_it(ending: str, tmp_path: Path
 
 
 async def test_a_grandchild_that_holds_the_pipes_does_not_hold_the_client(tmp_path: Path) -> None:
-    """The wire's other end stays open in it though the server has ended; closing does not wait for that."""
+    """The wire's other end stays open in it though the server has ended; closing does not wait for
+    that.
+    """
     grandchild = "import time; time.sleep(3600)"
     before = f"child = subprocess.Popen([sys.executable, '-S', '-c', {grandchild!r}])"
     during = "answer(str(child.pid)) if message['params']['name'] == 'pid' else os._exit(3)"

@@ -1,4 +1,6 @@
-"""What a server asks of a client unasked is answered at once, though the client itself has nothing to say."""
+"""What a server asks of a client unasked is answered at once, though the client itself has nothing
+to say.
+"""
 
 from __future__ import annotations
 
@@ -74,8 +76,9 @@ QUESTIONS: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("name", QUESTIONS)
 async def test_a_quiet_client_answers(name: str) -> None:
-    """A ping is answered; what nobody knows, what the revision lacks, what has no sense or was not declared is refused
-    (`PNG-01`, `ERR-18`, `SAM-13`)."""
+    """A ping is answered; what nobody knows, what the revision lacks, what has no sense or was not
+    declared is refused (`PNG-01`, `ERR-18`, `SAM-13`).
+    """
     revision, method, params, answer = QUESTIONS[name]
     asked: list[Any] = []
     channel = Script(revision)

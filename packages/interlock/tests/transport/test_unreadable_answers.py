@@ -1,4 +1,6 @@
-"""Answers that cannot be read end their calls at once, over every transport, and the connection goes on."""
+"""Answers that cannot be read end their calls at once, over every transport, and the connection
+goes on.
+"""
 
 from __future__ import annotations
 
@@ -293,7 +295,9 @@ async def test_a_question_of_the_server_is_read_with_replacement_characters() ->
 async def test_a_server_reads_halves_of_surrogate_pairs_as_replacement_characters(
     revision: str,
 ) -> None:
-    """In arguments that a client sends, under every revision; what no JSON has ends the call with its id."""
+    """In arguments that a client sends, under every revision; what no JSON has ends the call with
+    its id.
+    """
     server = Server("echoes")
 
     @server.tool

@@ -27,7 +27,9 @@ async def refused(client: Client) -> None:
 
 @EACH
 async def test_over_http_by_principal(revision: str) -> None:
-    """Each principal has its own capabilities, lists and calls at one endpoint; so has whoever has none."""
+    """Each principal has its own capabilities, lists and calls at one endpoint; so has whoever has
+    none.
+    """
     async with (
         asyncio.timeout(60),
         office().serve_http(port=0, guard=Doorman(strangers=True)) as http,

@@ -45,7 +45,9 @@ def result(data: Any, text: str = "text", **more: Any) -> CallToolResult:
     ],
 )
 def test_a_result_as_data_and_as_a_type(data, kind, value):
-    """Structured content, unwrapped where it is wrapped, else the text; decoded into the type that is asked for."""
+    """Structured content, unwrapped where it is wrapped, else the text; decoded into the type that
+    is asked for.
+    """
     assert (result(data).value() if kind is None else result(data).value(kind)) == value
 
 

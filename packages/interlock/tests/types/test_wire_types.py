@@ -1,4 +1,6 @@
-"""The ground that every protocol type stands on: immutable, camelCase, absent stays absent, and each can be told from the others."""
+"""The ground that every protocol type stands on: immutable, camelCase, absent stays absent, and
+each can be told from the others.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Types to bytes and back where it gets rough: unknown content, strange JSON, deep nesting, and what an older revision never said."""
+"""Types to bytes and back where it gets rough: unknown content, strange JSON, deep nesting, and
+what an older revision never said.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ UNREADABLE = {
 
 @pytest.mark.parametrize("raw", UNREADABLE.values(), ids=UNREADABLE)
 def test_what_cannot_be_read_is_invalid_params(raw: bytes) -> None:
-    """One exception with one code for all of it, in words that do not repeat what was sent (`ERR-01`)."""
+    """One exception with one code for all of it, in words that do not repeat what was sent
+    (`ERR-01`).
+    """
     with pytest.raises(Malformed) as caught:
         decode(raw, t.CallToolResult)
     assert caught.value.code == t.INVALID_PARAMS
@@ -156,7 +160,9 @@ HOLDERS: dict[str, tuple[type[Any], dict[str, Any]]] = {
 def test_content_of_an_unknown_kind_is_kept_and_passed_on(
     kind: type[Any], data: dict[str, Any], revision: str
 ) -> None:
-    """A newer peer's block does not make a message unreadable, and comes out as it went in (`RPC-23`)."""
+    """A newer peer's block does not make a message unreadable, and comes out as it went in
+    (`RPC-23`).
+    """
     value = decode(json.dumps(data).encode(), kind)
     assert b"interlock/unknown" not in encode(value, revision)
     assert json.loads(encode(value, revision)) == data
@@ -203,7 +209,9 @@ def test_what_is_written_for_a_revision_can_be_read_and_is_cut_once(
 
 
 def test_cutting_leaves_the_value_alone() -> None:
-    """A result that goes to callers of several revisions is one value: each gets its own cut of it."""
+    """A result that goes to callers of several revisions is one value: each gets its own cut of
+    it.
+    """
     tool = t.Tool(
         name="a",
         title="A",
@@ -230,7 +238,9 @@ def test_a_value_that_needs_no_cut_is_not_copied() -> None:
 
 
 def test_halves_of_surrogate_pairs_are_written_as_replacement_characters():
-    """Wherever they stand; what else there is stays as it was (as names of files that are not UTF-8 have them)."""
+    """Wherever they stand; what else there is stays as it was (as names of files that are not UTF-8
+    have them).
+    """
     result = t.CallToolResult(
         content=[t.TextContent("a\udce9 \U0001f600")],
         structured_content={"\ud800": ["x", {"b": "\udfff"}, 1, None, True]},
@@ -254,7 +264,9 @@ UNWRITABLE = {
 
 @pytest.mark.parametrize("value", UNWRITABLE.values(), ids=UNWRITABLE)
 def test_what_is_no_json_is_an_ordinary_exception(value: Any) -> None:
-    """An author's result that cannot be written raises something that `except Exception` sees, and spoils nothing for the next."""
+    """An author's result that cannot be written raises something that `except Exception` sees, and
+    spoils nothing for the next.
+    """
     with pytest.raises(Exception, match=r".") as caught:
         encode(t.CallToolResult(content=[], structured_content={"a": value}))
     assert isinstance(caught.value, TypeError | ValueError | RecursionError)

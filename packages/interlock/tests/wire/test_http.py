@@ -1,4 +1,6 @@
-"""Header values: whatever a header cannot hold goes in base64, whatever comes back is the same text, and nothing else is let through."""
+"""Header values: whatever a header cannot hold goes in base64, whatever comes back is the same
+text, and nothing else is let through.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from hypothesis import strategies as st
 
 from interlock.wire.http import BadValue, argument_value, decode_value, encode_value
 
-# The examples of the specification (2026-07-28, "Streamable HTTP", "Value Encoding"), and the corners around them.
+# The examples of the specification (2026-07-28, "Streamable HTTP", "Value Encoding"), and the
+# corners around them.
 ENCODED = [
     ("us-west1", "us-west1"),
     ("Hello, 世界", "=?base64?SGVsbG8sIOS4lueVjA==?="),
@@ -36,7 +39,9 @@ ENCODED = [
 
 @pytest.mark.parametrize("text, value", ENCODED)
 def test_text_as_a_header_says_it(text: str, value: str):
-    """As it is where that is safe, in base64 where it is not (`HDR-09`, `XMH-14`, `XMH-15`, `XMH-16`)."""
+    """As it is where that is safe, in base64 where it is not (`HDR-09`, `XMH-14`, `XMH-15`,
+    `XMH-16`).
+    """
     assert encode_value(text) == value
     assert decode_value(value) == text
 
@@ -47,7 +52,9 @@ def test_text_as_a_header_says_it(text: str, value: str):
     | st.text("aä= ?").map(lambda text: f"=?base64?{text}?=")
 )
 def test_every_text_travels(text: str):
-    """Its header is printable ASCII without space at its ends, and says the text again, also with space around it (`HDR-08`, `HDR-10`)."""
+    """Its header is printable ASCII without space at its ends, and says the text again, also with
+    space around it (`HDR-08`, `HDR-10`).
+    """
     value = encode_value(text)
     assert value == "" or (value.isascii() and value.isprintable() and value == value.strip())
     assert decode_value(value) == decode_value(f" \t{value}\t ") == text
@@ -92,7 +99,9 @@ def test_any_value_is_read_or_refused_in_words(value: str):
     ],
 )  # fmt: skip
 def test_values_that_say_nothing(value: str, words: str):
-    """Characters that no header has, padding that is wrong, the other alphabet, bytes that are no UTF-8 (`XMH-19`, `CFQ-07`)."""
+    """Characters that no header has, padding that is wrong, the other alphabet, bytes that are no
+    UTF-8 (`XMH-19`, `CFQ-07`).
+    """
     with pytest.raises(BadValue, match=words):
         decode_value(value)
 
@@ -120,7 +129,9 @@ def test_values_that_say_nothing(value: str, words: str):
     ],
 )
 def test_arguments_as_headers(argument: Any, value: str | None):
-    """Strings as they are, numbers in decimal, booleans in lower case, no header for null (`XMH-12`, `XMH-13`, `XMH-14`)."""
+    """Strings as they are, numbers in decimal, booleans in lower case, no header for null
+    (`XMH-12`, `XMH-13`, `XMH-14`).
+    """
     assert argument_value(argument) == value
 
 

@@ -1,4 +1,6 @@
-"""JSON-RPC envelopes: what is taken apart, what is refused with which code and id, and what is put together."""
+"""JSON-RPC envelopes: what is taken apart, what is refused with which code and id, and what is put
+together.
+"""
 
 from __future__ import annotations
 
@@ -118,7 +120,9 @@ def test_a_parse_error_says_what_is_wrong(frame: bytes, words: str) -> None:
 
 
 def test_escaped_halves_of_surrogate_pairs_are_read_as_replacement_characters() -> None:
-    """JavaScript writes them for text that was cut inside an emoji; whole pairs stay as they are."""
+    """JavaScript writes them for text that was cut inside an emoji; whole pairs stay as they
+    are.
+    """
     frame = rb'{"jsonrpc":"2.0","id":1,"result":{"a":"\ud83d\ude00 \ud83d \udc00 \\ud800"}}'
     envelope = open_envelope(frame)
     assert envelope.id == 1
@@ -128,7 +132,9 @@ def test_escaped_halves_of_surrogate_pairs_are_read_as_replacement_characters() 
 
 @pytest.mark.parametrize("frame, id", WRONG_SHAPE.values(), ids=WRONG_SHAPE)
 def test_json_of_another_shape_is_an_invalid_request_with_its_id(frame: bytes, id: Any) -> None:
-    """-32600, with the id where there is a usable one (`RPC-01`, `RPC-02`, `RPC-07`, `RPC-09`, `ERR-01`)."""
+    """-32600, with the id where there is a usable one (`RPC-01`, `RPC-02`, `RPC-07`, `RPC-09`,
+    `ERR-01`).
+    """
     with pytest.raises(Malformed) as caught:
         open_envelope(frame)
     assert caught.value.code == t.INVALID_REQUEST
@@ -137,7 +143,9 @@ def test_json_of_another_shape_is_an_invalid_request_with_its_id(frame: bytes, i
 
 
 def test_a_malformed_answer_is_told_from_a_malformed_request() -> None:
-    """What carries a result or an error and no method was meant as an answer, and an answer is never answered."""
+    """What carries a result or an error and no method was meant as an answer, and an answer is
+    never answered.
+    """
     answers = [
         b'{"jsonrpc":"2.0","id":3,"error":"no"}',
         b'{"id":3,"result":{}}',
@@ -157,7 +165,9 @@ def test_a_malformed_answer_is_told_from_a_malformed_request() -> None:
 
 
 def test_the_words_for_bad_bytes_do_not_repeat_them() -> None:
-    """An error message is one short sentence, whatever was sent, and however much of it (`RPC-10`)."""
+    """An error message is one short sentence, whatever was sent, and however much of it
+    (`RPC-10`).
+    """
     long = b'{"jsonrpc":"%b","id":1}' % (b"2" * 1_000_000)
     for frame in (*(frame for frame, _ in (*NOT_JSON.values(), *WRONG_SHAPE.values())), long):
         with pytest.raises(Malformed) as caught:
@@ -189,7 +199,9 @@ def test_the_words_for_bad_bytes_do_not_repeat_them() -> None:
     ],
 )
 def test_an_id_comes_back_as_it_came(id: int | str) -> None:
-    """Number stays number and string stays string, however large or strange (`RPC-02`, `RPC-05`)."""
+    """Number stays number and string stays string, however large or strange (`RPC-02`,
+    `RPC-05`).
+    """
     frame = b'{"jsonrpc":"2.0","id":%b,"method":"ping"}' % jsonrpc.encode_id(id)
     envelope = open_envelope(frame)
     assert envelope.id == id
@@ -204,7 +216,9 @@ def test_an_id_comes_back_as_it_came(id: int | str) -> None:
 
 
 def test_the_last_of_doubled_members_counts_and_a_null_id_is_seen() -> None:
-    """Duplicate keys are no error in JSON; a null id is kept apart from none at all (`RPC-02`, `RPC-09`)."""
+    """Duplicate keys are no error in JSON; a null id is kept apart from none at all (`RPC-02`,
+    `RPC-09`).
+    """
     assert open_envelope(b'{"jsonrpc":"2.0","id":1,"method":"a","id":2,"method":"b"}').id == 2
     assert open_envelope(b'{"jsonrpc":"2.0","id":null,"method":"a"}').id is None
     assert open_envelope(b'{"jsonrpc":"2.0","method":"a"}').id is UNSET
@@ -219,7 +233,9 @@ def test_unknown_members_and_blanks_do_no_harm() -> None:
 
 
 def test_an_error_of_null_is_no_error() -> None:
-    """Some peers send both members, one of them null; there is no doubt what they mean (`RPC-06`)."""
+    """Some peers send both members, one of them null; there is no doubt what they mean
+    (`RPC-06`).
+    """
     assert not open_envelope(b'{"jsonrpc":"2.0","id":1,"result":{"a":1},"error":null}').error
 
 
@@ -332,7 +348,9 @@ ids = st.integers(-(2**70), 2**70) | st.text()
 def test_what_is_put_together_comes_apart_the_same(
     id: int | str, method: str, params: dict[str, Any], code: int, data: Any
 ) -> None:
-    """Each of the four kinds of message survives its own envelope, on one line (`RPC-01`, `RPC-06`, `STD-01`)."""
+    """Each of the four kinds of message survives its own envelope, on one line (`RPC-01`, `RPC-06`,
+    `STD-01`).
+    """
     body = jsonrpc.encode_json(params)
     asked = open_envelope(jsonrpc.request(id, method, body))
     assert (asked.id, asked.method, bytes(asked.params)) == (id, method, body)
@@ -354,7 +372,9 @@ def test_what_is_put_together_comes_apart_the_same(
 
 
 def test_an_error_without_a_readable_id_has_no_id() -> None:
-    """The member is left out, not null (`RPC-09`); detail stays out where there is none (`RPC-07`)."""
+    """The member is left out, not null (`RPC-09`); detail stays out where there is none
+    (`RPC-07`).
+    """
     assert json.loads(jsonrpc.failure(None, -32700, "no")) == {
         "jsonrpc": "2.0",
         "error": {"code": -32700, "message": "no"},
@@ -413,7 +433,9 @@ def test_batches_are_told_from_messages() -> None:
 
 
 def test_a_batch_comes_apart_into_its_messages() -> None:
-    """Each as the bytes that it was; an empty one is an invalid request, and one that is no JSON a parse error (`RPC-13`)."""
+    """Each as the bytes that it was; an empty one is an invalid request, and one that is no JSON a
+    parse error (`RPC-13`).
+    """
     assert open_batch(b' [ {"a": 1} ,2,"x", [3] ] ') == [b'{"a": 1}', b"2", b'"x"', b"[3]"]
     for frame, code in (
         (b"[]", t.INVALID_REQUEST),

@@ -1,4 +1,6 @@
-"""Newline framing: however bytes are cut, the same lines come out, and no more memory is held than the limit allows."""
+"""Newline framing: however bytes are cut, the same lines come out, and no more memory is held than
+the limit allows.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ line_bytes = st.binary(max_size=40).map(lambda line: line.replace(b"\n", b""))
 def test_any_cutting_of_any_lines_gives_the_same_lines(
     lines: list[bytes], places: list[int], ended: bool
 ) -> None:
-    """Where a read ends says nothing: whole lines come out, in order, and empty ones do not (`STD-01`)."""
+    """Where a read ends says nothing: whole lines come out, in order, and empty ones do not
+    (`STD-01`).
+    """
     data = b"\n".join(lines) + (b"\n" if ended else b"")
     assert lines_of(cut(data, places)) == ([line for line in lines if line and line != b"\r"], 0)
 
@@ -47,7 +51,9 @@ def test_any_cutting_of_any_lines_gives_the_same_lines(
 def test_lines_over_the_limit_are_dropped_and_counted_however_they_are_cut(
     lines: list[bytes], places: list[int], limit: int
 ) -> None:
-    """A line is dropped if and only if it is longer than the limit, and what follows it is read as if it had not been there."""
+    """A line is dropped if and only if it is longer than the limit, and what follows it is read as
+    if it had not been there.
+    """
     data = b"".join(line + b"\n" for line in lines)
     kept = [line for line in lines if line and line != b"\r" and len(line) <= limit]
     found, dropped = lines_of(cut(data, places), limit)
@@ -73,7 +79,9 @@ def test_a_line_of_exactly_the_limit_passes_and_one_more_byte_does_not() -> None
 
 
 def test_a_carriage_return_before_the_newline_does_no_harm() -> None:
-    """Lines that end as Windows ends them are the same JSON, and a blank line among them is none."""
+    """Lines that end as Windows ends them are the same JSON, and a blank line among them is
+    none.
+    """
     assert [
         line.strip() for line in lines_of([b'{"a":1}\r\n\r\n{"b":2}\r', b"\n\r", b"\n"])[0]
     ] == [b'{"a":1}', b'{"b":2}']
@@ -86,7 +94,9 @@ def test_a_last_line_without_a_newline_counts() -> None:
 
 
 def test_two_long_lines_are_counted_twice() -> None:
-    """Also where the first ends in the chunk in which the second begins, and where both come in one chunk."""
+    """Also where the first ends in the chunk in which the second begins, and where both come in one
+    chunk.
+    """
     assert lines_of([b"123456", b"7\n123456\nok\n"], limit=3) == ([b"ok"], 2)
     assert lines_of([b"1234567\n123456\nok\n"], limit=3) == ([b"ok"], 2)
     assert lines_of([b"1234567\n1234567"], limit=3) == ([], 2)

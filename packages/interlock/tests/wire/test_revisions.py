@@ -1,4 +1,6 @@
-"""The page of history as code reads it: dates, eras, spans and codes. What it says is proved in packages/interlock/tests/history."""
+"""The page of history as code reads it: dates, eras, spans and codes. What it says is proved in
+packages/interlock/tests/history.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ SPOKEN = {
 
 @pytest.mark.parametrize("method, revisions", SPOKEN.items(), ids=SPOKEN)
 def test_a_method_belongs_to_its_revisions(method: str, revisions: tuple[str, ...]) -> None:
-    """Questions are requests of their own only where a server may send requests at all (`RPC-17`, `STA-18`, `ELI-19`)."""
+    """Questions are requests of their own only where a server may send requests at all (`RPC-17`,
+    `STA-18`, `ELI-19`).
+    """
     spoken = tuple(r for r in REVISIONS if speaks(r, method))
     if method in ("elicitation/create", "sampling/createMessage"):
         spoken = tuple(r for r in spoken if era(r) is Era.HANDSHAKE)

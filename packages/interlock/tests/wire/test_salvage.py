@@ -1,4 +1,6 @@
-"""Messages that the strict decoder refuses: their id is found, their lone surrogates are replaced, and the work is bounded."""
+"""Messages that the strict decoder refuses: their id is found, their lone surrogates are replaced,
+and the work is bounded.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Sealed state: it opens for whom it was closed and for nobody else, whatever a stranger does to it."""
+"""Sealed state: it opens for whom it was closed and for nobody else, whatever a stranger does to
+it.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ def test_what_was_closed_opens_the_same(
 
 @both_ways
 def test_every_changed_byte_is_noticed(encrypt: bool) -> None:
-    """One bit flipped anywhere, one byte more or less, and it does not open (`MRT-06`, `MRT-07`)."""
+    """One bit flipped anywhere, one byte more or less, and it does not open (`MRT-06`,
+    `MRT-07`).
+    """
     seal = Seal([KEY], encrypt=encrypt)
     sealed = raw(seal.close(PAYLOAD, BINDING, NOW))
     forged = [
@@ -141,7 +145,9 @@ def test_it_opens_only_for_the_request_it_was_closed_for(other: bytes, encrypt: 
 
 
 def test_binding_and_payload_cannot_be_pushed_into_each_other() -> None:
-    """Without encryption the bytes of both are authenticated together; where one ends is authenticated too."""
+    """Without encryption the bytes of both are authenticated together; where one ends is
+    authenticated too.
+    """
     seal = Seal([KEY], encrypt=False)
     sealed = raw(seal.close("x", b"ab", NOW))
     mac, body = sealed[1:33], sealed[33:]

@@ -38,7 +38,9 @@ class Place(msgspec.Struct):
 def test_structured_content_is_an_object_before_the_newest(
     data: Any, is_object: bool, revision: str
 ) -> None:
-    """Older clients get none rather than one that their schema forbids, and before 2025-06-18 there is none at all (`TOL-06`)."""
+    """Older clients get none rather than one that their schema forbids, and before 2025-06-18 there
+    is none at all (`TOL-06`).
+    """
     said = written(t.CallToolResult(content=[TEXT], structured_content=data), revision)
     assert ("structuredContent" in said) == (revision == R5 or (revision >= R3 and is_object))
     assert said["content"] == [{"type": "text", "text": "words"}]
@@ -72,7 +74,9 @@ def test_an_output_schema_describes_an_object_before_the_newest(
 
 
 def test_a_sampling_message_holds_one_block_before_2025_11_25() -> None:
-    """A message of several blocks becomes several messages of the same role, in order (`SAM-11`)."""
+    """A message of several blocks becomes several messages of the same role, in order
+    (`SAM-11`).
+    """
     params = t.CreateMessageRequestParams(
         max_tokens=1,
         messages=[
@@ -155,7 +159,9 @@ FORMS: list[tuple[Any, Any]] = [
 
 @pytest.mark.parametrize("field, before", FORMS, ids=range(len(FORMS)))
 def test_2025_06_18_knows_fewer_forms(field: Any, before: Any) -> None:
-    """Defaults for booleans only, choices by enum and enumNames (`ELI-09`); newer revisions get the form as it is (`ELI-10`, `ELI-11`)."""
+    """Defaults for booleans only, choices by enum and enumNames (`ELI-09`); newer revisions get the
+    form as it is (`ELI-10`, `ELI-11`).
+    """
     schema = {"type": "object", "properties": {"f": field}, "required": ["f"]}
     params = t.ElicitRequestParams(message="?", requested_schema=schema)
     assert written(params, R3)["requestedSchema"] == {

@@ -1,4 +1,6 @@
-"""Server-sent events: any cutting gives the same events, the standard's own algorithm agrees, and nothing grows without bound."""
+"""Server-sent events: any cutting gives the same events, the standard's own algorithm agrees, and
+nothing grows without bound.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +107,9 @@ places = st.lists(st.integers(0, 10**6), max_size=10)
 @example(stream=b"\xef\xbb\xbfdata: a\n\n", places=[1, 2, 3])
 @example(stream=b"\xef\xbb", places=[1])
 def test_any_cutting_gives_the_events_of_the_standard(stream: bytes, places: list[int]):
-    """Where a read ends says nothing, and the events are those that the standard's algorithm finds (`HTM-13`, `HTL-20`)."""
+    """Where a read ends says nothing, and the events are those that the standard's algorithm finds
+    (`HTM-13`, `HTL-20`).
+    """
     expected = Naive().run(stream)
     assert read(stream) == expected
     assert read(*cut(stream, places)) == expected
@@ -148,7 +152,9 @@ ids = st.text(st.characters(codec="utf-8", exclude_characters="\r\n\0"), max_siz
     name=st.none() | ids.filter(bool),
 )
 def test_what_is_written_is_read(data: bytes, id: str | None, retry: int | None, name: str | None):
-    """Data of any bytes but carriage returns, ids and names of any characters that a line can hold."""
+    """Data of any bytes but carriage returns, ids and names of any characters that a line can
+    hold.
+    """
     wire = event(data, id=id, retry=retry, name=name)
     assert read(wire) == [Event(data, id, name or "message", retry)]
     assert read(COMMENT, wire, COMMENT, wire) == [Event(data, id, name or "message", retry)] * 2
@@ -202,7 +208,9 @@ def test_what_no_line_can_hold_is_refused(bad: str):
     ],
 )  # fmt: skip
 def test_the_corners_of_the_standard(stream: bytes, events: list[Event]):
-    """Each by hand, so that reader and naive reading cannot be wrong together (`HTM-13`, `HTL-14`, `HTL-17`, `HTL-20`)."""
+    """Each by hand, so that reader and naive reading cannot be wrong together (`HTM-13`, `HTL-14`,
+    `HTL-17`, `HTL-20`).
+    """
     assert read(stream) == events
     if b"9" * 9000 not in stream and b"0" * 9000 not in stream:
         assert Naive().run(stream) == events

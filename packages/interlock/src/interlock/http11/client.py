@@ -1,4 +1,6 @@
-"""The HTTP client of the house: requests over kept HTTP/1.1 connections, directly or through proxies (it fulfils the seam `Fetch`)."""
+"""The HTTP/1.1 client and its connection pool: requests over kept connections, directly or
+through proxies. It implements `Fetch`.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,13 @@ _SWEEPS = 4  # in the time that an idle connection is kept
 class HttpFetch:
     """Sends requests over HTTP/1.1, over TLS for https.
 
-    `ca` is whom https servers are vouched for by: a file or a folder of certificates, or a context of your own; None for the system's
-    (SSL_CERT_FILE and SSL_CERT_DIR name others). `verify=False` trusts anybody, for tests. `proxies` are those of the environment
-    unless given. `connect_seconds` bounds name look-up, connecting, proxy and TLS together; `head_seconds` the wait from there to the
-    head of the answer, None for no bound. A connection that nobody uses is closed after `keep_seconds`. `most_connections` is for
-    each place: who asks for one more waits until one is free, unless that is `aside`, and a body that is still being read holds its own.
+    `ca` is whom https servers are vouched for by: a file or a folder of certificates, or a context
+    of your own; None for the system's (SSL_CERT_FILE and SSL_CERT_DIR name others). `verify=False`
+    trusts anybody, for tests. `proxies` are those of the environment unless given.
+    `connect_seconds` bounds name look-up, connecting, proxy and TLS together; `head_seconds` the
+    wait from there to the head of the answer, None for no bound. A connection that nobody uses is
+    closed after `keep_seconds`. `most_connections` is for each place: who asks for one more waits
+    until one is free, unless that is `aside`, and a body that is still being read holds its own.
     `lookup` chooses the addresses of what is reached without a proxy, None for the system's.
 
     Belongs to the event loop that uses it first; once that has closed, the next may use it.
@@ -144,13 +148,16 @@ class HttpFetch:
             raise _closed()
         if self._loop is not None and not self._loop.is_closed():
             raise RuntimeError(
-                "this HttpFetch belongs to another event loop; make one for each loop, or close that loop first"
+                "this HttpFetch belongs to another event loop; make one for each loop, or close "
+                "that loop first"
             )
         self._loop = asyncio.get_running_loop()
         self._forget()
 
     async def _take(self, pool: _Pool, *, fresh: bool = False) -> HttpConnection:
-        """A connection to send on: a kept one unless it must be fresh, a new one where there is room, or the first that is free."""
+        """A connection to send on: a kept one unless it must be fresh, a new one where there is
+        room, or the first that is free.
+        """
         if pool.idle and not fresh:
             return pool.idle.pop()
         if pool.count < pool.most:
@@ -173,7 +180,9 @@ class HttpFetch:
         return connection
 
     def _pass_on(self, pool: _Pool, connection: HttpConnection | None) -> None:
-        """Give a free connection, or the room for a new one (None), to who waits longest; else keep it."""
+        """Give a free connection, or the room for a new one (None), to who waits longest; else keep
+        it.
+        """
         while pool.waiting:
             place = pool.waiting.popleft()
             if not place.done():
@@ -222,7 +231,10 @@ class HttpFetch:
                 connection.abandon()
                 self._pass_on(pool, None)
             if isinstance(bad, TimeoutError):
-                words = f"There was no connection to {pool.place} within {self.connect_seconds:g} seconds."
+                words = (
+                    f"There was no connection to {pool.place} within {self.connect_seconds:g} "
+                    "seconds."
+                )
                 raise _closed() if self._closed else t.TimedOut(words) from None
             if isinstance(bad, OSError):
                 raise misfortune(bad, pool.place) from bad
@@ -280,7 +292,9 @@ def _closed() -> t.Unreachable:
 
 
 class _Pool:
-    """The connections to one place: how many there are and may be, which are free (the last one used at the end), who waits for one."""
+    """The connections to one place: how many there are and may be, which are free (the last one
+    used at the end), who waits for one.
+    """
 
     __slots__ = ("count", "idle", "most", "place", "waiting")
 

@@ -1,4 +1,6 @@
-"""Opening a connection: to the place itself, or through a proxy's tunnel (RFC 9110, 9.3.6), and words for what can go wrong there."""
+"""Connecting: TCP and TLS to an origin, directly or through a proxy's tunnel (RFC 9110, 9.3.6),
+and error messages that say what to do.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +18,15 @@ from .headers import Origin, bracketed
 _LONGEST_HEAD = 64 * 1024
 
 Lookup = Callable[[Origin], Awaitable[Sequence[str]]]
-"""The addresses of a place, at least one, in the order in which they are tried; it may raise Unreachable where none will do."""
+"""The addresses of a place, at least one, in the order in which they are tried; it may raise
+Unreachable where none will do.
+"""
 
 
 def tls(ca: str | Path | ssl.SSLContext | None, verify: bool) -> ssl.SSLContext:
-    """How servers are trusted: by the system's CAs (or those of SSL_CERT_FILE), by those of a file or folder, or not at all."""
+    """How servers are trusted: by the system's CAs (or those of SSL_CERT_FILE), by those of a file
+    or folder, or not at all.
+    """
     if isinstance(ca, ssl.SSLContext):
         return ca
     folder = ca is not None and Path(ca).is_dir()
@@ -41,10 +47,11 @@ async def dial(
     agent: str,
     lookup: Lookup | None = None,
 ) -> None:
-    """Connect a protocol to a place; `context` is there where TLS is spoken on the way. Raises Unreachable and OSError.
+    """Connect a protocol to a place; `context` is there where TLS is spoken on the way. Raises
+    Unreachable and OSError.
 
-    `lookup` chooses the addresses of a place that is reached without a proxy; nothing else is connected to then. TLS is spoken with
-    the place, by its name, whatever the address.
+    `lookup` chooses the addresses of a place that is reached without a proxy; nothing else is
+    connected to then. TLS is spoken with the place, by its name, whatever the address.
     """
     loop = asyncio.get_running_loop()
     proxy = place.through
@@ -171,20 +178,23 @@ def misfortune(bad: OSError, place: Origin) -> t.Unreachable:
         )
     if isinstance(bad, socket.gaierror):
         return t.Unreachable(
-            f"The host {next_hop.host} was not found: {bad.strerror}. Is its name right, and is there a network?"
+            f"The host {next_hop.host} was not found: {bad.strerror}. Is its name right, and is "
+            "there a network?"
         )
     if (
         isinstance(bad, ConnectionRefusedError) or "refused" in str(bad).lower()
     ):  # several addresses come as one error of no kind
         what = "proxy" if place.through is not None else "server"
         return t.Unreachable(
-            f"Nobody listens at {next_hop}: the connection was refused. Is the {what} running, and is the port right?"
+            f"Nobody listens at {next_hop}: the connection was refused. Is the {what} running, and "
+            "is the port right?"
         )
     if (
         isinstance(bad, ConnectionResetError | ConnectionAbortedError | BrokenPipeError)
         and place.secure
     ):
         return t.Unreachable(
-            f"TLS with {place} failed: the connection was closed. Does a server that speaks https listen there?"
+            f"TLS with {place} failed: the connection was closed. Does a server that speaks https "
+            "listen there?"
         )
     return t.Unreachable(f"{next_hop} cannot be reached: {bad.strerror or bad}.")

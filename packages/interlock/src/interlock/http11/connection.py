@@ -1,4 +1,4 @@
-"""One HTTP/1.1 connection and the answers that come on it, read by httptools as the bytes arrive (RFC 9112)."""
+"""One HTTP/1.1 connection and its responses, parsed by httptools as the bytes arrive (RFC 9112)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ try:
     import httptools
 except ImportError as missing:
     raise ImportError(
-        "Talking HTTP needs httptools, which comes with the extra `http`: pip install 'interlock[http]'"
+        "Talking HTTP needs httptools, which comes with the extra `http`: pip install "
+        "'interlock[http]'"
     ) from missing
 
 from .. import types as t
@@ -41,7 +42,9 @@ class StaleConnection(Exception):
 
 
 class HttpConnection(asyncio.Protocol):
-    """Carries one request at a time. `on_free` is called once the next may be sent, `on_lost` once the connection has closed."""
+    """Carries one request at a time. `on_free` is called once the next may be sent, `on_lost` once
+    the connection has closed.
+    """
 
     __slots__ = (
         "_complete", "_excess", "_feed", "_headers", "_keep", "_loop", "_parser", "_paused", "_silent", "_sized", "_skip", "_transport",
@@ -72,7 +75,9 @@ class HttpConnection(asyncio.Protocol):
         self._feed: Any = self._parser.feed_data
 
     def abandon(self) -> None:
-        """It never came to anything: close what there is, and tell nobody; a loop may or may not call `connection_lost` then."""
+        """It never came to anything: close what there is, and tell nobody; a loop may or may not
+        call `connection_lost` then.
+        """
         self.lost = True
         self.on_lost = _nobody
         self._parser = self._feed = None
@@ -80,7 +85,9 @@ class HttpConnection(asyncio.Protocol):
             self._transport.abort()
 
     def send(self, head: bytes, body: bytes, *, bodiless: bool = False) -> IncomingResponse:
-        """Send a request and return its answer, which has nothing yet. The answer to a `bodiless` one, to HEAD, has no body."""
+        """Send a request and return its answer, which has nothing yet. The answer to a `bodiless`
+        one, to HEAD, has no body.
+        """
         answer = self.answer = IncomingResponse(self, self._loop.create_future())
         self._complete = self._sized = False
         self._skip = bodiless
@@ -92,7 +99,9 @@ class HttpConnection(asyncio.Protocol):
         return answer
 
     def is_spent(self) -> bool:
-        """Whether the server has closed it, or said something unasked, though the event loop has not come to tell of it yet."""
+        """Whether the server has closed it, or said something unasked, though the event loop has
+        not come to tell of it yet.
+        """
         sock = self._transport.get_extra_info("socket")
         fd = -1 if sock is None else sock.fileno()
         if fd < 0 or _poll is None:
@@ -233,7 +242,9 @@ class HttpConnection(asyncio.Protocol):
             self._complete = True
 
     def _finish(self, answer: IncomingResponse) -> None:
-        """The whole answer is there: give it, and the connection to the next request if it can carry one."""
+        """The whole answer is there: give it, and the connection to the next request if it can
+        carry one.
+        """
         self.answer = None
         if self._keep and not self._excess and not self._transport.get_write_buffer_size():
             if self._skip:
@@ -280,7 +291,9 @@ class IncomingResponse:
             raise self._error or t.Unreachable("The answer never came.")
 
     async def read(self, limit: int) -> bytes:
-        """The whole body. Raises ConnectionLost where the connection breaks, ProtocolError over `limit` bytes."""
+        """The whole body. Raises ConnectionLost where the connection breaks, ProtocolError over
+        `limit` bytes.
+        """
         inflater = self._take_up()
         if not self.ended:
             self._room = limit
@@ -298,7 +311,9 @@ class IncomingResponse:
         return body if inflater is None else _inflated(inflater, body, limit)
 
     def chunks(self) -> BodyChunks:
-        """The body in pieces as they arrive. Raises ConnectionLost where the connection breaks before the body has ended."""
+        """The body in pieces as they arrive. Raises ConnectionLost where the connection breaks
+        before the body has ended.
+        """
         return BodyChunks(self, self._take_up())
 
     async def aclose(self) -> None:

@@ -1,4 +1,6 @@
-"""Bodies that come compressed although nobody asked for it: taken apart in bounded pieces, so that a small one cannot fill the memory."""
+"""Decompression of response bodies in bounded pieces, so that a small body cannot fill the
+memory (decompression bomb).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ _SLICE = (
 
 
 class Inflater:
-    """One body's way out of its `Content-Encoding`, "gzip" or "deflate". Raises ProtocolError for another and for broken data."""
+    """One body's way out of its `Content-Encoding`, "gzip" or "deflate". Raises ProtocolError for
+    another and for broken data.
+    """
 
     def __init__(self, encoding: str) -> None:
         if encoding not in ("gzip", "x-gzip", "deflate"):
@@ -27,7 +31,9 @@ class Inflater:
         self._zip: zlib._Decompress | None = None
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """The next bytes in their true form, in pieces of 1 MiB at the most, each made when it is asked for."""
+        """The next bytes in their true form, in pieces of 1 MiB at the most, each made when it is
+        asked for.
+        """
         if self._zip is None:
             data = self._first = self._first + data
             if len(data) < 2:

@@ -1,4 +1,6 @@
-"""The seam behind which an HTTP client library stands: one request out, one response whose body may be read as it comes."""
+"""Fetch: the interface to an HTTP client library. One request out, one response whose body may
+be read as it comes.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,18 @@ from .. import types as t
 
 
 class ConnectionLost(t.Unreachable):
-    """The connection broke after a request was sent and before its answer was whole; whether it took effect is not known."""
+    """The connection broke after a request was sent and before its answer was whole; whether it
+    took effect is not known.
+    """
 
 
 class Request(Struct, frozen=True):
-    """One HTTP request; `headers` in the order in which they are sent, `url` absolute, `body` whole.
+    """One HTTP request; `headers` in the order in which they are sent, `url` absolute, `body`
+    whole.
 
-    `again` says that it does no harm if it reaches the server twice. GET, HEAD and DELETE never do. `aside` says that others, which
-    hold connections, may be waiting for it, so that no limit to their number may hold it up.
+    `again` says that it does no harm if it reaches the server twice. GET, HEAD and DELETE never do.
+    `aside` says that others, which hold connections, may be waiting for it, so that no limit to
+    their number may hold it up.
     """
 
     method: str
@@ -36,18 +42,24 @@ class Request(Struct, frozen=True):
 
 
 class Response(Protocol):
-    """The head of an answer has come; the body is read by one of the two ways, once. Must be closed, unless it was read to its end."""
+    """The head of an answer has come; the body is read by one of the two ways, once. Must be
+    closed, unless it was read to its end.
+    """
 
     status: int
     headers: dict[str, str]
     """Names in lower case; several of one name joined with ", "."""
 
     async def read(self, limit: int) -> bytes:
-        """The whole body. Raises ConnectionLost where the connection breaks, ProtocolError over `limit` bytes."""
+        """The whole body. Raises ConnectionLost where the connection breaks, ProtocolError over
+        `limit` bytes.
+        """
         ...
 
     def chunks(self) -> AsyncIterator[bytes]:
-        """The body in pieces as they arrive. Raises ConnectionLost where the connection breaks before the body has ended."""
+        """The body in pieces as they arrive. Raises ConnectionLost where the connection breaks
+        before the body has ended.
+        """
         ...
 
     async def aclose(self) -> None:
@@ -58,15 +70,17 @@ class Response(Protocol):
 class Fetch(Protocol):
     """Sends HTTP requests. Follows no redirects, keeps no cookies, repeats nothing by itself.
 
-    The one exception: a request on a kept connection that the server turns out to have closed before a byte of the answer came is
-    sent again on a new one, if it may come twice. Nobody can know that the server did nothing of it, so that any other is ConnectionLost.
+    The one exception: a request on a kept connection that the server turns out to have closed
+    before a byte of the answer came is sent again on a new one, if it may come twice. Nobody can
+    know that the server did nothing of it, so that any other is ConnectionLost.
     """
 
     async def __call__(self, request: Request) -> Response:
         """Send a request; return once the head of the answer is there.
 
-        Raises Unreachable with the cause in words (ConnectionLost where the request may have arrived all the same), and ValueError for what
-        cannot be sent. Cancelling it gives the request up.
+        Raises Unreachable with the cause in words (ConnectionLost where the request may have
+        arrived all the same), and ValueError for what cannot be sent. Cancelling it gives the
+        request up.
         """
         ...
 
@@ -84,15 +98,21 @@ class Authorizer(Protocol):
 
 
 class Authorized(Protocol):
-    """Authorizes the requests to one server. Several requests may be under way; none waits for another's answer."""
+    """Authorizes the requests to one server. Several requests may be under way; none waits for
+    another's answer.
+    """
 
     async def sign(self, request: Request) -> Request:
-        """The request with what authorizes it; may wait where that has to be renewed first. Raises Unreachable where it cannot be had."""
+        """The request with what authorizes it; may wait where that has to be renewed first. Raises
+        Unreachable where it cannot be had.
+        """
         ...
 
     async def heed(self, request: Request, response: Response, tries: int) -> bool:
-        """Look at the head of an answer to a request that was signed; True where it is worth to be signed and sent again.
+        """Look at the head of an answer to a request that was signed; True where it is worth to be
+        signed and sent again.
 
-        `tries` is how often it was sent by now. May wait for a person to log in. Raises Unreachable where there is no way to be let in.
+        `tries` is how often it was sent by now. May wait for a person to log in. Raises Unreachable
+        where there is no way to be let in.
         """
         ...

@@ -1,4 +1,6 @@
-"""The head of an HTTP request as bytes: where a URL leads, what is said there, and nothing that would say more than was meant."""
+"""Request headers as bytes: the origin and target of a URL, without credentials or anything else
+that must not be sent.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,9 @@ class Origin(Struct, frozen=True):
 
 
 class Target(Struct, frozen=True):
-    """What a URL says: the place to connect to, the site that is meant there, and the lines at the head of each request."""
+    """What a URL says: the place to connect to, the site that is meant there, and the lines at the
+    head of each request.
+    """
 
     place: Origin
     site: str
@@ -175,7 +179,9 @@ def _basic(parts: SplitResult) -> str | None:
 
 
 def head(request: Request, to: Target) -> bytes:
-    """The head of a request. Raises ValueError for a method or a header that would end its line or say what is ours to say."""
+    """The head of a request. Raises ValueError for a method or a header that would end its line or
+    say what is ours to say.
+    """
     method, size = request.method, len(request.body)
     own: list[str] = []
     given: set[str] | None = None

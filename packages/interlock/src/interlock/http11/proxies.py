@@ -1,4 +1,6 @@
-"""Which proxy leads to a host: read from the environment as other programs read it, with the exceptions that it lists."""
+"""Proxy settings: which proxy leads to a host, read from the environment (HTTPS_PROXY, NO_PROXY)
+as other programs read it.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,10 @@ from ..addresses import is_here
 class Proxies:
     """Proxy URLs by the scheme of what is asked for, and the hosts that are reached without one.
 
-    `http`, `https`: URLs like "http://user:password@proxy:3128", None for no proxy. `but_for` is what NO_PROXY holds: names, which
-    stand for all below them too, addresses, networks like "10.0.0.0/8", each with a port where only that is meant, or "*". What is
-    on this machine ("localhost", what is below it, and the loopback addresses) is never asked of a proxy.
+    `http`, `https`: URLs like "http://user:password@proxy:3128", None for no proxy. `but_for` is
+    what NO_PROXY holds: names, which stand for all below them too, addresses, networks like
+    "10.0.0.0/8", each with a port where only that is meant, or "*". What is on this machine
+    ("localhost", what is below it, and the loopback addresses) is never asked of a proxy.
     """
 
     def __init__(
@@ -24,9 +27,11 @@ class Proxies:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str]) -> Proxies:
-        """What HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY say, in lower case before upper case.
+        """What HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY say, in lower case before upper
+        case.
 
-        In a CGI program (REQUEST_METHOD is set) HTTP_PROXY is a header that a stranger sent, and is not read.
+        In a CGI program (REQUEST_METHOD is set) HTTP_PROXY is a header that a stranger sent, and is
+        not read.
         """
 
         def said(name: str) -> str:

@@ -1,4 +1,6 @@
-"""The guarded fetcher, for every document whose address a stranger chose: it reaches the public internet, and nothing behind it."""
+"""The SSRF-safe fetcher, for documents at addresses that somebody else chose: it reaches the
+public internet and nothing behind it.
+"""
 
 from __future__ import annotations
 
@@ -83,9 +85,11 @@ Rule = Literal[
 
 
 class BlockedAddress(t.Unreachable):
-    """A rule of ours forbids the request, or to follow where it led; nothing was sent there. `status` is a redirect's.
+    """A rule of ours forbids the request, or to follow where it led; nothing was sent there.
+    `status` is a redirect's.
 
-    `rule` says which, and `words` is the message without `advice`, for who reaches authors by other words.
+    `rule` says which, and `words` is the message without `advice`, for who reaches authors by other
+    words.
     """
 
     def __init__(
@@ -102,27 +106,35 @@ async def resolve(host: str, port: int) -> list[str]:
 
 
 class SafeFetch:
-    """A `Fetch` for addresses that a peer chose: metadata, client id documents, keys, icons (2026-07-28, "Server-Side Request Forgery").
+    """A `Fetch` for addresses that a peer chose: metadata, client id documents, keys, icons
+    (2026-07-28, "Server-Side Request Forgery").
 
-    - Only https, unless `plain=True` lets public hosts be asked by http too, where anybody on the way can read and change what is
-      said. With `loopback=True`, for development, also what its own spelling puts on this machine ("localhost", names below
-      it, 127.0.0.0/8, ::1), by http too. A name that only resolves to this machine is refused even then.
-    - Only ports 443 (80 for http) and those from 1024 on, but for a few at which other services listen. No user or password.
-    - Only public addresses. A name is resolved once, by `resolve`; all its addresses must be public, as a name that leads both
-      outside and inside is either an attack or a mistake, and which one would be used is chance. What was judged is what is connected
-      to, while TLS and `Host` keep the name: to change the name's addresses in between gains nothing. Hosts in odd spellings of an
-      address are refused, all others are judged as the system will read them.
-    - `networks` ("10.1.0.0/16") are your own that may be reached as well; the metadata of a cloud never is. `hosts`, where it is
-      given, are the only ones to be asked: names, "*.example.com" for all below one, addresses. `never` are those that are not, nor
-      is a name that leads to such an address.
-    - At most `limit` bytes of body, also once it is unpacked, within `seconds` from the call to the end of the body.
-    - No redirect is followed unless `most_redirects` says how many; then only of GET and HEAD, each judged anew, never from https to
-      http, and without the request's headers but `Accept` where it leads to another site. `give_redirects=True` returns them like any
-      answer instead, to a caller who follows them by `onward` and looks at each.
+    - Only https, unless `plain=True` lets public hosts be asked by http too, where anybody on the
+      way can read and change what is said. With `loopback=True`, for development, also what its own
+      spelling puts on this machine ("localhost", names below it, 127.0.0.0/8, ::1), by http too. A
+      name that only resolves to this machine is refused even then.
+    - Only ports 443 (80 for http) and those from 1024 on, but for a few at which other services
+      listen. No user or password.
+    - Only public addresses. A name is resolved once, by `resolve`; all its addresses must be
+      public, as a name that leads both outside and inside is either an attack or a mistake, and
+      which one would be used is chance. What was judged is what is connected to, while TLS and
+      `Host` keep the name: to change the name's addresses in between gains nothing. Hosts in odd
+      spellings of an address are refused, all others are judged as the system will read them.
+    - `networks` ("10.1.0.0/16") are your own that may be reached as well; the metadata of a cloud
+      never is. `hosts`, where it is given, are the only ones to be asked: names, "*.example.com"
+      for all below one, addresses. `never` are those that are not, nor is a name that leads to such
+      an address.
+    - At most `limit` bytes of body, also once it is unpacked, within `seconds` from the call to the
+      end of the body.
+    - No redirect is followed unless `most_redirects` says how many; then only of GET and HEAD, each
+      judged anew, never from https to http, and without the request's headers but `Accept` where it
+      leads to another site. `give_redirects=True` returns them like any answer instead, to a caller
+      who follows them by `onward` and looks at each.
 
-    An egress proxy (`proxies`, those of the environment unless given) resolves names itself, and it is the proxy then that must refuse
-    what is inside: let it. Addresses are judged here all the same, and names that are never public are not sent to it unless `hosts`
-    has them. `ca` is whom servers are vouched for by, as for HttpFetch.
+    An egress proxy (`proxies`, those of the environment unless given) resolves names itself, and it
+    is the proxy then that must refuse what is inside: let it. Addresses are judged here all the
+    same, and names that are never public are not sent to it unless `hosts` has them. `ca` is whom
+    servers are vouched for by, as for HttpFetch.
     """
 
     def __init__(
@@ -193,13 +205,17 @@ class SafeFetch:
         return LimitedResponse(answer, self.limit, until, words)
 
     def examine(self, url: str) -> None:
-        """Raises BlockedAddress where the words of a URL alone forbid to ask it; the addresses of its host are judged when it is asked."""
+        """Raises BlockedAddress where the words of a URL alone forbid to ask it; the addresses of
+        its host are judged when it is asked.
+        """
         self._judged(url)
 
     def onward(self, request: Request, status: int, location: str) -> Request:
-        """The request to where a redirect leads: what `most_redirects` does by itself, for one hop of who looks at each.
+        """The request to where a redirect leads: what `most_redirects` does by itself, for one hop
+        of who looks at each.
 
-        `status` and `location` are those of the answer to `request`, a GET or HEAD. Raises BlockedAddress where it is not to be followed.
+        `status` and `location` are those of the answer to `request`, a GET or HEAD. Raises
+        BlockedAddress where it is not to be followed.
         """
         return self._onward(request, self._judged(request.url), location, status)[0]
 
@@ -208,12 +224,15 @@ class SafeFetch:
         await self._http.aclose()
 
     def _judged(self, url: str) -> Origin:
-        """Where a URL leads, as the HTTP client reads it too. Raises BlockedAddress where its words alone forbid it."""
+        """Where a URL leads, as the HTTP client reads it too. Raises BlockedAddress where its words
+        alone forbid it.
+        """
         try:
             place = target(url, _NO_PROXY, "").place
         except ValueError:
             raise BlockedAddress(
-                f"{_shown(url)} is no {'http or ' if self.plain else ''}https URL that can be asked.",
+                f"{_shown(url)} is no {'http or ' if self.plain else ''}https URL that can be "
+                "asked.",
                 "url",
             ) from None
         if "@" in urlsplit(url).netloc:
@@ -256,7 +275,8 @@ class SafeFetch:
             self._judge(address, place)
         elif _ALMOST_ADDRESS.fullmatch(place.host) or not _NAME.fullmatch(place.host):
             raise BlockedAddress(
-                f"{place} is not asked, as its host is neither a name nor an address in its usual spelling.",
+                f"{place} is not asked, as its host is neither a name nor an address in its usual "
+                "spelling.",
                 "name",
             )
         elif (
@@ -264,7 +284,8 @@ class SafeFetch:
             and ("." not in place.host or place.host.endswith(_INSIDE))
             and self._way_to(place) is not None
         ):
-            raise BlockedAddress(  # it is known by its name only, which nobody vouches for, as a proxy resolves it
+            # it is known by its name only, which nobody vouches for, as a proxy resolves it
+            raise BlockedAddress(
                 f"{place} is not asked of the proxy, as no public host has such a name.",
                 "blind",
                 "Name it in hosts= if it is yours.",
@@ -406,7 +427,9 @@ class LimitedResponse:
 
 @asynccontextmanager
 async def _until(moment: float, words: str) -> AsyncIterator[None]:
-    """Whatever is awaited inside ends at a moment of the loop's clock. Raises TimedOut with these words."""
+    """Whatever is awaited inside ends at a moment of the loop's clock. Raises TimedOut with these
+    words.
+    """
     try:
         async with asyncio.timeout_at(moment):
             yield
@@ -420,7 +443,9 @@ def _redirect(answer: Response) -> str | None:
 
 
 def _joined(url: str, location: str) -> str:
-    """Where a redirect leads. Its bytes came as Latin-1; where they are UTF-8, as sites write umlauts, that is what they mean."""
+    """Where a redirect leads. Its bytes came as Latin-1; where they are UTF-8, as sites write
+    umlauts, that is what they mean.
+    """
     with contextlib.suppress(UnicodeError):
         location = location.encode("latin-1").decode()
     try:
@@ -437,7 +462,9 @@ def _address(text: str) -> Address | None:
 
 
 def _entry(host: str) -> str:
-    """A host of an allow-list as it will be compared, with a dot ahead for all below it. Raises ValueError for what is none."""
+    """A host of an allow-list as it will be compared, with a dot ahead for all below it. Raises
+    ValueError for what is none.
+    """
     name = host.removeprefix("*.")
     return host[1 : len(host) - len(name)] + _usual(
         target(f"https://{bracketed(name)}/", _NO_PROXY, "").place.host
@@ -449,7 +476,9 @@ def _covers(entry: str, host: str) -> bool:
 
 
 def _usual(host: str) -> str:
-    """A host in the one spelling in which it is compared: an address has several, and forms of IPv6 for those of IPv4."""
+    """A host in the one spelling in which it is compared: an address has several, and forms of IPv6
+    for those of IPv4.
+    """
     address = _address(host)
     return host if address is None else str(meant(address))
 

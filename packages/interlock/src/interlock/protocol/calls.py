@@ -1,4 +1,4 @@
-"""Requests of our own that are still unanswered: ids that never repeat, and what each one waits for."""
+"""Open requests of this side by id; ids never repeat."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ T = TypeVar("T")
 
 
 class OpenCalls(Generic[T]):
-    """Open requests by id. Ids count up from 1 and are never used twice on one connection (`RPC-03`, `RPC-04`)."""
+    """Open requests by id. Ids count up from 1 and are never used twice on one connection
+    (`RPC-03`, `RPC-04`).
+    """
 
     def __init__(self) -> None:
         self._open: dict[RequestId, T] = {}

@@ -1,4 +1,6 @@
-"""The client's end of one conversation over a shared channel, without I/O: what to send, and what came."""
+"""The client's end of one connection, without I/O: requests and notifications out; answers,
+questions and notifications in.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,9 @@ class ClientConnection:
         return self._calls.next_id
 
     def cancel(self, id: t.RequestId, reason: str | None = None) -> None:
-        """Give a request up, and tell the server so; `initialize` is only given up in silence (`LIF-13`)."""
+        """Give a request up, and tell the server so; `initialize` is only given up in silence
+        (`LIF-13`).
+        """
         call = self._calls.close(id)
         if call is not None and call.method != "initialize":
             self.notify(
@@ -96,7 +100,9 @@ class ClientConnection:
         self._out.append(jsonrpc.notification(method, encode(params, self.revision)))
 
     def respond(self, id: t.RequestId, answer: t.InputResponse) -> None:
-        """Answer a question of the server; ignored where it took the question back. Raises where the answer is no JSON: then `fail` it."""
+        """Answer a question of the server; ignored where it took the question back. Raises where
+        the answer is no JSON: then `fail` it.
+        """
         if id in self._questions:
             if not isinstance(answer, t.Result):
                 raise TypeError(f"a question was answered with {type(answer).__name__}")
@@ -131,7 +137,9 @@ class ClientConnection:
     # -- what the server says ----------------------------------------------------------------------
 
     def receive(self, frame: Frame) -> list[ClientEvent | ProgressReceived | SubscriptionReceived]:
-        """Take in one message. Raises Malformed for what is no JSON-RPC; the conversation can go on after that."""
+        """Take in one message. Raises Malformed for what is no JSON-RPC; the conversation can go on
+        after that.
+        """
         try:
             envelope = jsonrpc.open_envelope(frame)
         except Malformed as bad:
@@ -190,7 +198,9 @@ class ClientConnection:
         return [ResponseReceived(id, envelope.result)]
 
     def _receive_bad_answer(self, bad: Malformed) -> list[Any]:
-        """An answer that cannot be read still ends the wait for it; anything else that is no message is the shell's to log."""
+        """An answer that cannot be read still ends the wait for it; anything else that is no
+        message is the shell's to log.
+        """
         if bad.id is None or not bad.is_answer or self._calls.close(bad.id) is None:
             raise bad
         return [
@@ -232,7 +242,9 @@ class ClientConnection:
         return self.extensions.params_of(method) or row.params
 
     def _receive_cancelled(self, params: t.CancelledNotificationParams) -> list[Any]:
-        """The server takes a question back, or (stateless era) tears a subscription down (`LSN-11`, `CAN-04`)."""
+        """The server takes a question back, or (stateless era) tears a subscription down (`LSN-11`,
+        `CAN-04`).
+        """
         id = params.request_id
         if id is None:
             return []
@@ -246,7 +258,8 @@ class ClientConnection:
 
     def _receive_question(self, id: t.RequestId, method: str, raw: Raw) -> list[Any]:
         if era(self.revision) is Era.STATELESS:
-            return []  # a server has no requests in this era, and a client no responses (`RPC-17`, `RPC-18`)
+            # a server has no requests in this era, and a client no responses (`RPC-17`, `RPC-18`)
+            return []
         if id in self._questions:
             return []  # an answer to it would be taken for the answer to the first
         if method == "ping":
@@ -272,7 +285,9 @@ class ClientConnection:
 
 
 def _beyond(revision: str, request: t.InputRequest) -> str | None:
-    """The capability that a question needs and that the revision has no words for, so that it was not declared (`ERR-18`, `SAM-13`)."""
+    """The capability that a question needs and that the revision has no words for, so that it was
+    not declared (`ERR-18`, `SAM-13`).
+    """
     if isinstance(request, t.ElicitRequest):
         by_url = request.params.mode == "url"
         return (

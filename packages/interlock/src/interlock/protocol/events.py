@@ -1,4 +1,4 @@
-"""What a connection can tell the shell around it."""
+"""The events of a connection: what it reports to the code that does its I/O."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from ..types.input import InputRequest, InputResponse
 
 
 class SessionListen:
-    """The id of a listen request that a connection opened on the peer's behalf; equal only to itself."""
+    """The id of a listen request that a connection opened on the peer's behalf; equal only to
+    itself.
+    """
 
     __slots__ = ("uri",)
 
@@ -23,13 +25,16 @@ class SessionListen:
 
 CallId = RequestId | SessionListen
 Route = CallId | None
-"""The request that a frame belongs to, for transports with several streams; None where it belongs to none."""
+"""The request that a frame belongs to, for transports with several streams; None where it belongs
+to none.
+"""
 
 
 class RequestReceived(Struct, frozen=True):
     """The peer wants something done; answer with `respond` or `fail`.
 
-    `frame` is the message itself, where it was read as it came and is no subscription, which would keep it for long.
+    `frame` is the message itself, where it was read as it came and is no subscription, which would
+    keep it for long.
     """
 
     id: CallId
@@ -48,7 +53,9 @@ class RequestCancelled(Struct, frozen=True):
 
 
 class ResponseReceived(Struct, frozen=True):
-    """An answer to a request of ours: a response, raw JSON of a result, the peer's error, or ProtocolError for one that is none."""
+    """An answer to a request of ours: a response, raw JSON of a result, the peer's error, or
+    ProtocolError for one that is none.
+    """
 
     id: RequestId
     answer: InputResponse | Raw | McpError | ProtocolError

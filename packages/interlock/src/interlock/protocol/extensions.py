@@ -57,7 +57,9 @@ class ExtensionMessages(Struct, frozen=True, kw_only=True):
         return method in self.requests and revision in self.revisions[self.owners[method]]
 
     def tells(self, method: str, caller: Caller) -> bool:
-        """Whether a notification of an extension may go to a client, which must have declared it."""
+        """Whether a notification of an extension may go to a client, which must have declared
+        it.
+        """
         if method not in self.notifications:
             return False
         owner = self.owners[method]
@@ -67,8 +69,8 @@ class ExtensionMessages(Struct, frozen=True, kw_only=True):
     def shown(self, capabilities: Capabilities, revision: str) -> Capabilities:
         """Capabilities as they are declared under a revision.
 
-        Extensions that it does not have are left out, and those whose feature it has in the core are
-        capabilities of the core.
+        Extensions that it does not have are left out, and those whose feature it has in the core
+        are capabilities of the core.
         """
         offered = capabilities.extensions
         if not offered:

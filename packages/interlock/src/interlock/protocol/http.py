@@ -1,7 +1,8 @@
-"""Which HTTP requests an MCP endpoint takes, and as what: pure rules over method, headers and body, for all five revisions.
+"""HTTP requests of an MCP endpoint judged by pure rules over method, headers and body, for all
+revisions; Host and Origin are checked against DNS rebinding.
 
-The order of refusals: where it comes from, the HTTP method, the media types, the body, then the era and the ladder of that era
-(2026-07-28 and 2025-11-25, "Streamable HTTP").
+The order of refusals: Host and Origin, the HTTP method, the media types, the body, then the era and
+the checks of that era (2026-07-28 and 2025-11-25, "Streamable HTTP").
 """
 
 from __future__ import annotations
@@ -55,9 +56,11 @@ _STATUS = {
 class EndpointRules(Struct, kw_only=True):
     """What an endpoint allows.
 
-    `hosts` are the names (with or without a port) under which it may be asked, besides the loopback names and plain addresses, which
-    no rebinding can take over; "*" allows every name. `origins` are those of web pages that may ask besides pages of the same host and,
-    on loopback, of this machine. `sessions` says whether handshake-era requests have a session, `greets` whether that era is served.
+    `hosts` are the names (with or without a port) under which it may be asked, besides the loopback
+    names and plain addresses, which no rebinding can take over; "*" allows every name. `origins`
+    are those of web pages that may ask besides pages of the same host and, on loopback, of this
+    machine. `sessions` says whether handshake-era requests have a session, `greets` whether that
+    era is served.
     """
 
     hosts: frozenset[str] = frozenset()
@@ -85,7 +88,10 @@ class EndpointRules(Struct, kw_only=True):
         if not name or not (
             is_numeric(name) or name == "localhost" or {"*", asked, name} & self.hosts
         ):
-            return f"the host {_short(asked)} is not one of this server; if it should be, name it: hosts=[{_short(name)}]"
+            return (
+                f"the host {_short(asked)} is not one of this server; if it should be, name it: "
+                f"hosts=[{_short(name)}]"
+            )
         if origin is None:
             return ""
         page = origin.decode("latin-1").strip(" \t").lower()
@@ -98,7 +104,10 @@ class EndpointRules(Struct, kw_only=True):
             and (where == asked or (_name(where) in LOOPBACK_NAMES and name in LOOPBACK_NAMES))
         ):
             return ""
-        return f"the origin {_short(page)} may not use this server; if it should, name it: origins=[{_short(page)}]"
+        return (
+            f"the origin {_short(page)} may not use this server; if it should, name it: "
+            f"origins=[{_short(page)}]"
+        )
 
 
 class HttpRefusal(Struct, frozen=True):
@@ -111,7 +120,9 @@ class HttpRefusal(Struct, frozen=True):
 
 
 class Stateless(Struct, frozen=True):
-    """A request of the stateless era; read already where it could be read in one pass, else the connection is to say what is wrong."""
+    """A request of the stateless era; read already where it could be read in one pass, else the
+    connection is to say what is wrong.
+    """
 
     request: Any
     meta: t.RequestMeta
@@ -123,7 +134,8 @@ class OpensSession(Struct, frozen=True):
 
 
 class InSession(Struct, frozen=True):
-    """Messages of the handshake era: for the session named, or for none. `revision` is what the header says.
+    """Messages of the handshake era: for the session named, or for none. `revision` is what the
+    header says.
 
     `request` is set where the body is one request that was read in one pass.
     """
@@ -177,7 +189,9 @@ def error(
 
 
 def status_of(code: int) -> int:
-    """The status of a response that is the JSON-RPC error `code`, in the stateless era (`HTM-24`; X-14: what is not named is 200)."""
+    """The status of a response that is the JSON-RPC error `code`, in the stateless era (`HTM-24`;
+    X-14: what is not named is 200).
+    """
     return _STATUS.get(code, 200)
 
 
@@ -298,7 +312,9 @@ def _judge_body(rules: EndpointRules, identity: Identity, headers: Headers, body
 def _judge_unread(
     rules: EndpointRules, identity: Identity, headers: Headers, said: str | None, body: Frame
 ) -> Verdict:
-    """A body that is no request that can be read in one pass: a notification, an answer, a batch, an unknown method, or nonsense."""
+    """A body that is no request that can be read in one pass: a notification, an answer, a batch,
+    an unknown method, or nonsense.
+    """
     stateless = said is not None and said not in HANDSHAKE_REVISIONS
     known = said is None or said in REVISIONS
     try:
@@ -364,7 +380,9 @@ def _in_session(
 def _unserved(
     identity: Identity, headers: Headers, said: str | None, id: t.RequestId | None
 ) -> HttpRefusal | None:
-    """A refusal where the header names a revision that is not served, or none where 2025-03-26 is not (`HTL-49`, `HTL-50`, `ERA-18`)."""
+    """A refusal where the header names a revision that is not served, or none where 2025-03-26 is
+    not (`HTL-49`, `HTL-50`, `ERA-18`).
+    """
     if said is None:
         knows = R2 in identity.revisions or (
             SESSION in headers and any(r in HANDSHAKE_REVISIONS for r in identity.revisions)
@@ -376,7 +394,9 @@ def _unserved(
 
 
 def _says_who(meta: t.RequestMeta) -> bool:
-    """Whether a request has any of the keys by which a client of the stateless era says who asks."""
+    """Whether a request has any of the keys by which a client of the stateless era says who
+    asks.
+    """
     keys = (meta.protocol_version, meta.client_capabilities, meta.client_info)
     return any(key is not None for key in keys)
 
@@ -409,7 +429,9 @@ def _mirrors(
     said: str | None,
     headers: Headers,
 ) -> HttpRefusal | None:
-    """The required keys of `_meta`, then whether headers and body say the same (`STA-10`, `HDR-01` to `HDR-10`)."""
+    """The required keys of `_meta`, then whether headers and body say the same (`STA-10`, `HDR-01`
+    to `HDR-10`).
+    """
     if meta.protocol_version is None or meta.client_capabilities is None:
         lacking = "protocolVersion" if meta.protocol_version is None else "clientCapabilities"
         return error(
@@ -449,7 +471,9 @@ def _short(words: str) -> str:
 
 
 class HeaderParams(Mapping[str, str]):
-    """The headers that mirror arguments, names in lower case; the tool handler, which knows the schema, checks them."""
+    """The headers that mirror arguments, names in lower case; the tool handler, which knows the
+    schema, checks them.
+    """
 
     __slots__ = ("_headers",)
 

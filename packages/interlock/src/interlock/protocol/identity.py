@@ -1,4 +1,6 @@
-"""The identity of a server: its info, capabilities, revisions and messages, shared by all its connections."""
+"""The identity of a server: its info, capabilities, revisions and messages, shared by all its
+connections.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,8 @@ class Identity:
 
     Args:
         info: Its name and version.
-        capabilities: Returns the capabilities for a caller: features come and go, and not every caller sees all of them.
+        capabilities: Returns the capabilities for a caller: features come and go, and not every
+            caller sees all of them.
         instructions: How a model should use the server.
         revisions: The revisions that it supports.
         extensions: The messages of its extensions.
@@ -83,7 +86,9 @@ class Identity:
         self.read_request = _core_reader() if plain else request_reader(self.requests)
 
     def seen_by(self, change: Callable[[Caller], Caller]) -> Identity:
-        """The same server, for callers that its transport knows more about than their connections do."""
+        """The same server, for callers that its transport knows more about than their connections
+        do.
+        """
         other, capabilities = copy(self), self.capabilities
         other.capabilities = lambda caller: capabilities(change(caller))
         return other

@@ -1,4 +1,6 @@
-"""The answers a call has been given so far, each under the name of its question: what lets a tool run again from the top."""
+"""The journal of a call: the answers to its questions so far by name, so that its tool can run
+again from the top.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +14,11 @@ _sorted = msgspec.json.Encoder(order="sorted").encode
 
 
 class Journal:
-    """Answers by key. A question's key is the author's own, or its ordinal and the digest of its words.
+    """Answers by key. A question's key is the author's own, or its ordinal and the digest of its
+    words.
 
-    `entries` is what travels between rounds; both answers (raw JSON values) and results of `once` are in it.
+    `entries` is what travels between rounds; both answers (raw JSON values) and results of `once`
+    are in it.
     """
 
     def __init__(self, entries: dict[str, Any] | None = None) -> None:
@@ -23,12 +27,15 @@ class Journal:
         self._named: set[str] = set()
 
     def key(self, request: InputRequest, name: str | None = None) -> str:
-        """The key of the next question; the same questions in the same order get the same keys in every run (`MRT-04`)."""
+        """The key of the next question; the same questions in the same order get the same keys in
+        every run (`MRT-04`).
+        """
         if name is not None:
             self._claim(name)
             return name
         self._asked += 1
-        import hashlib  # late: only for calls that ask, which spares every other server its start-up
+        # late: only for calls that ask, which spares every other server its start-up
+        import hashlib
 
         digest = hashlib.blake2s(_sorted(request), digest_size=6).hexdigest()
         return f"{self._asked}.{digest}"

@@ -1,4 +1,6 @@
-"""The `_meta` of a request: the protocol's own keys are taken out when it is received, the author's keys stay."""
+"""The `_meta` of a request: the protocol's own keys are taken out when it is received, the author's
+keys stay.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Pass-through: the members of params and results that a forwarder did not change travel as the bytes they came in."""
+"""Pass-through: the members of params and results that a forwarder did not change travel as the
+bytes they came in.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What a client may keep of a server's answers, and for how long: a book without a clock (2026-07-28, "Caching")."""
+"""The client's response cache, without a clock: which answers may be kept, for whom and for how
+long (2026-07-28, "Caching").
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ _EVERYBODY, _NOBODY = (
 
 
 class ResponseCache:
-    """Answers by method, what was asked of it, revision and principal; the least recently used go first beyond `most`."""
+    """Answers by method, what was asked of it, revision and principal; the least recently used go
+    first beyond `most`.
+    """
 
     def __init__(self, most: int = 1000) -> None:
         self.changes = (
@@ -53,7 +57,9 @@ class ResponseCache:
     def find(
         self, method: str, params: Any, revision: str, principal: str, now: float
     ) -> Any | None:
-        """The fresh answer to a request, or None. A private answer is only found by the principal that got it (`CAC-03`)."""
+        """The fresh answer to a request, or None. A private answer is only found by the principal
+        that got it (`CAC-03`).
+        """
         for who in (principal or _NOBODY, _EVERYBODY):
             key = _key(method, params, revision, who)
             entry = self._entries.get(key) if key else None
@@ -66,7 +72,9 @@ class ResponseCache:
     def keep(
         self, method: str, params: Any, revision: str, principal: str, result: Any, now: float
     ) -> None:
-        """Note an answer, where its hints allow that; answers to retries with input are never kept (`CAC-11`)."""
+        """Note an answer, where its hints allow that; answers to retries with input are never kept
+        (`CAC-11`).
+        """
         hints = result.read if isinstance(result, RawResult) else result
         if (
             not isinstance(hints, t.CacheableResult)
@@ -86,7 +94,9 @@ class ResponseCache:
         self._entries.put(key, CachedResponse(result, now + hints.ttl_ms / 1000))
 
     def outdate(self, method: str, params: Any = None) -> None:
-        """A change notice: what it is about is stale at once (`CAC-09`), also where it is still on its way (see `changes`)."""
+        """A change notice: what it is about is stale at once (`CAC-09`), also where it is still on
+        its way (see `changes`).
+        """
         if method == "notifications/resources/updated":
             uri = str(getattr(params, "uri", None))
             self._entries.remove_if(
@@ -111,7 +121,9 @@ class ResponseCache:
 
 
 def _key(method: str, params: Any, revision: str, principal: str) -> Key | None:
-    """What makes two requests the same (`CAC-02`); None for a request whose answer may not be kept."""
+    """What makes two requests the same (`CAC-02`); None for a request whose answer may not be
+    kept.
+    """
     if (
         method not in CACHEABLE
         or getattr(params, "request_state", None) is not None

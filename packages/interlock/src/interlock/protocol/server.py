@@ -1,6 +1,8 @@
-"""The stateless server, without I/O: a request in; who asks, and the bytes of the answer out (2026-07-28).
+"""The stateless server, without I/O: a request in; who asks, and the bytes of the answer out
+(2026-07-28).
 
-Every request says itself who asks and under which revision, so that nothing is remembered between two of them.
+Every request says itself who asks and under which revision, so that nothing is remembered between
+two of them.
 """
 
 from __future__ import annotations
@@ -105,7 +107,9 @@ def find_caller(
     principal: Principal | None,
     session: str | None = None,
 ) -> Caller | RequestError:
-    """Who asks, by the request's own `_meta`; what is wrong is found in the order of the specification."""
+    """Who asks, by the request's own `_meta`; what is wrong is found in the order of the
+    specification.
+    """
     capabilities = meta.client_capabilities
     revision = meta.protocol_version
     if capabilities is None or revision is None:
@@ -149,7 +153,9 @@ def find_notifier(
 def receive_notification(
     identity: Identity, frame: Frame, principal: Principal | None
 ) -> NotificationReceived | None:
-    """Read a notification of an extension; any other has nothing that a stateless server acts on (`X-15`)."""
+    """Read a notification of an extension; any other has nothing that a stateless server acts on
+    (`X-15`).
+    """
     try:
         jsonrpc.check_utf8(frame)
         envelope = jsonrpc.open_envelope(frame)
@@ -165,7 +171,9 @@ def receive_notification(
 def read_extension_notification(
     identity: Identity, envelope: Envelope
 ) -> tuple[Any, t.RequestMeta, str]:
-    """The params, the protocol's keys of `_meta` and the method of a notification. Raises Malformed."""
+    """The params, the protocol's keys of `_meta` and the method of a notification. Raises
+    Malformed.
+    """
     method = str(envelope.method)
     kind = identity.extensions.notifications.get(method)
     if kind is None or method in METHODS:
@@ -181,7 +189,9 @@ def read_params(identity: Identity, envelope: Envelope) -> tuple[Any, t.RequestM
 
 
 def read_meta(envelope: Envelope) -> t.RequestMeta:
-    """The protocol's keys of `_meta` of a request whose params cannot be read; nothing where these cannot be read either."""
+    """The protocol's keys of `_meta` of a request whose params cannot be read; nothing where these
+    cannot be read either.
+    """
     try:
         meta: t.RequestMeta = decode(decode(envelope.params, t.Params).meta, t.RequestMeta)
     except Malformed:
@@ -192,7 +202,9 @@ def read_meta(envelope: Envelope) -> t.RequestMeta:
 def params_error(
     identity: Identity, id: t.RequestId, method: str, envelope: Envelope, why: str
 ) -> RequestError:
-    """The error for params that cannot be read; a revision or a method that does not exist is named first."""
+    """The error for params that cannot be read; a revision or a method that does not exist is named
+    first.
+    """
     found = find_caller(identity, id, method, read_meta(envelope), None)
     if isinstance(found, RequestError):
         return found
@@ -255,7 +267,9 @@ def subscription_result(id: t.RequestId, result: AnyResult) -> AnyResult:
 
 
 def subscription_params(id: t.RequestId, method: str, params: Any) -> Any:
-    """The params of a notification on a subscription, which name it; None where it may not carry such a one (`LSN-05`)."""
+    """The params of a notification on a subscription, which name it; None where it may not carry
+    such a one (`LSN-05`).
+    """
     if method in _NOT_FOR_LISTENERS:
         return None
     meta = Raw(b'{"%b":%b}' % (SUBSCRIPTION_ID.encode(), jsonrpc.encode_id(id)))

@@ -1,4 +1,5 @@
-"""What is sent as the answer to one POST: a single JSON body, or an event stream whose events may be kept for a client that lost them.
+"""The response to one POST: a single JSON body, or an event stream whose events may be kept for a
+client that resumes it.
 
 Pure: frames and decisions in, pieces of a body out (2026-07-28 and 2025-11-25, "Streamable HTTP").
 """
@@ -21,15 +22,19 @@ _decode_ids = msgspec.json.Decoder(list[int | str]).decode
 
 
 class PostResponse:
-    """The answer to one POST. It is JSON where the responses come before anything else, else an event stream.
+    """The answer to one POST. It is JSON where the responses come before anything else, else an
+    event stream.
 
     Parameters:
         ids: the requests to be answered; `batch` says that their responses are sent as an array.
-        name: the name of the stream, by which a client can come back for its events; None where it cannot.
+        name: the name of the stream, by which a client can come back for its events; None where it
+            cannot.
         keep: takes the events of a named stream for the log.
         primes: whether a stream begins with an event that only gives its id (`HTL-14`).
-        retry: milliseconds after which a client that lost the stream should come back (`HTL-16`); None leaves it to the client.
-        events: whether the client takes an event stream at all; where it does not, it gets the responses only.
+        retry: milliseconds after which a client that lost the stream should come back (`HTL-16`);
+            None leaves it to the client.
+        events: whether the client takes an event stream at all; where it does not, it gets the
+            responses only.
     """
 
     __slots__ = (
@@ -65,14 +70,18 @@ class PostResponse:
         )  # fmt: skip
         self.begun = False  # the event stream has begun
         self.ended = False  # nothing more will come
-        self.detached = False  # nothing more is sent on this connection: the client has gone, or was asked to come back later
+        # nothing more is sent on this connection: the client has gone, or was asked to come back
+        # later
+        self.detached = False
         self.number = 0  # of the last event
         self._frames: list[Frame] = []
         self._pieces: list[bytes] = []
         self.waiting = 0  # bytes to be written
 
     def put(self, frames: list[Frame], *, left: int) -> None:
-        """Take what is to be sent; `left` is the number of requests that are not answered after that."""
+        """Take what is to be sent; `left` is the number of requests that are not answered after
+        that.
+        """
         self.ended = left == 0
         if not self.events:
             self._frames += filter(is_answer, frames)
@@ -92,7 +101,9 @@ class PostResponse:
             self.keep(self.number + 1, b"", True)
 
     def start_stream(self, *, comment: bool = False) -> None:
-        """Become an event stream; what waits goes first. With `comment` it has something to send, so that the client sees it live."""
+        """Become an event stream; what waits goes first. With `comment` it has something to send,
+        so that the client sees it live.
+        """
         if self.begun or not self.events:
             return
         self.begun = True
@@ -113,7 +124,8 @@ class PostResponse:
             self._add(COMMENT)
 
     def detach(self, retry: int | None = None) -> bool:
-        """Send nothing more here; with `retry` (milliseconds) the client is told when to come back. False where it could not come back.
+        """Send nothing more here; with `retry` (milliseconds) the client is told when to come back.
+        False where it could not come back.
 
         What follows goes to the log alone (`HTL-15`).
         """
@@ -146,7 +158,9 @@ class PostResponse:
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def body(self) -> bytes:
-        """The JSON body, where no event stream has begun; empty where every request was cancelled."""
+        """The JSON body, where no event stream has begun; empty where every request was
+        cancelled.
+        """
         if self.batch and self._frames:
             return b"[%b]" % b",".join(self._frames)
         return self._frames[-1] if self._frames else b""
@@ -168,7 +182,9 @@ class PostResponse:
 
 
 def place(last_event: str) -> tuple[str, int] | None:
-    """The stream and the number that an event id names (`HTL-33`); None where it is no id of a stream of calls."""
+    """The stream and the number that an event id names (`HTL-33`); None where it is no id of a
+    stream of calls.
+    """
     name, dot, number = last_event.rpartition(".")
     if not dot or not number.isascii() or not number.isdigit() or len(number) > 15:
         return None
@@ -176,7 +192,9 @@ def place(last_event: str) -> tuple[str, int] | None:
 
 
 def orphaned(first: bytes, later: Sequence[bytes] = ()) -> list[Frame]:
-    """The responses for a stream whose worker is gone, by the event that opened it and those that followed: its calls get no other."""
+    """The responses for a stream whose worker is gone, by the event that opened it and those that
+    followed: its calls get no other.
+    """
     try:
         ids = _decode_ids(first)
     except READ_ERRORS:
@@ -186,7 +204,10 @@ def orphaned(first: bytes, later: Sequence[bytes] = ()) -> list[Frame]:
         for envelope in map(open_envelope, filter(None, later))
         if envelope.method is UNSET
     }
-    words = "The worker that ran this request is gone, and the request with it. Whether it took effect is not known."
+    words = (
+        "The worker that ran this request is gone, and the request with it. Whether it took effect "
+        "is not known."
+    )
     return [
         failure(id, t.INTERNAL_ERROR, words, {"reason": "lost"}) for id in ids if id not in answered
     ]

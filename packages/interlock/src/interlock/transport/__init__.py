@@ -1,1 +1,3 @@
-"""Thin shells around the pure floors: the only rooms with sockets, pipes and processes."""
+"""Transports: stdio, memory, sockets and HTTP. The only packages that open sockets, pipes and
+processes, beside `http11`.
+"""

@@ -1,4 +1,4 @@
-"""The one small protocol that a custom transport of frames fulfils, for servers and for clients alike."""
+"""The channel: the small interface of a custom transport of frames, for servers and for clients."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ Tap = Callable[[str, Frame], None]
 
 @runtime_checkable
 class Pushing(Protocol):
-    """What a channel may offer besides: frames handed over in the turn of the loop in which they came, which spares a wake-up."""
+    """What a channel may offer besides: frames handed over in the turn of the loop in which they
+    came, which spares a wake-up.
+    """
 
     def push(
         self, take: Callable[[list[Frame]], None], ended: Callable[[], None], *, patient: bool
     ) -> None:
-        """Instead of `receive`: call `take` with frames as they come ([] where some were lost), and `ended` once at the end.
+        """Instead of `receive`: call `take` with frames as they come ([] where some were lost), and
+        `ended` once at the end.
 
         With `patient`, no more is taken in while much is queued for writing.
         """
@@ -39,21 +42,29 @@ class Barriers(Protocol):
 
 
 class Channel(Protocol):
-    """A two-way stream of frames: a pipe, a socket, two queues. One task receives; any task of the same loop may send.
+    """A two-way stream of frames: a pipe, a socket, two queues. One task receives; any task of the
+    same loop may send.
 
-    Whoever implements it runs `interlock.testing.check_channel` over it. Frames hold no newline and no framing.
+    Whoever implements it runs `interlock.testing.check_channel` over it. Frames hold no newline and
+    no framing.
     """
 
     async def receive(self) -> list[Frame]:
-        """The next frames, at least one, in order; an empty list once the peer has closed and all was received."""
+        """The next frames, at least one, in order; an empty list once the peer has closed and all
+        was received.
+        """
         ...
 
     def send(self, frames: list[Frame]) -> None:
-        """Queue frames to be written, in order. Never waits; what is sent after the peer has gone is dropped."""
+        """Queue frames to be written, in order. Never waits; what is sent after the peer has gone
+        is dropped.
+        """
         ...
 
     async def drain(self) -> None:
-        """Wait until little enough is queued that more may be sent; at once where the peer has gone."""
+        """Wait until little enough is queued that more may be sent; at once where the peer has
+        gone.
+        """
         ...
 
     async def aclose(self) -> None:
@@ -67,12 +78,15 @@ class Channel(Protocol):
 
     @property
     def lost(self) -> str:
-        """Why frames were dropped on the way in (such as lines that were too long) since the last look; '' where none were."""
+        """Why frames were dropped on the way in (such as lines that were too long) since the last
+        look; '' where none were.
+        """
         ...
 
 
 async def pump(channel: Channel, take: Callable[[list[Frame]], None], *, patient: bool) -> None:
-    """Give `take` all that a channel receives until its end; with `patient` no more while much is queued for writing.
+    """Give `take` all that a channel receives until its end; with `patient` no more while much is
+    queued for writing.
 
     `take` is called with an empty list where frames were lost without others coming.
     """

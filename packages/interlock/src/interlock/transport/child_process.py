@@ -1,6 +1,5 @@
-"""One process of a server on this machine:
-
-how it is started, watched and ended, and the conversation over its pipes.
+"""A server as a child process: how it is started, watched and ended, and the conversation over its
+pipes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The client's side of a shared channel: requests out, answers to whoever waits, questions to whoever can answer."""
+"""The client's conversation over a shared channel: sends requests, settles their answers, and
+answers the server's questions.
+"""
 
 from __future__ import annotations
 
@@ -72,10 +74,10 @@ class Hello(Struct, kw_only=True):
     """What a client says of itself when a conversation is opened, and what it allows.
 
     `known` is a revision that this server spoke before; `probe_seconds` bounds the wait for the
-    answer to `server/discover` where the handshake can be tried after it (None: as `opening` has it),
-    and `open_seconds` every other wait. `asker` answers the server's questions that belong to no
-    request of ours, `notify` hears its notifications of that kind, and `lost` is called once where
-    no answer can come any more. `extensions` are the messages of the client's extensions.
+    answer to `server/discover` where the handshake can be tried after it (None: as `opening` has
+    it), and `open_seconds` every other wait. `asker` answers the server's questions that belong to
+    no request of ours, `notify` hears its notifications of that kind, and `lost` is called once
+    where no answer can come any more. `extensions` are the messages of the client's extensions.
     """
 
     info: t.Implementation
@@ -99,11 +101,15 @@ class ClientTransport(Protocol):
     """The way to one server: a Handler that must be opened first and closed at the end."""
 
     async def open(self, hello: Hello) -> Opened:
-        """Reach the server and agree on a revision. Raises Unreachable, UnsupportedRevision or McpError."""
+        """Reach the server and agree on a revision. Raises Unreachable, UnsupportedRevision or
+        McpError.
+        """
         ...
 
     async def __call__(self, exchange: Exchange) -> AnyResult:
-        """Carry one exchange to the server and back. Raises McpError for its errors, Unreachable where no answer can come."""
+        """Carry one exchange to the server and back. Raises McpError for its errors, Unreachable
+        where no answer can come.
+        """
         ...
 
     def send_notification(self, method: str, params: Any) -> None:
@@ -136,7 +142,8 @@ class Conversation:
         ] = {}  # by request: the questions that came on its way
         self._flush_is_due = False
         self._still: contextlib.ExitStack | None = None  # ends what `unhurried` has begun
-        # By identity: a caller is encoded once for many requests. The caller is kept, so that no id is used again.
+        # By identity: a caller is encoded once for many requests. The caller is kept, so that no id
+        # is used again.
         self._heads: dict[Any, tuple[Caller, bytes]] = {}
 
     @property
@@ -149,16 +156,21 @@ class Conversation:
         self._hello = hello
         self.connection.extensions = hello.extensions
 
-    # -- requests ------------------------------------------------------------------------------------
+    # -- requests
+    # ------------------------------------------------------------------------------------
 
     async def carry(self, x: Exchange) -> AnyResult:
-        """Send a request and wait for its answer; a wait that is cancelled cancels the request at the server too."""
+        """Send a request and wait for its answer; a wait that is cancelled cancels the request at
+        the server too.
+        """
         id, future = self.start_request(x)
         self._flush_soon()
         return await self.finish(id, future, x)
 
     def start_request(self, x: Exchange) -> tuple[t.RequestId, asyncio.Future[Any]]:
-        """Put a request among the outgoing frames; return its id and what will hold the raw answer."""
+        """Put a request among the outgoing frames; return its id and what will hold the raw
+        answer.
+        """
         if self.broken is not None:
             raise self.broken.with_traceback(
                 None
@@ -223,7 +235,9 @@ class Conversation:
             self._flush_soon()
 
     def forget(self, id: t.RequestId) -> None:
-        """Nobody waits for a request any more; the server is not told. What it asked on the way of that request is not answered."""
+        """Nobody waits for a request any more; the server is not told. What it asked on the way of
+        that request is not answered.
+        """
         if self._waiting.pop(id, None) is not None:
             self.connection.forget(id)
         for asked in self._asked_for.pop(id, ()):
@@ -231,7 +245,9 @@ class Conversation:
                 self._answering.pop(asked).cancel()
 
     def _meta(self, x: Exchange, own: Raw) -> bytes:
-        """The members of `_meta`, without braces: what the revision demands (encoded once for a caller), the progress token, `own`."""
+        """The members of `_meta`, without braces: what the revision demands (encoded once for a
+        caller), the progress token, `own`.
+        """
         caller = x.caller
         key: Any = id(caller)
         trace = b""
@@ -257,7 +273,8 @@ class Conversation:
             part for part in (head, token, trace, bytes(own).strip()[1:-1].strip()) if part
         )
 
-    # -- what comes in ---------------------------------------------------------------------------------
+    # -- what comes in
+    # ---------------------------------------------------------------------------------
 
     def receive(
         self, frame: Frame, asker: Asker | None = None, call: t.RequestId | None = None
@@ -360,7 +377,9 @@ class Conversation:
             self._flush_soon()
 
     def _asked_by(self, call: t.RequestId | None) -> Exchange | None:
-        """The exchange that a question belongs to. On a shared channel it does not say so: then the only one that runs, if it is one."""
+        """The exchange that a question belongs to. On a shared channel it does not say so: then the
+        only one that runs, if it is one.
+        """
         if call is not None:
             return self._waiting[call].exchange if call in self._waiting else None
         running = [
@@ -372,7 +391,9 @@ class Conversation:
 
     @contextlib.contextmanager
     def unhurried(self) -> Iterator[None]:
-        """Let the time of all who wait, and who begin to meanwhile, stand still: it cannot be told for whom a person is asked."""
+        """Let the time of all who wait, and who begin to meanwhile, stand still: it cannot be told
+        for whom a person is asked.
+        """
         with contextlib.ExitStack() as self._still:
             for waiting in list(self._waiting.values()):
                 self._still.enter_context(waiting.exchange.transport.pause_timeout())
@@ -381,7 +402,8 @@ class Conversation:
             finally:
                 self._still = None
 
-    # -- opening and closing -----------------------------------------------------------------------------
+    # -- opening and closing
+    # -----------------------------------------------------------------------------
 
     async def open(self, hello: Hello) -> Opened:
         """Agree on a revision with the server, and introduce ourselves."""
@@ -395,7 +417,9 @@ class Conversation:
         return opened
 
     def settle(self, opened: Opened) -> None:
-        """Speak the revision that was agreed on from now on, and say so to a server of the handshake era (`LIF-08`)."""
+        """Speak the revision that was agreed on from now on, and say so to a server of the
+        handshake era (`LIF-08`).
+        """
         self.connection.revision = opened.revision
         if era(opened.revision) is Era.HANDSHAKE:
             self.connection.notify(OPENED, OPENED_PARAMS)
@@ -487,14 +511,17 @@ async def agree(hello: Hello, take: Callable[[Step], Awaitable[Outcome]]) -> Ope
 
 
 class OpeningSteps:
-    """Takes the steps of `opening` on one connection, each exchange by `carry`; it cannot start a server afresh.
+    """Takes the steps of `opening` on one connection, each exchange by `carry`; it cannot start a
+    server afresh.
 
     Args:
         hello: What the client says of itself.
         connection: Gets the revision of each step.
         carry: Carries one exchange. What it raises is raised, unless it is an error of the server.
-        unread: Whether something sent has not been read by the server yet; None where that cannot be told.
-        keeps: Whether a request that was not answered in time stays open, so that an answer that comes late still counts.
+        unread: Whether something sent has not been read by the server yet; None where that cannot
+            be told.
+        keeps: Whether a request that was not answered in time stays open, so that an answer that
+            comes late still counts.
     """
 
     def __init__(
@@ -534,7 +561,9 @@ class OpeningSteps:
         return task is not None and not task.done()
 
     async def late(self) -> Outcome:
-        """Wait for the answer to the handshake that did not come in time, without a time limit; as `run_step`."""
+        """Wait for the answer to the handshake that did not come in time, without a time limit; as
+        `run_step`.
+        """
         return await self._first_result(self._open[OPENING])
 
     async def aclose(self) -> None:
@@ -564,7 +593,9 @@ class OpeningSteps:
     async def _patience(
         self, answer: asyncio.Future[Outcome], step: Discover | Handshake
     ) -> float | None:
-        """How many seconds to wait from now on; None: no bound of the step's. Returns once the server has read the request."""
+        """How many seconds to wait from now on; None: no bound of the step's. Returns once the
+        server has read the request.
+        """
         if step.read_seconds is not None:
             await asyncio.wait({answer}, timeout=_LOOK)
             if self._unread() is not None:
@@ -616,14 +647,18 @@ def _seen(task: asyncio.Task[Any]) -> None:
 
 
 def _wants_progress(x: Exchange) -> bool:
-    """Whether somebody hears of the progress of a request; of one that is forwarded, its sender says so."""
+    """Whether somebody hears of the progress of a request; of one that is forwarded, its sender
+    says so.
+    """
     if x.notify is silent or x.method == "subscriptions/listen":
         return False
     return x.received is None or x.progress_token is not None
 
 
 def _wants_log(x: Exchange, level: t.LoggingLevel) -> bool:
-    """Whether the sender of a forwarded request wants log messages of a level (`LOG-05`, `LOG-06`)."""
+    """Whether the sender of a forwarded request wants log messages of a level (`LOG-05`,
+    `LOG-06`).
+    """
     wanted = x.caller.log_level
     return wanted is not None and LOGGING_LEVELS.index(level) >= LOGGING_LEVELS.index(wanted)
 
@@ -641,7 +676,9 @@ def _head(caller: Caller) -> bytes:
 
 
 def signed(params: t.Params, caller: Caller) -> t.Params:
-    """The params of a notification that says who sends it, as every request of the stateless era does."""
+    """The params of a notification that says who sends it, as every request of the stateless era
+    does.
+    """
     own = b"" if params.meta is t.NOTHING else bytes(params.meta).strip()[1:-1].strip()
     members = [part for part in (_head(caller), own) if part]
     return replace(params, meta=Raw(b"{%b}" % b",".join(members))) if members else params
@@ -658,7 +695,8 @@ def _trace(trace: TraceContext) -> bytes:
 
 
 def read_result(method: str, raw: Raw, extensions: ExtensionMessages = NO_EXTENSIONS) -> AnyResult:
-    """Read a result as its method has it, as an extension has it, or as the questions that came in its place.
+    """Read a result as its method has it, as an extension has it, or as the questions that came in
+    its place.
 
     (`RPC-20`, `RPC-21`, `RPC-22`)
 

@@ -60,7 +60,9 @@ class Duplex:
         return self._conversation is not None and self._conversation.broken is not None
 
     def hang_up(self, why: t.Unreachable) -> None:
-        """No answer can come any more, though the channel has not ended: whoever waits is told why."""
+        """No answer can come any more, though the channel has not ended: whoever waits is told
+        why.
+        """
         if self._conversation is not None:
             self._conversation.fail_all(why)
 

@@ -1,4 +1,6 @@
-"""Large pages of lists: refused by their size, else decoded in pieces, so that the event loop is never held for long."""
+"""Large pages of lists: rejected over a size limit, else decoded in pieces that never block the
+event loop for long.
+"""
 
 from __future__ import annotations
 
@@ -45,11 +47,13 @@ class ListLimits(Struct, frozen=True):
         """Raise ProtocolError where a list, or a page of it, is larger."""
         if items > self.items:
             raise t.ProtocolError(
-                f"The server's {method} has more than {self.items:,} items; max_list_items allows more."
+                f"The server's {method} has more than {self.items:,} items; max_list_items allows "
+                "more."
             )
         if size > self.bytes:
             raise t.ProtocolError(
-                f"The server's {method} has more than {self.bytes:,} bytes; max_list_bytes allows more."
+                f"The server's {method} has more than {self.bytes:,} bytes; max_list_bytes allows "
+                "more."
             )
 
 

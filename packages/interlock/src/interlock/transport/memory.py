@@ -1,4 +1,6 @@
-"""A client's transport to a server in the same process: real frames through both connections, and no task, queue or socket between."""
+"""The in-memory transport: a client and a server in one process exchange real frames, without a
+task, queue or socket between.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,8 @@ from .serve import DEFAULT_MOST_CALLS, ConnectionSession, Serving
 class Memory:
     """Carries exchanges to a handler by hand: the caller's own task runs the call.
 
-    `enter` and `leave` are awaited at its two ends; `tap` sees every frame, with "client" or "server" as its sender.
+    `enter` and `leave` are awaited at its two ends; `tap` sees every frame, with "client" or
+    "server" as its sender.
     """
 
     def __init__(
@@ -97,7 +100,8 @@ class Memory:
         try:
             await serving.run(event)
         except BaseException as bad:
-            conversation.give_up(event.id, "the client no longer waits for the answer")  # type: ignore[arg-type]  # an id of ours
+            # an id of ours
+            conversation.give_up(event.id, "the client no longer waits for the answer")  # type: ignore[arg-type]
             conversation.flush()
             if isinstance(bad, asyncio.CancelledError) and task in self._thrown_out:
                 raise t.Unreachable("The client was closed.") from None
@@ -110,7 +114,9 @@ class Memory:
                 task.uncancel()
 
     def _hand_over(self, serving: Serving, frame: Frame, id: t.RequestId) -> RequestReceived | None:
-        """Give one frame to the server; the request that we are about is not started but returned."""
+        """Give one frame to the server; the request that we are about is not started but
+        returned.
+        """
         if self._tap is not None:
             self._tap("client", frame)
         ours = None

@@ -1,4 +1,6 @@
-"""Lines over file descriptors: without threads where the platform can wait for them, with two threads where it cannot."""
+"""Lines over file descriptors: without threads where the platform can poll them, with two
+threads elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -37,14 +39,18 @@ def open_pipe_channel(
     limit: int = DEFAULT_LIMIT,
     on_close: Callable[[], None] | None = None,
 ) -> PipeChannel | ThreadChannel:
-    """A channel over two descriptors, which it owns from now on; `limit` is the most bytes one line may have."""
+    """A channel over two descriptors, which it owns from now on; `limit` is the most bytes one line
+    may have.
+    """
     if sys.platform != "win32" and _pollable(read_fd) and _pollable(write_fd):
         return PipeChannel(read_fd, write_fd, limit=limit, on_close=on_close)
     return ThreadChannel(read_fd, write_fd, limit=limit, on_close=on_close)
 
 
 def _pollable(fd: int) -> bool:
-    """Pipes and sockets can be waited for; files cannot, and a terminal's flags are shared with the shell."""
+    """Pipes and sockets can be waited for; files cannot, and a terminal's flags are shared with the
+    shell.
+    """
     mode = os.fstat(fd).st_mode
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
@@ -113,7 +119,9 @@ def _too_long(splitter: LineSplitter, reported: int) -> str:
 
 
 class PipeChannel:
-    """Non-blocking descriptors and the loop's own readiness calls: no thread, no queue, one write for each turn of the loop."""
+    """Non-blocking descriptors and the loop's own readiness calls: no thread, no queue, one write
+    for each turn of the loop.
+    """
 
     def __init__(
         self,
@@ -151,9 +159,11 @@ class PipeChannel:
     def push(
         self, take: Callable[[list[Frame]], None], ended: Callable[[], None], *, patient: bool
     ) -> None:
-        """Instead of `receive`: call `take` with frames as they come, in the turn of the loop in which they came, and `ended` at the end.
+        """Instead of `receive`: call `take` with frames as they come, in the turn of the loop in
+        which they came, and `ended` at the end.
 
-        `take` gets an empty list where a line was dropped. With `patient`, no more is read while much is queued for writing.
+        `take` gets an empty list where a line was dropped. With `patient`, no more is read while
+        much is queued for writing.
         """
         self._take, self._on_end, self._patient = take, ended, patient
         if self._frames or self._splitter.dropped != self._reported:
@@ -274,7 +284,8 @@ class PipeChannel:
         self._reported = self._splitter.dropped
         return why
 
-    # -- what the loop calls ------------------------------------------------------------------------
+    # -- what the loop calls
+    # ------------------------------------------------------------------------
 
     def _readable(self) -> None:
         try:
@@ -383,7 +394,9 @@ class PipeChannel:
 
 
 class ThreadChannel:
-    """Blocking reads and writes in two threads, for descriptors that the loop cannot wait for (files, terminals, Windows)."""
+    """Blocking reads and writes in two threads, for descriptors that the loop cannot wait for
+    (files, terminals, Windows).
+    """
 
     def __init__(
         self,
@@ -418,7 +431,8 @@ class ThreadChannel:
     ) -> None:
         """Instead of `receive`: call `take` with frames as they come, and `ended` at the end.
 
-        `take` gets an empty list where a line was dropped. With `patient`, no more is taken in while much is queued for writing.
+        `take` gets an empty list where a line was dropped. With `patient`, no more is taken in
+        while much is queued for writing.
         """
         self._pushing = self._loop.create_task(self._push(take, ended, patient))
 

@@ -145,7 +145,8 @@ class Recovery:
             await self._connection.connect(replace(hello, revisions=only, known=self._revision))
         except (UnsupportedRevision, t.McpError) as bad:
             raise t.Unreachable(
-                f"The server has gone, and does not speak {self._revision} any more ({bad}); open the client anew."
+                f"The server has gone, and does not speak {self._revision} any more ({bad}); open "
+                "the client anew."
             ) from bad
         for told in [*([self._level] if self._level else []), *self._subscribed.values()]:
             with contextlib.suppress(t.McpError):  # what it no longer has
@@ -161,7 +162,8 @@ class Recovery:
         if len(self._restarts) >= self._most_restarts:
             left = RESTARTS_WITHIN - (now - self._restarts[0])
             raise t.Unreachable(
-                f"The server has ended {len(self._restarts) + 1} times within {RESTARTS_WITHIN:g} seconds. "
+                f"The server has ended {len(self._restarts) + 1} times within {RESTARTS_WITHIN:g} "
+                "seconds. "
                 f"It is not started again before {max(1, round(left))} s have passed."
             )
         self._restarts.append(now)
@@ -178,7 +180,8 @@ class Recovery:
 
 
 class ReconnectingDuplex:
-    """A conversation over one channel at a time: when it has broken, the next exchange gets another.
+    """A conversation over one channel at a time: when it has broken, the next exchange gets
+    another.
 
     For transports that have nothing to end but the channel. Their own part is `dial`.
 

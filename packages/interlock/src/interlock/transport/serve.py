@@ -1,4 +1,6 @@
-"""The server's shell: moves frames between a channel and the pure connection, and runs each request as a task."""
+"""The server loop: moves frames between a channel and the connection's state machine, and runs
+each request as a task.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ Transmit = Callable[[list[Sent]], None]
 
 
 class ConnectionSession:
-    """The state of the session that a connection is: in memory, gone with the connection or with a new handshake."""
+    """The state of the session that a connection is: in memory, gone with the connection or with a
+    new handshake.
+    """
 
     __slots__ = ("_connection", "_number", "_state")
 
@@ -83,7 +87,9 @@ class ConnectionSession:
 async def carry_out_notification(
     handler: Handler, event: NotificationReceived, caller: Caller, transport: ExchangeTransport
 ) -> None:
-    """Run the handler of a notification of an extension; what goes wrong is told to the log only."""
+    """Run the handler of a notification of an extension; what goes wrong is told to the log
+    only.
+    """
     try:
         await handler(Exchange(event.method, event.params, caller, transport=transport))
     except Exception:
@@ -166,7 +172,8 @@ class Serving:
         self._closed = False
 
     def receive(self, frames: Iterable[Frame], transport: ExchangeTransport | None = None) -> None:
-        """Take in frames of the peer; what they set off runs on its own, and what is answered at once is sent in one write.
+        """Take in frames of the peer; what they set off runs on its own, and what is answered at
+        once is sent in one write.
 
         `transport` is that of these frames, where each message comes by a request of its own.
         """
@@ -219,7 +226,9 @@ class Serving:
         return id is not None and self.connection.is_open(id)
 
     async def aclose(self, grace: float = 0.0) -> None:
-        """The peer has gone: let running calls finish for `grace` seconds, then cancel what is left and give it time to clean up."""
+        """The peer has gone: let running calls finish for `grace` seconds, then cancel what is left
+        and give it time to clean up.
+        """
         self._closed = True
         if self.dropped > 1:
             log.warning(
@@ -239,7 +248,8 @@ class Serving:
             _, stubborn = await asyncio.wait(left, timeout=_CLEAN_UP)
             if stubborn:
                 log.error(
-                    "%d calls do not end though they were cancelled; the server goes on without them",
+                    "%d calls do not end though they were cancelled; the server goes on without "
+                    "them",
                     len(stubborn),
                 )
         self.running.clear()
@@ -310,7 +320,9 @@ class Serving:
                 self.flush()
 
     def is_full(self, elsewhere: int = 0) -> bool:
-        """Whether as many requests run as may, `elsewhere` of them not in tasks of ours; listens on the peer's behalf do not count."""
+        """Whether as many requests run as may, `elsewhere` of them not in tasks of ours; listens on
+        the peer's behalf do not count.
+        """
         return (
             sum(not isinstance(id, SessionListen) for id in self.running) + elsewhere
             >= self.most_calls
@@ -318,7 +330,10 @@ class Serving:
 
     def refuse(self, event: RequestReceived) -> None:
         """Answer a request that is one too many."""
-        words = f"The server is busy: {self.most_calls} requests are running on this connection. Try again later."
+        words = (
+            f"The server is busy: {self.most_calls} requests are running on this connection. Try "
+            "again later."
+        )
         self.connection.fail(event.id, t.INTERNAL_ERROR, words, {"reason": "busy"})
 
     # -- events ------------------------------------------------------------------------------------
@@ -420,7 +435,9 @@ class Serving:
 
 
 def _what_failed(bad: BaseException) -> str:
-    """What a client is told of an exception: what a server behind this one does is said, without its words."""
+    """What a client is told of an exception: what a server behind this one does is said, without
+    its words.
+    """
     if isinstance(bad, t.TimedOut):
         return "The server behind this one did not answer in time"
     if isinstance(bad, t.Unreachable):
@@ -440,7 +457,8 @@ async def serve(
     grace: float = 1.0,
     on_notification: Callable[[str, Any, Caller | None], None] | None = None,
 ) -> None:
-    """Serve one peer over a channel until it closes; calls that still run then have `grace` seconds to finish.
+    """Serve one peer over a channel until it closes; calls that still run then have `grace` seconds
+    to finish.
 
     The channel is closed at the end, whatever happens.
     """

@@ -1,7 +1,8 @@
-"""Lines over stream sockets, Unix and TCP: the worked example of a custom transport, for servers and for clients.
+"""Lines over stream sockets, Unix and TCP: the worked example of a custom transport, for servers
+and for clients.
 
-They frame messages as stdio does (2026-07-28, "Custom Transports"). There is no authentication: a Unix socket is guarded by
-its file's permissions, a TCP socket is for loopback.
+They frame messages as stdio does (2026-07-28, "Custom Transports"). There is no authentication: a
+Unix socket is guarded by its file's permissions, a TCP socket is for loopback.
 """
 
 from __future__ import annotations
@@ -114,7 +115,8 @@ async def listen(
 ) -> None:
     """Accept peers at an address until cancelled, at most `most_peers` at once; `talk` serves each.
 
-    A Unix socket's file is made for its owner only and removed at the end. `on_ready` gets the address in use (port 0 chooses one).
+    A Unix socket's file is made for its owner only and removed at the end. `on_ready` gets the
+    address in use (port 0 chooses one).
     """
     loop = asyncio.get_running_loop()
     sock = _listening(address)
@@ -136,7 +138,9 @@ async def listen(
             await room.acquire()
             try:
                 peer, _ = await loop.sock_accept(sock)
-            except OSError as bad:  # out of descriptors for a moment, or the peer has gone again: no reason to turn the others away
+            except OSError as bad:
+                # out of descriptors for a moment, or the peer has gone again: no reason to turn the
+                # others away
                 log.warning("a peer could not be accepted: %s", bad)
                 room.release()
                 await asyncio.sleep(_BREATH)
@@ -174,7 +178,9 @@ def _listening(address: Address) -> socket.socket:
 
 
 def _clear(path: str) -> None:
-    """Remove what a server that was killed has left behind: a socket at which nobody listens any more."""
+    """Remove what a server that was killed has left behind: a socket at which nobody listens any
+    more.
+    """
     with contextlib.suppress(OSError):
         if stat.S_ISSOCK(os.stat(path).st_mode):
             with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as knock:

@@ -171,13 +171,17 @@ class Stdio:
         return self._child.pid if self._child is not None else None
 
     async def open(self, hello: Hello) -> Opened:
-        """Start the server and agree on a revision. Raises Unreachable where it cannot be started or ends at once."""
+        """Start the server and agree on a revision. Raises Unreachable where it cannot be started
+        or ends at once.
+        """
         opened = await self.connect(hello)
         self._recovery.opened(hello, opened)
         return opened
 
     async def __call__(self, exchange: Exchange) -> AnyResult:
-        """Carry one exchange to the child and back; a child that has ended is started again before."""
+        """Carry one exchange to the child and back; a child that has ended is started again
+        before.
+        """
         return await self._recovery.carry(exchange)
 
     @property
@@ -189,7 +193,9 @@ class Stdio:
         return not self._is_settled or child.duplex is None or child.duplex.is_broken
 
     async def connect(self, hello: Hello) -> Opened:
-        """Start a child in place of the one that is there, and agree on a revision with it; see `Recovery`."""
+        """Start a child in place of the one that is there, and agree on a revision with it; see
+        `Recovery`.
+        """
         before = self._child
         self._is_settled = False
         self._child = self._new_child()
@@ -314,7 +320,8 @@ def _with_advice(bad: t.Unreachable, command: Sequence[str]) -> t.Unreachable:
     if bad.exit_code != 0 or file is None:
         return bad
     words = (
-        f"{bad.args[0]} {file} came to its end without serving. Call `server.run()` at its end, under "
+        f"{bad.args[0]} {file} came to its end without serving. Call `server.run()` at its end, "
+        "under "
         f'`if __name__ == "__main__":`, or start it by `interlock run {file}`.'
     )
     return t.Unreachable(words, exit_code=0, stderr=bad.stderr)

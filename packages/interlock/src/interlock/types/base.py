@@ -1,4 +1,6 @@
-"""The ground every protocol type stands on: how a type looks on the wire, and the small types that many others share."""
+"""The ground every protocol type stands on: how a type looks on the wire, and the small types that
+many others share.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,14 @@ NOTHING = Raw(b"{}")
 
 
 class WireType(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
-    """A protocol type: immutable, camelCase on the wire, absent fields stay absent, unknown fields are ignored."""
+    """A protocol type: immutable, camelCase on the wire, absent fields stay absent, unknown fields
+    are ignored.
+    """
 
 
 class Annotations(WireType, frozen=True, kw_only=True):
-    """Hints to the client about how a content block or resource is used (2026-07-28, "Annotations").
+    """Hints to the client about how a content block or resource is used (2026-07-28,
+    "Annotations").
 
     `priority` runs from 0 (optional) to 1 (required); `last_modified` is an ISO 8601 time.
     """
@@ -34,7 +39,9 @@ class Annotations(WireType, frozen=True, kw_only=True):
 
 
 class Icon(WireType, frozen=True, kw_only=True):
-    """A picture for display: `src` is an https or data URI, `sizes` are like "48x48" or "any" (2026-07-28, "Icons")."""
+    """A picture for display: `src` is an https or data URI, `sizes` are like "48x48" or "any"
+    (2026-07-28, "Icons").
+    """
 
     src: str
     mime_type: str | None = None
@@ -43,7 +50,9 @@ class Icon(WireType, frozen=True, kw_only=True):
 
 
 class Implementation(WireType, frozen=True, kw_only=True):
-    """Name and version of a client or server, for people and logs, never for decisions (2026-07-28, "_meta")."""
+    """Name and version of a client or server, for people and logs, never for decisions (2026-07-28,
+    "_meta").
+    """
 
     name: str
     version: str
@@ -54,13 +63,17 @@ class Implementation(WireType, frozen=True, kw_only=True):
 
 
 class Params(WireType, frozen=True, kw_only=True):
-    """What every request's and notification's params share; `meta` is the unread JSON of `_meta`."""
+    """What every request's and notification's params share; `meta` is the unread JSON of
+    `_meta`.
+    """
 
     meta: Raw = field(default=NOTHING, name="_meta")
 
 
 class Result(WireType, frozen=True, kw_only=True):
-    """What every result shares. A `result_type` that is absent means "complete" (2026-07-28, "Responses")."""
+    """What every result shares. A `result_type` that is absent means "complete" (2026-07-28,
+    "Responses").
+    """
 
     meta: JSONObject | None = field(default=None, name="_meta")
     result_type: str | None = None
@@ -71,7 +84,9 @@ class EmptyResult(Result, frozen=True, kw_only=True):
 
 
 class PaginatedParams(Params, frozen=True, kw_only=True):
-    """Params of a list request; `cursor` is opaque and comes from the page before (2026-07-28, "Pagination")."""
+    """Params of a list request; `cursor` is opaque and comes from the page before (2026-07-28,
+    "Pagination").
+    """
 
     cursor: str | None = None
 
@@ -82,7 +97,9 @@ CacheScope = Literal[
 
 
 class CacheableResult(Result, frozen=True, kw_only=True):
-    """A result that a client may keep for `ttl_ms` milliseconds, for one principal or for all (2026-07-28, "Caching")."""
+    """A result that a client may keep for `ttl_ms` milliseconds, for one principal or for all
+    (2026-07-28, "Caching").
+    """
 
     ttl_ms: int | None = None
     cache_scope: CacheScope | None = None

@@ -79,7 +79,9 @@ class ToolUseContent(WireType, frozen=True, kw_only=True, tag_field="type", tag=
 class UnknownContent(
     WireType, frozen=True, kw_only=True, tag_field="type", tag="interlock/unknown"
 ):
-    """A block of a kind that this version does not know, kept whole so that nothing is lost when it is passed on."""
+    """A block of a kind that this version does not know, kept whole so that nothing is lost when it
+    is passed on.
+    """
 
     block: JSONObject
 

@@ -1,4 +1,6 @@
-"""What can go wrong, as exceptions: one class for each kind of misfortune that a caller would handle differently."""
+"""What can go wrong, as exceptions: one class for each kind of misfortune that a caller would
+handle differently.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,9 @@ MISSING_CLIENT_CAPABILITY = -32021
 UNSUPPORTED_PROTOCOL_VERSION = -32022
 URL_ELICITATION_REQUIRED = -32042  # 2025-11-25 only
 USER_REJECTED = -1  # the person refused a sampling request (handshake era)
-# No revision has a code for a caller who may not, and new codes are to lie outside of what JSON-RPC and MCP reserve (-32768 to -32000);
-# this one says the same as the HTTP status beside it, and no peer has given it another meaning.
+# No revision has a code for a caller who may not, and new codes are to lie outside of what JSON-RPC
+# and MCP reserve (-32768 to -32000); this one says the same as the HTTP status beside it, and no
+# peer has given it another meaning.
 FORBIDDEN = 403
 
 
@@ -34,10 +37,11 @@ class ProtocolError(InterlockError):
 
 
 class McpError(InterlockError):
-    """An answer that is a JSON-RPC error: raised in a handler it is sent, received from a peer it is raised.
+    """An answer that is a JSON-RPC error: raised in a handler it is sent, received from a peer it
+    is raised.
 
-    Parameters: `code` is the JSON-RPC code, `message` one short sentence, `data` any JSON value with the detail
-    (2026-07-28, "Error Codes").
+    Parameters: `code` is the JSON-RPC code, `message` one short sentence, `data` any JSON value
+    with the detail (2026-07-28, "Error Codes").
     """
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
@@ -49,16 +53,21 @@ class McpError(InterlockError):
 
 
 class Forbidden(McpError):
-    """Whoever asks may not: it lacks `scopes`, all that the operation needs, be some of them granted already (`AUS-08`).
+    """Whoever asks may not: it lacks `scopes`, all that the operation needs, be some of them
+    granted already (`AUS-08`).
 
-    Over HTTP the response has the status 403 and, where a guard stands before the server, the challenge that tells the client what to
-    come back with. Without scopes nothing would help. `message` is one short sentence in place of the usual one (2026-07-28, "Scope
-    Challenge Handling").
+    Over HTTP the response has the status 403 and, where a guard stands before the server, the
+    challenge that tells the client what to come back with. Without scopes nothing would help.
+    `message` is one short sentence in place of the usual one (2026-07-28, "Scope Challenge
+    Handling").
     """
 
     def __init__(self, *scopes: str, message: str = "") -> None:
         self.scopes = tuple(dict.fromkeys(scopes))
-        words = f"Forbidden: this needs {'the scopes' if len(self.scopes) > 1 else 'the scope'} {' '.join(self.scopes)}"
+        words = (
+            f"Forbidden: this needs {'the scopes' if len(self.scopes) > 1 else 'the scope'} "
+            f"{' '.join(self.scopes)}"
+        )
         super().__init__(
             FORBIDDEN,
             message or (words if scopes else "Forbidden"),
@@ -69,8 +78,8 @@ class Forbidden(McpError):
 class Unreachable(InterlockError):
     """There was no answer: the peer has closed, timed out or refused.
 
-    `exit_code` and `stderr` (its last lines) are set where the peer was a child process of ours, `status` where a server answered
-    with an HTTP status that says no.
+    `exit_code` and `stderr` (its last lines) are set where the peer was a child process of ours,
+    `status` where a server answered with an HTTP status that says no.
     """
 
     def __init__(
@@ -113,7 +122,9 @@ class SkillError(InterlockError):
 
 
 class ToolError(InterlockError):
-    """A tool's own misfortune, in words for the model: it becomes a result with `isError` (2026-07-28, "Tools")."""
+    """A tool's own misfortune, in words for the model: it becomes a result with `isError`
+    (2026-07-28, "Tools").
+    """
 
 
 class Declined(ToolError):
@@ -125,11 +136,15 @@ class Cancelled(ToolError):
 
 
 class NoSession(ToolError):
-    """State was to be kept for a session, and the call belongs to none: MCP 2026-07-28 has no sessions."""
+    """State was to be kept for a session, and the call belongs to none: MCP 2026-07-28 has no
+    sessions.
+    """
 
 
 class Unanswerable(ToolError):
-    """The client cannot be asked this: it has not declared the capability. `capability` names it, like "elicitation.url"."""
+    """The client cannot be asked this: it has not declared the capability. `capability` names it,
+    like "elicitation.url".
+    """
 
     def __init__(self, message: str, capability: str) -> None:
         super().__init__(message)

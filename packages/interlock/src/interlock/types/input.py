@@ -1,4 +1,5 @@
-"""What a server may ask of the other side: elicitation, sampling and roots, and the answers to them.
+"""What a server may ask of the other side: elicitation, sampling and roots, and the answers to
+them.
 
 In the stateless era they travel inside results, in the handshake era as requests of the server
 (2026-07-28, "Multi Round-Trip Requests", "Elicitation", "Sampling", "Roots").
@@ -16,7 +17,9 @@ from .tools import Tool
 
 
 class ElicitRequestParams(WireType, frozen=True, kw_only=True):
-    """A question to the person: a form (`requested_schema`, a flat object of primitives) or a page to visit (`url`)."""
+    """A question to the person: a form (`requested_schema`, a flat object of primitives) or a page
+    to visit (`url`).
+    """
 
     message: str
     mode: Literal["form", "url"] | None = None
@@ -27,9 +30,11 @@ class ElicitRequestParams(WireType, frozen=True, kw_only=True):
 
     @property
     def dangers(self) -> tuple[str, ...]:
-        """What is odd about the page that the person is sent to, one sentence each; empty for a form, or where nothing is.
+        """What is odd about the page that the person is sent to, one sentence each; empty for a
+        form, or where nothing is.
 
-        Show these beside the URL, and never open a URL that has any without asking. No sign is not an all-clear (`ELI-25`).
+        Show these beside the URL, and never open a URL that has any without asking. No sign is not
+        an all-clear (`ELI-25`).
         """
         if self.url is None:
             return ()
@@ -156,7 +161,9 @@ RESPONSE_TYPES: dict[type[Any], type[Any]] = {
 
 
 class InputRequiredResult(Result, frozen=True, kw_only=True):
-    """The request cannot be finished without more input: what is asked, and a state to send back with the answers."""
+    """The request cannot be finished without more input: what is asked, and a state to send back
+    with the answers.
+    """
 
     input_requests: dict[str, InputRequest] | None = None
     request_state: str | None = None

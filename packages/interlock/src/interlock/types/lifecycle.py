@@ -1,4 +1,6 @@
-"""How the two sides introduce themselves, and the messages that serve every feature: capabilities, progress, logging."""
+"""How the two sides introduce themselves, and the messages that serve every feature: capabilities,
+progress, logging.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ class RootsCapability(WireType, frozen=True, kw_only=True):
 
 
 class SamplingCapability(WireType, frozen=True, kw_only=True):
-    """The client has a model to ask; `tools` where it takes tools, `context` where it takes includeContext."""
+    """The client has a model to ask; `tools` where it takes tools, `context` where it takes
+    includeContext.
+    """
 
     context: JSONObject | None = None
     tools: JSONObject | None = None
@@ -89,7 +93,9 @@ class ServerCapabilities(WireType, frozen=True, kw_only=True):
 
 
 class RequestMeta(WireType, frozen=True, kw_only=True):
-    """The keys of a request's `_meta` that the protocol defines (2026-07-28, "_meta"; W3C trace context)."""
+    """The keys of a request's `_meta` that the protocol defines (2026-07-28, "_meta"; W3C trace
+    context).
+    """
 
     protocol_version: str | None = field(
         default=None, name="io.modelcontextprotocol/protocolVersion"
@@ -108,7 +114,9 @@ class RequestMeta(WireType, frozen=True, kw_only=True):
 
 
 class NotificationMeta(WireType, frozen=True, kw_only=True):
-    """The key of a notification's `_meta` that the protocol defines: which subscription it belongs to."""
+    """The key of a notification's `_meta` that the protocol defines: which subscription it belongs
+    to.
+    """
 
     subscription_id: RequestId | None = field(
         default=None, name="io.modelcontextprotocol/subscriptionId"
@@ -124,7 +132,9 @@ class InitializeRequestParams(Params, frozen=True, kw_only=True):
 
 
 class InitializeResult(Result, frozen=True, kw_only=True):
-    """The server's answer in the handshake era: the revision to speak from now on, and what there is."""
+    """The server's answer in the handshake era: the revision to speak from now on, and what there
+    is.
+    """
 
     protocol_version: str
     capabilities: ServerCapabilities

@@ -1,4 +1,6 @@
-"""Resources and templates: how they are listed, read and watched (2026-07-28, "Resources", "Subscriptions")."""
+"""Resources and templates: how they are listed, read and watched (2026-07-28, "Resources",
+"Subscriptions").
+"""
 
 from __future__ import annotations
 

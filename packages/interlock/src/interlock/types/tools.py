@@ -49,7 +49,9 @@ class Tool(WireType, frozen=True, kw_only=True):
 
     @property
     def label(self) -> str:
-        """The name to show to a person: the title, the annotations' title, or the name (`TOL-26`)."""
+        """The name to show to a person: the title, the annotations' title, or the name
+        (`TOL-26`).
+        """
         return self.title or (self.annotations and self.annotations.title) or self.name
 
 
@@ -64,7 +66,9 @@ class ListToolsResult(PaginatedResult, frozen=True, kw_only=True):
 
 
 class InputResponseParams(Params, frozen=True, kw_only=True):
-    """Params of a request that the server may answer with questions; a retry brings the answers (2026-07-28, "MRTR")."""
+    """Params of a request that the server may answer with questions; a retry brings the answers
+    (2026-07-28, "MRTR").
+    """
 
     input_responses: dict[str, Raw] | None = None
     request_state: str | None = None
@@ -96,10 +100,12 @@ class CallToolResult(Result, frozen=True, kw_only=True):
     def value(self, kind: type[T]) -> T: ...
 
     def value(self, kind: Any = None) -> Any:
-        """The result as plain Python data: the structured content (unwrapped where it is only `{"result": x}`), else the text.
+        """The result as plain Python data: the structured content (unwrapped where it is only
+        `{"result": x}`), else the text.
 
-        With `kind` (a dataclass, TypedDict, Struct, attrs class or pydantic model, or what msgspec reads otherwise) it is a value of
-        that type. Raises ToolError with the tool's words where the call failed, ProtocolError where the data is not of the type.
+        With `kind` (a dataclass, TypedDict, Struct, attrs class or pydantic model, or what msgspec
+        reads otherwise) it is a value of that type. Raises ToolError with the tool's words where
+        the call failed, ProtocolError where the data is not of the type.
         """
         if self.is_error:
             raise ToolError(self.text or "The tool failed and gave no words for it.")

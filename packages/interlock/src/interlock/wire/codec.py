@@ -1,5 +1,6 @@
-"""Protocol types to bytes and back. Decoding is one pass and blind to the revision; encoding is one pass plus,
-for an older revision, a cut compiled once for each type from the table of history."""
+"""Protocol types to bytes and back. Decoding is one pass and blind to the revision; encoding is one
+pass plus, for an older revision, a cut compiled once for each type from the table of history.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ _decode_json = msgspec.json.Decoder().decode
 _KNOWN_BLOCKS = frozenset(get_args(t.ContentType))
 
 
-_MOST_SHELTERED = 100_000  # values; to build more of them only to look through them takes seconds, and a GB for each 16 MB
+# values; to build more of them only to look through them takes seconds, and a GB for each 16 MB
+_MOST_SHELTERED = 100_000
 
 
 def decode(raw: Raw | bytes, kind: Any) -> Any:
@@ -114,7 +116,9 @@ def _is_struct(kind: Any) -> bool:
 
 
 def _shelter(data: Any, depth: int) -> bool:
-    """Wrap unknown blocks wherever content stands, and drop a null `isError`; True where there was one."""
+    """Wrap unknown blocks wherever content stands, and drop a null `isError`; True where there was
+    one.
+    """
     if not isinstance(data, dict) or depth > 8:
         return False
     found = False
@@ -162,7 +166,9 @@ _CUTS: dict[str, dict[type, Cut | None]] = {revision: {} for revision in REVISIO
 
 
 def compile_cut(kind: Any, revision: str) -> Cut | None:
-    """What must be done to values of a type before they are encoded for a revision; None where that is nothing."""
+    """What must be done to values of a type before they are encoded for a revision; None where that
+    is nothing.
+    """
     if not (isinstance(kind, type) and issubclass(kind, Struct)):
         return None
     fields = msgspec.structs.fields(kind)
@@ -210,7 +216,9 @@ def _one_field(read: Callable[[Any], Any], name: str, look: Cut) -> Cut:
 
 
 def field_span(kind: type[Any], wire_name: str) -> tuple[str, str] | None:
-    """The revisions that have a field, looked up at the type and those it inherits from; None for all."""
+    """The revisions that have a field, looked up at the type and those it inherits from; None for
+    all.
+    """
     return next(
         (FIELDS[base, wire_name] for base in kind.__mro__ if (base, wire_name) in FIELDS), None
     )
@@ -233,7 +241,9 @@ def _field_cut(annotation: Any, revision: str) -> Cut | None:
 
 
 def _choices(annotation: Any, revision: str) -> dict[type, Cut]:
-    """The cuts for the values that an annotation allows, by their type; types that need none are left out."""
+    """The cuts for the values that an annotation allows, by their type; types that need none are
+    left out.
+    """
     origin, arguments = get_origin(annotation), get_args(annotation)
     members = arguments if origin in (Union, UnionType) else (annotation,)
     cuts: dict[type, Cut] = {}

@@ -1,4 +1,6 @@
-"""Values of HTTP headers: text as a header can hold it, in base64 where it must be, and back (2026-07-28, "Value Encoding")."""
+"""Values of HTTP headers: plain text, or base64 where a header cannot hold it (2026-07-28,
+"Value Encoding").
+"""
 
 from __future__ import annotations
 
@@ -13,14 +15,18 @@ _POSSIBLE = re.compile(r"[ -~\t]*")
 
 
 class BadValue(ValueError):
-    """A header's value that says nothing; its words complete "the header ...", like "is not valid base64 of UTF-8"."""
+    """A header's value that says nothing; its words complete "the header ...", like "is not valid
+    base64 of UTF-8".
+    """
 
 
 def encode_value(text: str) -> str:
-    """Text as the value of `Mcp-Name` or `Mcp-Param-*`: as it is, or in base64 where a header cannot hold it as it is.
+    """Text as the value of `Mcp-Name` or `Mcp-Param-*`: as it is, or in base64 where a header
+    cannot hold it as it is.
 
-    That is so for what is not ASCII, for control characters (tabs too), for space at either end (`HDR-09`, `XMH-15`), and for
-    text that looks like the base64 form itself (`XMH-16`). Raises BadValue for half a surrogate pair, which UTF-8 cannot say.
+    That is so for what is not ASCII, for control characters (tabs too), for space at either end
+    (`HDR-09`, `XMH-15`), and for text that looks like the base64 form itself (`XMH-16`). Raises
+    BadValue for half a surrogate pair, which UTF-8 cannot say.
     """
     if _PLAIN.fullmatch(text) and not (text.startswith(_HEAD) and text.endswith(_TAIL)):
         return text
@@ -33,8 +39,9 @@ def encode_value(text: str) -> str:
 def decode_value(value: str) -> str:
     """The text that a header's value stands for.
 
-    Space around it is left out (`HDR-08`); only a value with both marks, exact and in lower case, is in base64 (`HDR-10`, `XMH-17`).
-    Raises BadValue for characters that a header cannot have, and for base64 or UTF-8 that is none (`XMH-19`, `CFQ-07`).
+    Space around it is left out (`HDR-08`); only a value with both marks, exact and in lower case,
+    is in base64 (`HDR-10`, `XMH-17`). Raises BadValue for characters that a header cannot have, and
+    for base64 or UTF-8 that is none (`XMH-19`, `CFQ-07`).
     """
     value = value.strip(" \t")
     if not (
@@ -50,10 +57,12 @@ def decode_value(value: str) -> str:
 
 
 def argument_value(value: Any) -> str | None:
-    """What the header that mirrors an argument says: a string, a whole number in decimal, `true` or `false` (`XMH-14`).
+    """What the header that mirrors an argument says: a string, a whole number in decimal, `true` or
+    `false` (`XMH-14`).
 
-    None, for no header at all, where the argument is null (`XMH-12`) or is nothing that a header can mirror; an empty string is
-    an empty header (`XMH-13`). Raises BadValue as `encode_value` does.
+    None, for no header at all, where the argument is null (`XMH-12`) or is nothing that a header
+    can mirror; an empty string is an empty header (`XMH-13`). Raises BadValue as `encode_value`
+    does.
     """
     if isinstance(value, str):
         return encode_value(value)

@@ -1,4 +1,6 @@
-"""JSON-RPC 2.0 envelopes: frames taken apart without reading what they carry, and put together around it."""
+"""JSON-RPC 2.0 envelopes: messages opened without reading their params, and put together around
+encoded parts.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ class ErrorBody(Struct, frozen=True):
 
 
 class Envelope(Struct, frozen=True):
-    """One message, its params and result still unread; which fields are set says what kind of message it is."""
+    """One message, its params and result still unread; which fields are set says what kind of
+    message it is.
+    """
 
     jsonrpc: Literal["2.0"]
     method: str | UnsetType = UNSET
@@ -44,10 +48,11 @@ class Envelope(Struct, frozen=True):
 
 
 def request_reader(params: Mapping[str, type[Any]]) -> Callable[[Frame], Any]:
-    """A decoder that reads a request in one pass, its params as the type that its method has in `params`.
+    """A decoder that reads a request in one pass, its params as the type that its method has in
+    `params`.
 
-    What it returns has `id`, `params` and, as the tag of its type, the method. It raises one of READ_ERRORS for all that is no such
-    request; `open_envelope` says what it is then.
+    What it returns has `id`, `params` and, as the tag of its type, the method. It raises one of
+    READ_ERRORS for all that is no such request; `open_envelope` says what it is then.
     """
     kinds: list[Any] = []
     for method, kind in params.items():
@@ -90,10 +95,11 @@ class _Member(Struct, gc=False):
 
 
 class Malformed(Exception):
-    """Bytes that are no JSON, or JSON that is not the shape it should be; the only exception that reading raises.
+    """Bytes that are no JSON, or JSON that is not the shape it should be; the only exception that
+    reading raises.
 
-    `code` is the JSON-RPC error to answer with and `id` the message's id where it could be read; `is_answer` says that it was
-    meant as a response, which is never answered.
+    `code` is the JSON-RPC error to answer with and `id` the message's id where it could be read;
+    `is_answer` says that it was meant as a response, which is never answered.
     """
 
     def __init__(
@@ -121,7 +127,8 @@ READ_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 def open_envelope(frame: Frame) -> Envelope:
     """Take one message apart.
 
-    Escaped surrogates without a partner are read as U+FFFD, but not in an id, which must come back as it was.
+    Escaped surrogates without a partner are read as U+FFFD, but not in an id, which must come back
+    as it was.
 
     Raises:
         Malformed: The message is no JSON-RPC; with the id, where it could be found.
@@ -173,7 +180,9 @@ def check_utf8(frame: Frame) -> None:
 
 
 def _unreadable(frame: Frame, bad: Exception) -> Malformed:
-    """A message that is no JSON: what is wrong with it, and its id where that can be found all the same."""
+    """A message that is no JSON: what is wrong with it, and its id where that can be found all the
+    same.
+    """
     found = salvage.trace(frame)
     words = f"Parse error: the message is not valid JSON: {_what_is_wrong(frame, bad)}"
     return Malformed(PARSE_ERROR, words, found.id, is_answer=found.is_answer)
@@ -216,11 +225,14 @@ def is_batch(frame: Frame) -> bool:
 
 
 def open_batch(frame: Frame) -> list[Frame]:
-    """The messages of a batch. Raises Malformed; an empty batch is one, and one of more than 10,000 messages."""
+    """The messages of a batch. Raises Malformed; an empty batch is one, and one of more than 10,000
+    messages.
+    """
     if frame.count(b",") >= _MOST_IN_BATCH and _is_long(frame):
         raise Malformed(
             INVALID_REQUEST,
-            f"Invalid request: a batch has at most {_MOST_IN_BATCH} messages, and they are messages",
+            f"Invalid request: a batch has at most {_MOST_IN_BATCH} messages, and they are "
+            "messages",
         )
     try:
         messages = [bytes(message) for message in _batch(frame)]
@@ -236,7 +248,9 @@ def open_batch(frame: Frame) -> list[Frame]:
 
 
 def _is_long(frame: Frame) -> bool:
-    """Whether a batch is one of too many messages, or of what is none; costs a fraction of what taking it apart would."""
+    """Whether a batch is one of too many messages, or of what is none; costs a fraction of what
+    taking it apart would.
+    """
     try:
         return len(_counted(frame)) > _MOST_IN_BATCH
     except msgspec.ValidationError:
@@ -267,7 +281,9 @@ def response(id: RequestId, result: bytes) -> Frame:
 
 
 def stamped_response(id: RequestId, stamp: bytes, result: bytes) -> Frame:
-    """A successful response with `stamp` (members without braces, encoded already) put at the head of its result."""
+    """A successful response with `stamp` (members without braces, encoded already) put at the head
+    of its result.
+    """
     if result == b"{}":
         return b'{"jsonrpc":"2.0","id":%b,"result":{%b}}' % (encode_id(id), stamp)
     head = b'{"jsonrpc":"2.0","id":%b,"result":{%b,' % (encode_id(id), stamp)

@@ -1,15 +1,19 @@
-"""Newline framing: bytes as they arrive to whole lines, bounded, without copying a long line twice."""
+"""Newline framing: splits bytes into lines with a size limit, without copying a long line twice."""
 
 from __future__ import annotations
 
 from .jsonrpc import Frame
 
 DEFAULT_LIMIT = 64 * 1024 * 1024
-_CRUMB = 4096  # pieces smaller than this are put together, so that a line that comes byte by byte costs no more than its bytes
+# pieces smaller than this are put together, so that a line that comes byte by byte costs no more
+# than its bytes
+_CRUMB = 4096
 
 
 class LineSplitter:
-    """Collects bytes and gives whole lines back (2026-07-28, "stdio"). `limit` is the most bytes one line may have."""
+    """Collects bytes and gives whole lines back (2026-07-28, "stdio"). `limit` is the most bytes
+    one line may have.
+    """
 
     def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
         self.limit = limit
@@ -19,7 +23,9 @@ class LineSplitter:
         self._skipping = False
 
     def feed(self, chunk: bytes) -> list[Frame]:
-        """Take the next bytes; return the lines that are complete now, without their newlines and without empty ones."""
+        """Take the next bytes; return the lines that are complete now, without their newlines and
+        without empty ones.
+        """
         end = chunk.rfind(b"\n")
         if end < 0:
             self._hold(chunk)

@@ -1,4 +1,6 @@
-"""The history of the protocol on one page: five revisions, two eras, and every fact in which they differ."""
+"""The history of the protocol on one page: five revisions, two eras, and every fact in which they
+differ.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ class Side(Enum):
 
 
 class MethodRow(NamedTuple):
-    """One method: what its params and result are, who sends it, and in which revisions (`since` to `until`, both included)."""
+    """One method: what its params and result are, who sends it, and in which revisions (`since` to
+    `until`, both included).
+    """
 
     params: type[Any]
     result: type[Any] | None  # None: a notification
@@ -118,7 +122,8 @@ NEVER: Final[Span] = (NEWEST, OLDEST)
 """For a field that a type inherits, but that no revision has there."""
 
 TYPES: Final[dict[type[Any], Span]] = {
-    # types that are younger or shorter-lived than the protocol, where they stand in a union with others
+    # types that are younger or shorter-lived than the protocol, where they stand in a union with
+    # others
     t.AudioContent: (R2, NEWEST),
     t.ResourceLink: (R3, NEWEST),
     t.ToolUseContent: (R4, NEWEST),

@@ -1,4 +1,6 @@
-"""A bounded scanner for JSON-RPC messages that the strict decoder refuses: their id, their kind, and their lone surrogates."""
+"""A bounded scanner for JSON-RPC messages that the strict decoder rejects: finds their id, kind
+and lone surrogates.
+"""
 
 from __future__ import annotations
 
@@ -37,17 +39,21 @@ _half = re.compile("[\ud800-\udfff]")
 
 
 class SalvagedMessage(Struct, frozen=True):
-    """What can be learned from a message that is not valid JSON; `id` is None where none was found."""
+    """What can be learned from a message that is not valid JSON; `id` is None where none was
+    found.
+    """
 
     id: RequestId | None = None
     is_answer: bool = False
 
 
 def trace(frame: bytes) -> SalvagedMessage:
-    """Find the id and the kind of a message by its top-level members, whatever is wrong within them.
+    """Find the id and the kind of a message by its top-level members, whatever is wrong within
+    them.
 
-    The scan stops where the top level itself makes no sense, such as at the end of a message that was cut off, and after
-    200,000 steps (brackets, and members ten times); what was found before that counts. A name that comes twice counts as it came last.
+    The scan stops where the top level itself makes no sense, such as at the end of a message that
+    was cut off, and after 200,000 steps (brackets, and members ten times); what was found before
+    that counts. A name that comes twice counts as it came last.
     """
     found: dict[str, bytes] = {}
     at = _after_space(frame, 0)
@@ -76,7 +82,9 @@ def trace(frame: bytes) -> SalvagedMessage:
 
 
 def split(frame: bytes) -> list[bytes]:
-    """The members of a batch that is not valid JSON, as far as they can be told apart; bounded as `trace` is."""
+    """The members of a batch that is not valid JSON, as far as they can be told apart; bounded as
+    `trace` is.
+    """
     members: list[bytes] = []
     at = _after_space(frame, 0)
     if frame[at : at + 1] != b"[":
@@ -94,11 +102,12 @@ def split(frame: bytes) -> list[bytes]:
 
 
 def without_lone_surrogates(frame: bytes) -> bytes | None:
-    """The same message with U+FFFD in the place of each escaped surrogate that has no partner; None where there is none.
+    """The same message with U+FFFD in the place of each escaped surrogate that has no partner; None
+    where there is none.
 
-    JSON's grammar allows them (RFC 8259, 8.2), JavaScript writes them for text that was cut inside an emoji, and no UTF-8
-    text can hold them. Messages of more than 4 MiB, and what follows
-    200,000 escapes, are left as they are.
+    JSON's grammar allows them (RFC 8259, 8.2), JavaScript writes them for text that was cut inside
+    an emoji, and no UTF-8 text can hold them. Messages of more than 4 MiB, and what follows 200,000
+    escapes, are left as they are.
     """
     if len(frame) > _MOST_REPAIRED or (rb"\ud" not in frame and rb"\uD" not in frame):
         return None
@@ -107,7 +116,8 @@ def without_lone_surrogates(frame: bytes) -> bytes | None:
 
 
 def without_surrogates(value: Any, enc_hook: Callable[[Any], Any] | None = None) -> Any:
-    """A value as plain data whose texts can be encoded: U+FFFD stands for each half of a surrogate pair.
+    """A value as plain data whose texts can be encoded: U+FFFD stands for each half of a surrogate
+    pair.
 
     Args:
         value: Anything that msgspec can encode, but for its texts.
@@ -139,7 +149,9 @@ def _after_space(frame: bytes, at: int) -> int:
 
 
 def _skip(frame: bytes, at: int, left: int) -> tuple[int, int]:
-    """The end of the value that begins at `at`, and how many brackets may still be looked at; `at` itself where it has no end."""
+    """The end of the value that begins at `at`, and how many brackets may still be looked at; `at`
+    itself where it has no end.
+    """
     first = frame[at : at + 1]
     if first not in (b"{", b"["):
         found = _string(frame, at) if first == b'"' else _scalar(frame, at)

@@ -1,7 +1,8 @@
-"""State that passes through a stranger's hands: sealed so that it cannot be read or changed, and bound to one request.
+"""State that passes through a stranger's hands: sealed so that it cannot be read or changed, and
+bound to one request.
 
-Integrity comes from HMAC-SHA-256; where the cryptography package is installed the state is encrypted too (AES-256-GCM)
-(2026-07-28, "Multi Round-Trip Requests", "Server Requirements").
+Integrity comes from HMAC-SHA-256; where the cryptography package is installed the state is
+encrypted too (AES-256-GCM) (2026-07-28, "Multi Round-Trip Requests", "Server Requirements").
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ _MAC_BYTES, _NONCE_BYTES = 32, 12
 
 
 class BadSeal(ValueError):
-    """The state was not sealed by this key for this request, or it has expired; the words say which."""
+    """The state was not sealed by this key for this request, or it has expired; the words say
+    which.
+    """
 
     def __init__(self, words: str) -> None:
         """Make one that says `words`."""
@@ -28,10 +31,12 @@ class BadSeal(ValueError):
 
 
 class Seal:
-    """Closes and opens state. The first key closes, every key opens, so that keys can be changed without a gap.
+    """Closes and opens state. The first key closes, every key opens, so that keys can be changed
+    without a gap.
 
-    `keys` are at least 16 random bytes each; `seconds` is how long a state may be used. Times are given by the caller.
-    `encrypt` is True or False, or None for where it can be. Raises ValueError for poor keys, and where encryption cannot be had.
+    `keys` are at least 16 random bytes each; `seconds` is how long a state may be used. Times are
+    given by the caller. `encrypt` is True or False, or None for where it can be. Raises ValueError
+    for poor keys, and where encryption cannot be had.
     """
 
     def __init__(
@@ -41,7 +46,8 @@ class Seal:
             raise ValueError("a seal needs at least one key of 16 random bytes or more")
         if encrypt and _aead() is None:
             raise ValueError(
-                "state can only be encrypted where the cryptography package is installed (the extra `seal`)"
+                "state can only be encrypted where the cryptography package is installed (the "
+                "extra `seal`)"
             )
         self._given = list(keys)
         self._derived: list[bytes] = []
@@ -49,7 +55,9 @@ class Seal:
         self._encrypt = encrypt
 
     def close(self, payload: Any, binding: bytes, now: float) -> str:
-        """Seal a JSON value for the request that `binding` stands for, from `now` (seconds of the wall clock)."""
+        """Seal a JSON value for the request that `binding` stands for, from `now` (seconds of the
+        wall clock).
+        """
         body = _encode((now + self.seconds, payload))
         aead = _aead() if self._encrypt is not False else None
         if aead is not None:

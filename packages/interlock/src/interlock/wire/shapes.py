@@ -1,4 +1,4 @@
-"""The few changes of shape between revisions that dropping a field cannot express."""
+"""Changes of shape between revisions that dropping a field cannot express."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ ToolOutcome = TypeVar("ToolOutcome", t.CallToolResult, t.ToolResultContent)
 
 
 def reshape_tool(tool: t.Tool, revision: str) -> t.Tool:
-    """Before 2026-07-28 an output schema describes an object, or is not there (`TOL-06`, `TOL-07`)."""
+    """Before 2026-07-28 an output schema describes an object, or is not there (`TOL-06`,
+    `TOL-07`).
+    """
     if (
         revision <= R4
         and tool.output_schema is not None
@@ -43,7 +45,9 @@ def _encodes_as_object(data: Any) -> bool:
 def reshape_sampling_params(
     params: t.CreateMessageRequestParams, revision: str
 ) -> t.CreateMessageRequestParams:
-    """Before 2025-11-25 a sampling message holds one block: a message of several becomes several messages (`SAM-11`)."""
+    """Before 2025-11-25 a sampling message holds one block: a message of several becomes several
+    messages (`SAM-11`).
+    """
     if revision > R3 or not any(isinstance(m.content, list) for m in params.messages):
         return params
     flat = [replace(m, content=block) for m in params.messages for block in _blocks(m.content)]
@@ -51,7 +55,9 @@ def reshape_sampling_params(
 
 
 def reshape_sampling_result(result: t.CreateMessageResult, revision: str) -> t.CreateMessageResult:
-    """Before 2025-11-25 a sampling result holds one block: texts are joined, else the first block stands for all."""
+    """Before 2025-11-25 a sampling result holds one block: texts are joined, else the first block
+    stands for all.
+    """
     if revision > R3 or not isinstance(result.content, list):
         return result
     texts = [block.text for block in result.content if isinstance(block, t.TextContent)]
@@ -65,7 +71,9 @@ def _blocks(content: Any) -> list[Any]:
 
 
 def reshape_elicitation(params: t.ElicitRequestParams, revision: str) -> t.ElicitRequestParams:
-    """2025-06-18 knows fewer forms: choices by `enum` and `enumNames` only, defaults for booleans only (`ELI-09`)."""
+    """2025-06-18 knows fewer forms: choices by `enum` and `enumNames` only, defaults for booleans
+    only (`ELI-09`).
+    """
     schema = params.requested_schema
     if (
         revision != R3
@@ -107,7 +115,9 @@ RESHAPES: dict[type[Any], Reshape] = {
 
 
 def stand_in(block: Any) -> t.TextContent:
-    """Words in place of a content block that an older revision has no type for, so that it is not lost without a trace."""
+    """Words in place of a content block that an older revision has no type for, so that it is not
+    lost without a trace.
+    """
     match block:
         case t.ResourceLink():
             return t.TextContent(f"[resource {block.title or block.name}: {block.uri}]")

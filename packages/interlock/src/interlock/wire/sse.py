@@ -1,4 +1,6 @@
-"""Server-sent events as bytes: events written, and a stream, however cut, read back to events (WHATWG HTML, "Server-sent events")."""
+"""Server-sent events: events encoded, and a stream of bytes decoded to events (WHATWG HTML,
+"Server-sent events").
+"""
 
 from __future__ import annotations
 
@@ -9,17 +11,23 @@ from .jsonrpc import Malformed
 from .lines import DEFAULT_LIMIT
 
 COMMENT = b":\n\n"
-"""A line that every reader ignores (`HTM-13`): sent from time to time, it keeps a silent stream open (`HTM-12`)."""
+"""A line that every reader ignores (`HTM-13`): sent from time to time, it keeps a silent stream
+open (`HTM-12`).
+"""
 
 _BOM = b"\xef\xbb\xbf"
-_CRUMB = 4096  # pieces smaller than this are put together, so that an event that comes byte by byte costs no more than its bytes
+# pieces smaller than this are put together, so that an event that comes byte by byte costs no more
+# than its bytes
+_CRUMB = 4096
 _LONGEST_WAIT = (
     10**15
 )  # milliseconds; more digits say no more, and a number of thousands of digits is slow to read
 
 
 class Event(Struct, frozen=True):
-    """One event of a stream; `id` and `retry` (milliseconds) are None where this event named none."""
+    """One event of a stream; `id` and `retry` (milliseconds) are None where this event named
+    none.
+    """
 
     data: bytes
     id: str | None = None
@@ -32,8 +40,9 @@ def event(
 ) -> bytes:
     """One event as it stands on the stream, its blank line with it.
 
-    Newlines in `data`, of whatever kind, part it into several `data` lines, which a reader joins with line feeds. `retry` is
-    milliseconds. Raises ValueError for an id or a name with a line's end or a NUL in it, and for a `retry` below zero.
+    Newlines in `data`, of whatever kind, part it into several `data` lines, which a reader joins
+    with line feeds. `retry` is milliseconds. Raises ValueError for an id or a name with a line's
+    end or a NUL in it, and for a `retry` below zero.
     """
     if b"\n" in data or b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").replace(b"\n", b"\ndata: ")
@@ -58,10 +67,12 @@ def _line(text: str) -> str:
 
 
 class EventReader:
-    """Takes a stream's bytes as they come and gives its events, as the standard's algorithm finds them.
+    """Takes a stream's bytes as they come and gives its events, as the standard's algorithm finds
+    them.
 
-    One thing differs: an event without data is given too, with empty `data`, where it had an id or a retry (`HTL-14`). What was not
-    ended by a blank line is never given. `limit` is the most bytes that one line, or the `data` lines of one event, may have.
+    One thing differs: an event without data is given too, with empty `data`, where it had an id or
+    a retry (`HTL-14`). What was not ended by a blank line is never given. `limit` is the most bytes
+    that one line, or the `data` lines of one event, may have.
     """
 
     def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
@@ -85,8 +96,8 @@ class EventReader:
     def feed(self, chunk: bytes) -> list[Event]:
         """Take the next bytes; return the events that are complete now.
 
-        Raises Malformed where a line or an event is over the limit, and from then on always; events that came before it in the
-        same bytes are returned first.
+        Raises Malformed where a line or an event is over the limit, and from then on always; events
+        that came before it in the same bytes are returned first.
         """
         if self._broken is not None:
             raise self._broken

@@ -38,7 +38,9 @@ class Batches:
         return self._incoming is not None
 
     def start(self, open: Iterable[CallId]) -> None:
-        """Begin to read a batch while these requests are `open`; responses to others are its own."""
+        """Begin to read a batch while these requests are `open`; responses to others are its
+        own.
+        """
         self._incoming = _Batch([])
         self._before = frozenset(open)
 

@@ -1,4 +1,5 @@
-"""The messages that open a conversation of the handshake era: `initialize`, its result, and `notifications/initialized`.
+"""The messages that open a conversation of the handshake era: `initialize`, its result, and
+`notifications/initialized`.
 
 Packages above this one name them with what stands here, and never by their own words.
 """

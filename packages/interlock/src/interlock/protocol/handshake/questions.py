@@ -1,4 +1,6 @@
-"""The questions that a server has put to its peer as requests of its own, and what comes back (handshake era)."""
+"""Questions of the server to its client as requests of its own, and their answers (handshake
+era).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ class Question(Struct, frozen=True):
 
 
 class Questions:
-    """Open questions by id; `next_id` numbers them, where several connections share the numbers of one session."""
+    """Open questions by id; `next_id` numbers them, where several connections share the numbers of
+    one session.
+    """
 
     __slots__ = ("_next_id", "_open")
 
@@ -79,7 +83,9 @@ class Questions:
         return ResponseReceived(id, answer)
 
     def garbled(self, bad: Malformed) -> ResponseReceived | None:
-        """An answer that cannot be read: whoever waits for it hears so; an answer is never answered."""
+        """An answer that cannot be read: whoever waits for it hears so; an answer is never
+        answered.
+        """
         if bad.id is None or self._open.pop(bad.id, None) is None:
             return None
         return ResponseReceived(

@@ -1,7 +1,7 @@
 """The server's end of one connection, without I/O: frames in, events out; decisions in, frames out.
 
-What a peer said once with `initialize` is remembered here and put on each of its requests, so that everything above sees
-stateless requests only.
+What a peer said once with `initialize` is remembered here and put on each of its requests, so that
+everything above sees stateless requests only.
 """
 
 from __future__ import annotations
@@ -82,7 +82,9 @@ class _Unread(Struct, frozen=True):
 
 
 class ServerConnection:
-    """One peer. Give it frames with `receive` and send what `outgoing` returns; it never raises for anything a peer sends."""
+    """One peer. Give it frames with `receive` and send what `outgoing` returns; it never raises for
+    anything a peer sends.
+    """
 
     __slots__ = (
         "_batches",
@@ -111,7 +113,9 @@ class ServerConnection:
         subscriptions: Iterable[str] = (),
         next_id: Callable[[], int] | None = None,
     ) -> None:
-        """`remembered` and `subscriptions` are what a session said on earlier connections; `next_id` numbers the questions."""
+        """`remembered` and `subscriptions` are what a session said on earlier connections;
+        `next_id` numbers the questions.
+        """
         self.identity = identity
         self._shared = shared  # all requests share one channel, as over stdio
         self._listens: dict[CallId, None] = {}
@@ -132,7 +136,9 @@ class ServerConnection:
     # -- frames in -----------------------------------------------------------------------------
 
     def receive(self, frame: Frame) -> list[ServerEvent]:
-        """Take in one message; the answers that need no decision are put among the outgoing frames at once."""
+        """Take in one message; the answers that need no decision are put among the outgoing frames
+        at once.
+        """
         try:
             if not frame.isascii():
                 jsonrpc.check_utf8(frame)
@@ -145,7 +151,9 @@ class ServerConnection:
     def receive_read(
         self, request: Any, meta: t.RequestMeta, frame: Frame | None = None
     ) -> list[ServerEvent]:
-        """Take in a request that `identity.read_request` has read already from `frame`, with its `_meta`."""
+        """Take in a request that `identity.read_request` has read already from `frame`, with its
+        `_meta`.
+        """
         id: t.RequestId = request.id
         if id in self._open and not self._is_opening_anew(id, request.method):
             self.refuse(id, t.INVALID_REQUEST, STILL_OPEN)
@@ -160,7 +168,9 @@ class ServerConnection:
         return [event]
 
     def adopt(self, event: RequestReceived) -> None:
-        """Go on with a request that was read without a connection: it can be answered from now on."""
+        """Go on with a request that was read without a connection: it can be answered from now
+        on.
+        """
         id = event.id
         self._open[id] = event.caller
         if event.method == "subscriptions/listen" and not isinstance(id, SessionListen):
@@ -179,7 +189,9 @@ class ServerConnection:
         return sum(not isinstance(id, SessionListen) for id in self._open) if self._open else 0
 
     def _receive_other(self, frame: Frame) -> list[ServerEvent]:
-        """Whatever is no request that can be read in one pass: looked at piece by piece, to act on it or to say what is wrong with it."""
+        """Whatever is no request that can be read in one pass: looked at piece by piece, to act on
+        it or to say what is wrong with it.
+        """
         try:
             envelope = jsonrpc.open_envelope(frame)
         except Malformed as bad:
@@ -206,7 +218,9 @@ class ServerConnection:
         return self._receive_unread_request(id, envelope)
 
     def refuse_unread(self, why: str) -> None:
-        """A message was lost before it could be read, such as one over the size limit; whose it was is not known."""
+        """A message was lost before it could be read, such as one over the size limit; whose it was
+        is not known.
+        """
         self.refuse(None, t.INVALID_REQUEST, f"Invalid request: {why}")
 
     def outgoing(self) -> list[tuple[Route, Frame]]:
@@ -229,7 +243,9 @@ class ServerConnection:
         return events
 
     def respond(self, id: CallId, result: AnyResult) -> None:
-        """Answer a request; ignored where it has been cancelled meanwhile. TypeError where the result is no JSON: then `fail` it."""
+        """Answer a request; ignored where it has been cancelled meanwhile. TypeError where the
+        result is no JSON: then `fail` it.
+        """
         caller = self._open.get(id)
         if caller is None:
             return
@@ -290,7 +306,9 @@ class ServerConnection:
         return len(frame)
 
     def ask(self, id: CallId, request: t.InputRequest) -> t.RequestId:
-        """Put a question to the peer as a request of our own (handshake era only); its answer comes as ResponseReceived."""
+        """Put a question to the peer as a request of our own (handshake era only); its answer comes
+        as ResponseReceived.
+        """
         caller = self._open.get(id)
         method = type(request).__struct_config__.tag
         if (
@@ -330,7 +348,9 @@ class ServerConnection:
         return self.receive_read(_Unread(id, method, params), meta)
 
     def _is_opening_anew(self, id: t.RequestId, method: str) -> bool:
-        """Whether a request opens a session and has the id of one that belongs to the old session."""
+        """Whether a request opens a session and has the id of one that belongs to the old
+        session.
+        """
         return method == "initialize" and self._open[id].era is Era.HANDSHAKE
 
     def _receive_remembered(
@@ -349,7 +369,10 @@ class ServerConnection:
             if method == "ping" and self.identity.handshakes:
                 self._answer(id, jsonrpc.response(id, b"{}"))
             else:
-                words = "Invalid params: say who you are first: with `initialize`, or with the keys of _meta on each request"
+                words = (
+                    "Invalid params: say who you are first: with `initialize`, or with the keys of "
+                    "_meta on each request"
+                )
                 self.refuse(
                     id,
                     t.INVALID_PARAMS,
@@ -389,7 +412,9 @@ class ServerConnection:
         return [NotificationReceived(str(method), params)]
 
     def _receive_extension_notification(self, envelope: Envelope) -> list[ServerEvent]:
-        """A notification of an extension; one that nobody has declared is ignored, as any that is unknown."""
+        """A notification of an extension; one that nobody has declared is ignored, as any that is
+        unknown.
+        """
         try:
             params, meta, method = read_extension_notification(self.identity, envelope)
         except Malformed:
@@ -536,11 +561,15 @@ class ServerConnection:
             else:
                 known.waiting.append(id)
         elif len(self._subscriptions) >= MOST_SUBSCRIPTIONS:
-            words = f"At most {MOST_SUBSCRIPTIONS} resources can be subscribed to at once; unsubscribe from some first"
+            words = (
+                f"At most {MOST_SUBSCRIPTIONS} resources can be subscribed to at once; unsubscribe "
+                "from some first"
+            )
             self.fail(id, t.INVALID_PARAMS, words)
         else:
             events = self._listen(uri)
-            self._subscriptions[uri] = _Subscription(events[0].id, [id])  # type: ignore[arg-type, union-attr]  # a listen of ours
+            # a listen of ours
+            self._subscriptions[uri] = _Subscription(events[0].id, [id])  # type: ignore[arg-type, union-attr]
             return events
         return []
 
@@ -616,7 +645,9 @@ class ServerConnection:
         return self._shared or self.session is not None
 
     def _refuse_params(self, id: t.RequestId, method: str, envelope: Envelope, why: str) -> None:
-        """Params that cannot be read; a revision or a method that does not exist is the greater fault and is named first."""
+        """Params that cannot be read; a revision or a method that does not exist is the greater
+        fault and is named first.
+        """
         identity = self.identity
         if read_meta(envelope).protocol_version is not None:
             self._refuse_with(params_error(identity, id, method, envelope, why))
@@ -634,7 +665,9 @@ class ServerConnection:
         self.refuse(error.id, error.code, error.message, error.data)
 
     def _end_listen(self, id: t.RequestId) -> None:
-        """A subscription closed from this side; on a shared channel the specification wants a notification besides (`X-01`)."""
+        """A subscription closed from this side; on a shared channel the specification wants a
+        notification besides (`X-01`).
+        """
         self._listens.pop(id, None)
         if self._shared:
             params = t.CancelledNotificationParams(
@@ -648,7 +681,9 @@ class ServerConnection:
 
 
 def _offered(identity: Identity, caller: Caller, *, can_notify: bool) -> t.ServerCapabilities:
-    """The capabilities for a handshake peer; without those of changes where it cannot be notified of them."""
+    """The capabilities for a handshake peer; without those of changes where it cannot be notified
+    of them.
+    """
     offered = identity.extensions.shown(identity.capabilities(caller), caller.revision)
     if can_notify:
         return offered

@@ -1,7 +1,9 @@
-"""What an HTTP endpoint has to tell its operators: who asked for what and how it went, and what concerns safety.
+"""The access log and the security log of an HTTP endpoint: who asked for what, how it went,
+refusals and sessions.
 
-One JSON object a line, through the loggers `interlock.access` (one line for each request, level INFO) and `interlock.security` (refusals
-and sessions). No bodies, arguments, tokens or whole session ids: of a session only a digest is told.
+One JSON object a line, through the loggers `interlock.access` (one line for each request, level
+INFO) and `interlock.security` (refusals and sessions). No bodies, arguments, tokens or whole
+session ids: of a session only a digest is told.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""Who may send a request to the endpoint: Host and Origin checks (DNS rebinding), shutdown, and the rate limit."""
+"""Who may send a request to the endpoint: Host and Origin checks (DNS rebinding), shutdown, and the
+rate limit.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The HTTP app of a server, one bare ASGI callable: CORS, access log, guard and routing, with the MCP endpoint beneath.
+"""The HTTP app of a server, one bare ASGI callable: CORS, access log, guard and routing, with the
+MCP endpoint beneath.
 
 It needs no lifespan from whatever it is mounted in, and keeps nothing of the stateless era.
 """
@@ -68,7 +69,8 @@ class HttpAppOptions:
         limits: Its limits.
         cors: Origins of web pages that may read the responses; "*" allows all.
         stream: Whether calls in sessions are answered with an event stream at once.
-        retry_ms: When a client that lost a stream should come back, in milliseconds; None leaves it to the client.
+        retry_ms: When a client that lost a stream should come back, in milliseconds; None leaves it
+            to the client.
         legacy_sse: Whether the HTTP+SSE transport of 2024-11-05 is served too.
         calls_per_session: How many calls of one session may run at once.
         grace: Seconds that calls have to finish where the web server around the app ends.
@@ -103,7 +105,8 @@ class HttpApp:
         """Compose the parts of the app.
 
         Raises:
-            ValueError: A route needs the guard, and there is none; or it is in the way of the endpoint.
+            ValueError: A route needs the guard, and there is none; or it is in the way of the
+                endpoint.
         """
         limits = options.limits
         self._store = store
@@ -166,7 +169,8 @@ class HttpApp:
         bare = [route.path for route in self._routes if route.guarded and options.guard is None]
         if bare:
             raise ValueError(
-                f"the routes {', '.join(bare)} want the guard of the endpoint, and there is none: give guard="
+                f"the routes {', '.join(bare)} want the guard of the endpoint, and there is none: "
+                "give guard="
             )
         self._guarded = None
         if options.guard is not None:
@@ -185,7 +189,9 @@ class HttpApp:
     # -- ASGI ------------------------------------------------------------------------------------
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one ASGI connection: an HTTP request, or the lifespan where the app stands alone."""
+        """Serve one ASGI connection: an HTTP request, or the lifespan where the app stands
+        alone.
+        """
         if scope["type"] != "http":
             await (self._guarded or self._serve_other)(scope, receive, send)
             return
@@ -227,7 +233,9 @@ class HttpApp:
             await self._refuse_without_store(send)
 
     async def _refuse_without_store(self, send: Send) -> None:
-        """The store is away, which shows before anything is sent; the store has told the operators."""
+        """The store is away, which shows before anything is sent; the store has told the
+        operators.
+        """
         words = "The server cannot reach its store. Try again later."
         data = {"reason": "store"}
         later = [(b"retry-after", b"5")]
@@ -324,7 +332,9 @@ class HttpApp:
                 return
 
     async def open(self) -> None:
-        """Open the store and enter the server's lifespan; the first request does it where no ASGI lifespan did."""
+        """Open the store and enter the server's lifespan; the first request does it where no ASGI
+        lifespan did.
+        """
         async with self._entering:
             if self._entered:
                 return

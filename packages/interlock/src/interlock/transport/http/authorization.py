@@ -1,6 +1,8 @@
-"""What an endpoint knows of the authorization in front of it: the guard, who asks, what is said to whoever may not, and when it ends.
+"""Authorization as the endpoint sees it: the guard in front, the principal, 403 challenges, and the
+expiry of tokens.
 
-The guard is any ASGI middleware that leaves a Principal, and the way to write a challenge, in the scope (2026-07-28, "Authorization").
+The guard is any ASGI middleware that leaves a Principal, and the way to write a challenge, in the
+scope (2026-07-28, "Authorization").
 """
 
 from __future__ import annotations
@@ -19,9 +21,13 @@ Guarding = Callable[[ASGIApp], ASGIApp]
 """Authorization, as something that is put around an ASGI app."""
 
 PRINCIPAL = "interlock.principal"
-"""The key of the ASGI scope under which authorization in front of the endpoint leaves the Principal."""
+"""The key of the ASGI scope under which authorization in front of the endpoint leaves the
+Principal.
+"""
 CHALLENGE = "interlock.challenge"
-"""The key of the ASGI scope under which it leaves a function from scopes to the headers of a 403 that asks for them."""
+"""The key of the ASGI scope under which it leaves a function from scopes to the headers of a 403
+that asks for them.
+"""
 
 _LONGEST_SLEEP = 86_400.0  # seconds; a token without a sensible end is looked at once a day
 
@@ -31,12 +37,16 @@ class EndpointAware(Protocol):
     """A guard that wants to know what it stands before."""
 
     def learn(self, path: str, scopes: Callable[[], Iterable[str]]) -> None:
-        """The endpoint's path, and all the scopes that there are to be had, whenever that is asked."""
+        """The endpoint's path, and all the scopes that there are to be had, whenever that is
+        asked.
+        """
         ...
 
 
 class ProtectedApp:
-    """The endpoint as its guard sees it: an ASGI app with a path, and all the `paths` that it knows."""
+    """The endpoint as its guard sees it: an ASGI app with a path, and all the `paths` that it
+    knows.
+    """
 
     def __init__(
         self,
@@ -47,7 +57,9 @@ class ProtectedApp:
         *,
         knows: Callable[[str], bool] = lambda path: False,
     ) -> None:
-        """`app` serves HTTP requests, `other` all else; `knows` says which paths the app has besides the `others`."""
+        """`app` serves HTTP requests, `other` all else; `knows` says which paths the app has
+        besides the `others`.
+        """
         self._app, self._other, self.path = app, other, path
         self.paths = frozenset({path, *others})
         self.knows = knows
@@ -58,14 +70,18 @@ class ProtectedApp:
 
 
 def challenge(scope: Scope, denied: Sequence[Sequence[str]]) -> tuple[list[str], Pairs]:
-    """All that was lacking, and the headers that ask for it at once, where the guard has said how (`AUS-08`)."""
+    """All that was lacking, and the headers that ask for it at once, where the guard has said how
+    (`AUS-08`).
+    """
     scopes = list(dict.fromkeys(name for names in denied for name in names))
     headers: Callable[[Sequence[str]], Sequence[tuple[bytes, bytes]]] | None = scope.get(CHALLENGE)
     return scopes, tuple(headers(scopes)) if headers is not None and scopes else ()
 
 
 class ExpiryTimer:
-    """The time for which a principal is good; a stream that outlasts it is ended, so that its client comes back with another token."""
+    """The time for which a principal is good; a stream that outlasts it is ended, so that its
+    client comes back with another token.
+    """
 
     __slots__ = ("_clock", "_end", "_expires", "_timer")
 

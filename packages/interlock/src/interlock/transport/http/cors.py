@@ -1,4 +1,6 @@
-"""Cors-origin access from web pages: preflights answered, and responses marked so that the page may read them (Fetch standard, "CORS")."""
+"""CORS: preflight requests of web pages are answered, and responses say which pages may read
+them (Fetch standard).
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,10 @@ from typing import Any
 
 from .responses import Message, Send
 
-_ALLOWED_HEADERS = b"accept, authorization, content-type, dpop, last-event-id, mcp-method, mcp-name, mcp-protocol-version, mcp-session-id"
+_ALLOWED_HEADERS = (
+    b"accept, authorization, content-type, dpop, last-event-id, mcp-method, mcp-name, "
+    b"mcp-protocol-version, mcp-session-id"
+)
 _EXPOSED = b"mcp-session-id, www-authenticate, dpop-nonce, retry-after"
 _PARAM = b"mcp-param-"
 

@@ -1,4 +1,6 @@
-"""The MCP endpoint: one HTTP request is admitted, read, judged, and handed to the stateless or the session part."""
+"""The MCP endpoint: one HTTP request is admitted, read, judged, and handed to the stateless or the
+session part.
+"""
 
 from __future__ import annotations
 

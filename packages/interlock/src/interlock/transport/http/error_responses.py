@@ -1,4 +1,6 @@
-"""The error responses of the HTTP endpoint: sent, noted in the security log, and 403 challenges for missing scopes."""
+"""The error responses of the HTTP endpoint: sent, noted in the security log, and 403 challenges for
+missing scopes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bounds of an HTTP endpoint, each with a value that is safe for a server nobody has tuned."""
+"""The limits of an HTTP endpoint, each with a safe default."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from msgspec import Struct
 
 
 class Rate(Struct, frozen=True):
-    """How many requests one principal (or, without authorization, one address) may make: `per_second` on the whole, `burst` at once."""
+    """How many requests one principal (or, without authorization, one address) may make:
+    `per_second` on the whole, `burst` at once.
+    """
 
     per_second: float
     burst: float
@@ -20,9 +22,11 @@ class Limits(Struct, frozen=True, kw_only=True):
     """What one endpoint takes at the most. Seconds and bytes.
 
     Parameters:
-        head: bytes of one request's line and headers; over it: 431 (where Interlock serves itself, as the next one).
+        head: bytes of one request's line and headers; over it: 431 (where Interlock serves itself,
+            as the next one).
         head_seconds: how long they may take to arrive; over it: 408.
-        stall_seconds: how long a client may take nothing in of what waits for it; over it: the connection is ended.
+        stall_seconds: how long a client may take nothing in of what waits for it; over it: the
+            connection is ended.
         body: bytes of one request's body; over it: 413.
         body_seconds: how long a body may take to arrive; over it: 408.
         bodies: bytes of all bodies that are still arriving in this process; over it: 503.

@@ -1,4 +1,6 @@
-"""Request bodies, each read within limits of size and time, and all of them together within a memory limit."""
+"""Request bodies, each read within limits of size and time, and all of them together within a
+memory limit.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ class BodyReader:
         """Read the body of a request.
 
         Returns:
-            The body. None where it was too large or too slow and was refused, or where the client has disconnected.
+            The body. None where it was too large or too slow and was refused, or where the client
+            has disconnected.
         """
         length = headers.get(b"content-length")
         if length is not None and (
@@ -93,7 +96,8 @@ class BodyReader:
     async def _turn_away(self, refusal: HttpRefusal, receive: Receive, send: Send) -> None:
         """Refuse a body that is still arriving.
 
-        A reset would take the answer from a client that is still sending, so the rest is read for a moment.
+        A reset would take the answer from a client that is still sending, so the rest is read for a
+        moment.
         """
         self._log.refused(refusal)
         head = [(b"content-length", b"%d" % len(refusal.body)), *refusal.headers]

@@ -1,4 +1,6 @@
-"""The HTTP request as handlers see it (`Exchange.transport`): method, path, headers and client address, from the ASGI scope."""
+"""The HTTP request as handlers see it (`Exchange.transport`): method, path, headers and client
+address, from the ASGI scope.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ class HttpTransport(ExchangeTransport):
 
     @classmethod
     def of(cls, request: HttpRequest | None) -> HttpTransport:
-        """The transport of a message whose request is known already, as where another worker has received it."""
+        """The transport of a message whose request is known already, as where another worker has
+        received it.
+        """
         transport = cls({})
         transport._request = request
         return transport

@@ -1,4 +1,4 @@
-"""One HTTP response being sent through ASGI: JSON at once, or an event stream that is written as events come."""
+"""One HTTP response sent through ASGI: JSON at once, or an event stream written as events come."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ Receive = Callable[[], Awaitable[Message]]
 Pairs = tuple[tuple[bytes, bytes], ...]
 
 HOLD = "interlock.hold"
-"""The key of the ASGI scope under which a server that can leaves who holds a response whose task has ended (see ResponseHolder)."""
+"""The key of the ASGI scope under which a server that can leaves who holds a response whose task
+has ended (see ResponseHolder).
+"""
 
 _PATIENCE = (
     256 * 1024
@@ -34,7 +36,9 @@ class ResponseHolder(Protocol):
     """What holds a response that has begun, so that no task need wait for it."""
 
     def hold(self, gone: Callable[[], None], room: Callable[[], None]) -> bool:
-        """Take it over; False where that cannot be. `gone`: the client has gone. `room`: there is room to write again."""
+        """Take it over; False where that cannot be. `gone`: the client has gone. `room`: there is
+        room to write again.
+        """
         ...
 
     @property
@@ -52,7 +56,9 @@ class ResponseHolder(Protocol):
 
 
 class ResponseWriter:
-    """One response. `answer` decides what it is; `cancels` says that a client which goes away has cancelled (stateless era)."""
+    """One response. `answer` decides what it is; `cancels` says that a client which goes away has
+    cancelled (stateless era).
+    """
 
     __slots__ = (
         "_done",
@@ -157,9 +163,11 @@ class ResponseWriter:
             await self._room.wait()
 
     async def rest(self, holder: ResponseHolder | None, done: Callable[[], None]) -> bool:
-        """Leave an event stream that has begun to its connection; the task that sends it may end then.
+        """Leave an event stream that has begun to its connection; the task that sends it may end
+        then.
 
-        `done` is called once the stream is over. False, and all as it was, where the server cannot do that.
+        `done` is called once the stream is over. False, and all as it was, where the server cannot
+        do that.
         """
         if holder is None:
             return False
@@ -254,7 +262,9 @@ class ResponseWriter:
         self._flushing = None
 
     async def finish(self, status: int = 200, headers: Pairs = ()) -> None:
-        """Send what there is to the end: the JSON body where no event stream has begun. Call it once the answer has ended."""
+        """Send what there is to the end: the JSON body where no event stream has begun. Call it
+        once the answer has ended.
+        """
         if (
             self.answer.begun and not self._open and self._flushing is None
         ):  # a short stream, which is there as a whole

@@ -1,4 +1,6 @@
-"""HTTP routes of the author beside the endpoint: ASGI apps by path, and an ASGI response of text, bytes or JSON."""
+"""HTTP routes of the author beside the endpoint: ASGI apps by path, and an ASGI response of text,
+bytes or JSON.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,8 @@ from msgspec import Struct
 from .authorization import ASGIApp, Scope
 from .responses import Receive, Send
 
-# The endpoint and the health check, unless the app is told otherwise; what a guard and an issuer answer.
+# The endpoint and the health check, unless the app is told otherwise; what a guard and an issuer
+# answer.
 RESERVED = ("/mcp", "/health")
 _WELL_KNOWN = ("/.well-known/oauth-", "/.well-known/openid-configuration")
 
@@ -68,7 +71,9 @@ class Routes:
         return None
 
     def check_free(self, taken: Iterable[str]) -> None:
-        """Raise ValueError where a route would answer for one of these paths, or for what lies beneath it."""
+        """Raise ValueError where a route would answer for one of these paths, or for what lies
+        beneath it.
+        """
         for path in taken:
             for known in (*self._exact.values(), *self._prefixes):
                 check_apart(known.path, path)
@@ -81,7 +86,9 @@ class Routes:
 
 
 def check_apart(path: str, taken: str) -> None:
-    """Raise ValueError where the path of a route is a path of the server, or holds it, or lies beneath it."""
+    """Raise ValueError where the path of a route is a path of the server, or holds it, or lies
+    beneath it.
+    """
     if taken == "/":
         lies_together = path == "/"
     else:
@@ -95,7 +102,9 @@ def check_apart(path: str, taken: str) -> None:
 def made_route(
     path: str, app: ASGIApp, methods: Sequence[str] | None = None, *, guarded: bool = False
 ) -> Route:
-    """A route. Raises ValueError for a path or a method that cannot be one, and TypeError for what is no ASGI app."""
+    """A route. Raises ValueError for a path or a method that cannot be one, and TypeError for what
+    is no ASGI app.
+    """
     if not path.startswith("/") or "//" in path or "?" in path or "#" in path:
         raise ValueError(
             f"the path of a route begins with a slash, as in '/status'; {path!r} is none"
@@ -119,7 +128,8 @@ def made_route(
 
 
 class HttpResponse:
-    """A whole HTTP response, as an ASGI app: `await HttpResponse({"open": True})(scope, receive, send)`.
+    """A whole HTTP response, as an ASGI app: `await HttpResponse({"open": True})(scope, receive,
+    send)`.
 
     It answers a HEAD request without its body.
     """
@@ -138,8 +148,8 @@ class HttpResponse:
             content: Text, bytes, or a value that becomes JSON.
             status: The HTTP status.
             headers: Further headers.
-            content_type: In place of `text/plain; charset=utf-8` for text, `application/octet-stream` for bytes and
-                `application/json` for all else.
+            content_type: In place of `text/plain; charset=utf-8` for text,
+                `application/octet-stream` for bytes and `application/json` for all else.
 
         Raises:
             TypeError: JSON cannot say the value.
@@ -169,7 +179,9 @@ class HttpResponse:
 
 
 def bounded(receive: Receive, most: int) -> Receive:
-    """A receive that gives at most so many bytes of a body: beyond them it says that the client has gone."""
+    """A receive that gives at most so many bytes of a body: beyond them it says that the client has
+    gone.
+    """
     taken = 0
 
     async def receiving() -> Any:

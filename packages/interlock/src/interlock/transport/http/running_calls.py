@@ -1,4 +1,6 @@
-"""The calls of one endpoint that run in this process: counted against a limit, and ended when the server shuts down."""
+"""The calls of one endpoint that run in this process: counted against a limit, and ended when the
+server shuts down.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What the parts of one HTTP endpoint share: the handler, the server's identity, limits, clock, counters and logs."""
+"""What the parts of one HTTP endpoint share: the handler, the server's identity, limits, clock,
+counters and logs.
+"""
 
 from __future__ import annotations
 

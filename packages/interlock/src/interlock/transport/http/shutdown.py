@@ -1,4 +1,6 @@
-"""Graceful shutdown of the endpoint: whether new requests are refused, and whether the web server around it is ending."""
+"""Graceful shutdown of the endpoint: whether new requests are refused, and whether the web server
+around it is ending.
+"""
 
 from __future__ import annotations
 
@@ -47,8 +49,9 @@ class Shutdown:
 def is_ending() -> bool:
     """Whether a uvicorn in this process was told to end.
 
-    uvicorn waits then until every response is complete, and tells the app only after that: streams that listen would keep it
-    running for ever. Its only sign is the signal handler, which is a method of a server with `should_exit` set.
+    uvicorn waits then until every response is complete, and tells the app only after that: streams
+    that listen would keep it running for ever. Its only sign is the signal handler, which is a
+    method of a server with `should_exit` set.
     """
     return any(
         getattr(getattr(signal.getsignal(number), "__self__", None), "should_exit", False) is True

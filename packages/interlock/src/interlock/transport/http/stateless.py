@@ -1,4 +1,6 @@
-"""Stateless requests over HTTP: each is carried out in the task that brought it, and keeps nothing once it is answered."""
+"""Stateless requests over HTTP: each is carried out in the task that brought it, and keeps nothing
+once it is answered.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,8 @@ class StatelessEndpoint:
             await self._subscriptions.serve(event, headers, scope, receive, send)
             return
         if services.calls.is_full:
-            await services.errors.send(send, busy(event.id))  # type: ignore[arg-type]  # a peer's request has a peer's id
+            # a peer's request has a peer's id
+            await services.errors.send(send, busy(event.id))  # type: ignore[arg-type]
             return
         call = StatelessRequest(services, event, scope, headers, verdict.headers, receive, send)
         await call.run()
@@ -85,9 +88,10 @@ class StatelessEndpoint:
 class StatelessRequest:
     """One stateless request; its client's disconnect cancels it (`HTM-14`).
 
-    Most calls only give their answer. What else a call may need (a connection, an event stream, a disconnect monitor) is made
-    by `grow`: when it sends a notification, when it lasts, when it ends in another way, and when the server shuts down. To
-    make all of it for each call would cost as much as all the rest.
+    Most calls only give their answer. What else a call may need (a connection, an event stream, a
+    disconnect monitor) is made by `grow`: when it sends a notification, when it lasts, when it ends
+    in another way, and when the server shuts down. To make all of it for each call would cost as
+    much as all the rest.
 
     Attributes:
         age: How many ticks it lasts.
@@ -125,8 +129,10 @@ class StatelessRequest:
         self._scope = scope
         self._receive = receive
         self._send = send
-        self._id: t.RequestId = event.id  # type: ignore[assignment]  # a peer's request has a peer's id
-        self._task: asyncio.Task[Any] = asyncio.current_task()  # type: ignore[assignment]  # it is made in a task
+        # a peer's request has a peer's id
+        self._id: t.RequestId = event.id  # type: ignore[assignment]
+        # it is made in a task
+        self._task: asyncio.Task[Any] = asyncio.current_task()  # type: ignore[assignment]
         self._grown: tuple[Serving, ResponseWriter, Exchange] | None = None
         self._is_answered = False
         self.age = 0

@@ -1,4 +1,6 @@
-"""Subscriptions of the stateless era (`subscriptions/listen`) over HTTP: each is one event stream."""
+"""Subscriptions of the stateless era (`subscriptions/listen`) over HTTP: each is one event
+stream.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +92,9 @@ class Subscriptions:
                 close()
 
     def end_all(self) -> None:
-        """End every subscription with its result; the clients come back, to another worker if there is one."""
+        """End every subscription with its result; the clients come back, to another worker if there
+        is one.
+        """
         for serving in list(self._services.calls.subscriptions):
             self._end(serving)
 

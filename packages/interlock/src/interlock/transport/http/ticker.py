@@ -1,7 +1,8 @@
-"""The ticker: one slow clock that watches all responses of an endpoint for disconnects and sends keep-alives.
+"""The ticker: one slow clock that watches all responses of an endpoint for disconnects and sends
+keep-alives.
 
-A call that is over within a tick costs two operations on a dict and no timer. Only a call that lasts gets a disconnect
-monitor, which cancels it when its client goes away.
+A call that is over within a tick costs two operations on a dict and no timer. Only a call that
+lasts gets a disconnect monitor, which cancels it when its client goes away.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ from typing import Any, Protocol
 from .responses import Receive, ResponseWriter, gone
 
 _TICK = 0.1  # seconds
-# Ticks after which a resumable call becomes an event stream, so that its client can come back for it.
+# Ticks after which a resumable call becomes an event stream, so that its client can come back for
+# it.
 _STREAM_AFTER = 10
 _DRAIN = 2.0  # seconds that the last responses may take to be written
 

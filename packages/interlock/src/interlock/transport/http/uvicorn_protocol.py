@@ -1,4 +1,5 @@
-"""uvicorn's HTTP protocol with limits against slow and stalled clients (slowloris), and with one write per turn of the event loop.
+"""uvicorn's HTTP protocol with limits against slow and stalled clients (slowloris), and with one
+write per turn of the event loop.
 
 It overrides private parts of uvicorn, and is imported only where uvicorn is installed.
 """
@@ -17,11 +18,13 @@ from ...compact_event import CompactEvent
 from .responses import HOLD
 
 _TOO_LARGE = (
-    b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: text/plain\r\ncontent-length: 29\r\nconnection: close\r\n\r\n"
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-type: text/plain\r\ncontent-length: "
+    b"29\r\nconnection: close\r\n\r\n"
     b"The headers are too large.   "
 )
 _TOO_SLOW = (
-    b"HTTP/1.1 408 Request Timeout\r\ncontent-type: text/plain\r\ncontent-length: 29\r\nconnection: close\r\n\r\n"
+    b"HTTP/1.1 408 Request Timeout\r\ncontent-type: text/plain\r\ncontent-length: "
+    b"29\r\nconnection: close\r\n\r\n"
     b"The headers came too slowly. "
 )
 LARGE = 64 * 1024
@@ -36,7 +39,9 @@ def _without(port: bytes, host: bytes) -> bytes:
 
 
 class _Pipeline(list[Any]):
-    """Pipelined requests that wait; there are seldom any, so that an empty list is smaller than a deque."""
+    """Pipelined requests that wait; there are seldom any, so that an empty list is smaller than a
+    deque.
+    """
 
     def appendleft(self, item: Any) -> None:
         """Add an item."""
@@ -54,7 +59,9 @@ _NOWHERE = _Nowhere()
 
 
 class BufferedTransport:
-    """A transport that joins what is written in one turn of the loop: head and body of a response leave in one packet."""
+    """A transport that joins what is written in one turn of the loop: head and body of a response
+    leave in one packet.
+    """
 
     __slots__ = (
         "_due",
@@ -121,7 +128,9 @@ class BufferedTransport:
 def limited_protocol(
     most_bytes: int, seconds: float, on_large: Callable[[], object] = bool
 ) -> type[LimitedProtocol]:
-    """The protocol class with these limits: `most_bytes` of one head, which may take `seconds` to arrive."""
+    """The protocol class with these limits: `most_bytes` of one head, which may take `seconds` to
+    arrive.
+    """
     return type(
         "LimitedProtocol",
         (LimitedProtocol,),
@@ -130,13 +139,17 @@ def limited_protocol(
 
 
 class LimitedProtocol(HttpToolsProtocol):
-    """A connection whose request heads are limited in size and time, and which notices a stalled client."""
+    """A connection whose request heads are limited in size and time, and which notices a stalled
+    client.
+    """
 
     most_bytes: int
     seconds: float
     on_large: Callable[[], object]
-    cycle: RequestResponseCycle | None  # type: ignore[assignment]  # None until the first request, whatever the parent declares
-    headers: list[tuple[bytes, bytes]] | None  # type: ignore[assignment]  # None until the first request, too
+    # None until the first request, whatever the parent declares
+    cycle: RequestResponseCycle | None  # type: ignore[assignment]
+    # None until the first request, too
+    headers: list[tuple[bytes, bytes]] | None  # type: ignore[assignment]
     __slots__ = (
         "_buffered",
         "_earlier",
@@ -151,7 +164,8 @@ class LimitedProtocol(HttpToolsProtocol):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.pipeline = _Pipeline()  # type: ignore[assignment]  # does what the parent needs of a deque
+        # does what the parent needs of a deque
+        self.pipeline = _Pipeline()  # type: ignore[assignment]
         self._head = 0  # bytes since the last whole message
         self._timer: asyncio.TimerHandle | None = None
         self._known = False  # a head has come whole, and its body is on the way
@@ -166,10 +180,13 @@ class LimitedProtocol(HttpToolsProtocol):
             None
         )
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the parent has it
+    # as the parent has it
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self.transport = self._buffered = BufferedTransport(transport, self.loop, self.on_large)  # type: ignore[assignment]  # it stands for the transport
-        self.flow._is_writable_event = CompactEvent(is_set=True)  # type: ignore[assignment]  # does what an Event does
+        # it stands for the transport
+        self.transport = self._buffered = BufferedTransport(transport, self.loop, self.on_large)  # type: ignore[assignment]
+        # does what an Event does
+        self.flow._is_writable_event = CompactEvent(is_set=True)  # type: ignore[assignment]
         self._timer = self.loop.call_later(self.seconds, self._slow)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -214,7 +231,8 @@ class LimitedProtocol(HttpToolsProtocol):
         self._settle()
         before = self.cycle
         super().on_headers_complete()
-        self.cycle.message_event = CompactEvent()  # type: ignore[union-attr]  # as above; the request has not begun yet
+        # as above; the request has not begun yet
+        self.cycle.message_event = CompactEvent()  # type: ignore[union-attr]
         self.headers = _NOWHERE
         if before is not None and not before.response_complete:
             self._earlier = (
@@ -247,7 +265,9 @@ class LimitedProtocol(HttpToolsProtocol):
         super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is not HTTP; only where no response is under way, which the answer would break."""
+        """Answer what is not HTTP; only where no response is under way, which the answer would
+        break.
+        """
         if self._flooded:
             self._end(_TOO_LARGE)
         elif self._is_free():
@@ -261,7 +281,8 @@ class LimitedProtocol(HttpToolsProtocol):
         if self._held is not None:
             self._held[2]()
 
-    # -- responses that no task waits for ----------------------------------------------------------------
+    # -- responses that no task waits for
+    # ----------------------------------------------------------------
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         scope: Any = cycle.scope  # which may have keys of its own
@@ -271,7 +292,8 @@ class LimitedProtocol(HttpToolsProtocol):
     def hold(self, gone: Callable[[], None], room: Callable[[], None]) -> bool:
         """Leave a response that has begun to this connection, so that its task may end.
 
-        From then on it is written by `write` and ended by `finish`. A quiet stream keeps no task and no request this way.
+        From then on it is written by `write` and ended by `finish`. A quiet stream keeps no task
+        and no request this way.
 
         Args:
             gone: Called once the client has disconnected.
@@ -294,7 +316,8 @@ class LimitedProtocol(HttpToolsProtocol):
         cycle.scope = self.scope = {}  # type: ignore[typeddict-item]  # nobody reads it again
         self._held = (cycle, gone, room)
         if not self._known:
-            self.parser = None  # type: ignore[assignment]  # another one is made should the client send more
+            # another one is made should the client send more
+            self.parser = None  # type: ignore[assignment]
         return True
 
     @property
@@ -322,10 +345,13 @@ class LimitedProtocol(HttpToolsProtocol):
             self.transport.close()
         self.on_response_complete()
 
-    # -- bounds ----------------------------------------------------------------------------------------------
+    # -- bounds
+    # ----------------------------------------------------------------------------------------------
 
     def look(self) -> None:
-        """Check for a stalled client: one that reads nothing, or whose body goes on after it was answered. Called from time to time."""
+        """Check for a stalled client: one that reads nothing, or whose body goes on after it was
+        answered. Called from time to time.
+        """
         unsent = self.transport.get_write_buffer_size()
         lingers = self._known and self.cycle is not None and self.cycle.response_complete
         self._still = self._still + 1 if lingers or (unsent and unsent >= self._unsent) else 0

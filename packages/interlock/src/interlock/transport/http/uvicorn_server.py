@@ -1,4 +1,6 @@
-"""The web server beneath an endpoint: uvicorn on httptools (and uvloop where present), with limits that uvicorn itself lacks."""
+"""The web server beneath an endpoint: uvicorn on httptools (and uvloop where present), with limits
+that uvicorn itself lacks.
+"""
 
 from __future__ import annotations
 
@@ -65,10 +67,12 @@ async def serve_http(
     on_ready: Callable[[Any], None] | None = None,
     on_large: Callable[[], object] = bool,
 ) -> None:
-    """Serve until cancelled; then take no more, let what runs finish for `grace` seconds, and close. The socket is closed at the end.
+    """Serve until cancelled; then take no more, let what runs finish for `grace` seconds, and
+    close. The socket is closed at the end.
 
-    `proxies` are addresses (or networks) whose word is taken for whom a request comes from (`X-Forwarded-For`); nobody's is otherwise.
-    `on_large` is called whenever much comes or goes in one piece.
+    `proxies` are addresses (or networks) whose word is taken for whom a request comes from
+    (`X-Forwarded-For`); nobody's is otherwise. `on_large` is called whenever much comes or goes in
+    one piece.
     """
     try:
         import uvicorn  # optional extra `http`
@@ -147,7 +151,9 @@ async def _break_off(server: uvicorn.Server) -> None:
 
 
 async def _serve_waiting(waiting: list[socket.socket], make: Callable[[], Any]) -> None:
-    """Serve connections that were just accepted; those that cannot be served any more are closed."""
+    """Serve connections that were just accepted; those that cannot be served any more are
+    closed.
+    """
     loop = asyncio.get_running_loop()
     try:
         while waiting:
@@ -159,7 +165,9 @@ async def _serve_waiting(waiting: list[socket.socket], make: Callable[[], Any]) 
 
 
 def _accept_waiting(sock: socket.socket) -> list[socket.socket]:
-    """Accept the connections that wait: closing the socket would break them, and lose their requests."""
+    """Accept the connections that wait: closing the socket would break them, and lose their
+    requests.
+    """
     found = []
     with contextlib.suppress(OSError):  # no more connections wait, or no more can be accepted
         for _ in range(_BACKLOG):
@@ -171,12 +179,13 @@ def _accept_waiting(sock: socket.socket) -> list[socket.socket]:
 async def _first_requests(server: uvicorn.Server, seconds: float) -> None:
     """Wait until each connection has had a request, for so long at most.
 
-    A client that has just connected is about to send a request. It would take a connection that is closed
-    without an answer for a failure; a client whose connection was used before connects anew.
+    A client that has just connected is about to send a request. It would take a connection that is
+    closed without an answer for a failure; a client whose connection was used before connects anew.
     """
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
-    while loop.time() < end and any(map(_is_new, server.server_state.connections)):  # noqa: ASYNC110 - uvicorn does not report a first request
+    # uvicorn does not report a first request
+    while loop.time() < end and any(map(_is_new, server.server_state.connections)):  # noqa: ASYNC110
         await asyncio.sleep(_LOOK)
 
 

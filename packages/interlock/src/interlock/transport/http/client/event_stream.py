@@ -1,4 +1,6 @@
-"""A client's event stream that may be taken up again: the id of its last event, and how long to wait before coming back."""
+"""The event stream of a client that resumes: the last event id, and the delay before it
+reconnects.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ class EventStream:
         self._reader = EventReader(self._limit)
 
     def feed(self, chunk: bytes) -> list[Frame]:
-        """The messages that are complete now; events without data only say how to come back (`HTL-20`)."""
+        """The messages that are complete now; events without data only say how to come back
+        (`HTL-20`).
+        """
         try:
             events = self._reader.feed(chunk)
         except Malformed as bad:
@@ -47,7 +51,9 @@ class EventStream:
         return messages
 
     def wait(self, failed: int) -> float:
-        """Seconds before the next try: as the server asked (`HTL-17`), longer where it keeps failing."""
+        """Seconds before the next try: as the server asked (`HTL-17`), longer where it keeps
+        failing.
+        """
         if failed <= 1:
             return self._retry if self._retry is not None else _FIRST_WAIT
         return max(self._retry or 0.0, backoff(failed))
@@ -61,7 +67,9 @@ def is_events(response: Response) -> bool:
 
 
 def backoff(failed: int) -> float:
-    """Seconds to wait after so many failures, a little more or less, so that many clients do not come at once."""
+    """Seconds to wait after so many failures, a little more or less, so that many clients do not
+    come at once.
+    """
     longest = _LONGEST_WAIT if failed > 16 else min(_FIRST_WAIT * 2 ** (failed - 1), _LONGEST_WAIT)
     return longest * (0.75 + random.random() / 2)
 

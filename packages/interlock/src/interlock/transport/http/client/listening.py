@@ -1,4 +1,6 @@
-"""What a client hears unasked over HTTP: the stream of its session, and subscriptions that are begun again when they are lost."""
+"""Notifications to a client over HTTP: the GET stream of its session, and subscriptions that are
+opened again when they break.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,11 @@ _STEADY = 30.0  # seconds after which a stream that broke was none that breaks a
 
 
 class ListeningStream:
-    """The stream of a session, on which the server speaks of itself; opened again whenever it ends (`HTL-23`).
+    """The stream of a session, on which the server speaks of itself; opened again whenever it ends
+    (`HTL-23`).
 
-    `renew` begins a new session in place of one that is gone; `subscribed` are the URIs that the session has subscribed to.
+    `renew` begins a new session in place of one that is gone; `subscribed` are the URIs that the
+    session has subscribed to.
     """
 
     def __init__(
@@ -95,7 +99,9 @@ class ListeningStream:
         self._was_open, self._renewed = True, False
 
     async def _is_refused(self, status: int) -> bool:
-        """Whether the server does not speak of itself (`HTL-25`); else it is asked again, in a new session where the old one is gone."""
+        """Whether the server does not speak of itself (`HTL-25`); else it is asked again, in a new
+        session where the old one is gone.
+        """
         if status == 404 and self._session is not None and self._was_open and not self._renewed:
             await self._renew(self._session)
             self._renewed = True
@@ -110,7 +116,9 @@ class ListeningStream:
 
 
 async def listen(x: Exchange, make: Handler, sleep: Sleep) -> AnyResult:
-    """`subscriptions/listen`: begun again whenever its stream is lost, with all that was granted told as changed then."""
+    """`subscriptions/listen`: begun again whenever its stream is lost, with all that was granted
+    told as changed then.
+    """
     loop = asyncio.get_running_loop()
     failed, since = 0, 0.0
     granted: t.SubscriptionFilter | None = None

@@ -1,4 +1,6 @@
-"""What an HTTP answer that is none means to a client: an error, a session that is gone, an address that leads elsewhere."""
+"""HTTP errors as a client's exceptions: JSON-RPC errors, ended sessions, redirects and status
+codes, each with what to do.
+"""
 
 from __future__ import annotations
 
@@ -32,20 +34,26 @@ class SessionGone(t.Unreachable):
 
 
 def is_stranger(status: int | None) -> bool:
-    """Whether a status says that the server does not know this way of speaking (`ERA-15`: not that it is ill, or asks who we are)."""
+    """Whether a status says that the server does not know this way of speaking (`ERA-15`: not that
+    it is ill, or asks who we are).
+    """
     return status is not None and 400 <= status < 500 and status not in (401, 403, 407, 408, 429)
 
 
 def may_pass(status: int | None) -> bool:
-    """Whether a refusal with this status may be another in a while; None stands for no answer at all."""
+    """Whether a refusal with this status may be another in a while; None stands for no answer at
+    all.
+    """
     return status is None or status >= 500 or status in (408, 425, 429)
 
 
 def resolve(url: str, reference: str) -> str | None:
-    """Where a reference in an answer from `url` leads; None for another place, to which nothing of ours is sent.
+    """Where a reference in an answer from `url` leads; None for another place, to which nothing of
+    ours is sent.
 
-    The same place is the same scheme, host and port; https in place of http on the usual ports counts as the same. What is no
-    address leads nowhere, and neither does one that names another user.
+    The same place is the same scheme, host and port; https in place of http on the usual ports
+    counts as the same. What is no address leads nowhere, and neither does one that names another
+    user.
     """
     try:
         target = urljoin(url, reference.strip())
@@ -74,11 +82,14 @@ def _port(parts: Any) -> int:
 
 
 def session_of(response: Response) -> str | None:
-    """The id of the session that an answer begins. Raises ProtocolError for one that no header can hold (`HTL-38`)."""
+    """The id of the session that an answer begins. Raises ProtocolError for one that no header can
+    hold (`HTL-38`).
+    """
     id = response.headers.get("mcp-session-id")
     if id is not None and not (id and all("!" <= c <= "~" for c in id)):
         raise t.ProtocolError(
-            "The server gave a session id with characters that it may not have, so that it cannot be sent back."
+            "The server gave a session id with characters that it may not have, so that it cannot "
+            "be sent back."
         )
     return id
 

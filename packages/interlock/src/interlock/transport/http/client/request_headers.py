@@ -1,4 +1,6 @@
-"""What the heads of a client's HTTP requests say: revision, session, and parts of the body again (2026-07-28, "Request Metadata")."""
+"""The headers of a client's requests: revision, session, and the parts of the body that headers
+repeat (2026-07-28, "Request Metadata").
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,8 @@ _SENDABLE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 class RequestHeaders:
     """The heads of the requests to one server; `own` are the headers that the user wants on each.
 
-    Those that the protocol fills in are left out of `own`. Raises ValueError for a header that cannot be sent.
+    Those that the protocol fills in are left out of `own`. Raises ValueError for a header that
+    cannot be sent.
     """
 
     def __init__(self, own: Mapping[str, str]) -> None:
@@ -92,10 +95,13 @@ class RequestHeaders:
             head.append(("Mcp-Method", method))
         return tuple(head)
 
-    # -- arguments that headers repeat --------------------------------------------------------------------
+    # -- arguments that headers repeat
+    # --------------------------------------------------------------------
 
     def learn(self, result: t.ListToolsResult) -> t.ListToolsResult:
-        """Note which arguments are to be repeated; the result without the tools whose annotations break the rules (`XMH-08`)."""
+        """Note which arguments are to be repeated; the result without the tools whose annotations
+        break the rules (`XMH-08`).
+        """
         good: list[t.Tool] = []
         for tool in result.tools:
             try:
@@ -121,7 +127,8 @@ def _is_free(name: str, value: str) -> bool:
     header_name(name)
     if not _SENDABLE.fullmatch(value):
         raise ValueError(
-            f"the value of {name} has characters that a header cannot have; is there a line's end in it, or a typed quote?"
+            f"the value of {name} has characters that a header cannot have; is there a line's end "
+            "in it, or a typed quote?"
         )
     if name.lower() in _OURS or name.lower().startswith("mcp-"):
         log.warning("the header %s is left out: the protocol says what is in it", name)

@@ -1,4 +1,6 @@
-"""One request of a client over HTTP: posted, redirected within its origin, and its answer read, also over a stream that breaks."""
+"""One request of a client over HTTP: posted, redirected within its origin, and its answer read,
+also from a stream that is resumed.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ _OPENING = frozenset(
 
 
 class HttpRequests:
-    """What requests to one server share while it is open: the address, the HTTP client, the conversation and the session."""
+    """What requests to one server share while it is open: the address, the HTTP client, the
+    conversation and the session.
+    """
 
     def __init__(
         self,
@@ -73,7 +77,9 @@ class HttpRequests:
         self._sleep, self._spawn, self._authorized = sleep, spawn, authorized
 
     async def make(self, x: Exchange) -> AnyResult:
-        """Send a request once and wait for its answer, also over a stream that breaks and is taken up again."""
+        """Send a request once and wait for its answer, also over a stream that breaks and is taken
+        up again.
+        """
         conversation = self.conversation
         id, future = conversation.start_request(x)
         *others, frame = conversation.connection.outgoing()
@@ -113,7 +119,10 @@ class HttpRequests:
         except ConnectionLost as bad:
             words = f"The connection broke before the answer to {x.method} had come: {bad}"
             if x.method == "tools/call":
-                words += " Whether it took effect is not known; call it again only where that does no harm."
+                words += (
+                    " Whether it took effect is not known; call it again only where that does no "
+                    "harm."
+                )
             raise ConnectionLost(words) from bad
         except asyncio.CancelledError:
             if in_session:  # `HTL-22`; in the stateless era closing the stream says it
@@ -127,7 +136,8 @@ class HttpRequests:
     async def send(
         self, request: Request, unhurried: PauseTimeout = contextlib.nullcontext
     ) -> Response:
-        """Send a request; redirects are followed within the origin, and from http to https of the same host.
+        """Send a request; redirects are followed within the origin, and from http to https of the
+        same host.
 
         In the time of `unhurried` a person may be asked to log in.
         """
@@ -144,7 +154,8 @@ class HttpRequests:
             target = resolve(request.url, response.headers["location"])
             if target is None:
                 raise t.Unreachable(
-                    f"{url_without_secrets(request.url)} sends to {shown(url_without_secrets(response.headers['location']).encode())}, "
+                    f"{url_without_secrets(request.url)} sends to "
+                    f"{shown(url_without_secrets(response.headers['location']).encode())}, "
                     "which is another origin; give that address if it is meant.",
                     status=response.status,
                 )
@@ -153,7 +164,8 @@ class HttpRequests:
                 self.url = target
             request = replace(request, url=target)
         raise t.Unreachable(
-            f"{url_without_secrets(self.url)} redirects more than {_MOST_REDIRECTS} times. Is that the right address?"
+            f"{url_without_secrets(self.url)} redirects more than {_MOST_REDIRECTS} times. Is that "
+            "the right address?"
         )
 
     async def _ask(
@@ -183,7 +195,8 @@ class HttpRequests:
         status = response.status
         if status in (200, 202):
             return t.ProtocolError(
-                f"The server took {x.method} with status {status}, but gave no answer that can be read: {shown(body) or 'nothing'}. "
+                f"The server took {x.method} with status {status}, but gave no answer that can be "
+                f"read: {shown(body) or 'nothing'}. "
                 f"Is {url_without_secrets(self.url)} the address of an MCP endpoint?"
             )
         error = error_of(body)
@@ -212,7 +225,9 @@ class HttpRequests:
     async def _follow(
         self, response: Response, x: Exchange, id: t.RequestId, future: asyncio.Future[Any]
     ) -> None:
-        """Read the stream of a call until its answer; a stream that breaks is taken up again where it can be (`HTL-18`, `HTL-19`)."""
+        """Read the stream of a call until its answer; a stream that breaks is taken up again where
+        it can be (`HTL-18`, `HTL-19`).
+        """
         stream = EventStream(self.limit)
         failed, answered = 0, False
         while True:
@@ -263,7 +278,9 @@ class HttpRequests:
         self.conversation.receive(frame, asker, call)
 
     async def post(self, frame: Frame, *, aside: bool = False) -> None:
-        """Post a message that has no answer (`HTL-02`), `aside` of calls that may wait for it. Raises Unreachable where it is not taken."""
+        """Post a message that has no answer (`HTL-02`), `aside` of calls that may wait for it.
+        Raises Unreachable where it is not taken.
+        """
         if self.tap is not None:
             self.tap("client", frame)
         headers = self.letters.message(self.conversation.connection.revision, self.session)
@@ -296,7 +313,9 @@ class HttpRequests:
 
 
 async def _read_out(response: Response, chunks: AsyncIterator[bytes]) -> None:
-    """Read the end of a stream whose answer has come, so that its connection can carry the next request; but not for long."""
+    """Read the end of a stream whose answer has come, so that its connection can carry the next
+    request; but not for long.
+    """
     try:
         with contextlib.suppress(t.InterlockError, TimeoutError):
             async with asyncio.timeout(_FAREWELL):

@@ -1,7 +1,4 @@
-"""Which requests may be sent again after they were lost on the way:
-
-those that do no harm when they run twice.
-"""
+"""Retries: the requests that may be sent again after they were lost, because they only read."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""A client's transport over HTTP: each exchange is a request of its own, and no lock is held across one.
+"""A client's transport over HTTP: each exchange is a request of its own, and no lock is held across
+one.
 
-Both eras of Streamable HTTP, and the older transport of two endpoints where a server has nothing else (2026-07-28 and 2025-11-25,
-"Streamable HTTP"; 2024-11-05, "HTTP with SSE").
+Both eras of Streamable HTTP, and the older transport of two endpoints where a server has nothing
+else (2026-07-28 and 2025-11-25, "Streamable HTTP"; 2024-11-05, "HTTP with SSE").
 """
 
 from __future__ import annotations
@@ -52,10 +53,12 @@ class Http:
         url: http:// or https://.
         headers: sent with each request; `token` is sent as a bearer token.
         auth: authorizes each request, and logs in where that is needed (`interlock.auth`).
-        fetch: the HTTP client; our own with `fetching` as its options unless it is given (a given one is not closed).
-        legacy_sse: True for servers of 2024-11-05 only, False never to try that; None tries it where nothing else answers.
-        repeat: whether a call that was lost on the way is made again where that is known to be safe: everything that only reads, and
-            tools that say so of themselves. Others never are.
+        fetch: the HTTP client; our own with `fetching` as its options unless it is given (a given
+            one is not closed).
+        legacy_sse: True for servers of 2024-11-05 only, False never to try that; None tries it
+            where nothing else answers.
+        repeat: whether a call that was lost on the way is made again where that is known to be
+            safe: everything that only reads, and tools that say so of themselves. Others never are.
         listen: whether a stream for notices is kept open in the handshake era.
         limit: the most bytes one message may have.
         tap: sees every frame, with "client" or "server" as its sender.
@@ -80,17 +83,20 @@ class Http:
     ) -> None:
         if not is_address(url):
             raise ValueError(
-                f"{url_without_secrets(url)} is no address of a server; it is http://host/path or https://host/path"
+                f"{url_without_secrets(url)} is no address of a server; it is http://host/path or "
+                "https://host/path"
             )
         if fetching and fetch is not None:
             raise TypeError(f"{', '.join(fetching)} and a fetch of your own cannot both be given")
         if auth is not None and token is not None:
             raise TypeError(
-                "token and auth cannot both be given: the one is sent as it is, the other is what gets tokens"
+                "token and auth cannot both be given: the one is sent as it is, the other is what "
+                "gets tokens"
             )
         if auth is not None and (isinstance(auth, type) or not callable(getattr(auth, "to", None))):
             raise TypeError(
-                "auth is what gets tokens, such as OAuth() or ClientCredentials(...); a token that you have goes to token="
+                "auth is what gets tokens, such as OAuth() or ClientCredentials(...); a token that "
+                "you have goes to token="
             )
         own = {
             **(headers or {}),
@@ -118,10 +124,13 @@ class Http:
         self._old: LegacySse | None = None
         self._closing = False
 
-    # -- opening and closing -----------------------------------------------------------------------------
+    # -- opening and closing
+    # -----------------------------------------------------------------------------
 
     async def open(self, hello: Hello) -> Opened:
-        """Find out the server's era, and agree on a revision. Raises Unreachable, UnsupportedRevision or McpError."""
+        """Find out the server's era, and agree on a revision. Raises Unreachable,
+        UnsupportedRevision or McpError.
+        """
         self._closing = False
         self._level, self._subscribed = None, {}
         task = asyncio.current_task()
@@ -183,7 +192,9 @@ class Http:
         return opened
 
     async def _knock(self, x: Exchange) -> AnyResult:
-        """Carry one exchange of the opening; a server that does not know the newest way of speaking is greeted next (`ERA-10`)."""
+        """Carry one exchange of the opening; a server that does not know the newest way of speaking
+        is greeted next (`ERA-10`).
+        """
         try:
             return await self.trips.make(x)
         except t.Unreachable as bad:
@@ -192,14 +203,17 @@ class Http:
             raise
 
     async def _open_old(self, hello: Hello, why: t.InterlockError | None = None) -> Opened:
-        """The older transport: a stream to listen to, which names the place to post to (`ERA-11`, `ERA-12`).
+        """The older transport: a stream to listen to, which names the place to post to (`ERA-11`,
+        `ERA-12`).
 
-        `why` is what led here from Streamable HTTP; then the wait is short, for a server of that may give a stream that is silent.
+        `why` is what led here from Streamable HTTP; then the wait is short, for a server of that
+        may give a stream that is silent.
         """
         handshake = tuple(r for r in hello.revisions if era(r) is Era.HANDSHAKE)
         if not handshake:
             raise UnsupportedRevision(
-                f"HTTP with SSE is older than {', '.join(hello.revisions)}; allow a revision of the handshake era for it."
+                f"HTTP with SSE is older than {', '.join(hello.revisions)}; allow a revision of "
+                "the handshake era for it."
             )
         probe_seconds = (
             DEFAULT_PROBE_SECONDS if hello.probe_seconds is None else hello.probe_seconds
@@ -252,7 +266,8 @@ class Http:
                 fetch, self._fetch = self._fetch, None
                 await fetch.aclose()
 
-    # -- exchanges -----------------------------------------------------------------------------------------
+    # -- exchanges
+    # -----------------------------------------------------------------------------------------
 
     async def __call__(self, exchange: Exchange) -> AnyResult:
         """Carry one exchange to the server and back."""
@@ -295,7 +310,9 @@ class Http:
             self._spawn(self._post_quietly(frame, tries=1))
 
     async def _carry(self, x: Exchange) -> AnyResult:
-        """Send a request; again where its session was gone, its headers were out of date, or it was lost and may be repeated."""
+        """Send a request; again where its session was gone, its headers were out of date, or it was
+        lost and may be repeated.
+        """
         renewed = relisted = False
         tries = 0
         while True:
@@ -351,7 +368,9 @@ class Http:
         return result
 
     async def _relist(self, x: Exchange) -> bool:
-        """The server misses headers: look at the tools again (`XMH-18`). Whether that changed what is sent."""
+        """The server misses headers: look at the tools again (`XMH-18`). Whether that changed what
+        is sent.
+        """
         before = self.letters.knows(x.params.name)
         cursor: str | None = None
         for _ in range(1000):
@@ -364,10 +383,13 @@ class Http:
                 break
         return self.letters.knows(x.params.name) != before
 
-    # -- what is sent besides, and heard besides ---------------------------------------------------------------
+    # -- what is sent besides, and heard besides
+    # ---------------------------------------------------------------
 
     def _send_apart(self, frames: list[Frame]) -> None:
-        """Answers to the server's questions, and notifications: each is a POST of its own (`HTL-02`)."""
+        """Answers to the server's questions, and notifications: each is a POST of its own
+        (`HTL-02`).
+        """
         if (
             self._trips is not None
             and not self._closing
@@ -377,7 +399,9 @@ class Http:
                 self._spawn(self._post_quietly(frame))
 
     async def _post_quietly(self, frame: Frame, tries: int = MOST_TRIES) -> None:
-        """Post a message; again where it was lost and would do no harm if it came twice (`tries`)."""
+        """Post a message; again where it was lost and would do no harm if it came twice
+        (`tries`).
+        """
         for tried in range(1, tries + 1):
             try:
                 await self.trips.post(frame, aside=True)
@@ -389,7 +413,9 @@ class Http:
             return
 
     async def _begin_to_hear(self, hello: Hello) -> None:
-        """Listen before the first call is made: what a server says while nobody listens may be lost."""
+        """Listen before the first call is made: what a server says while nobody listens may be
+        lost.
+        """
         hearing = ListeningStream(
             self.trips, hello.notify, self._renew, self._subscribed, self.limit, self._sleep
         )
@@ -400,10 +426,13 @@ class Http:
             async with asyncio.timeout(_LISTENING):
                 await hearing.begun.wait()
 
-    # -- sessions ---------------------------------------------------------------------------------------------
+    # -- sessions
+    # ---------------------------------------------------------------------------------------------
 
     async def _renew(self, gone: str | None) -> None:
-        """Begin a new session in place of one that is gone (`HTL-43`); whoever needs it at the same time waits for the same one."""
+        """Begin a new session in place of one that is gone (`HTL-43`); whoever needs it at the same
+        time waits for the same one.
+        """
         if self.trips.session != gone:
             return
         if self._renewing is None:
@@ -428,7 +457,8 @@ class Http:
                 result = await trips.make(Exchange(OPENING, params, caller))
                 if agreed_revision(result) != self._revision:
                     raise t.Unreachable(
-                        "The server has ended the session, and speaks another revision now; open the client anew."
+                        "The server has ended the session, and speaks another revision now; open "
+                        "the client anew."
                     )
                 await trips.post(jsonrpc.notification(OPENED, b"{}"))
                 for x in [
@@ -441,7 +471,8 @@ class Http:
             trips.session = gone  # so that the next call begins with this again
             if isinstance(bad, TimeoutError):
                 raise t.TimedOut(
-                    "The server has ended the session, and does not answer who wants to begin another."
+                    "The server has ended the session, and does not answer who wants to begin "
+                    "another."
                 ) from None
             raise
 

@@ -85,7 +85,10 @@ class GetStreams:
         where = place(last_event)
         replay = None if where is None else await self._read(session, *where)
         if where is None or replay is None:
-            words = "The events after this Last-Event-ID are no longer kept, or never were in this session"
+            words = (
+                "The events after this Last-Event-ID are no longer kept, or never were in this "
+                "session"
+            )
             await services.errors.send(x.send, error(400, t.INVALID_REQUEST, words))
             return
         await self._resume(x, session, *where, replay)
@@ -129,7 +132,9 @@ class GetStreams:
     async def _resume(
         self, x: SessionRequest, session: Session, name: str, after: int, replay: Replay
     ) -> None:
-        """Send the rest of a stream of calls, in place of whatever response it was sent on before."""
+        """Send the rest of a stream of calls, in place of whatever response it was sent on
+        before.
+        """
         ticker = self._services.ticker
         reply = ResponseWriter(PostResponse(name=None), x.send, None, cancels=False)
         stream = ResumedStream(self._store.events, self._posts, session.id, reply, name, after)
@@ -158,7 +163,9 @@ class GetStreams:
     async def _announce(
         self, stream: NotificationStream | ResumedStream, kind: str, session: str, payload: str
     ) -> None:
-        """Tell the other workers of a stream, and wait until they can know: all see streams in the order of their opening."""
+        """Tell the other workers of a stream, and wait until they can know: all see streams in the
+        order of their opening.
+        """
         if not self._messages.is_shared:
             return
         received = stream.received = asyncio.get_running_loop().create_future()
@@ -169,7 +176,9 @@ class GetStreams:
         stream.received = None
 
     async def _read(self, session: Session, name: str, after: int) -> Replay | None:
-        """What came after an event. A client may be faster than the store through which another worker tells of the stream."""
+        """What came after an event. A client may be faster than the store through which another
+        worker tells of the stream.
+        """
         loop = asyncio.get_running_loop()
         until = loop.time() + LOOK
         pause = 0.01
@@ -196,7 +205,9 @@ class GetStreams:
             stream.start(session)
 
     def _see_notification_stream(self, session: str, token: str) -> None:
-        """A notification stream was opened at some worker: all see them in one order, and the last one stays."""
+        """A notification stream was opened at some worker: all see them in one order, and the last
+        one stays.
+        """
         stream = self._notifying.get(session)
         if stream is None:
             return
@@ -207,7 +218,9 @@ class GetStreams:
             stream.stop()
 
     def _see_resumed_stream(self, session: str, payload: str) -> None:
-        """A stream of calls was resumed at some worker: all see that in one order, and the last one stays."""
+        """A stream of calls was resumed at some worker: all see that in one order, and the last one
+        stays.
+        """
         name, _, token = payload.partition(" ")
         stream = self._resumed.get(session, {}).get(name)
         if stream is not None and stream.token == token:
@@ -219,7 +232,8 @@ class GetStreams:
             self._messages.publish("stirred", session, name)
 
     def _take_over(self, session: str, name: str, *, announced: bool = False) -> bool:
-        """Send no more of a stream where it is sent now; else a message would go out on two (`HTL-30`).
+        """Send no more of a stream where it is sent now; else a message would go out on two
+        (`HTL-30`).
 
         Returns:
             Whether its calls run here.

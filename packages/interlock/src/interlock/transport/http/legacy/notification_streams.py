@@ -1,6 +1,8 @@
-"""The notification stream of a session: what has changed, as events of a GET stream (2025-11-25, "Listening for Messages").
+"""The notification stream of a session: what has changed, as events of a GET stream (2025-11-25,
+"Listening for Messages").
 
-Its event ids are positions in the topic of changes, so that a client can resume it at any worker and misses nothing.
+Its event ids are positions in the topic of changes, so that a client can resume it at any worker
+and misses nothing.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ CHANGES = "changes."
 
 
 class NotificationStream:
-    """One stream: its listening exchange is started anew whenever the session's subscriptions change.
+    """One stream: its listening exchange is started anew whenever the session's subscriptions
+    change.
 
     Attributes:
         session: The session as it was when it was listened for last.
@@ -71,7 +74,9 @@ class NotificationStream:
         since: str | None,
         on_close: Callable[[NotificationStream], None],
     ) -> None:
-        """`since` is the position that the client asks to resume from; `on_close` is called once the stream is over."""
+        """`since` is the position that the client asks to resume from; `on_close` is called once
+        the stream is over.
+        """
         self.session = session
         self.reply = reply
         self.token = os.urandom(8).hex()

@@ -1,4 +1,6 @@
-"""Resumed streams: the rest of a stream of calls, for a client that comes back with Last-Event-ID (`HTL-34`, `HTL-36`)."""
+"""Resumed streams: the rest of a stream of calls, for a client that comes back with Last-Event-ID
+(`HTL-34`, `HTL-36`).
+"""
 
 from __future__ import annotations
 
@@ -103,7 +105,9 @@ class ResumedStream:
         return await self._events.read(self._session, self._name, self._after)
 
     async def _fail_calls(self) -> tuple[tuple[int, bytes], ...]:
-        """Errors for the calls of a stream whose worker is gone, noted in the log so that they have one answer for good."""
+        """Errors for the calls of a stream whose worker is gone, noted in the log so that they have
+        one answer for good.
+        """
         whole = await self._events.read(self._session, self._name, -1)
         data = [each for _, each in whole.events] if whole is not None else []
         frames = orphaned(data[0], data[1:]) if data else []

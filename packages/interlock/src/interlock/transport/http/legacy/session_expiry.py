@@ -1,4 +1,6 @@
-"""The expiry of sessions: those with an open stream or a running call are kept alive, those that are over are ended."""
+"""The expiry of sessions: those with an open stream or a running call are kept alive, those that
+are over are ended.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The session endpoint: sessions of the handshake era over HTTP, of which any worker serves any request (2025-11-25, "Streamable HTTP").
+"""The session endpoint: sessions of the handshake era over HTTP, of which any worker serves any
+request (2025-11-25, "Streamable HTTP").
 
-What a session is lies in the store. What runs for it on this worker is known here only; answers to questions, cancellations and
-the ends of sessions reach the other workers as messages.
+What a session is lies in the store. What runs for it on this worker is known here only; answers to
+questions, cancellations and the ends of sessions reach the other workers as messages.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ class SessionOptions:
     Attributes:
         are_kept: Whether there are sessions; else each request of the handshake era stands alone.
         stream: Whether calls are answered with an event stream at once.
-        retry_ms: When a client that lost a stream should come back, in milliseconds; None leaves it to the client.
+        retry_ms: When a client that lost a stream should come back, in milliseconds; None leaves it
+            to the client.
         most_calls: How many calls of one session may run at once.
     """
 
@@ -126,7 +128,9 @@ class SessionEndpoint:
         expiry.add_active(lambda: self._posts.sessions)
 
     async def aclose(self) -> None:
-        """End what runs here; the sessions stay in the store, for other workers or a later start of this one."""
+        """End what runs here; the sessions stay in the store, for other workers or a later start of
+        this one.
+        """
         self._streams.close()
         for serving in self._posts.servings():
             await serving.aclose()
@@ -140,7 +144,8 @@ class SessionEndpoint:
         """End every GET stream; the clients come back, to another worker if there is one."""
         self._streams.close()
 
-    # -- what a client may do --------------------------------------------------------------------------
+    # -- what a client may do
+    # --------------------------------------------------------------------------
 
     async def open(self, x: SessionRequest) -> None:
         """`initialize`: open a session, or answer without one where there are none."""
@@ -237,9 +242,11 @@ class SessionEndpoint:
     def _take_in(
         self, body: bytes, session: Session, connection: ServerConnection, *, batch: bool
     ) -> tuple[list[ServerEvent], list[t.RequestId], str]:
-        """Read what was posted: requests go into the connection, answers and cancellations to the calls they are for.
+        """Read what was posted: requests go into the connection, answers and cancellations to the
+        calls they are for.
 
-        Returns the events, the ids that will be answered, and the method where there is one only. Raises Malformed.
+        Returns the events, the ids that will be answered, and the method where there is one only.
+        Raises Malformed.
         """
         if batch and not supports(session.revision, "batches"):
             raise Malformed(t.INVALID_REQUEST, "Invalid request: this revision has no batches")
@@ -300,10 +307,15 @@ class SessionEndpoint:
         *,
         batch: bool,
     ) -> None:
-        """Run what was asked, and answer: with JSON where the responses come first, else with an event stream."""
+        """Run what was asked, and answer: with JSON where the responses come first, else with an
+        event stream.
+        """
         services = self._services
         if self._is_full(session.id):
-            words = "The server is busy: too many requests are running in this session. Try again later."
+            words = (
+                "The server is busy: too many requests are running in this session. Try again "
+                "later."
+            )
             data = {"reason": "busy"}
             id = ids[0] if ids else None
             await services.errors.send(x.send, error(503, t.INTERNAL_ERROR, words, data, id=id))
@@ -333,7 +345,8 @@ class SessionEndpoint:
             if answer.ended and not answer.begun and not answer.body():
                 await send_body(x.send, 202, b"")  # cancelled before it sent anything
             elif answer.ended:
-                # A batch of which one call was carried out is answered with 200: else its client would send it again.
+                # A batch of which one call was carried out is answered with 200: else its client
+                # would send it again.
                 await reply.finish(*services.errors.status(x.scope, serving.denied, len(ids)))
             else:
                 await gone(x.receive)
@@ -434,7 +447,8 @@ class SessionEndpoint:
         else:
             self._services.log.stolen(session.id, x.scope)
 
-    # -- the record -----------------------------------------------------------------------------------------
+    # -- the record
+    # -----------------------------------------------------------------------------------------
 
     async def _session(
         self, x: SessionRequest, id: str | None, revision: str | None
@@ -477,7 +491,9 @@ class SessionEndpoint:
         return session
 
     async def _save(self, session: Session, connection: ServerConnection) -> None:
-        """Keep what a request has changed in its session: the log level, or what it has subscribed to or from."""
+        """Keep what a request has changed in its session: the log level, or what it has subscribed
+        to or from.
+        """
         caller = connection.remembered
         assert caller is not None
         added = set(connection.subscriptions) - set(session.subscriptions)
@@ -505,7 +521,8 @@ class SessionEndpoint:
         if added or removed:
             self._messages.announce("changed", session.id)
 
-    # -- calls -----------------------------------------------------------------------------------------
+    # -- calls
+    # -----------------------------------------------------------------------------------------
 
     def _deliver(self, session: str, frame: Frame) -> None:
         """Give an answer or a cancellation to the calls of a session on this worker."""

@@ -1,4 +1,6 @@
-"""The client's channel over the older transport: a stream to listen to, and a place to post to (2024-11-05, "HTTP with SSE")."""
+"""The client of the legacy HTTP+SSE transport: an event stream to listen to, and an endpoint to
+post to (2024-11-05, "HTTP with SSE").
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ class Send(Protocol):
 
 
 class SseChannel:
-    """A channel of frames; opened by waiting for the event that names where to post. `send` carries requests."""
+    """A channel of frames; opened by waiting for the event that names where to post. `send` carries
+    requests.
+    """
 
     def __init__(
         self, url: str, send: Send, letters: RequestHeaders, *, limit: int, seconds: float
@@ -60,7 +64,9 @@ class SseChannel:
         self._room = asyncio.Event()
 
     async def open(self) -> None:
-        """Open the stream, and wait for its first event. Raises Unreachable where it is no such server."""
+        """Open the stream, and wait for its first event. Raises Unreachable where it is no such
+        server.
+        """
         where = url_without_secrets(self._url)
         try:
             async with asyncio.timeout(self._seconds) as bound:
@@ -76,13 +82,15 @@ class SseChannel:
                 first = await self._next()
             if first is None or first.name != "endpoint":
                 raise t.Unreachable(
-                    f"{where} opened an event stream, but does not say where to post to; it is no server of HTTP with SSE."
+                    f"{where} opened an event stream, but does not say where to post to; it is no "
+                    "server of HTTP with SSE."
                 )
             said = first.data.decode("utf-8", "replace")
             endpoint = resolve(self._url, said)
             if endpoint is None:  # `HPS-07`
                 raise t.Unreachable(
-                    f"{where} wants messages posted to {shown(url_without_secrets(said).encode())}, which is another origin."
+                    f"{where} wants messages posted to "
+                    f"{shown(url_without_secrets(said).encode())}, which is another origin."
                 )
             self._endpoint = endpoint
         except TimeoutError:
@@ -96,7 +104,9 @@ class SseChannel:
         self._posting = asyncio.get_running_loop().create_task(self._post())
 
     async def receive(self) -> list[Frame]:
-        """The next messages; an empty list once the server has ended the stream. Raises what broke it."""
+        """The next messages; an empty list once the server has ended the stream. Raises what broke
+        it.
+        """
         try:
             while (event := await self._next()) is not None:
                 events, self._waiting = [event, *self._waiting], []
@@ -159,7 +169,9 @@ class SseChannel:
                 raise t.ProtocolError(f"The server's event stream cannot be read: {bad}") from None
 
     async def _post(self) -> None:
-        """Post what is queued. A message that is refused breaks the conversation: its answer would never come."""
+        """Post what is queued. A message that is refused breaks the conversation: its answer would
+        never come.
+        """
         while True:
             frame = await self._outbox.get()
             try:

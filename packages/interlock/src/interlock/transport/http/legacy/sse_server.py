@@ -1,4 +1,6 @@
-"""The server of the legacy HTTP+SSE transport: an event stream at `/sse`, and `/messages` to post to (2024-11-05, "HTTP with SSE")."""
+"""The server of the legacy HTTP+SSE transport: an event stream at `/sse`, and `/messages` to post
+to (2024-11-05, "HTTP with SSE").
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,9 @@ _decode = msgspec.json.Decoder(_Posted).decode
 
 
 class SseConnection:
-    """One client: its messages come in by POST, and what it is sent goes out as events of its stream."""
+    """One client: its messages come in by POST, and what it is sent goes out as events of its
+    stream.
+    """
 
     def __init__(
         self, services: Services, reply: ResponseWriter, principal: Principal | None
@@ -74,7 +78,9 @@ class SseConnection:
     def receive(
         self, frame: Frame, principal: Principal | None, request: HttpRequest | None
     ) -> None:
-        """Receive what was posted; the token that came with it counts, not the one that opened the stream."""
+        """Receive what was posted; the token that came with it counts, not the one that opened the
+        stream.
+        """
         connection = self.serving.connection
         if connection.principal != principal:
             connection.principal = principal
@@ -99,7 +105,9 @@ class SseConnection:
 
 
 class SseServer:
-    """The two endpoints. A message posted to any worker reaches the worker that holds the stream."""
+    """The two endpoints. A message posted to any worker reaches the worker that holds the
+    stream.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,6 @@
-"""Messages between the workers of an endpoint (publish and subscribe), and the heartbeat of each worker."""
+"""Messages between the workers of an endpoint (publish and subscribe), and the heartbeat of each
+worker.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +24,8 @@ Receiver = Callable[[str, str], None]
 class WorkerMessage(Struct, array_like=True, frozen=True):
     """What one worker tells the others about a session.
 
-    The kinds are "frame" (a message for the session's calls), "posted" (one for a stream of the HTTP+SSE transport), "ended",
-    "changed", "listening", "following", "released" and "stirred".
+    The kinds are "frame" (a message for the session's calls), "posted" (one for a stream of the
+    HTTP+SSE transport), "ended", "changed", "listening", "following", "released" and "stirred".
     """
 
     worker: str
@@ -37,7 +39,9 @@ _decode = msgspec.json.Decoder(WorkerMessage).decode
 
 
 class WorkerMessages:
-    """The messages of one worker, whose name is `worker`; where the store is not shared there is nobody to send them to."""
+    """The messages of one worker, whose name is `worker`; where the store is not shared there is
+    nobody to send them to.
+    """
 
     def __init__(self, store: Store) -> None:
         self.worker = os.urandom(6).hex()
@@ -53,11 +57,15 @@ class WorkerMessages:
         return self._store.shared
 
     def on(self, kind: str, receiver: Receiver) -> None:
-        """Call `receiver` with each message of a kind from another worker, and with those announced here."""
+        """Call `receiver` with each message of a kind from another worker, and with those announced
+        here.
+        """
         self._receivers.setdefault(kind, []).append(receiver)
 
     def on_every(self, kind: str, receiver: Receiver) -> None:
-        """Call `receiver` with each message of a kind, this worker's own included: all workers see them in one order."""
+        """Call `receiver` with each message of a kind, this worker's own included: all workers see
+        them in one order.
+        """
         self._echoed[kind] = receiver
 
     def open(self) -> None:
@@ -96,7 +104,8 @@ class WorkerMessages:
     async def is_alive(self, worker: str) -> bool:
         """Whether a worker is alive, as far as is known.
 
-        Where the store was away until just now, the heartbeat of the other worker may still be to come.
+        Where the store was away until just now, the heartbeat of the other worker may still be to
+        come.
         """
         since = self._beating_since
         if since is None or asyncio.get_running_loop().time() - since < _HEARTBEAT * 1.5:
