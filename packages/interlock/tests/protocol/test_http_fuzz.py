@@ -252,11 +252,11 @@ def test_twenty_thousand_spoiled_requests() -> None:
     assert set(kinds) == {
         "HttpRefusal",
         "Stateless",
-        "Greeting",
+        "OpensSession",
         "InSession",
-        "Listening",
-        "Ending",
-        "Taken",
+        "ListensInSession",
+        "EndsSession",
+        "Accepted",
     }
     assert min(kinds.values()) > 100
     assert kinds["HttpRefusal"] > 5_000

@@ -47,9 +47,27 @@ class HttpConnection(asyncio.Protocol):
     """
 
     __slots__ = (
-        "_complete", "_excess", "_feed", "_headers", "_keep", "_loop", "_parser", "_paused", "_silent", "_sized", "_skip", "_transport",
-        "answer", "gone", "kept", "lost", "on_free", "on_lost", "turn", "where",
-    )  # fmt: skip
+        "_complete",
+        "_excess",
+        "_feed",
+        "_headers",
+        "_keep",
+        "_loop",
+        "_parser",
+        "_paused",
+        "_silent",
+        "_sized",
+        "_skip",
+        "_transport",
+        "answer",
+        "gone",
+        "kept",
+        "lost",
+        "on_free",
+        "on_lost",
+        "turn",
+        "where",
+    )
 
     def __init__(
         self,

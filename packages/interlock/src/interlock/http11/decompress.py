@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from .. import types as t
 
 _PIECE = 1 << 20
-_SLICE = (
-    16 * 1024
-)  # taken in at once: what follows a member is copied for each, so that many small ones would cost their number squared
+# Bytes decompressed at once. What follows a gzip member is copied for each member, so that many
+# small members would cost their number squared.
+_SLICE = 16 * 1024
 
 
 class Inflater:

@@ -197,10 +197,13 @@ class SafeFetch:
                         if not self.most_redirects
                         else "which is one too many"
                     )
+                    there = _shown(_joined(request.url, location))
                     raise BlockedAddress(
-                        f"{place} redirects to {_shown(_joined(request.url, location))} (status {answer.status}), {rule}.", "redirect",
-                        "The document must stand at the address that was given for it.", status=answer.status,
-                    )  # fmt: skip
+                        f"{place} redirects to {there} (status {answer.status}), {rule}.",
+                        "redirect",
+                        "The document must stand at the address that was given for it.",
+                        status=answer.status,
+                    )
                 request, place = self._onward(request, place, location, answer.status)
         return LimitedResponse(answer, self.limit, until, words)
 

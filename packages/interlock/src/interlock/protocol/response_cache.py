@@ -37,10 +37,9 @@ class CachedResponse(Struct, frozen=True):
 
 
 Key = tuple[str, str | None, str, str]
-_EVERYBODY, _NOBODY = (
-    "",
-    "\0",
-)  # whose an answer is: for all, and for callers without a principal, who are one context of their own
+# Whom an answer is for: everybody, and callers without a principal, who share one context.
+_EVERYBODY = ""
+_NOBODY = "\0"
 
 
 class ResponseCache:

@@ -100,8 +100,8 @@ class Memory:
         try:
             await serving.run(event)
         except BaseException as bad:
-            # an id of ours
-            conversation.give_up(event.id, "the client no longer waits for the answer")  # type: ignore[arg-type]
+            why = "the client no longer waits for the answer"
+            conversation.give_up(event.id, why)  # type: ignore[arg-type]  # an id of ours
             conversation.flush()
             if isinstance(bad, asyncio.CancelledError) and task in self._thrown_out:
                 raise t.Unreachable("The client was closed.") from None

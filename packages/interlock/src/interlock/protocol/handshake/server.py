@@ -568,8 +568,8 @@ class ServerConnection:
             self.fail(id, t.INVALID_PARAMS, words)
         else:
             events = self._listen(uri)
-            # a listen of ours
-            self._subscriptions[uri] = _Subscription(events[0].id, [id])  # type: ignore[arg-type, union-attr]
+            listen: SessionListen = events[0].id  # type: ignore[assignment, union-attr]
+            self._subscriptions[uri] = _Subscription(listen, [id])
             return events
         return []
 

@@ -183,8 +183,8 @@ class LimitedProtocol(HttpToolsProtocol):
     # as the parent has it
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        # it stands for the transport
-        self.transport = self._buffered = BufferedTransport(transport, self.loop, self.on_large)  # type: ignore[assignment]
+        self._buffered = BufferedTransport(transport, self.loop, self.on_large)
+        self.transport = self._buffered  # type: ignore[assignment]  # has the same methods
         # does what an Event does
         self.flow._is_writable_event = CompactEvent(is_set=True)  # type: ignore[assignment]
         self._timer = self.loop.call_later(self.seconds, self._slow)

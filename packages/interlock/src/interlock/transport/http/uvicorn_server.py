@@ -184,8 +184,9 @@ async def _first_requests(server: uvicorn.Server, seconds: float) -> None:
     """
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
-    # uvicorn does not report a first request
-    while loop.time() < end and any(map(_is_new, server.server_state.connections)):  # noqa: ASYNC110
+    connections = server.server_state.connections
+    # uvicorn does not report a first request, so that it is looked for.
+    while loop.time() < end and any(map(_is_new, connections)):  # noqa: ASYNC110
         await asyncio.sleep(_LOOK)
 
 

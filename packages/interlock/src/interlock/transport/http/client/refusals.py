@@ -19,8 +19,14 @@ from interlock.wire.jsonrpc import Malformed
 _WORDS = 300  # of an answer that nobody can read, in an error
 
 _ADVICE = {
-    401: "The server wants to know who asks: let the client log in (auth=OAuth(), or `interlock auth login`), or give a token.",
-    403: "The server does not let this client in: is the token right, and the address the one by which the server knows itself?",
+    401: (
+        "The server wants to know who asks: let the client log in (auth=OAuth(), "
+        "or `interlock auth login`), or give a token."
+    ),
+    403: (
+        "The server does not let this client in: is the token right, "
+        "and the address the one by which the server knows itself?"
+    ),
     404: "Is this the address of the server's MCP endpoint, path and all?",
     405: "Is this the address of the server's MCP endpoint, path and all?",
     407: "Put user:password@ before the proxy's host in HTTPS_PROXY.",

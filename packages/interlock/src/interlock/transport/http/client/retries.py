@@ -8,10 +8,20 @@ from interlock.exchange import AnyResult, Exchange, RawResult
 MOST_TRIES = 3  # of one request
 _METHODS = frozenset(
     {
-        "server/discover", "ping", "tools/list", "resources/list", "resources/templates/list", "prompts/list", "resources/read",
-        "prompts/get", "completion/complete", "logging/setLevel", "resources/subscribe", "resources/unsubscribe",
+        "server/discover",
+        "ping",
+        "tools/list",
+        "resources/list",
+        "resources/templates/list",
+        "prompts/list",
+        "resources/read",
+        "prompts/get",
+        "completion/complete",
+        "logging/setLevel",
+        "resources/subscribe",
+        "resources/unsubscribe",
     }
-)  # fmt: skip
+)
 
 
 def is_harmless(tool: t.Tool) -> bool:
