@@ -568,7 +568,7 @@ class ServerConnection:
             self.fail(id, t.INVALID_PARAMS, words)
         else:
             events = self._listen(uri)
-            listen: SessionListen = events[0].id  # type: ignore[assignment, union-attr]
+            listen: Any = events[0].id  # type: ignore[union-attr]  # a request of ours
             self._subscriptions[uri] = _Subscription(listen, [id])
             return events
         return []
