@@ -1,6 +1,4 @@
-"""Several servers that share one store, each a process of its own, with a balancer in front of
-them.
-"""
+"""Several servers that share one store, each a process of its own, with a balancer in front of them."""
 
 from __future__ import annotations
 
@@ -37,8 +35,7 @@ class Program:
     def __init__(self, folder: Path, *, key: str = "17" * 32, **options: Any) -> None:
         self.folder = folder
         environment = {**os.environ, "PYTHONUNBUFFERED": "1", "INTERLOCK_STATE_KEY": key}
-        # closed with the process
-        self._errors = open(folder / f"stderr-{time.time_ns()}", "w+")  # noqa: SIM115
+        self._errors = open(folder / f"stderr-{time.time_ns()}", "w+")  # noqa: SIM115 - closed with the process
         self.process = subprocess.Popen(
             [
                 sys.executable,
@@ -109,9 +106,7 @@ def alive(pid: int) -> bool:
 
 
 class Cluster:
-    """What a test gets: the workers, the balancer, and the folder in which the tools leave their
-    marks.
-    """
+    """What a test gets: the workers, the balancer, and the folder in which the tools leave their marks."""
 
     def __init__(self, folder: Path, workers: list[Program], balancer: Balancer) -> None:
         self.folder, self.workers, self.balancer = folder, workers, balancer
