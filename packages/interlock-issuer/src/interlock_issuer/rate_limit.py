@@ -76,7 +76,7 @@ class AttemptLimiter:
             RateLimited: A bucket is empty. The keys after it are not counted.
         """
         for key, limit in limits.items():
-            wait = await self._rates.take(
+            wait = await self._rates.acquire(
                 digest(key), rate=limit.rate, burst=limit.burst, now=self._clock()
             )
             if wait:
@@ -118,7 +118,7 @@ class RequestLimiter:
 
     async def is_over(self, address: str) -> bool:
         """Count one request, and return whether it is one too many."""
-        wait = await self._rates.take(
+        wait = await self._rates.acquire(
             network_of(address),
             rate=self._limit.rate,
             burst=self._limit.burst,

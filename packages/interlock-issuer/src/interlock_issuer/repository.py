@@ -57,7 +57,7 @@ class Repository(Generic[R]):
 
     async def pop(self, key: str) -> R | None:
         """Get and remove a record. Of several callers one gets it."""
-        raw = await self._vault.take(self._kind, key)
+        raw = await self._vault.pop(self._kind, key)
         return None if raw is None else self._decode(raw)
 
     async def remove(self, key: str) -> bool:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from icalendar import Calendar
 
 from interlock import Client, ToolError
-from interlock.store import turn
+from interlock.store import file_lock
 from interlock_servers.calendar import calendar_files as folder_module
 from interlock_servers.calendar import calendar_server
 from interlock_servers.calendar.calendar_files import MOST_BYTES, Calendars
@@ -514,7 +514,7 @@ def test_somebody_who_does_not_let_go(
     put(calendars, "x")
     monkeypatch.setattr(folder_module, "PATIENCE", 0.0)
     with (
-        turn(calendars.folder / ".my-calendar.lock", patience=1.0),
+        file_lock(calendars.folder / ".my-calendar.lock", patience=1.0),
         pytest.raises(ToolError, match="does not let go"),
     ):
         put(calendars, "y")

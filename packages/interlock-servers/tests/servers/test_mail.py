@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock import Client, McpError, Server, ToolError
-from interlock.store import lock
+from interlock.store import try_lock
 from interlock_servers.mail import mail_server
 from interlock_servers.mail import maildir as boxes_module
 from interlock_servers.mail.maildir import Maildir
@@ -298,7 +298,7 @@ async def test_a_draft_that_goes_at_the_last_moment(
     def late(descriptor: int) -> bool:
         (path,) = (folder / ".Drafts" / "cur").iterdir()
         path.unlink()
-        return lock(descriptor)
+        return try_lock(descriptor)
 
     monkeypatch.setattr(boxes_module, "lock", late)
     assert "There is no draft" in await refusal(client, "send_draft", draft=draft["id"])

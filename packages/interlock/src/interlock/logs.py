@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from .rates import take
+from .rates import acquire
 
 BURST = 20
 """Records of one kind that are written in full."""
@@ -85,7 +85,7 @@ class RateLimit(logging.Filter):
             return True
         now = self._clock()
         kind = self._kind(record)
-        kind.full, wait = take(kind.full, rate=1 / self._seconds, burst=self._burst, now=now)
+        kind.full, wait = acquire(kind.full, rate=1 / self._seconds, burst=self._burst, now=now)
         if wait > 0:
             kind.since = kind.since if kind.left_out else now
             kind.left_out += 1

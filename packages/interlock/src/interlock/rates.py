@@ -6,7 +6,7 @@ from __future__ import annotations
 GRAIN = 1e-5
 
 
-def take(full: float | None, *, rate: float, burst: float, now: float) -> tuple[float, float]:
+def acquire(full: float | None, *, rate: float, burst: float, now: float) -> tuple[float, float]:
     """Take a token from the bucket that is full again at `full`: when it is full then, and the seconds to wait (0.0: it was had).
 
     A token takes `1 / rate` seconds to come back, so a bucket that lacks n tokens is full in `n / rate` seconds.

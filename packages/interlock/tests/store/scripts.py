@@ -25,11 +25,11 @@ async def main():
     store, over = place(sys.argv[1]), asyncio.Event()
     def hear(note, position):
         if note.startswith(b"ping"):
-            store.notes.post(b"pong" + note[4:])
+            store.notes.publish(b"pong" + note[4:])
         elif note == b"over":
             over.set()
     await store.open()
-    store.notes.listen(hear)
+    store.notes.subscribe(hear)
     print("ready", flush=True)
     await over.wait()
     await store.aclose()
@@ -50,7 +50,7 @@ async def main():
     while True:
         for _ in range(100):
             store.events.append("s", "t", number, b"%d" % number * 50, last=False)
-            store.changes.post(b"%d" % number)
+            store.changes.publish(b"%d" % number)
             number += 1
         await store.events.read("s", "t", number)
         print(number, flush=True)
@@ -72,9 +72,9 @@ async def visit():
 async def use():
     await store.open()
     heard = asyncio.get_running_loop().create_future()
-    store.changes.listen(lambda note, position: heard.set_result(note))
+    store.changes.subscribe(lambda note, position: heard.set_result(note))
     assert await store.sessions.create(session("s"), most=9, now=time.time())
-    store.changes.post(b"note")
+    store.changes.publish(b"note")
     assert await heard == b"note"
     await store.aclose()
 

@@ -100,16 +100,16 @@ async def test_notes_grow_old(tmp_path):
     async with opened(store):
         begin = {board: board.position for board in (store.changes, store.notes)}
         for board in begin:
-            board.post(b"1")
-            assert len(await board.since(begin[board])) == 1
+            board.publish(b"1")
+            assert len(await board.replay(begin[board])) == 1
         now += 300.0
         for board in begin:
-            board.post(b"2")
-        assert len(await store.changes.since(begin[store.changes])) == 2
-        assert await store.notes.since(begin[store.notes]) is None
+            board.publish(b"2")
+        assert len(await store.changes.replay(begin[store.changes])) == 2
+        assert await store.notes.replay(begin[store.notes]) is None
         now += 301.0
-        store.changes.post(b"3")
-        assert await store.changes.since(begin[store.changes]) is None
+        store.changes.publish(b"3")
+        assert await store.changes.replay(begin[store.changes]) is None
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "redis"])

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from interlock.store import lock, put_whole, turn, write_new
+from interlock.store import file_lock, try_lock, write_atomic, write_new
 
 ADD_ONE = """
 import sys
 from pathlib import Path
-from interlock.store import put_whole, turn
+from interlock.store import file_lock, write_atomic
 
 path = Path(sys.argv[1])
 for _ in range(int(sys.argv[2])):
-    with turn(path.with_name("turn"), patience=60):
-        put_whole(path, str(int(path.read_bytes()) + 1).encode())
+    with file_lock(path.with_name("turn"), patience=60):
+        write_atomic(path, str(int(path.read_bytes()) + 1).encode())
 """
 
 
@@ -33,8 +33,8 @@ def test_threads_and_processes_take_turns(tmp_path: Path) -> None:
 
     def add() -> None:
         for _ in range(20):
-            with turn(tmp_path / "turn", patience=60):
-                put_whole(path, str(int(path.read_bytes()) + 1).encode())
+            with file_lock(tmp_path / "turn", patience=60):
+                write_atomic(path, str(int(path.read_bytes()) + 1).encode())
 
     threads = [threading.Thread(target=add) for _ in range(2)]
     for thread in threads:
@@ -50,12 +50,12 @@ def test_who_waits_gives_up(tmp_path: Path) -> None:
     """After its patience; the words name the file, and the turn is free again once the other is done."""
     path = tmp_path / "turn"
     with (
-        turn(path, patience=0),
+        file_lock(path, patience=0),
         pytest.raises(TimeoutError, match=r"held it for 0 seconds: .*turn'"),
-        turn(path, patience=0),
+        file_lock(path, patience=0),
     ):
         pass
-    with turn(path, patience=0):
+    with file_lock(path, patience=0):
         pass
 
 
@@ -65,20 +65,20 @@ def test_a_lock_belongs_to_an_opening(tmp_path: Path) -> None:
     path.write_bytes(b"x")
     with path.open("rb") as two:
         with path.open("rb") as one:
-            assert lock(one.fileno())
-            assert not lock(two.fileno())
-        assert lock(two.fileno())
+            assert try_lock(one.fileno())
+            assert not try_lock(two.fileno())
+        assert try_lock(two.fileno())
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="modes and links are another matter there")
 def test_modes_and_links_stay(tmp_path: Path) -> None:
     """A new file is its owner's alone; one that was there keeps its mode, and the link that leads to it."""
     new, old, link = tmp_path / "new", tmp_path / "old", tmp_path / "link"
-    assert put_whole(new, b"n")
+    assert write_atomic(new, b"n")
     old.write_bytes(b"o")
     old.chmod(0o640)
     link.symlink_to("old")
-    assert put_whole(link, b"p")
+    assert write_atomic(link, b"p")
     assert (stat.S_IMODE(new.stat().st_mode), stat.S_IMODE(old.stat().st_mode)) == (0o600, 0o640)
     assert link.is_symlink()
     assert old.read_bytes() == b"p"
@@ -88,7 +88,7 @@ def test_a_file_that_is_no_longer_as_it_was_stays(tmp_path: Path) -> None:
     """Who asked for it is told, and nothing is left beside it."""
     path = tmp_path / "file"
     path.write_bytes(b"theirs")
-    assert not put_whole(path, b"ours", still=lambda: False)
+    assert not write_atomic(path, b"ours", still=lambda: False)
     assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("file", b"theirs")]
 
 
@@ -105,7 +105,7 @@ def test_a_failure_leaves_the_old_file(
 
     monkeypatch.setattr(os, step, full)
     with pytest.raises(OSError, match="No space left"):
-        put_whole(path, b"after")
+        write_atomic(path, b"after")
     assert [(each.name, each.read_bytes()) for each in tmp_path.iterdir()] == [("file", b"before")]
 
 

@@ -129,7 +129,7 @@ class Likeness(RuleBasedStateMachine):
         keyed = f"{key} {rate} {burst}"  # a bucket has one rate for all its life
 
         async def take(store):
-            return await store.rates.take(keyed, rate=rate, burst=burst, now=self.base + now)
+            return await store.rates.acquire(keyed, rate=rate, burst=burst, now=self.base + now)
 
         expected, found = (
             self.runner.run(take(self.model)),
@@ -140,12 +140,12 @@ class Likeness(RuleBasedStateMachine):
     @rule(worker=IDS, until=TIMES)
     def beat(self, worker: str, until: int) -> None:
         """The last beat counts."""
-        self.both(lambda store: store.workers.beat(worker, until=self.base + until))
+        self.both(lambda store: store.workers.heartbeat(worker, until=self.base + until))
 
     @rule(worker=IDS, now=TIMES)
     def lives(self, worker: str, now: int) -> None:
         """Until then and no longer."""
-        self.both(lambda store: store.workers.lives(worker, now=self.base + now))
+        self.both(lambda store: store.workers.is_alive(worker, now=self.base + now))
 
     @invariant()
     def streams_are_alike(self) -> None:

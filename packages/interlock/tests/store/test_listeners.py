@@ -18,10 +18,10 @@ async def test_a_listener_that_fails_harms_no_other(caplog):
         calls.append(note)
         raise LookupError("no such thing")
 
-    board.listen(fail)
+    board.subscribe(fail)
     ear = Ear(board)
-    board.post(b"1")
-    board.post(b"2")
+    board.publish(b"1")
+    board.publish(b"2")
     assert ear.notes == calls == [b"1", b"2"]
     assert caplog.text.count("LookupError: no such thing") == 2
 
@@ -29,9 +29,11 @@ async def test_a_listener_that_fails_harms_no_other(caplog):
 async def test_a_note_that_is_posted_while_another_is_heard_waits_its_turn():
     """Who listens later in the row hears both in the order in which they were posted."""
     board = MemoryStore().notes
-    board.listen(lambda note, position: board.post(b"answer") if note == b"question" else None)
+    board.subscribe(
+        lambda note, position: board.publish(b"answer") if note == b"question" else None
+    )
     ear = Ear(board)
-    board.post(b"question")
+    board.publish(b"question")
     assert ear.notes == [b"question", b"answer"]
     assert ear.positions == [position for _, position in ear.heard]
 
@@ -40,11 +42,11 @@ async def test_who_stops_another_stops_it_at_once():
     """One who was told to stop within the same note does not hear it."""
     board = MemoryStore().notes
     stops = []
-    board.listen(lambda note, position: stops.pop()() if stops else None)
+    board.subscribe(lambda note, position: stops.pop()() if stops else None)
     ear = Ear(board)
     stops.append(ear.stop)
-    board.post(b"1")
-    board.post(b"2")
+    board.publish(b"1")
+    board.publish(b"2")
     assert ear.notes == []
 
 
@@ -52,19 +54,19 @@ async def test_threads_and_the_loop_make_one_order():
     """What a thread has posted before the loop posts is heard before, though the loop's own notes need no turn of it."""
     board = MemoryStore().notes
     ears = [Ear(board), Ear(board)]
-    thread = threading.Thread(target=board.post, args=(b"thread",))
+    thread = threading.Thread(target=board.publish, args=(b"thread",))
     thread.start()
     thread.join()
     position = board.position
     late = Ear(board)
-    board.post(b"loop")
+    board.publish(b"loop")
     for ear in ears:
         assert ear.notes == [b"thread", b"loop"]
     assert [
         place for _, place in late.heard if int(place) <= int(position)
     ] == []  # `position` was told before the thread's note was heard
     assert late.notes == [b"thread", b"loop"]
-    assert await board.since(position) == late.heard
+    assert await board.replay(position) == late.heard
 
 
 async def test_a_loop_that_has_ended_is_forgotten():
@@ -73,12 +75,12 @@ async def test_a_loop_that_has_ended_is_forgotten():
 
     def listen() -> None:
         async def briefly() -> None:
-            board.listen(lambda note, position: None)
+            board.subscribe(lambda note, position: None)
 
         asyncio.run(briefly())
 
     await asyncio.to_thread(listen)
     ear = Ear(board)
-    board.post(b"1")
+    board.publish(b"1")
     assert ear.notes == [b"1"]
     assert set(board._listeners._rooms) == {asyncio.get_running_loop()}

@@ -43,7 +43,7 @@ async def test_what_has_gone_leaves_nothing_behind():
         assert await store.sessions.create(each, most=20, now=now + n)
         store.events.append(each.id, "t", 0, b"x", last=n % 2 == 0)
         await store.sessions.prolong(each.id, now + n + 12)
-        await store.rates.take(each.id, rate=1.0, burst=2.0, now=now + n)
+        await store.rates.acquire(each.id, rate=1.0, burst=2.0, now=now + n)
         if n % 3 == 0:
             assert await store.sessions.end(each.id)
     assert await store.sessions.count(now=now + 10_000) == 0

@@ -38,12 +38,12 @@ async def test_two_processes_hear_each_other(place: str):
         assert await process.stdout.readline() == b"ready\n"
         ear = Ear(store.notes)
         for n in range(20):
-            store.notes.post(b"ping %d" % n)
+            store.notes.publish(b"ping %d" % n)
         heard = await ear.hear(40)
         assert [note for note in heard if note.startswith(b"pong")] == [
             b"pong %d" % n for n in range(20)
         ]
-        store.notes.post(b"over")
+        store.notes.publish(b"over")
         assert await process.wait() == 0
 
 
@@ -63,7 +63,7 @@ async def test_a_killed_process_leaves_a_store_that_can_be_used(place: str):
         assert await store.sessions.load("s", now=time.time()) is not None
         heard = await ear.hear(said)
         assert heard == [b"%d" % n for n in range(len(heard))]
-        store.changes.post(b"still here")
+        store.changes.publish(b"still here")
         while ear.notes[-1] != b"still here":
             await ear.hear(len(ear.heard) + 1)
         assert await store.sessions.end("s")

@@ -42,13 +42,13 @@ async def test_a_server_that_goes_away_is_awaited(prefix: str, caplog):
     try:
         async with asyncio.timeout(30), opened(store):
             ear = Ear(store.changes)
-            store.changes.post(b"before")
+            store.changes.publish(b"before")
             await heard(ear, b"before")
             position = store.changes.position
             server.terminate()
             with pytest.raises(StoreError, match=f"127.0.0.1:{port} does not answer"):
                 await store.sessions.load("secret", now=time.time())
-            store.changes.post(b"meanwhile")
+            store.changes.publish(b"meanwhile")
             store.events.append("secret", "t", 0, b"meanwhile", last=True)
             server = ValkeyServer(port=port)
             await asyncio.to_thread(server.start)
@@ -56,8 +56,8 @@ async def test_a_server_that_goes_away_is_awaited(prefix: str, caplog):
             assert ear.notes == [b"before", b"meanwhile"]
             assert await store.events.read("secret", "t", -1) == Replay(((0, b"meanwhile"),), True)
             # It has come back without what it knew, and nobody is told that nothing was lost.
-            assert await store.changes.since(position) is None
-            assert await store.changes.since(store.changes.position) == []
+            assert await store.changes.replay(position) is None
+            assert await store.changes.replay(store.changes.position) == []
         assert "is away" in caplog.text
         assert "secret" not in caplog.text
     finally:
@@ -70,16 +70,16 @@ async def test_a_server_that_forgets_everything_is_noticed(redis_url: str, prefi
     async with asyncio.timeout(30), opened(store):
         ear, kept = Ear(store.notes), session("s")
         await store.sessions.create(kept, most=9, now=kept.created)
-        store.notes.post(b"before")
+        store.notes.publish(b"before")
         await heard(ear, b"before")
         position = store.notes.position
         async with Redis.from_url(redis_url) as client:
             await client.delete(*[key async for key in client.scan_iter(match=f"{prefix}*")])
         assert await store.sessions.load("s", now=kept.created) is None
         assert await store.sessions.count(now=kept.created) == 0
-        store.notes.post(b"after")
+        store.notes.publish(b"after")
         await heard(ear, b"after")
-        assert await store.notes.since(position) is None
+        assert await store.notes.replay(position) is None
 
 
 class Proxy:
@@ -142,11 +142,11 @@ async def test_what_is_sent_again_is_put_up_once(redis_url: str, prefix: str):
             ear = Ear(store.changes)
             for n in range(5):
                 proxy.armed = True
-                store.changes.post(b"%d" % n)
+                store.changes.publish(b"%d" % n)
                 store.events.append("s", "t", n, b"%d" % n, last=n == 4)
                 await heard(ear, b"%d" % n)
                 assert await store.events.read("s", "t", n) == Replay((), n == 4)
-            store.changes.post(b"last")
+            store.changes.publish(b"last")
             await heard(ear, b"last")
             assert ear.notes == [b"0", b"1", b"2", b"3", b"4", b"last"]
             assert [number for number, _ in (await store.events.read("s", "t", -1)).events] == [
@@ -168,7 +168,7 @@ async def test_a_socket_is_as_good_as_a_port(tmp_path):
         store = open_store(f"unix://{tmp_path}/s")
         async with opened(store):
             ear = Ear(store.notes)
-            store.notes.post(b"note")
+            store.notes.publish(b"note")
             assert await ear.hear(1) == [b"note"]
     finally:
         server.terminate()
@@ -193,7 +193,7 @@ async def test_closing_does_not_wait_for_ever_for_a_server_that_is_away(prefix: 
     store = RedisStore(f"redis://127.0.0.1:{server.port}", prefix=prefix, patience=0.2)
     await store.open()
     server.terminate()
-    store.notes.post(b"lost")
+    store.notes.publish(b"lost")
     asking = asyncio.gather(store.sessions.count(now=0.0), return_exceptions=True)
     async with asyncio.timeout(20):
         await store.aclose()
@@ -239,10 +239,10 @@ async def test_nothing_stays_for_ever(redis_url: str, prefix: str):
         assert all(age > 0 for age in of_session.values())
         assert await store.sessions.end("s")
         assert set(await ages()) == set(before)
-        assert await store.rates.take("k", rate=1.0, burst=5.0, now=kept.created) == 0.0
-        await store.workers.beat("w", until=kept.created + 10.0)
-        store.notes.post(b"x")
-        await store.notes.since(store.notes.position)
+        assert await store.rates.acquire("k", rate=1.0, burst=5.0, now=kept.created) == 0.0
+        await store.workers.heartbeat("w", until=kept.created + 10.0)
+        store.notes.publish(b"x")
+        await store.notes.replay(store.notes.position)
         counters = {"changes:count", "notes:count"}
         assert all(age > 0 for key, age in (await ages()).items() if key not in counters)
 

@@ -87,7 +87,7 @@ async def test_many_may_open_a_new_file_at_once(tmp_path):
     await asyncio.gather(*(store.open() for store in stores))
     ear = Ear(stores[0].changes)
     for store in stores:
-        store.changes.post(b"here")
+        store.changes.publish(b"here")
     assert await ear.hear(8) == [b"here"] * 8
     await asyncio.gather(*(store.aclose() for store in stores))
 
@@ -113,11 +113,11 @@ async def test_a_failure_is_told_to_who_asked_and_harms_no_other(tmp_path):
     store = SqliteStore(tmp_path / "store.db")
     async with opened(store):
         kept = session("s")
-        bad = store.workers.beat("\udc80", until=1.0)  # no text that SQLite can take
+        bad = store.workers.heartbeat("\udc80", until=1.0)  # no text that SQLite can take
         done = await asyncio.gather(
             store.sessions.create(kept, most=9, now=0.0),
             bad,
-            store.workers.beat("w", until=9.0),
+            store.workers.heartbeat("w", until=9.0),
             return_exceptions=True,
         )
         assert done[0] is True

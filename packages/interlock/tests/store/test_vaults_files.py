@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from interlock.store import FileVault, SqliteVault, StoreError, Vault, turn
+from interlock.store import FileVault, SqliteVault, StoreError, Vault, file_lock
 from tests.store.vault_makers import KEY
 
 KINDS = {"file": FileVault, "sqlite": SqliteVault}
@@ -57,7 +57,7 @@ async def test_files_that_others_may_read_are_refused(kind: str, wide: int, tmp_
     for ask in (
         other.get("k", "a"),
         other.put("k", "a", b"w"),
-        other.take("k", "a"),
+        other.pop("k", "a"),
         other.keys("k"),
     ):
         with pytest.raises(StoreError, match=f"{wide:04o}.*chmod 600 {path}.*revoked"):
@@ -114,7 +114,7 @@ async def test_reading_makes_nothing(tmp_path):
     assert await one.get("k", "a") is None
     assert await one.keys("k") == []
     assert list(tmp_path.iterdir()) == []
-    assert await one.take("k", "a") is None
+    assert await one.pop("k", "a") is None
     assert not (tmp_path / "folder" / "vault").exists()
 
 
@@ -242,7 +242,7 @@ async def test_who_waits_for_the_lock_stops_nobody_else(tmp_path):
     one = vault("file", tmp_path / "vault")
     await one.put("k", "a", b"v")
     async with asyncio.timeout(30):
-        with turn(tmp_path / "vault.lock", patience=1.0):
+        with file_lock(tmp_path / "vault.lock", patience=1.0):
             writing = asyncio.create_task(one.put("k", "a", b"w"))
             for _ in range(3):
                 assert await one.get("k", "a") == b"v"
@@ -255,7 +255,7 @@ async def test_a_lock_that_is_never_let_go_is_named(tmp_path):
     """After the vault's patience the words say which lock."""
     one = vault("file", tmp_path / "vault", patience=0.02)
     with (
-        turn(tmp_path / "vault.lock", patience=1.0),
+        file_lock(tmp_path / "vault.lock", patience=1.0),
         pytest.raises(StoreError, match=r"held the lock .*vault\.lock for 0\.02 seconds"),
     ):
         await one.put("k", "a", b"v")

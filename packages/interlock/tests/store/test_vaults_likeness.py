@@ -21,7 +21,7 @@ STEPS = st.lists(
     st.tuples(st.just("put"), KINDS, KEYS, VALUES, ENDS)
     | st.tuples(st.just("add"), KINDS, KEYS, VALUES, ENDS)
     | st.tuples(st.just("swap"), KINDS, KEYS, VALUES, VALUES, ENDS)
-    | st.tuples(st.sampled_from(["get", "take", "remove"]), KINDS, KEYS)
+    | st.tuples(st.sampled_from(["get", "pop", "remove"]), KINDS, KEYS)
     | st.tuples(st.just("keys"), KINDS)
     | st.tuples(st.just("wait"), st.integers(0, 3)),
     max_size=25,
@@ -69,7 +69,7 @@ class Model:
             await self.put(kind, key, value, until=until)
         return same
 
-    async def take(self, kind, key):
+    async def pop(self, kind, key):
         return self.lives().pop((kind, key), (None,))[0]
 
     async def remove(self, kind, key):

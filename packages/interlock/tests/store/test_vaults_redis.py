@@ -54,7 +54,7 @@ async def test_nothing_is_left_of_what_is_gone(redis_url: str, prefix: str):
     vault = RedisVault(redis_url, prefix=prefix)
     for key in "abcd":
         await vault.put("k", key, b"v")
-    assert await vault.take("k", "a") == b"v"
+    assert await vault.pop("k", "a") == b"v"
     assert await vault.remove("k", "b")
     assert await vault.swap("k", "c", b"v", b"v", until=0.0)
     await vault.put("k", "d", b"v", until=-5.0)
@@ -121,7 +121,7 @@ async def test_nothing_is_sent_twice(prefix: str):
         vault = RedisVault(
             f"redis://127.0.0.1:{server.sockets[0].getsockname()[1]}", prefix=prefix, patience=5.0
         )
-        for ask in (vault.add("k", "a", b"v"), vault.take("k", "a"), vault.remove("k", "a")):
+        for ask in (vault.add("k", "a", b"v"), vault.pop("k", "a"), vault.remove("k", "a")):
             sent.clear()
             with pytest.raises(StoreError, match="cannot be used for a vault"):
                 await ask

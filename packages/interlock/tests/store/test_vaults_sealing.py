@@ -104,7 +104,7 @@ async def test_a_wrong_key_is_an_error_and_harms_nothing(
     right, wrong = place.vault(kind, KEY), place.vault(kind, key)
     await right.put("k", "a", SECRET)
     before = await place.lies(kind)
-    asks = [wrong.get("k", "a"), wrong.take("k", "a"), wrong.swap("k", "a", SECRET, b"w")]
+    asks = [wrong.get("k", "a"), wrong.pop("k", "a"), wrong.swap("k", "a", SECRET, b"w")]
     if (
         kind != "redis"
     ):  # where a record is on its own, to put another in its place asks nothing about it
@@ -118,7 +118,7 @@ async def test_a_wrong_key_is_an_error_and_harms_nothing(
         with pytest.raises(StoreError, match=words):
             await ask
     assert await place.lies(kind) == before
-    assert await right.take("k", "a") == SECRET
+    assert await right.pop("k", "a") == SECRET
     await right.aclose()
     await wrong.aclose()
 
@@ -150,7 +150,7 @@ async def test_records_cannot_change_places_in_a_database(place: Place):
         )
         db.commit()
     with pytest.raises(StoreError, match="kind 'k' in the vault cannot be opened"):
-        await vault.take("k", "a")
+        await vault.pop("k", "a")
     assert await vault.keys("k") == ["a", "b"]
     assert await vault.get("k", "b") == b"other"
     await vault.aclose()
@@ -171,7 +171,7 @@ async def test_the_keyring_keeps_the_key(kind: str, place: Place, tmp_path):
 
     async def refused(words: str, keyring, key: str | None = None) -> None:
         other = place.vault(kind, key, keyring)
-        for ask in (other.get("k", "a"), other.put("k", "a", b"w"), other.take("k", "a")):
+        for ask in (other.get("k", "a"), other.put("k", "a", b"w"), other.pop("k", "a")):
             with pytest.raises(StoreError, match=words):
                 await ask
 
@@ -189,7 +189,7 @@ async def test_the_keyring_keeps_the_key(kind: str, place: Place, tmp_path):
     await refused("no longer there", ring)
     entry.write_text(saved)
     assert await place.lies(kind) == before
-    assert await place.vault(kind, KEY, ring).take("k", "a") == SECRET
+    assert await place.vault(kind, KEY, ring).pop("k", "a") == SECRET
     await vault.aclose()
 
 
@@ -238,7 +238,7 @@ async def test_what_is_gone_is_gone_from_the_file(kind: str, place: Place):
     for key in "abcd":
         await vault.put("k", key, SECRET * 1000)
     assert SECRET in await place.lies(kind)
-    await vault.take("k", "a")
+    await vault.pop("k", "a")
     await vault.remove("k", "b")
     await vault.put("k", "c", b"short")
     await vault.put("k", "d", b"short", until=0.0)

@@ -10,7 +10,7 @@ from asyncio.subprocess import PIPE, Process
 
 OPENING = """
 import asyncio, json, os, sys, time
-from interlock.store import alone, open_vault
+from interlock.store import lease, open_vault
 vault = open_vault(sys.argv[1])
 """
 
@@ -30,7 +30,7 @@ async def main(me, rounds):
             was = await vault.get("count", "")
             if await vault.swap("count", "", was, b"%d" % (int(was) + 1)):
                 break
-        if (ticket := await vault.take("ticket", str(n))) is not None:
+        if (ticket := await vault.pop("ticket", str(n))) is not None:
             taken.append(ticket.decode())
     print(json.dumps([added, taken]), flush=True)
 
@@ -62,7 +62,7 @@ async def main(mark, rounds):
     print("ready", flush=True)
     sys.stdin.readline()
     for n in range(rounds):
-        async with alone(vault, "https://server.example"):
+        async with lease(vault, "https://server.example"):
             os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
             await asyncio.sleep(0.001)
             os.unlink(mark)
@@ -77,7 +77,7 @@ HOLDER = (
     OPENING
     + """
 async def main():
-    async with alone(vault, "https://server.example"):
+    async with lease(vault, "https://server.example"):
         print("inside", flush=True)
         await asyncio.Event().wait()
 

@@ -18,7 +18,7 @@ from interlock.cli.models import models_of
 from interlock.cli.screen import note
 from interlock.configs import PROJECT_FILES, Config, Entry, Input, load_config
 from interlock.http11.fetch import Authorizer
-from interlock.store import put_whole, turn
+from interlock.store import file_lock, write_atomic
 
 from ..demo.planner import Planner
 from ..fleet.events import Notice
@@ -180,8 +180,8 @@ def saved_rules(path: Path) -> Sequence[Rule]:
 def save_rules(path: Path, rules: Sequence[Rule]) -> None:
     """Keep what is remembered for good. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with turn(path.with_name(f".{path.name}.turn"), patience=PATIENCE):
-        put_whole(path, write_rules(rules).encode())
+    with file_lock(path.with_name(f".{path.name}.turn"), patience=PATIENCE):
+        write_atomic(path, write_rules(rules).encode())
 
 
 def _authorizer(entry: Entry) -> Authorizer | None:

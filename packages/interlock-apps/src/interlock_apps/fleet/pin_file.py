@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from interlock.store import put_whole, turn
+from interlock.store import file_lock, write_atomic
 
 VERSION = 1
 MAX_BYTES = 64 << 20
@@ -71,13 +71,13 @@ class PinFile:
             return
         lock = self.path.with_name(f".{self.path.name}.turn")
         try:
-            with turn(lock, patience=PATIENCE):
+            with file_lock(lock, patience=PATIENCE):
                 self._stamp = (
                     None  # a file that was replaced within one tick of the clock may look the same
                 )
                 pins = copy.deepcopy(self.read())
                 change(pins)
-                put_whole(self.path, _written(pins))
+                write_atomic(self.path, _written(pins))
                 self._stamp = None
         except TimeoutError:
             raise BadPins(

@@ -11,7 +11,7 @@ from msgspec import Struct
 from interlock import types as t
 from interlock.auth import SingleFlightGroup, Unauthorized
 from interlock.auth.oauth import TokenAnswer
-from interlock.store import BadSeal, Seal, Vault, alone
+from interlock.store import BadSeal, Seal, Vault, lease
 
 from ..repository import digest
 from .provider_client import ProviderClient
@@ -87,7 +87,7 @@ class UpstreamSessions:
         await self._vault.remove(_KIND, digest(name))
 
     async def _renewed(self, name: str) -> str:
-        async with alone(self._vault, f"upstream {digest(name)}", clock=self._clock):
+        async with lease(self._vault, f"upstream {digest(name)}", clock=self._clock):
             kept = await self._read(name)  # another process may have renewed it while we waited
             if kept is None:
                 raise self._ended()

@@ -253,7 +253,7 @@ class Upstream(LoginPages):
         binder = visit.request.cookies.get(_cookie(visit.server.settings.url, state), "")
         if not hmac.compare_digest(digest(binder), journey.binder):
             return None
-        return self._read(visit, key, await visit.vault.take(_KIND, key))
+        return self._read(visit, key, await visit.vault.pop(_KIND, key))
 
     def _read(self, visit: Visit, key: str, kept: bytes | None) -> _LoginState | None:
         """What is kept under a key; None where it was not set down here."""

@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from interlock import ToolError
-from interlock.store import StoreError, own_path, put_whole, turn
+from interlock.store import StoreError, file_lock, own_path, write_atomic
 
 from .ical_text import MOST_BYTES, IcalDocument, InvalidCalendar, empty
 
@@ -120,7 +120,7 @@ class Calendars:
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._load(calendar)  # so that a large file is read before others have to wait
-            with turn(self.folder / f".{calendar}.lock", patience=PATIENCE):
+            with file_lock(self.folder / f".{calendar}.lock", patience=PATIENCE):
                 for _ in range(_ATTEMPTS):
                     page = self._load(calendar) or CalendarFile(empty(), None)
                     new = work(page)
@@ -196,7 +196,7 @@ class Calendars:
             now = _stat(path)
             return (_signature(now) if now is not None else None) == page.signature
 
-        return put_whole(path, data, still=still)
+        return write_atomic(path, data, still=still)
 
 
 def _stat(path: Path) -> os.stat_result | None:

@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from interlock import ToolError
-from interlock.store import lock
+from interlock.store import try_lock
 
 from .limits import FilesystemLimits
 from .openat import again, rename_new, step
@@ -47,7 +47,7 @@ def locked(folder: int, limits: FilesystemLimits) -> Iterator[None]:
 
 def _has(folder: int) -> bool:
     try:
-        return lock(folder)
+        return try_lock(folder)
     except OSError as bad:
         if bad.errno in _NO_LOCKS:
             return True

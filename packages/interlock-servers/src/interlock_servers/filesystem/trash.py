@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from interlock import ToolError
-from interlock.store import lock
+from interlock.store import try_lock
 
 from .atomic_write import locked, write_all
 from .limits import FilesystemLimits
@@ -213,7 +213,7 @@ def sweep(reach: CallRoots) -> None:
         with contextlib.suppress(OSError), _opened(TRASH, folder.fd) as trash:
             for id_ in _ids(folder):
                 with contextlib.suppress(OSError), _opened(id_, trash) as box:
-                    if lock(box) and not _is_full(box):  # else somebody is at it
+                    if try_lock(box) and not _is_full(box):  # else somebody is at it
                         with contextlib.suppress(FileNotFoundError):
                             os.unlink(_INFO, dir_fd=box)
                         os.rmdir(id_, dir_fd=trash)

@@ -16,7 +16,7 @@ from typing import Literal
 from urllib.parse import quote
 
 from interlock import ToolError
-from interlock.store import StoreError, lock, own_path, write_new
+from interlock.store import StoreError, own_path, try_lock, write_new
 
 from .messages import HOW, MailMessage, letter_of
 
@@ -113,7 +113,7 @@ class Maildir:
             yield None
             return
         with file:
-            if not lock(file.fileno()):
+            if not try_lock(file.fileno()):
                 raise ToolError("This draft is being sent already.")
             # Whoever had it before may have taken it away while we opened it.
             yield file.read() if os.fstat(file.fileno()).st_nlink else None

@@ -211,7 +211,7 @@ class ChainStore:
         """Drop a chain; False where there is none, or it is somebody else's."""
         if await self.find(id, caller) is None:
             return False
-        await self._vault.take("chain", id)
+        await self._vault.pop("chain", id)
         await self._list(owner_of(caller), self._clock() + self.limits.seconds, None, gone=id)
         return True
 
@@ -233,7 +233,7 @@ class ChainStore:
             written = msgspec.json.encode(kept)
             if await self._keep("shelf", owner, raw, written, until):
                 for id in dropped:
-                    await self._vault.take("chain", id)
+                    await self._vault.pop("chain", id)
                 return
 
 

@@ -393,11 +393,11 @@ class Access:
 
         Another program that shares the vault may have done it while we waited: then its tokens are ours too.
         """
-        from ..store import alone  # late: only for clients that refresh
+        from ..store import lease  # late: only for clients that refresh
 
         whole = self._whole
         try:
-            async with alone(whole.vault, f"{GRANTS} {self.name}", seconds=_LEASE):
+            async with lease(whole.vault, f"{GRANTS} {self.name}", seconds=_LEASE):
                 was = await whole.vault.get(GRANTS, self.name)
                 kept = self._read(was)
                 if (

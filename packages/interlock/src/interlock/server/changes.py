@@ -13,7 +13,7 @@ from msgspec import Raw, Struct
 
 from .. import types as t
 from ..compact_event import CompactEvent
-from ..protocol.handshake.sessions import POSITION, Board
+from ..protocol.handshake.sessions import POSITION, Topic
 
 _MOST_REMEMBERED = 10_000
 Kind = Literal["tools", "prompts", "resources", "resource"]
@@ -131,7 +131,7 @@ class MemoryBus:
 class BoardBus:
     """The bus of many workers, over the board of changes of a store that they share."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: Topic) -> None:
         self._board = board
         self._decode = msgspec.json.Decoder(Change).decode
 
@@ -142,16 +142,16 @@ class BoardBus:
 
     async def since(self, position: str) -> list[tuple[Change, str]] | None:
         """The changes after a position."""
-        notes = await self._board.since(position)
+        notes = await self._board.replay(position)
         return None if notes is None else [(self._decode(note), place) for note, place in notes]
 
     def publish(self, change: Change) -> None:
         """Tell everyone who listens, on every worker."""
-        self._board.post(msgspec.json.encode(change))
+        self._board.publish(msgspec.json.encode(change))
 
     def listen(self, hear: Callable[[Change], None]) -> Callable[[], None]:
         """Call `hear` for every change until the returned function is called."""
-        return self._board.listen(lambda note, position: hear(self._decode(note)))
+        return self._board.subscribe(lambda note, position: hear(self._decode(note)))
 
 
 _NOTICES: dict[Kind, str] = {

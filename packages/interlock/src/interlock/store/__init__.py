@@ -13,7 +13,6 @@ from ..lazy_names import lazily
 
 if TYPE_CHECKING:
     from ..protocol.handshake.sessions import (
-        Board,
         EventLog,
         RateStore,
         Replay,
@@ -21,10 +20,11 @@ if TYPE_CHECKING:
         SessionStore,
         Store,
         StoreError,
+        Topic,
         WorkerStore,
     )
     from ..wire.seal import BadSeal, Seal
-    from .files import lock, put_whole, turn, write_new
+    from .files import file_lock, try_lock, write_atomic, write_new
     from .folders import own_path
     from .from_url import open_store
     from .memory import MemoryStore
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .vaults.from_url import data_folder, open_vault
     from .vaults.interface import Vault
     from .vaults.keyring import KeyringVault
-    from .vaults.leases import alone
+    from .vaults.leases import lease
     from .vaults.memory import MemoryVault
     from .vaults.privacy import make_folder
     from .vaults.rates import VaultRates
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 # Loaded at first use: who keeps everything in memory loads no sqlite3, and nobody loads redis without asking.
 _ROOMS = {
     "..protocol.handshake.sessions": (
-        "Board",
+        "Topic",
         "EventLog",
         "RateStore",
         "Replay",
@@ -56,7 +56,7 @@ _ROOMS = {
         "WorkerStore",
     ),
     "..wire.seal": ("BadSeal", "Seal"),
-    ".files": ("lock", "put_whole", "turn", "write_new"),
+    ".files": ("file_lock", "try_lock", "write_atomic", "write_new"),
     ".folders": ("own_path",),
     ".memory": ("MemoryStore",),
     ".from_url": ("open_store",),
@@ -65,7 +65,7 @@ _ROOMS = {
     ".sqlite.writer": ("Writer", "to_wal"),
     ".vaults.file": ("FileVault",),
     ".vaults.keyring": ("KeyringVault",),
-    ".vaults.leases": ("alone",),
+    ".vaults.leases": ("lease",),
     ".vaults.memory": ("MemoryVault",),
     ".vaults.from_url": ("data_folder", "open_vault"),
     ".vaults.privacy": ("make_folder",),
@@ -77,7 +77,6 @@ _ROOMS = {
 
 __all__ = [
     "BadSeal",
-    "Board",
     "EventLog",
     "FileVault",
     "KeyringVault",
@@ -94,20 +93,21 @@ __all__ = [
     "SqliteVault",
     "Store",
     "StoreError",
+    "Topic",
     "Vault",
     "VaultRates",
     "WorkerStore",
     "Writer",
-    "alone",
     "data_folder",
-    "lock",
+    "file_lock",
+    "lease",
     "make_folder",
     "open_store",
     "open_vault",
     "own_path",
-    "put_whole",
     "to_wal",
-    "turn",
+    "try_lock",
+    "write_atomic",
     "write_new",
 ]
 

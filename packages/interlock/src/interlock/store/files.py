@@ -51,7 +51,7 @@ if hasattr(os, "register_at_fork"):
 
 
 @contextmanager
-def turn(path: Path, *, patience: float) -> Iterator[None]:
+def file_lock(path: Path, *, patience: float) -> Iterator[None]:
     """Be the only one, among all threads and processes, that holds the lock on this file, which is made where it is missing.
 
     It is let go by itself when a process ends. Waits for `patience` seconds at the most. Raises TimeoutError where somebody held it for
@@ -62,7 +62,7 @@ def turn(path: Path, *, patience: float) -> Iterator[None]:
         _OPEN.add(descriptor)
     try:
         end, pause = time.monotonic() + patience, _SHORTEST
-        while not lock(descriptor):
+        while not try_lock(descriptor):
             if time.monotonic() > end:
                 raise TimeoutError(
                     errno.ETIMEDOUT,
@@ -78,7 +78,7 @@ def turn(path: Path, *, patience: float) -> Iterator[None]:
             os.close(descriptor)  # and with it the lock
 
 
-def lock(descriptor: int) -> bool:
+def try_lock(descriptor: int) -> bool:
     """Lock an open file until it is closed, among all threads and processes that do so; False where somebody else has it.
 
     Raises OSError where it cannot be locked at all.
@@ -111,8 +111,8 @@ def write_new(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def put_whole(path: Path, data: bytes, *, still: Callable[[], bool] = lambda: True) -> bool:
-    """Put a file with these bytes in the place of one, which keeps its mode, or where there is none. To be done in a `turn`.
+def write_atomic(path: Path, data: bytes, *, still: Callable[[], bool] = lambda: True) -> bool:
+    """Put a file with these bytes in the place of one, which keeps its mode, or where there is none. To be done in a `file_lock`.
 
     No reader, and nobody after a crash, finds half of it. A link is followed, and stays one. `still` is asked when all is written but
     nothing changed yet; where it says no, the old file stays, and False is returned. Raises OSError; the old file is as it was then.

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from interlock import REVISIONS, Implementation
 from interlock.configs import Entry
-from interlock.store import put_whole, turn
+from interlock.store import file_lock, write_atomic
 
 log = logging.getLogger("interlock_apps.host")
 
@@ -98,13 +98,13 @@ class KnownRevisions:
         if self.path is None:
             return
         try:
-            with turn(self.path.with_name(f".{self.path.name}.turn"), patience=_PATIENCE):
+            with file_lock(self.path.with_name(f".{self.path.name}.turn"), patience=_PATIENCE):
                 verdicts = self._read()
                 verdicts.pop(digest, None)
                 if verdict is not None:
                     verdicts[digest] = verdict
                 newest = sorted(verdicts.items(), key=lambda item: item[1].at)[-_MOST:]
-                put_whole(self.path, msgspec.json.format(msgspec.json.encode(dict(newest))))
+                write_atomic(self.path, msgspec.json.format(msgspec.json.encode(dict(newest))))
         except OSError as bad:
             log.warning("which revision a server needs could not be written down: %s", bad)
 

@@ -126,7 +126,7 @@ class EventLog(Protocol):
         ...
 
 
-class Board(Protocol):
+class Topic(Protocol):
     """Short notes that every worker reads in one order, those of the last minutes kept: change notices, and messages between workers."""
 
     @property
@@ -134,18 +134,18 @@ class Board(Protocol):
         """The place of the newest note that this worker has heard; it sorts as nothing but the store may compare it."""
         ...
 
-    def post(self, note: bytes) -> None:
+    def publish(self, note: bytes) -> None:
         """Put a note up; never waits; from any thread."""
         ...
 
-    def listen(self, hear: Callable[[bytes, str], None]) -> Callable[[], None]:
+    def subscribe(self, hear: Callable[[bytes, str], None]) -> Callable[[], None]:
         """Call `hear` with each note and its position, in the listener's loop, until the returned function is called.
 
         This worker's own notes are among them.
         """
         ...
 
-    async def since(self, position: str) -> list[tuple[bytes, str]] | None:
+    async def replay(self, position: str) -> list[tuple[bytes, str]] | None:
         """The notes after a position, oldest first; None where some of them are no longer kept, or there was no such position."""
         ...
 
@@ -153,7 +153,7 @@ class Board(Protocol):
 class RateStore(Protocol):
     """Token buckets by key."""
 
-    async def take(self, key: str, *, rate: float, burst: float, now: float) -> float:
+    async def acquire(self, key: str, *, rate: float, burst: float, now: float) -> float:
         """Take one token from a bucket that holds `burst` (1 or more) and gains `rate` (above 0) a second.
 
         Returns 0.0 where it was had, else the seconds until one is there. All workers together get no more than the bucket has.
@@ -164,11 +164,11 @@ class RateStore(Protocol):
 class WorkerStore(Protocol):
     """Which workers live."""
 
-    async def beat(self, worker: str, *, until: float) -> None:
+    async def heartbeat(self, worker: str, *, until: float) -> None:
         """This worker lives until then at least (seconds of the wall clock)."""
         ...
 
-    async def lives(self, worker: str, *, now: float) -> bool:
+    async def is_alive(self, worker: str, *, now: float) -> bool:
         """Whether a worker lives, as far as is known."""
         ...
 
@@ -196,12 +196,12 @@ class Store(Protocol):
         ...
 
     @property
-    def changes(self) -> Board:
+    def changes(self) -> Topic:
         """Change notices."""
         ...
 
     @property
-    def notes(self) -> Board:
+    def notes(self) -> Topic:
         """What workers have to tell each other."""
         ...
 

@@ -9,11 +9,11 @@ from .. import bounds
 from .events import MemoryEvents
 from .rates import MemoryRates
 from .sessions import MemorySessions
-from .topics import MemoryBoard
+from .topics import MemoryTopic
 from .workers import MemoryWorkers
 
 __all__ = [
-    "MemoryBoard",
+    "MemoryTopic",
     "MemoryEvents",
     "MemoryRates",
     "MemorySessions",
@@ -30,8 +30,8 @@ class MemoryStore:
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.events = MemoryEvents(clock)
         self.sessions = MemorySessions(self.events.forget)
-        self.changes = MemoryBoard(bounds.CHANGES)
-        self.notes = MemoryBoard(bounds.CHANGES)
+        self.changes = MemoryTopic(bounds.CHANGES)
+        self.notes = MemoryTopic(bounds.CHANGES)
         self.rates = MemoryRates()
         self.workers = MemoryWorkers()
 

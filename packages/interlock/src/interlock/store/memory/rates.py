@@ -16,9 +16,9 @@ class MemoryRates:
         self._full: dict[str, float] = {}
         self._tidy_at = _SLACK
 
-    async def take(self, key: str, *, rate: float, burst: float, now: float) -> float:
+    async def acquire(self, key: str, *, rate: float, burst: float, now: float) -> float:
         """Take one token from a bucket; 0.0 where it was had, else the seconds until one is there."""
-        full, wait = rates.take(self._full.get(key), rate=rate, burst=burst, now=now)
+        full, wait = rates.acquire(self._full.get(key), rate=rate, burst=burst, now=now)
         self._full[key] = full
         if len(self._full) > self._tidy_at:
             self._full = {key: full for key, full in self._full.items() if full >= now}

@@ -12,8 +12,8 @@ from .. import records
 from ..subscribers import Hear, Listeners
 
 
-class MemoryBoard:
-    """A Board in memory that keeps the last `most` notes."""
+class MemoryTopic:
+    """A Topic in memory that keeps the last `most` notes."""
 
     def __init__(self, most: int) -> None:
         self._kept: deque[bytes] = deque(maxlen=most)
@@ -28,7 +28,7 @@ class MemoryBoard:
         with self._lock:
             return str(self._listeners.before(self._newest))
 
-    def post(self, note: bytes) -> None:
+    def publish(self, note: bytes) -> None:
         """Put a note up; from any thread."""
         with self._lock:
             self._newest += 1
@@ -36,11 +36,11 @@ class MemoryBoard:
             self._listeners.put(note, self._newest)
         self._listeners.wake()
 
-    def listen(self, hear: Hear) -> Callable[[], None]:
+    def subscribe(self, hear: Hear) -> Callable[[], None]:
         """Call `hear` with each note and its position until the returned function is called."""
         return self._listeners.add(hear)
 
-    async def since(self, position: str) -> list[tuple[bytes, str]] | None:
+    async def replay(self, position: str) -> list[tuple[bytes, str]] | None:
         """The notes after a position, oldest first; None where some of them are no longer kept, or there was no such position."""
         after = records.number(position)
         with self._lock:

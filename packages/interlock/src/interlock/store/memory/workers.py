@@ -11,7 +11,7 @@ class MemoryWorkers:
     def __init__(self) -> None:
         self._until: dict[str, float] = {}
 
-    async def beat(self, worker: str, *, until: float) -> None:
+    async def heartbeat(self, worker: str, *, until: float) -> None:
         """This worker lives until then at least."""
         if worker not in self._until:
             self._until = {
@@ -19,7 +19,7 @@ class MemoryWorkers:
             }
         self._until[worker] = until
 
-    async def lives(self, worker: str, *, now: float) -> bool:
+    async def is_alive(self, worker: str, *, now: float) -> bool:
         """Whether a worker lives."""
         until = self._until.get(worker)
         return until is not None and until >= now

@@ -10,10 +10,10 @@ from .connection import Link
 from .events import RedisEvents
 from .rates import RedisRates
 from .sessions import RedisSessions
-from .topics import Ear, RedisBoard
+from .topics import Ear, RedisTopic
 from .workers import RedisWorkers
 
-__all__ = ["RedisBoard", "RedisEvents", "RedisRates", "RedisSessions", "RedisStore", "RedisWorkers"]
+__all__ = ["RedisTopic", "RedisEvents", "RedisRates", "RedisSessions", "RedisStore", "RedisWorkers"]
 
 
 class RedisStore:
@@ -34,8 +34,8 @@ class RedisStore:
         self._link = Link(url, patience)
         self.sessions = RedisSessions(self._link, prefix)
         self.events = RedisEvents(self._link, prefix)
-        self.changes = RedisBoard(self._link, f"{prefix}changes", most=bounds.CHANGES)
-        self.notes = RedisBoard(self._link, f"{prefix}notes", most=bounds.NOTES)
+        self.changes = RedisTopic(self._link, f"{prefix}changes", most=bounds.CHANGES)
+        self.notes = RedisTopic(self._link, f"{prefix}notes", most=bounds.NOTES)
         self.rates = RedisRates(self._link, prefix)
         self.workers = RedisWorkers(self._link, prefix)
         self._ear = Ear(self._link, (self.changes, self.notes))

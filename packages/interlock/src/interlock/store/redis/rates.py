@@ -23,7 +23,7 @@ class RedisRates:
         self._link = link
         self._prefix = f"{prefix}rate:"
 
-    async def take(self, key: str, *, rate: float, burst: float, now: float) -> float:
+    async def acquire(self, key: str, *, rate: float, burst: float, now: float) -> float:
         """Take one token from a bucket; 0.0 where it was had, else the seconds until one is there."""
         values = (repr(now), repr(1.0 / rate), repr(burst / rate), repr(rates.GRAIN))
         return float(await self._link.ask("EVAL", _TAKE, 1, self._prefix + key, *values))

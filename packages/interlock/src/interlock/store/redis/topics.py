@@ -43,8 +43,8 @@ return notes
 """
 
 
-class RedisBoard:
-    """A Board in a Redis stream, which keeps the last `most` notes or somewhat more."""
+class RedisTopic:
+    """A Topic in a Redis stream, which keeps the last `most` notes or somewhat more."""
 
     def __init__(self, link: Link, key: str, *, most: int) -> None:
         self._link = link
@@ -69,15 +69,15 @@ class RedisBoard:
         """The place of the newest note that this worker has heard."""
         return str(self._heard)
 
-    def post(self, note: bytes) -> None:
+    def publish(self, note: bytes) -> None:
         """Put a note up; from any thread."""
         self._link.soon(self._post, note)
 
-    def listen(self, hear: Hear) -> Callable[[], None]:
+    def subscribe(self, hear: Hear) -> Callable[[], None]:
         """Call `hear` with each note and its position until the returned function is called."""
         return self._listeners.add(hear)
 
-    async def since(self, position: str) -> list[tuple[bytes, str]] | None:
+    async def replay(self, position: str) -> list[tuple[bytes, str]] | None:
         """The notes after a position, all that this worker has posted before included; None where some of them are no longer kept."""
         after = records.number(position)
         notes = (
@@ -111,7 +111,7 @@ def _beginning() -> int:
 class Ear:
     """Hears what is posted to the boards, over a connection of its own."""
 
-    def __init__(self, link: Link, boards: Sequence[RedisBoard]) -> None:
+    def __init__(self, link: Link, boards: Sequence[RedisTopic]) -> None:
         self._link = link
         self._boards = {board.key.encode(): board for board in boards}
         self._task: asyncio.Task[None] | None = None

@@ -14,13 +14,13 @@ class RedisWorkers:
         self._link = link
         self._prefix = f"{prefix}worker:"
 
-    async def beat(self, worker: str, *, until: float) -> None:
+    async def heartbeat(self, worker: str, *, until: float) -> None:
         """This worker lives until then at least."""
         await self._link.ask(
             "SET", self._prefix + worker, repr(until), "PXAT", int((until + _SLACK) * 1000)
         )
 
-    async def lives(self, worker: str, *, now: float) -> bool:
+    async def is_alive(self, worker: str, *, now: float) -> bool:
         """Whether a worker lives."""
         until = await self._link.ask("GET", self._prefix + worker)
         return until is not None and float(until) >= now

@@ -14,12 +14,12 @@ from .. import bounds
 from .events import SqliteEvents
 from .rates import SqliteRates
 from .sessions import SqliteSessions
-from .topics import Poll, SqliteBoard
+from .topics import Poll, SqliteTopic
 from .workers import SqliteWorkers
 from .writer import Writer, connect
 
 __all__ = [
-    "SqliteBoard",
+    "SqliteTopic",
     "SqliteEvents",
     "SqliteRates",
     "SqliteSessions",
@@ -46,10 +46,10 @@ class SqliteStore:
         self._poll = Poll()
         self.sessions = SqliteSessions(self._writer)
         self.events = SqliteEvents(self._writer, clock)
-        self.changes = SqliteBoard(
+        self.changes = SqliteTopic(
             "changes", self._writer, clock, self._poll, most=bounds.CHANGES, age=bounds.CHANGES_AGE
         )
-        self.notes = SqliteBoard(
+        self.notes = SqliteTopic(
             "notes", self._writer, clock, self._poll, most=bounds.CHANGES, age=bounds.NOTES_AGE
         )
         self.rates = SqliteRates(self._writer)

@@ -17,12 +17,14 @@ class SqliteRates:
         self._writer = writer
         self._asked = 0
 
-    async def take(self, key: str, *, rate: float, burst: float, now: float) -> float:
+    async def acquire(self, key: str, *, rate: float, burst: float, now: float) -> float:
         """Take one token from a bucket; 0.0 where it was had, else the seconds until one is there."""
 
         def work(db: sqlite3.Connection) -> float:
             rows = db.execute("SELECT full FROM rates WHERE key = ?", (key,)).fetchall()
-            full, wait = rates.take(rows[0][0] if rows else None, rate=rate, burst=burst, now=now)
+            full, wait = rates.acquire(
+                rows[0][0] if rows else None, rate=rate, burst=burst, now=now
+            )
             if not wait:
                 db.execute("INSERT OR REPLACE INTO rates VALUES (?, ?)", (key, full))
             self._asked += 1

@@ -17,8 +17,8 @@ _SWEEP = 256  # notes of this process between two looks for what is too old or t
 log = limited("interlock.store")
 
 
-class SqliteBoard:
-    """A Board in a table of its own, which keeps the last `most` notes, for `age` seconds."""
+class SqliteTopic:
+    """A Topic in a table of its own, which keeps the last `most` notes, for `age` seconds."""
 
     def __init__(
         self,
@@ -58,12 +58,12 @@ class SqliteBoard:
             self._heard = self._newest()
         return str(self._heard)
 
-    def post(self, note: bytes) -> None:
+    def publish(self, note: bytes) -> None:
         """Put a note up; from any thread."""
         now = self._clock()
         self._writer.send(lambda db: self._insert(db, note, now), size=len(note), posts=True)
 
-    def listen(self, hear: Hear) -> Callable[[], None]:
+    def subscribe(self, hear: Hear) -> Callable[[], None]:
         """Call `hear` with each note and its position until the returned function is called."""
         if not self._listeners:
             self._heard = self._newest()
@@ -71,7 +71,7 @@ class SqliteBoard:
         self._poll.wake()
         return stop
 
-    async def since(self, position: str) -> list[tuple[bytes, str]] | None:
+    async def replay(self, position: str) -> list[tuple[bytes, str]] | None:
         """The notes after a position, all that this worker has posted before included; None where some of them are no longer kept."""
         after = records.number(position)
         return None if after is None else await self._writer.ask(lambda db: self._after(db, after))
@@ -135,12 +135,12 @@ class Poll:
 
     def __init__(self) -> None:
         self._reader: sqlite3.Connection | None = None
-        self._boards: Sequence[SqliteBoard] = ()
+        self._boards: Sequence[SqliteTopic] = ()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._version = -1
 
-    def start(self, reader: sqlite3.Connection, boards: Sequence[SqliteBoard]) -> None:
+    def start(self, reader: sqlite3.Connection, boards: Sequence[SqliteTopic]) -> None:
         """Look in this loop, on behalf of these boards."""
         self._reader, self._boards, self._loop = reader, boards, asyncio.get_running_loop()
         self.wake()
@@ -188,7 +188,7 @@ class Poll:
             self.look_now()
         self.wake()
 
-    def _ask(self, board: SqliteBoard) -> None:
+    def _ask(self, board: SqliteTopic) -> None:
         try:
             board.look()
         except sqlite3.Error:

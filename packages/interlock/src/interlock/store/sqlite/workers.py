@@ -14,7 +14,7 @@ class SqliteWorkers:
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
 
-    async def beat(self, worker: str, *, until: float) -> None:
+    async def heartbeat(self, worker: str, *, until: float) -> None:
         """This worker lives until then at least."""
 
         def work(db: sqlite3.Connection) -> None:
@@ -23,7 +23,7 @@ class SqliteWorkers:
 
         await self._writer.ask(work)
 
-    async def lives(self, worker: str, *, now: float) -> bool:
+    async def is_alive(self, worker: str, *, now: float) -> bool:
         """Whether a worker lives."""
         return await self._writer.ask(
             lambda db: bool(

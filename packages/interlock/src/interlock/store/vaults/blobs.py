@@ -96,7 +96,7 @@ class Book:
         self.put(of, value, until, now)
         return True
 
-    def take(self, of: Name, now: float) -> bytes | None:
+    def pop(self, of: Name, now: float) -> bytes | None:
         """Get and remove."""
         self._sweep(now)
         return self._drop(of)
@@ -159,14 +159,14 @@ class BookVault:
         of, value, end = name(kind, key), checked(value), ending(until)
         return await self._do(lambda book, now: book.swap(of, was, value, end, now))
 
-    async def take(self, kind: str, key: str) -> bytes | None:
+    async def pop(self, kind: str, key: str) -> bytes | None:
         """Get and remove; of many who take at once one gets it."""
         of = name(kind, key)
-        return await self._do(lambda book, now: book.take(of, now))
+        return await self._do(lambda book, now: book.pop(of, now))
 
     async def remove(self, kind: str, key: str) -> bool:
         """Remove; whether there was something."""
-        return await self.take(kind, key) is not None
+        return await self.pop(kind, key) is not None
 
     async def keys(self, kind: str) -> list[str]:
         """The keys of what is kept of a kind."""

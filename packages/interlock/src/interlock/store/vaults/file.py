@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from ...protocol.handshake.sessions import StoreError
-from ..files import open_private, put_whole
+from ..files import open_private, write_atomic
 from .blobs import Book, BookVault
-from .privacy import check_file, make_folder, turn
+from .privacy import check_file, file_lock, make_folder
 from .sealing import Key, Sealing
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class FileVault(BookVault):
 
     def _write(self, work: Callable[[Book, float], T]) -> T:
         make_folder(self.path.parent, private=True)
-        with turn(self.path.with_name(f"{self.path.name}.lock"), patience=self._patience):
+        with file_lock(self.path.with_name(f"{self.path.name}.lock"), patience=self._patience):
             try:
                 header, key, book = self._load()
             except _Damaged as bad:
@@ -167,7 +167,7 @@ class FileVault(BookVault):
             body = key.close(body, _about(header))
         header.digest = _digest(body)
         try:
-            put_whole(self.path, msgspec.json.encode(header) + b"\n" + body)
+            write_atomic(self.path, msgspec.json.encode(header) + b"\n" + body)
         except OSError as bad:
             raise StoreError(
                 f"the vault {self.path} cannot be written and is as it was: {bad.strerror}"

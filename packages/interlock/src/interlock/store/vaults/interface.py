@@ -57,7 +57,7 @@ class Vault(Protocol):
         """
         ...
 
-    async def take(self, kind: str, key: str) -> bytes | None:
+    async def pop(self, kind: str, key: str) -> bytes | None:
         """Get and remove; of many who take at once one gets it."""
         ...
 

@@ -18,7 +18,7 @@ from ...protocol.handshake.sessions import StoreError
 from . import os_keyring
 from .blobs import Book, BookVault
 from .from_url import data_folder
-from .privacy import make_folder, turn
+from .privacy import file_lock, make_folder
 
 if TYPE_CHECKING:
     from keyring.backend import KeyringBackend
@@ -35,7 +35,7 @@ _PIECE = 1000 if sys.platform == "win32" else 32_768
 class _Root(msgspec.Struct):
     """The entry that says where the others are: the book lies in `pieces` entries, in one of two places by turns."""
 
-    turn: int
+    file_lock: int
     pieces: int
     digest: str
 
@@ -91,7 +91,7 @@ class KeyringVault(BookVault):
         make_folder(folder, private=True)
         key = hashlib.blake2b(self._name.encode(), digest_size=8).hexdigest()
         # Readers wait, too: what they read lies in several entries.
-        with turn(folder / f"keyring-{key}.lock", patience=self._patience):
+        with file_lock(folder / f"keyring-{key}.lock", patience=self._patience):
             root = self._root(ring)
             book = self._book(ring, root)
             value = work(book, self._clock())
@@ -112,7 +112,8 @@ class KeyringVault(BookVault):
         if root is None:
             return Book(most_bytes=KEYRING_BYTES)
         pieces = [
-            os_keyring.read(ring, self._entry(root.turn, number)) for number in range(root.pieces)
+            os_keyring.read(ring, self._entry(root.file_lock, number))
+            for number in range(root.pieces)
         ]
         text = "".join(piece for piece in pieces if piece is not None)
         try:
@@ -125,13 +126,13 @@ class KeyringVault(BookVault):
     def _save(self, ring: KeyringBackend, root: _Root | None, book: Book) -> None:
         text = base64.b64encode(book.written()).decode()
         pieces = [text[at : at + self._piece] for at in range(0, len(text), self._piece)]
-        new = _Root(1 - root.turn if root is not None else 0, len(pieces), _digest(text))
+        new = _Root(1 - root.file_lock if root is not None else 0, len(pieces), _digest(text))
         for number, piece in enumerate(pieces):
-            os_keyring.write(ring, self._entry(new.turn, number), piece)
+            os_keyring.write(ring, self._entry(new.file_lock, number), piece)
         os_keyring.write(ring, self._name, msgspec.json.encode(new).decode())
         # What was left of longer ones, by us or by one who died.
-        self._forget(ring, new.turn, len(pieces))
-        self._forget(ring, 1 - new.turn, 0)
+        self._forget(ring, new.file_lock, len(pieces))
+        self._forget(ring, 1 - new.file_lock, 0)
 
     def _forget(self, ring: KeyringBackend, place: int, first: int) -> None:
         end = first

@@ -17,7 +17,7 @@ _SHORTEST, _LONGEST = 0.01, 0.25  # seconds between two attempts to be the holde
 
 
 @asynccontextmanager
-async def alone(
+async def lease(
     vault: Vault,
     name: str,
     *,

@@ -60,11 +60,11 @@ def check_file(found: os.stat_result, path: Path) -> None:
 
 
 @contextmanager
-def turn(path: Path, *, patience: float) -> Iterator[None]:
+def file_lock(path: Path, *, patience: float) -> Iterator[None]:
     """As `files.turn`, for the lock of a vault. Raises StoreError."""
     try:
         with contextlib.ExitStack() as stack:
-            stack.enter_context(files.turn(path, patience=patience))
+            stack.enter_context(files.file_lock(path, patience=patience))
             held = stack.pop_all()
     except TimeoutError:
         raise StoreError(

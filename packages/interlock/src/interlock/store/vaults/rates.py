@@ -23,7 +23,7 @@ class VaultRates:
     def __init__(self, vault: Vault) -> None:
         self._vault = vault
 
-    async def take(self, key: str, *, rate: float, burst: float, now: float) -> float:
+    async def acquire(self, key: str, *, rate: float, burst: float, now: float) -> float:
         """Take one token from a bucket.
 
         Args:
@@ -42,7 +42,7 @@ class VaultRates:
 
         def taken(full: float | None) -> float | None:
             nonlocal wait
-            full, wait = rates.take(full, rate=rate, burst=burst, now=now)
+            full, wait = rates.acquire(full, rate=rate, burst=burst, now=now)
             return None if wait else full
 
         return wait if await self._change(key, now, taken) else _BUSY
@@ -56,7 +56,7 @@ class VaultRates:
         full = await self._full(key)
         if full is None or full <= now:
             return True, 0.0
-        return False, rates.take(full, rate=rate, burst=burst, now=now)[1]
+        return False, rates.acquire(full, rate=rate, burst=burst, now=now)[1]
 
     async def give_back(self, key: str, *, rate: float, now: float) -> None:
         """Put one token back into a bucket."""

@@ -119,7 +119,7 @@ class RedisVault:
             if await self._run(_SWAP, of, closed, end, found):
                 return True
 
-    async def take(self, kind: str, key: str) -> bytes | None:
+    async def pop(self, kind: str, key: str) -> bytes | None:
         """Get and remove; of many who take at once one gets it."""
         of = name(kind, key)
         while True:

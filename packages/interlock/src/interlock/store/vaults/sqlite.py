@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ...protocol.handshake.sessions import StoreError
 from ..files import open_private
 from .interface import Name, checked, decoded, encoded, ending, name
-from .privacy import check_file, make_folder, turn
+from .privacy import check_file, file_lock, make_folder
 from .sealing import Key, Sealing, about
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class _Drawer:
         self.put(of, value, until)
         return True
 
-    def take(self, of: Name) -> bytes | None:
+    def pop(self, of: Name) -> bytes | None:
         found = self.get(of)
         if found is not None:
             self._db.execute("DELETE FROM records WHERE kind = ? AND key = ?", of)
@@ -170,10 +170,10 @@ class SqliteVault:
         of, value, end = name(kind, key), checked(value), ending(until)
         return await self._do(lambda drawer: drawer.swap(of, was, value, end))
 
-    async def take(self, kind: str, key: str) -> bytes | None:
+    async def pop(self, kind: str, key: str) -> bytes | None:
         """Get and remove; of many who take at once one gets it."""
         of = name(kind, key)
-        return await self._do(lambda drawer: drawer.take(of))
+        return await self._do(lambda drawer: drawer.pop(of))
 
     async def remove(self, kind: str, key: str) -> bool:
         """Remove; whether there was something."""
@@ -203,7 +203,7 @@ class SqliteVault:
         with self._lock:
             make_folder(self.path.parent, private=False)
             # SQLite lets processes wait, too, but where one writes without a pause the others wait for ever.
-            with turn(self.path.with_name(f"{self.path.name}.lock"), patience=self._patience):
+            with file_lock(self.path.with_name(f"{self.path.name}.lock"), patience=self._patience):
                 try:
                     db = self._db
                     if db is None:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from ...protocol.handshake.sessions import Board
+from ...protocol.handshake.sessions import Topic
 
 _PAUSE = 0.005  # seconds between two looks
 
@@ -48,14 +48,14 @@ async def eventually(look: Callable[[], Awaitable[object]], wanted: object) -> N
 class Ear:
     """One who listens to a board: what was heard, and in which threads."""
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, board: Topic) -> None:
         self.heard: list[tuple[bytes, str]] = []
         self.positions: list[str] = []  # where the board said it was, at each note
         self.threads: set[int] = set()
         self._board = board
         self._loop = asyncio.get_running_loop()
         self._stirred = asyncio.Event()
-        self.stop = board.listen(self._take)
+        self.stop = board.subscribe(self._take)
 
     @property
     def notes(self) -> list[bytes]:

@@ -44,7 +44,7 @@ async def _gives_what_a_bucket_holds(one: Store, other: Store) -> None:
     """a bucket gives what it holds and then what it gains, and never holds more than its burst"""
     now = time.time()
     waits = [
-        await store.rates.take("k", rate=2.0, burst=3.0, now=now)
+        await store.rates.acquire("k", rate=2.0, burst=3.0, now=now)
         for store in (one, other, one, other)
     ]
     require(
@@ -56,15 +56,15 @@ async def _gives_what_a_bucket_holds(one: Store, other: Store) -> None:
         f"a bucket that gains 2 a second is empty, and the wait was {waits[3]} seconds",
     )
     require(
-        await one.rates.take("another", rate=2.0, burst=3.0, now=now) == 0.0,
+        await one.rates.acquire("another", rate=2.0, burst=3.0, now=now) == 0.0,
         "a bucket was empty because another one was",
     )
     require(
-        await other.rates.take("k", rate=2.0, burst=3.0, now=now + waits[3]) == 0.0,
+        await other.rates.acquire("k", rate=2.0, burst=3.0, now=now + waits[3]) == 0.0,
         "there was no token after the seconds that were named",
     )
     later = now + 3600.0
-    waits = [await one.rates.take("k", rate=2.0, burst=3.0, now=later) for _ in range(4)]
+    waits = [await one.rates.acquire("k", rate=2.0, burst=3.0, now=later) for _ in range(4)]
     require(
         waits[:3] == [0.0, 0.0, 0.0] and waits[3] > 0.0,
         f"after an hour a bucket of 3 was asked for 4 tokens: {waits}",
@@ -75,7 +75,7 @@ async def _never_gives_too_much(one: Store, other: Store) -> None:
     """all workers together get no more from a bucket than it holds"""
     now = time.time()
     asked = [
-        store.rates.take("k", rate=1.0, burst=10.0, now=now)
+        store.rates.acquire("k", rate=1.0, burst=10.0, now=now)
         for _ in range(20)
         for store in (one, other)
     ]
@@ -86,20 +86,22 @@ async def _never_gives_too_much(one: Store, other: Store) -> None:
 async def _knows_who_lives(one: Store, other: Store) -> None:
     """a worker lives until the time it named last, for every worker"""
     now = time.time()
-    require(not await one.workers.lives("w", now=now), "a worker that nobody has heard of lives")
-    await one.workers.beat("w", until=now + 10.0)
+    require(not await one.workers.is_alive("w", now=now), "a worker that nobody has heard of lives")
+    await one.workers.heartbeat("w", until=now + 10.0)
     for store in (one, other):
         require(
-            await store.workers.lives("w", now=now), "a worker does not live although it said so"
+            await store.workers.is_alive("w", now=now), "a worker does not live although it said so"
         )
-        require(not await store.workers.lives("v", now=now), "a worker lives because another does")
-    await one.workers.beat("w", until=now + 20.0)
+        require(
+            not await store.workers.is_alive("v", now=now), "a worker lives because another does"
+        )
+    await one.workers.heartbeat("w", until=now + 20.0)
     require(
-        await other.workers.lives("w", now=now + 15.0),
+        await other.workers.is_alive("w", now=now + 15.0),
         "a worker does not live although it said so again",
     )
     require(
-        not await other.workers.lives("w", now=now + 25.0), "a worker lives longer than it said"
+        not await other.workers.is_alive("w", now=now + 25.0), "a worker lives longer than it said"
     )
 
 
@@ -111,7 +113,7 @@ async def _opens_again(one: Store, other: Store) -> None:
     now = kept.created
     await one.sessions.create(kept, most=9, now=now)
     one.events.append("s", "t", 0, b"before", last=True)
-    one.changes.post(b"before")
+    one.changes.publish(b"before")
     await one.aclose()
     await one.aclose()
     if one.shared:
@@ -136,16 +138,16 @@ async def _opens_again(one: Store, other: Store) -> None:
         "a store that is open again takes no session",
     )
     position = one.changes.position
-    one.changes.post(b"after")
+    one.changes.publish(b"after")
     require(
-        await one.changes.since(position) == [(b"after", await _newest(one, position))],
+        await one.changes.replay(position) == [(b"after", await _newest(one, position))],
         "a board that is open again lost a note",
     )
 
 
 async def _refuses(closed: Store) -> None:
     closed.events.append("s", "t", 1, b"", last=False)  # neither raises
-    closed.notes.post(b"")
+    closed.notes.publish(b"")
     try:
         await closed.sessions.count(now=0.0)
     except StoreError:
@@ -159,7 +161,7 @@ async def _data(store: Store, id: str, stream: str) -> list[bytes]:
 
 
 async def _newest(store: Store, position: str) -> str:
-    return (await store.changes.since(position) or [(b"", "")])[-1][1]
+    return (await store.changes.replay(position) or [(b"", "")])[-1][1]
 
 
 _STEPS: tuple[Step, ...] = (

@@ -16,7 +16,7 @@ async def _everyone_hears_in_order(one: Store, other: Store) -> None:
     ears = [Ear(one.changes), Ear(one.changes), Ear(other.changes)]
     quiet = Ear(other.notes)
     for n in range(50):
-        (one, other)[n % 2].changes.post(b"%d" % n)
+        (one, other)[n % 2].changes.publish(b"%d" % n)
     for ear in ears:
         heard = await ear.hear(50)
         require(
@@ -37,7 +37,7 @@ async def _everyone_hears_in_order(one: Store, other: Store) -> None:
             ear.positions == [position for _, position in ear.heard],
             "`position` is not that of the note which is being heard",
         )
-    other.notes.post(b"note")
+    other.notes.publish(b"note")
     require(
         await quiet.hear(1) == [b"note"],
         f"one note was posted on this board, and {quiet.notes} heard",
@@ -49,14 +49,14 @@ async def _who_stopped_hears_no_more(one: Store, other: Store) -> None:
     gone, there = Ear(one.notes), Ear(one.notes)
     gone.stop()
     gone.stop()
-    other.notes.post(b"1")
+    other.notes.publish(b"1")
     require(await there.hear(1) == [b"1"], f"one note was posted, and {there.notes} heard")
     require(gone.notes == [], f"{gone.notes} was heard by one who had stopped")
     there.stop()
-    other.notes.post(b"2")  # to nobody
+    other.notes.publish(b"2")  # to nobody
     late = Ear(one.notes)
     position = one.notes.position
-    other.notes.post(b"3")
+    other.notes.publish(b"3")
     heard = await late.hear(1)
     while heard[-1] != b"3":  # what another worker posted just before may count as before or after
         heard = await late.hear(len(heard) + 1)
@@ -76,7 +76,7 @@ async def _any_thread_may_post(one: Store, other: Store) -> None:
 
     def post() -> None:
         for n in range(20):
-            one.notes.post(b"%d" % n)
+            one.notes.publish(b"%d" % n)
 
     await asyncio.to_thread(post)
     for ear in ears:
@@ -107,8 +107,8 @@ async def _a_loop_of_its_own_hears(one: Store, other: Store) -> None:
     thread = threading.Thread(target=lambda: asyncio.run(listen()), daemon=True)
     thread.start()
     await begun.wait()
-    other.changes.post(b"1")
-    one.changes.post(b"2")
+    other.changes.publish(b"1")
+    one.changes.publish(b"2")
     await over.wait()
     thread.join()
     ident = thread.ident or 0
@@ -124,21 +124,21 @@ async def _tells_what_came_since(one: Store, other: Store) -> None:
     """
     begin = one.changes.position
     require(
-        await one.changes.since(begin) == [], "there were notes although nothing had been posted"
+        await one.changes.replay(begin) == [], "there were notes although nothing had been posted"
     )
     ears = [Ear(one.changes), Ear(other.changes)]
     for n in range(10):
-        one.changes.post(bytes([n]) * (1 + 1000 * n))
+        one.changes.publish(bytes([n]) * (1 + 1000 * n))
     for ear in ears:
         await ear.hear(10)
     for store in (one, other):
         require(
-            await store.changes.since(begin) == ears[0].heard,
+            await store.changes.replay(begin) == ears[0].heard,
             "since the beginning there is not what was heard",
         )
         for n, (_, position) in enumerate(ears[0].heard):
             require(
-                await store.changes.since(position) == ears[0].heard[n + 1 :],
+                await store.changes.replay(position) == ears[0].heard[n + 1 :],
                 "since a note there are not those that were heard after it",
             )
         require(
@@ -153,7 +153,7 @@ async def _tells_what_came_since(one: Store, other: Store) -> None:
 
 async def _admits_what_it_does_not_know(one: Store, other: Store) -> None:
     """there is None since a position that never was"""
-    one.notes.post(b"1")
+    one.notes.publish(b"1")
     begin = one.notes.position
     for position in (
         "",
@@ -169,7 +169,7 @@ async def _admits_what_it_does_not_know(one: Store, other: Store) -> None:
         "1;DROP",
         "\0",
     ):
-        found = await one.notes.since(position)
+        found = await one.notes.replay(position)
         require(
             found is None,
             f"since {position[:40]!r}, which never was a position, there were {found}",
@@ -180,24 +180,24 @@ async def _admits_what_it_has_forgotten(one: Store, other: Store) -> None:
     """old notes go first, and there is None since a position some of whose followers are gone"""
     begin = one.changes.position
     for n in range(12_000):
-        one.changes.post(b"%d" % n)
+        one.changes.publish(b"%d" % n)
         if n % 1000 == 999:
-            await one.changes.since(
+            await one.changes.replay(
                 one.changes.position
             )  # so that no more waits than a store can take
     ear = Ear(one.changes)
-    one.changes.post(b"mark")
-    one.changes.post(b"last")
+    one.changes.publish(b"mark")
+    one.changes.publish(b"last")
     heard = await ear.hear(1)
     while heard[-1] != b"last":
         heard = await ear.hear(len(heard) + 1)
     require(
-        await one.changes.since(begin) is None,
+        await one.changes.replay(begin) is None,
         "12,000 notes were kept, or given with some of them missing",
     )
     marked = next(place for note, place in ear.heard if note == b"mark")
     require(
-        [note for note, _ in await one.changes.since(marked) or []] == [b"last"],
+        [note for note, _ in await one.changes.replay(marked) or []] == [b"last"],
         "the newest notes are not kept",
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from ...store import Vault, alone
+from ...store import Vault, lease
 from ..clock import Clock
 from .promises import promise_of, require, within
 
@@ -141,11 +141,11 @@ async def _swaps_what_was_seen(one: Vault, other: Vault, clock: Clock) -> None:
 
 async def _gives_to_one(one: Vault, other: Vault, clock: Clock) -> None:
     """of many who take at once one gets it, and then it is gone"""
-    require(await one.take("k", "a") is None, "something was taken where nothing was kept")
+    require(await one.pop("k", "a") is None, "something was taken where nothing was kept")
     for turn in range(3):
         await one.put("k", "a", b"%d" % turn)
         await one.put("k", "b", b"stays")
-        got = await asyncio.gather(*((one, other)[n % 2].take("k", "a") for n in range(12)))
+        got = await asyncio.gather(*((one, other)[n % 2].pop("k", "a") for n in range(12)))
         require(
             sorted(filter(None, got)) == [b"%d" % turn],
             f"12 took {turn} at once, and they got {got}",
@@ -200,7 +200,7 @@ async def _ends(one: Vault, other: Vault, clock: Clock) -> None:
         not await one.swap("k", "swap", b"v", b"w"),
         "something was swapped that had come to its end",
     )
-    require(await other.take("k", "take") is None, "something was taken that had come to its end")
+    require(await other.pop("k", "take") is None, "something was taken that had come to its end")
     require(not await one.remove("k", "remove"), "something was removed that had come to its end")
     require(
         await other.keys("k") == ["for ever", "longer"],
@@ -262,7 +262,7 @@ async def _outlives_who_keeps(one: Vault, other: Vault, clock: Clock) -> None:
     require(await other.get("k", "a") == b"before", "closing a vault took a record with it")
     require(await one.get("k", "a") == b"before", "a vault that is used again has lost a record")
     await one.put("k", "a", b"after")
-    require(await other.take("k", "a") == b"after", "a vault that is used again keeps nothing")
+    require(await other.pop("k", "a") == b"after", "a vault that is used again keeps nothing")
 
 
 async def _serves_many_loops(one: Vault, other: Vault, clock: Clock) -> None:
@@ -289,12 +289,12 @@ async def _serves_many_loops(one: Vault, other: Vault, clock: Clock) -> None:
 
 
 async def _lets_one_in(one: Vault, other: Vault, clock: Clock) -> None:
-    """`alone` lets one in at a time, also of those who use different vaults at one place"""
+    """`lease` lets one in at a time, also of those who use different vaults at one place"""
     inside, most, turns = 0, 0, 0
 
     async def enter(vault: Vault) -> None:
         nonlocal inside, most, turns
-        async with alone(vault, "https://server.example", clock=clock):
+        async with lease(vault, "https://server.example", clock=clock):
             inside += 1
             most = max(most, inside)
             await vault.get("k", "a")  # the others have their turns

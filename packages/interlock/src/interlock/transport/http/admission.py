@@ -69,7 +69,7 @@ class Admission:
             key = principal.key
         else:
             key = f"address:{_network(scope.get('client'))}"
-        wait = await self._store.rates.take(
+        wait = await self._store.rates.acquire(
             key, rate=rate.per_second, burst=rate.burst, now=time.time()
         )
         if wait <= 0:

@@ -71,7 +71,7 @@ class WorkerMessages:
     def open(self) -> None:
         """Start to receive messages."""
         if self._store.shared:
-            self._stop = self._store.notes.listen(
+            self._stop = self._store.notes.subscribe(
                 lambda message, position: self._receive(_decode(message))
             )
 
@@ -82,7 +82,7 @@ class WorkerMessages:
     def publish(self, kind: str, session: str, payload: str = "") -> None:
         """Send a message to the other workers; all workers see all messages in one order."""
         if self._store.shared:
-            self._store.notes.post(_encode(WorkerMessage(self.worker, kind, session, payload)))
+            self._store.notes.publish(_encode(WorkerMessage(self.worker, kind, session, payload)))
 
     def deliver(self, kind: str, session: str, payload: str = "") -> None:
         """Call the receivers of this worker."""
@@ -110,14 +110,14 @@ class WorkerMessages:
         since = self._beating_since
         if since is None or asyncio.get_running_loop().time() - since < _HEARTBEAT * 1.5:
             return True
-        return await self._store.workers.lives(worker, now=time.time())
+        return await self._store.workers.is_alive(worker, now=time.time())
 
     async def beat(self) -> None:
         """Send the heartbeat of this worker, until cancelled."""
         while True:
             try:
                 until = time.time() + _HEARTBEAT * _MISSED
-                await self._store.workers.beat(self.worker, until=until)
+                await self._store.workers.heartbeat(self.worker, until=until)
                 if self._beating_since is None:
                     self._beating_since = asyncio.get_running_loop().time()
             except StoreError:
