@@ -17,16 +17,6 @@ OPEN = frozenset(
         "interlock_apps.host.skills.acting",
         "interlock_servers.git.index",
         "interlock_servers.git.repositories",
-        "interlock.store.from_url",
-        "interlock.store.redis",
-        "interlock.store.redis.topics",
-        "interlock.store.redis.events",
-        "interlock.store.redis.connection",
-        "interlock.store.redis.rates",
-        "interlock.store.redis.sessions",
-        "interlock.store.redis.workers",
-        "interlock.store.vaults.keyring",
-        "interlock.store.vaults.from_url",
     }
 )
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .sqlite import SqliteStore
     from .sqlite.writer import Writer, to_wal
     from .vaults.file import FileVault
-    from .vaults.from_url import data_folder, open_vault
+    from .vaults.from_url import open_vault
     from .vaults.interface import Vault
     from .vaults.keyring import KeyringVault
     from .vaults.leases import lease
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from .vaults.rates import VaultRates
     from .vaults.redis import RedisVault
     from .vaults.sqlite import SqliteVault
+    from .vaults.user_folder import data_folder
 
 # Loaded at first use: who keeps everything in memory loads no sqlite3, and nobody loads redis without asking.
 _ROOMS = {
@@ -67,7 +68,8 @@ _ROOMS = {
     ".vaults.keyring": ("KeyringVault",),
     ".vaults.leases": ("lease",),
     ".vaults.memory": ("MemoryVault",),
-    ".vaults.from_url": ("data_folder", "open_vault"),
+    ".vaults.from_url": ("open_vault",),
+    ".vaults.user_folder": ("data_folder",),
     ".vaults.privacy": ("make_folder",),
     ".vaults.rates": ("VaultRates",),
     ".vaults.redis": ("RedisVault",),

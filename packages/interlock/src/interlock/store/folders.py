@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from ..protocol.handshake.sessions import StoreError
-from .vaults.from_url import data_folder
+from .vaults.user_folder import data_folder
 
 
 def own_path(variable: str, *parts: str) -> Path:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlsplit
-
 from ..protocol.handshake.sessions import Store
+from .urls import path_in
 
 _WHAT_THERE_IS = "there are memory:, sqlite:///absolute/path, sqlite:relative/path, redis://host:port/db, rediss:// and unix:///path/of/socket"
 
@@ -24,7 +23,7 @@ def open_store(url: str) -> Store:
             )
 
             return MemoryStore()
-        case "sqlite" if path := _path(rest):
+        case "sqlite" if path := path_in(rest):
             from .sqlite import SqliteStore  # late: as above
 
             return SqliteStore(path)
@@ -34,23 +33,3 @@ def open_store(url: str) -> Store:
             return RedisStore(url)
     # Not the URL itself: it may hold a password.
     raise ValueError(f"{scheme + colon if colon else 'that'} names no store: {_WHAT_THERE_IS}")
-
-
-def _path(rest: str) -> str:
-    """The path in what follows `sqlite:`; nothing where there is none."""
-    if not rest.startswith("//"):
-        return rest
-    return rest[2:] if rest.startswith("///") and len(rest) > 3 else ""
-
-
-def place_of(url: str) -> str:
-    """Where the Redis or Valkey server of a URL is, without its password."""
-    try:
-        parts = urlsplit(url)
-        return (
-            parts.path
-            if parts.scheme == "unix"
-            else f"{parts.hostname or 'localhost'}:{parts.port or 6379}"
-        )
-    except ValueError:
-        return "?"

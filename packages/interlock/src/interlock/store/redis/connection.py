@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ...logs import limited
 from ...protocol.handshake.sessions import StoreError
 from .. import bounds
-from ..from_url import place_of
+from ..urls import server_address
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -52,7 +52,7 @@ class Link:
 
     def __init__(self, url: str, patience: float) -> None:
         self._url = url
-        self.place = place_of(url)
+        self.place = server_address(url)
         self._patience = patience
         self._waiting: deque[_Command] = deque()
         self._size = 0  # bytes in the commands that wait and that nobody waits for

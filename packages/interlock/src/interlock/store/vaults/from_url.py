@@ -7,10 +7,9 @@ import sys
 from pathlib import Path
 from urllib.parse import unquote
 
-from ...protocol.handshake.sessions import StoreError
+from ..urls import path_in
 from .interface import Vault
-
-VARIABLE = "INTERLOCK_VAULT"
+from .user_folder import VARIABLE, default_path
 
 _WHAT_THERE_IS = (
     "there are memory:, file:///absolute/path, file:relative/path, sqlite:///absolute/path, sqlite:relative/path, keyring:, "
@@ -37,9 +36,9 @@ def open_vault(url: str | Path | None = None) -> Vault:
             )
 
             return MemoryVault()
-        case "file" if path := _path(rest):
+        case "file" if path := path_in(rest):
             return _file(Path(_plain(unquote(path))))
-        case "sqlite" if path := _path(rest):
+        case "sqlite" if path := path_in(rest):
             from .sqlite import SqliteVault  # late: as above
 
             return SqliteVault(_plain(path))
@@ -58,41 +57,10 @@ def open_vault(url: str | Path | None = None) -> Vault:
     )
 
 
-def default_path() -> Path:
-    """The user's own file. Raises StoreError where the user has no folder for data."""
-    return data_folder() / "secrets"
-
-
-def data_folder() -> Path:
-    """Where the vaults of a user lie: `interlock/vault` in $XDG_DATA_HOME, ~/Library/Application Support or %LOCALAPPDATA%."""
-    try:
-        if sys.platform == "win32":
-            data = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
-        elif sys.platform == "darwin":
-            data = Path.home() / "Library" / "Application Support"
-        else:
-            named = Path(
-                os.environ.get("XDG_DATA_HOME") or ""
-            )  # which has to be absolute, or is not heeded
-            data = named if named.is_absolute() else Path.home() / ".local" / "share"
-    except RuntimeError:
-        raise StoreError(
-            f"this user has no home, and so no vault of their own: name one in {VARIABLE}, or `memory:`"
-        ) from None
-    return data / "interlock" / "vault"
-
-
 def _file(path: Path) -> Vault:
     from .file import FileVault  # late: as above
 
     return FileVault(path)
-
-
-def _path(rest: str) -> str:
-    """The path in what follows the scheme; nothing where there is none."""
-    if not rest.startswith("//"):
-        return rest
-    return rest[2:] if rest.startswith("///") and len(rest) > 3 else ""
 
 
 def _plain(path: str) -> str:

@@ -17,8 +17,8 @@ import msgspec
 from ...protocol.handshake.sessions import StoreError
 from . import os_keyring
 from .blobs import Book, BookVault
-from .from_url import data_folder
 from .privacy import file_lock, make_folder
+from .user_folder import data_folder
 
 if TYPE_CHECKING:
     from keyring.backend import KeyringBackend

@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from ...protocol.handshake.sessions import StoreError
-from ..from_url import place_of
+from ..urls import server_address
 from .interface import Name, checked, decoded, encoded, ending, name
 from .sealing import Sealing, about
 
@@ -77,7 +77,7 @@ class RedisVault:
             raise StoreError(
                 "the vault in Redis needs the package redis: pip install 'interlock[redis]'"
             )
-        self._url, self._place = url, place_of(url)
+        self._url, self._place = url, server_address(url)
         self._prefix = prefix.encode()
         self._sealing = Sealing(key, False)
         self._clock = clock

@@ -1,0 +1,7 @@
+"""Fixtures of the command line, for the commands of the issuer."""
+
+from __future__ import annotations
+
+from tests.cli.conftest import home, interlock
+
+__all__ = ["home", "interlock"]
