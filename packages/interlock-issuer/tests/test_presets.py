@@ -1,4 +1,6 @@
-"""The presets: well-formed, and each takes a token as its provider makes it, for this server, and no other."""
+"""The presets: well-formed, and each takes a token as its provider makes it, for this server, and
+no other.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,8 @@ WANTED = {
     "scalekit",
 }
 
-# What each provider puts into an access token beside iss, exp and iat: header, claims, and the principal that they mean.
+# What each provider puts into an access token beside iss, exp and iat: header, claims, and the
+# principal that they mean.
 ENTRA_APP = "11111111-1111-1111-1111-111111111111"
 TOKENS: dict[str, tuple[dict[str, str], dict[str, Any], tuple[str, str, set[str]]]] = {
     "auth0": (
@@ -169,7 +172,10 @@ def token(preset: Preset, **changes: Any) -> str:
 
 
 def test_all_are_there() -> None:
-    """The providers that people use, each with all that a reader of the table wants to know; another name says which there are."""
+    """The providers that people use, each with all that a reader of the table wants to know.
+
+    Another name says which there are.
+    """
     assert set(presets.names()) == WANTED
     assert {preset.name for preset in SIGNED} == set(TOKENS)
     with pytest.raises(ValueError, match="auth0, clerk, cognito"):
@@ -270,7 +276,9 @@ INTROSPECTED = [preset for preset in SIGNED if preset.introspection]
 
 @pytest.mark.parametrize("preset", INTROSPECTED, ids=lambda preset: preset.name)
 async def test_a_token_that_is_asked_about(preset: Preset) -> None:
-    """Where the provider can be asked in the common way, its answer is read as its tokens are, and held to the same audience (AUT-07)."""
+    """Where the provider can be asked in the common way, its answer is read as its tokens are, and
+    held to the same audience (AUT-07).
+    """
     _, claims, (subject, client, scopes) = TOKENS[preset.name]
     api = Web({}, others=Answer({"active": True, "exp": int(NOW) + 600} | claims))
     verifier = preset.verifier(
@@ -318,7 +326,9 @@ WRONG_VALUES: list[tuple[str, dict[str, str]]] = [
 
 @pytest.mark.parametrize("name, values", WRONG_VALUES)
 def test_values_that_cannot_be(name: str, values: dict[str, str]) -> None:
-    """A value that is missing, strange, or would make it the address of somebody else is refused with words and an example."""
+    """A value that is missing, strange, or would make it the address of somebody else is refused
+    with words and an example.
+    """
     for use in (presets.get(name).verifier, presets.get(name).provider):
         with pytest.raises(ValueError, match=r"needs|cannot be the|has no"):
             use(**values)
@@ -368,7 +378,9 @@ def asking(preset: Preset, answer: Answer | Exception) -> tuple[Any, Web]:
 
 @pytest.mark.parametrize("preset", ASKED, ids=lambda preset: preset.name)
 async def test_an_opaque_token_of_each(preset: Preset) -> None:
-    """An opaque token is shown to its provider, never in an address, and taken where it was given to our own client."""
+    """An opaque token is shown to its provider, never in an address, and taken where it was given
+    to our own client.
+    """
     told, (subject, scopes) = KNOWN[preset.name]
     verifier, api = asking(preset, Answer(told))
     principal = (await verifier.verify("opaque-token", resource=SERVER, now=NOW)).principal
@@ -384,7 +396,9 @@ async def test_an_opaque_token_of_each(preset: Preset) -> None:
 
 @pytest.mark.parametrize("preset", ASKED, ids=lambda preset: preset.name)
 async def test_an_opaque_token_of_another_client(preset: Preset) -> None:
-    """A token that was given to another client of the provider is refused, though the provider knows it (AUT-07, SEC-06)."""
+    """A token that was given to another client of the provider is refused, though the provider
+    knows it (AUT-07, SEC-06).
+    """
     told = json.loads(json.dumps(KNOWN[preset.name][0]).replace('"own"', '"another"'))
     verifier, _ = asking(preset, Answer(told))
     with pytest.raises(BadToken, match="another client"):

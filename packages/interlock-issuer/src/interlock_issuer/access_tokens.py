@@ -1,4 +1,6 @@
-"""Access tokens: signed JWTs for one resource (RFC 9068), made and read again, and ended before their time."""
+"""Access tokens: signed JWTs for one resource (RFC 9068), made and read again, and ended before
+their time.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,10 @@ _OURS = frozenset(
 
 
 class TokenSpec(Struct, frozen=True, kw_only=True):
-    """One access token: to whom, about whom, for what. `until` bounds its end, `sid` names the grant behind it, `actor` who acts."""
+    """One access token: to whom, about whom, for what.
+
+    `until` bounds its end, `sid` names the grant behind it, `actor` who acts.
+    """
 
     client: Client
     subject: str
@@ -137,6 +142,8 @@ def for_person(person: User) -> dict[str, Any]:
 
 
 def is_party(client: Client, claims: Mapping[str, Any]) -> bool:
-    """Whether a token concerns a client: it is its own, or it is meant for the resource that the client is."""
+    """Whether a token concerns a client: it is its own, or it is meant for the resource that the
+    client is.
+    """
     meant = client.resource is not None and same_resource(client.resource, str(claims.get("aud")))
     return meant or claims.get("client_id") == client.id

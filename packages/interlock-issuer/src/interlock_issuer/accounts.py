@@ -1,4 +1,6 @@
-"""Accounts of the people who may log in, in one SQLite file: names, and passwords as argon2 has them."""
+"""Accounts of the people who may log in, in one SQLite file: names, and passwords as argon2 has
+them.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ CREATE TABLE IF NOT EXISTS accounts (
 
 
 class Account(Struct, frozen=True):
-    """One account: `subject` is what tokens say, random and never given again; `display` is how the person is called.
+    """One account: `subject` is what tokens say, random and never given again.
+
+    `display` is how the person is called.
 
     `created`, and `changed` for the password, are seconds of the wall clock.
     """
@@ -49,7 +53,9 @@ class BadAccount(ValueError):
 
 
 class Cost(Struct, frozen=True):
-    """What one hash takes: passes over the memory, the memory in KiB, and lanes (RFC 9106, 4: the second recommended choice)."""
+    """What one hash takes: passes over the memory, the memory in KiB, and lanes (RFC 9106, 4: the
+    second recommended choice).
+    """
 
     passes: int = 3
     memory: int = 64 * 1024
@@ -57,10 +63,12 @@ class Cost(Struct, frozen=True):
 
 
 class Accounts:
-    """The accounts in the file `path`, which is made where there is none, for its owner alone to read.
+    """The accounts in the file `path`, which is made where there is none, for its owner alone to
+    read.
 
-    Names differ by more than case and width. `check` counts nothing: who lets strangers call it counts their tries (`LocalUsers` does).
-    Every method raises StoreError where the file cannot be used.
+    Names differ by more than case and width. `check` counts nothing: who lets strangers call it
+    counts their tries (`LocalUsers` does). Every method raises StoreError where the file cannot be
+    used.
     """
 
     def __init__(
@@ -78,7 +86,11 @@ class Accounts:
         self._hashing: tuple[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
 
     async def add(self, name: str, password: str, *, display: str | None = None) -> Account:
-        """Make an account. Raises BadAccount where there is one of that name, and for a name or a password that will not do."""
+        """Make an account.
+
+        Raises BadAccount where there is one of that name, and for a name or a password that will
+        not do.
+        """
         known, now = canonical(name), self._clock()
         secret = await self._hash(_password(password))
         made = Account(known, secrets.token_urlsafe(16), display or name.strip(), now, now)
@@ -104,7 +116,10 @@ class Accounts:
         )
 
     async def passwd(self, name: str, password: str) -> None:
-        """Give an account another password, which ends its log-ins. Raises BadAccount where there is none, and for a poor password."""
+        """Give an account another password, which ends its log-ins.
+
+        Raises BadAccount where there is none, and for a poor password.
+        """
         known, secret, now = canonical(name), await self._hash(_password(password)), self._clock()
         update = "UPDATE accounts SET secret = ?, changed = max(?, changed + 0.001) WHERE name = ?"
         if not await self._do(lambda db: db.execute(update, (secret, now, known)).rowcount):
@@ -123,7 +138,10 @@ class Accounts:
         return Account(*row[:5]) if row else None
 
     async def check(self, name: str, password: str) -> Account | None:
-        """The account of that name and password, else None. A name that nobody has takes as long as one with another password."""
+        """The account of that name and password, else None.
+
+        A name that nobody has takes as long as one with another password.
+        """
         try:
             known, given = canonical(name), _normal(password)
         except BadAccount:
@@ -178,9 +196,12 @@ class Accounts:
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        """A connection for one piece of work, all of it or nothing: log-ins are rare, and hashing takes a hundred times as long."""
+        """A connection for one piece of work, all of it or nothing: log-ins are rare, and hashing
+        takes a hundred times as long.
+        """
         try:
-            # Made by us and not by SQLite, so that nobody else may read it; the files beside it take over its mode.
+            # Made by us and not by SQLite, so that nobody else may read it; the files beside it
+            # take over its mode.
             os.close(
                 os.open(self.path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
             )

@@ -178,15 +178,23 @@ class Issuer:
     # -- what login pages may ask (AuthorizationServer) --------------------------------------------
 
     async def pending(self, id: str) -> PendingRequest | None:
-        """A request that waits for a person, also that of a device; None where there is none, or it is over."""
+        """A request that waits for a person, also that of a device.
+
+        None where there is none, or it is over.
+        """
         return await (self._devices if id.startswith(MARK) else self._authorization).get(id)
 
     async def device(self, user_code: str) -> PendingRequest | None:
-        """The request of the device that shows a code, in any case, with or without the dash (RFC 8628, 3.3)."""
+        """The request of the device that shows a code, in any case, with or without the dash (RFC
+        8628, 3.3).
+        """
         return await self._devices.find(user_code)
 
     async def grant(self, id: str, user: User, scopes: Sequence[str]) -> Response:
-        """The person agrees, to these of the scopes that were asked for; once. The browser goes back with a code."""
+        """The person agrees, to these of the scopes that were asked for; once.
+
+        The browser goes back with a code.
+        """
         if id.startswith(MARK):
             waiting = await self._devices.get(id)
             if waiting is not None:
@@ -219,7 +227,7 @@ class Issuer:
             return self._unasked(pending.client, pending.redirect_uri, pending.state, why)
         return redirect_response(self._back(pending.redirect_uri, pending.state, why))
 
-    # -- routes ---------------------------------------------------------------------------------------------------------
+    # -- routes ------------------------------------------------------------------------------------
 
     async def _describe(self, request: Request) -> Response:
         return json_response(self._metadata, headers=[_CACHED])
@@ -254,7 +262,7 @@ class Issuer:
             return self._unasked(unfit.client, unfit.redirect_uri, unfit.state, unfit.why)
         return await self.users.start(self, request, pending)
 
-    # -- small things ---------------------------------------------------------------------------------------------------
+    # -- small things ------------------------------------------------------------------------------
 
     def _back(self, redirect_uri: str, state: str | None, why: OAuthError) -> str:
         """The address to which a refusal goes, with who refuses."""
@@ -264,7 +272,9 @@ class Issuer:
     def _unasked(
         self, client: Client, redirect_uri: str, state: str | None, why: OAuthError
     ) -> Response:
-        """A refusal before anybody was asked: at a place that a stranger chose the person decides whether to go there."""
+        """A refusal before anybody was asked: at a place that a stranger chose the person decides
+        whether to go there.
+        """
         onward = self._back(redirect_uri, state, why)
         if is_trusted(client, redirect_uri):
             return redirect_response(onward)
@@ -288,7 +298,10 @@ class Issuer:
 
 
 def _among(scopes: Sequence[str], pending: PendingRequest) -> tuple[str, ...]:
-    """The scopes that were asked for, as far as they are granted; in the order in which they were asked for."""
+    """The scopes that were asked for, as far as they are granted.
+
+    In the order in which they were asked for.
+    """
     granted = {*scopes, OFFLINE}
     return tuple(scope for scope in pending.scopes if scope in granted)
 

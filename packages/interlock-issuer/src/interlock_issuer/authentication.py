@@ -1,4 +1,6 @@
-"""How clients show who they are: not at all, with a secret, or with a signed assertion (RFC 6749, 2.3; RFC 7523, 2.2)."""
+"""How clients show who they are: not at all, with a secret, or with a signed assertion (RFC 6749,
+2.3; RFC 7523, 2.2).
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ from .settings import Settings
 
 ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 _TYPES = ("", "jwt", "client-authentication+jwt")
-_LONGEST_LIFE = 3600.0  # seconds that an assertion may still have: what lives longer is more a password than a proof
+# seconds that an assertion may still have: what lives longer is more a password than a proof
+_LONGEST_LIFE = 3600.0
 
 
 class _Shown(Struct, frozen=True):
@@ -66,9 +69,11 @@ class Authentication:
         return client
 
     async def _check_secret(self, client: Client, secrets: tuple[str, ...], address: str) -> None:
-        """Raise Refusal unless one of the secrets is the client's, and while there were too many wrong ones from that address.
+        """Raise Refusal unless one of the secrets is the client's, and while there were too many
+        wrong ones from that address.
 
-        A right secret does not count and is not written down, so that a token costs no more than before.
+        A right secret does not count and is not written down, so that a token costs no more than
+        before.
         """
         if not secrets:
             raise invalid_client("the secret of the client is missing or wrong")
@@ -89,7 +94,9 @@ class Authentication:
             ) from None
 
     async def _verify(self, client: Client, assertion: str) -> None:
-        """Raise Refusal unless the assertion is the client's own, for us, for now, and comes for the first time (RFC 7523, 3)."""
+        """Raise Refusal unless the assertion is the client's own, for us, for now, and comes for
+        the first time (RFC 7523, 3).
+        """
         now = self._settings.now()
         try:
             claims = await self._keys.claims(client, assertion, _TYPES)
@@ -151,7 +158,9 @@ def _shown(request: Request, form: Mapping[str, str]) -> _Shown:
 
 
 def _basic(header: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Id and secret of a Basic header: form-encoded as RFC 6749, 2.3.1 has it, or bare, as many send it."""
+    """Id and secret of a Basic header: form-encoded as RFC 6749, 2.3.1 has it, or bare, as many
+    send it.
+    """
     scheme, _, blob = header.partition(" ")
     try:
         pair = base64.b64decode(blob.strip(), validate=True).decode()

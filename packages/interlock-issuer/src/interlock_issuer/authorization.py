@@ -1,4 +1,6 @@
-"""The authorization endpoint: a request is judged before anybody is asked, and nothing is sent anywhere before that is safe."""
+"""The authorization endpoint: a request is judged before anybody is asked, and nothing is sent
+anywhere before that is safe.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ _THUMBPRINT = _CHALLENGE
 
 
 class UnredirectableError(Exception):
-    """A request that cannot be answered where it says: the person sees it on a page (RFC 6749, 4.1.2.1)."""
+    """A request that cannot be answered where it says: the person sees it on a page (RFC 6749,
+    4.1.2.1).
+    """
 
     def __init__(self, words: str) -> None:
         super().__init__(words)
@@ -44,7 +48,10 @@ class RedirectableError(Exception):
 
 
 def is_trusted(client: Client, redirect_uri: str) -> bool:
-    """Whether a person may be sent to a place unasked: not where a stranger chose it (AUT-19; RFC 9700, 4.11.2)."""
+    """Whether a person may be sent to a place unasked: not where a stranger chose it (AUT-19.
+
+    RFC 9700, 4.11.2).
+    """
     return client.source == "configured" or redirect_uris.is_loopback(redirect_uri)
 
 
@@ -55,7 +62,10 @@ class RedirectTarget(Struct, frozen=True):
     state: str | None
 
     def answer(self, issuer: str, parameters: Mapping[str, str]) -> str:
-        """The address with the parameters of an answer, always with who gives it (RFC 9207; AUF-12, AUF-13)."""
+        """The address with the parameters of an answer, always with who gives it (RFC 9207.
+
+        AUF-12, AUF-13).
+        """
         state = {} if self.state is None else {"state": self.state}
         return redirect_uris.with_answer(self.redirect_uri, {**parameters, **state, "iss": issuer})
 
@@ -156,6 +166,7 @@ def _redirect_uri(client: Client, asked: str | None) -> str:
         return client.redirect_uris[0]
     if not redirect_uris.matches(client.redirect_uris, asked):
         raise UnredirectableError(
-            "The program that sent you here wants you back at an address (redirect_uri) that it has not registered."
+            "The program that sent you here wants you back at an address (redirect_uri) that it "
+            "has not registered."
         )
     return asked

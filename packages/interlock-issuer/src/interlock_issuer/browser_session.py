@@ -1,4 +1,6 @@
-"""One browser and what it may ask: its cookie, who is logged in there, and the tokens that show that a form is ours and meant for it."""
+"""One browser and what it may ask: its cookie, who is logged in there, and the tokens that show
+that a form is ours and meant for it.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +36,9 @@ class Session(Struct, frozen=True, kw_only=True):
 class Browser:
     """The browser that asks, known by a random cookie of its own.
 
-    The cookie is no more than a name: who is logged in is kept in the vault, under its digest. Everything that a page hands out to be
-    handed back (`refer`, `token`) holds only for the browser that it was given to.
+    The cookie is no more than a name: who is logged in is kept in the vault, under its digest.
+    Everything that a page hands out to be handed back (`refer`, `token`) holds only for the browser
+    that it was given to.
     """
 
     def __init__(self, url: str, cookie: str | None = None) -> None:
@@ -50,7 +53,9 @@ class Browser:
         return cls(url, request.cookies.get(cookie_name(url)))
 
     def renewed(self) -> Browser:
-        """The same browser under a new name, as after each log-in and log-out, so that a name known before is worth nothing after."""
+        """The same browser under a new name, as after each log-in and log-out, so that a name known
+        before is worth nothing after.
+        """
         return Browser(self._url)
 
     def identify(self, response: Response) -> Response:
@@ -58,7 +63,9 @@ class Browser:
         return set_cookie(response, self._url, cookie_name(self._url), self.value)
 
     def refer(self, word: str) -> str:
-        """A word of ours (never an address) that goes through the browser's hands, and through no other's."""
+        """A word of ours (never an address) that goes through the browser's hands, and through no
+        other's.
+        """
         return f"{word}~{self._mac('refer', word)}"
 
     def meant(self, reference: str) -> str | None:
@@ -109,9 +116,11 @@ class Browser:
 
 
 def cookie_name(url: str, what: str = "browser") -> str:
-    """The name of a cookie of the issuer at `url`: `__Host-` (SEC-09), so that no other host or path can set it.
+    """The name of a cookie of the issuer at `url`: `__Host-` (SEC-09), so that no other host or
+    path can set it.
 
-    Two issuers of one host do not get in each other's way. Without https, on loopback, no browser would take the prefix.
+    Two issuers of one host do not get in each other's way. Without https, on loopback, no browser
+    would take the prefix.
     """
     prefix = "__Host-" if url.startswith("https:") else ""
     return f"{prefix}interlock-{what}-{hashlib.sha256(url.encode()).hexdigest()[:8]}"

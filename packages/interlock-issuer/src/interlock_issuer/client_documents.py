@@ -1,4 +1,6 @@
-"""Documents at addresses that others chose: fetched through the guarded fetcher, kept as long as their headers say, within bounds."""
+"""Documents at addresses that others chose: fetched through the guarded fetcher, kept as long as
+their headers say, within bounds.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ class _Document(Struct, frozen=True):
 
 
 class MetadataDocuments:
-    """Fetches each document once for however many wait, and keeps the last it knows of as many as there is room for."""
+    """Fetches each document once for however many wait, and keeps the last it knows of as many as
+    there is room for.
+    """
 
     def __init__(self, fetch: Fetch, clock: Callable[[], float]) -> None:
         self._fetch, self._clock = fetch, clock
@@ -42,7 +46,10 @@ class MetadataDocuments:
         return (kept is not None and self._clock() < kept.until) or url in self._under_way
 
     async def get(self, url: str, limit: int) -> bytes:
-        """The document at an address, of at most `limit` bytes. Raises NoPaper, also where too many others are being fetched."""
+        """The document at an address, of at most `limit` bytes.
+
+        Raises NoPaper, also where too many others are being fetched.
+        """
         kept = self._kept.get(url)
         if kept is not None and self._clock() < kept.until:
             return kept.body

@@ -1,4 +1,6 @@
-"""The public keys of clients: those that were told, and those at addresses that clients chose, so many of them as there is room for."""
+"""The public keys of clients: those that were told, and those at addresses that clients chose, so
+many of them as there is room for.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,10 @@ class ClientKeys:
         self._kept: OrderedDict[str, RemoteKeys] = OrderedDict()
 
     async def claims(self, client: Client, token: str, types: Sequence[str]) -> dict[str, Any]:
-        """The claims of a token that the client has signed. Raises BadSignature; Refusal (503) where its keys cannot be had."""
+        """The claims of a token that the client has signed.
+
+        Raises BadSignature; Refusal (503) where its keys cannot be had.
+        """
         if client.jwks is not None:
             return KeySet.read(client.jwks).verify(token, algorithms=ASYMMETRIC, typ=types)[1]
         if client.jwks_uri is None:

@@ -1,4 +1,6 @@
-"""Clients: those of the configuration, those that registered themselves, and those whose id is the address of a document about them."""
+"""Clients: those of the configuration, those that registered themselves, and those whose id is the
+address of a document about them.
+"""
 
 from __future__ import annotations
 
@@ -51,9 +53,12 @@ class Clients:
         self._limiter = RequestLimiter("document", settings.clock)
 
     async def find(self, id: str | None, address: str = "") -> Client:
-        """The client of an id. Raises Refusal, `invalid_client`, for one that is not known or whose document does not do.
+        """The client of an id.
 
-        `address` is that of who asks: strangers make us fetch so many documents a minute, and no more.
+        Raises Refusal, `invalid_client`, for one that is not known or whose document does not do.
+
+        `address` is that of who asks: strangers make us fetch so many documents a minute, and no
+        more.
         """
         if not id or len(id) > _LONGEST_ID:
             raise OAuthError("invalid_client", "the client_id is missing, or too long")
@@ -65,7 +70,8 @@ class Clients:
         if client is None:
             raise OAuthError(
                 "invalid_client",
-                "there is no such client here: it was never registered, or its registration has ended",
+                "there is no such client here: it was never registered, or its registration has "
+                "ended",
             )
         return client
 
@@ -115,7 +121,8 @@ class Clients:
         if method not in ("none", "private_key_jwt"):
             raise OAuthError(
                 "invalid_client",
-                "a client with a document has no secret: it authenticates with private_key_jwt, or not at all",
+                "a client with a document has no secret: it authenticates with private_key_jwt, "
+                "or not at all",
             )
         return described(metadata, self._settings, id=url, method=method, source="document")
 
@@ -123,7 +130,10 @@ class Clients:
 def described(
     metadata: ClientMetadata, settings: Settings, *, id: str, method: str, source: str
 ) -> Client:
-    """A client as it describes itself. Raises Refusal, with the codes of registration (RFC 7591, 3.2.2)."""
+    """A client as it describes itself.
+
+    Raises Refusal, with the codes of registration (RFC 7591, 3.2.2).
+    """
     if len(metadata.redirect_uris) > _MOST_REDIRECTS:
         raise OAuthError(
             "invalid_redirect_uri", f"there are more than {_MOST_REDIRECTS} redirect URIs"
@@ -137,7 +147,8 @@ def described(
     if not grants:
         raise OAuthError(
             "invalid_client_metadata",
-            f"none of the grant_types can be had by who registers itself; there are: {', '.join(_GRANTS)}",
+            "none of the grant_types can be had by who registers itself; there are: "
+            f"{', '.join(_GRANTS)}",
         )
     if CODE in grants and not metadata.redirect_uris:
         raise OAuthError("invalid_redirect_uri", "there must be at least one redirect URI")
@@ -181,7 +192,10 @@ def _check_keys(metadata: ClientMetadata) -> None:
 
 
 def document_problem(url: str) -> str:
-    """What is wrong with an address as that of a document; nothing where it is fine (draft-ietf-oauth-client-id-metadata-document, 3)."""
+    """What is wrong with an address as that of a document.
+
+    Nothing where it is fine (draft-ietf-oauth-client-id-metadata-document, 3).
+    """
     if wrong := redirect_uris.problem(url):
         return wrong
     parts = urlsplit(url)
@@ -195,14 +209,19 @@ def document_problem(url: str) -> str:
 
 
 def shown(name: str | None) -> str | None:
-    """A name as far as it can be shown: no characters that cannot be seen or that turn the line around, and not too many."""
+    """A name as far as it can be shown: no characters that cannot be seen or that turn the line
+    around, and not too many.
+    """
     if name is None:
         return None
     return "".join(c for c in name if c.isprintable())[:100].strip() or None
 
 
 def _link(url: str | None) -> str | None:
-    """An address that can stand on a page; None for any other, which is no reason to refuse a client."""
+    """An address that can stand on a page.
+
+    None for any other, which is no reason to refuse a client.
+    """
     return (
         None if url is None or redirect_uris.problem(url) or not url.startswith("https:") else url
     )
@@ -212,7 +231,8 @@ def _digested(client: Client) -> Client:
     """A configured client as it is kept in memory."""
     if client.method not in METHODS:
         raise ValueError(
-            f"the client {client.id!r} authenticates by {client.method!r}, and there are: {', '.join(METHODS)}"
+            f"the client {client.id!r} authenticates by {client.method!r}, and there are: "
+            f"{', '.join(METHODS)}"
         )
     if client.method.startswith("client_secret") and not client.secret:
         raise ValueError(f"the client {client.id!r} has no secret")
@@ -224,7 +244,8 @@ def _digested(client: Client) -> Client:
 
 
 def _private_scheme(uri: str) -> tuple[str, ...]:
-    """The scheme of a URI that the configuration names itself, if it is a private one: one with a dot, which is a domain turned around
-    (RFC 8252, 7.1)."""
+    """The scheme of a URI that the configuration names itself, if it is a private one: one with a
+    dot, which is a domain turned around (RFC 8252, 7.1).
+    """
     scheme = uri.partition(":")[0]
     return (scheme,) if "." in scheme else ()

@@ -24,10 +24,11 @@ class _Allowed(Struct):
 
 
 def may_remember(pending: PendingRequest) -> bool:
-    """Whether an answer to such a request may be remembered: only where nobody else could make it in the client's name.
+    """Whether an answer to such a request may be remembered: only where nobody else could make it
+    in the client's name.
 
-    A client that vouches for itself and is answered on the person's own machine, or by a private scheme, may be any program there
-    (SEC-26); and a device has to be looked at each time.
+    A client that vouches for itself and is answered on the person's own machine, or by a private
+    scheme, may be any program there (SEC-26); and a device has to be looked at each time.
     """
     if pending.is_device:
         return False
@@ -38,7 +39,10 @@ def may_remember(pending: PendingRequest) -> bool:
 
 
 async def remember(vault: Vault, subject: str, pending: PendingRequest, now: float) -> None:
-    """Remember that this person has allowed this, if it may be remembered; what they allowed the same client before stays."""
+    """Remember that this person has allowed this, if it may be remembered.
+
+    What they allowed the same client before stays.
+    """
     if not may_remember(pending):
         return
     key = _key(subject, pending)
@@ -48,7 +52,9 @@ async def remember(vault: Vault, subject: str, pending: PendingRequest, now: flo
 
 
 async def covers(vault: Vault, subject: str, pending: PendingRequest) -> bool:
-    """Whether this person has already allowed all of this: to the same client, at the same redirect URI, for the same server (SEC-07)."""
+    """Whether this person has already allowed all of this: to the same client, at the same redirect
+    URI, for the same server (SEC-07).
+    """
     if not may_remember(pending) or "consent" in pending.prompt.split():
         return False
     key = _key(subject, pending)
@@ -63,13 +69,17 @@ async def _allowed(vault: Vault, key: str) -> set[str]:
 
 
 def _key(subject: str, pending: PendingRequest) -> str:
-    """The whole of what was agreed to, so that a client with another name, address or server is another client."""
+    """The whole of what was agreed to, so that a client with another name, address or server is
+    another client.
+    """
     parts = (subject, pending.client.id, pending.client.source, _lasting(pending), pending.resource)
     return digest(msgspec.json.encode(parts).decode())
 
 
 def _lasting(pending: PendingRequest) -> str:
-    """The redirect URI without the port of a loopback address, which is another each time (RFC 8252, 7.3)."""
+    """The redirect URI without the port of a loopback address, which is another each time (RFC
+    8252, 7.3).
+    """
     if not pending.is_loopback:
         return pending.redirect_uri
     parts = urlsplit(pending.redirect_uri)

@@ -1,4 +1,6 @@
-"""Devices without a browser: a code to show, another to poll with, and the person who decides somewhere else (RFC 8628)."""
+"""Devices without a browser: a code to show, another to poll with, and the person who decides
+somewhere else (RFC 8628).
+"""
 
 from __future__ import annotations
 
@@ -89,7 +91,9 @@ class DeviceFlow:
         )
 
     async def find(self, user_code: str) -> PendingRequest | None:
-        """The request behind a code that a person has typed, in any case and with or without the dash."""
+        """The request behind a code that a person has typed, in any case and with or without the
+        dash.
+        """
         typed = "".join(c for c in user_code.upper() if c in _LETTERS)
         named = (
             await self._codes.get(digest(typed))
@@ -118,7 +122,10 @@ class DeviceFlow:
         )
 
     async def decide(self, id: str, agreed: DeviceConsent | None) -> bool:
-        """What the person said: what is granted, or None for nothing; whether it was the first word about it."""
+        """What the person said: what is granted, or None for nothing.
+
+        Whether it was the first word about it.
+        """
         key = id.removeprefix(MARK)
         while True:  # a poll may come between
             device = await self._shelf.get(key)

@@ -1,4 +1,6 @@
-"""DPoP at the token endpoint: to which key the tokens of a request shall be bound (RFC 9449, 5 and 8)."""
+"""DPoP at the token endpoint: to which key the tokens of a request shall be bound (RFC 9449, 5 and
+8).
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,9 @@ from .settings import Settings
 
 
 class DpopProofs:
-    """Asks for proofs as the configuration wants them, and has the nonces that they must carry where it wants that."""
+    """Asks for proofs as the configuration wants them, and has the nonces that they must carry
+    where it wants that.
+    """
 
     def __init__(self, settings: Settings, vault: Vault) -> None:
         self._settings = settings
@@ -23,7 +27,10 @@ class DpopProofs:
         )
 
     async def thumbprint(self, request: Request, client: Client | None) -> str | None:
-        """The thumbprint of the key to which tokens shall be bound; None where none is. Raises Refusal (DPP-08)."""
+        """The thumbprint of the key to which tokens shall be bound; None where none is.
+
+        Raises Refusal (DPP-08).
+        """
         settings, proof = self._settings, header(request, "dpop")
         if settings.dpop == "off":
             return None
@@ -44,7 +51,10 @@ class DpopProofs:
             raise unavailable(str(bad)) from bad
 
     async def headers(self) -> list[tuple[str, str]]:
-        """The nonce to use next, as a header; nothing where nonces are not asked for. Raises Refusal."""
+        """The nonce to use next, as a header; nothing where nonces are not asked for.
+
+        Raises Refusal.
+        """
         if not self._settings.dpop_nonces:
             return []
         try:

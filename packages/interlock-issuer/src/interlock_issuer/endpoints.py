@@ -1,4 +1,6 @@
-"""ASGI parts of the issuer around Starlette's router: limits on request bodies, CORS, DNS rebinding, failures."""
+"""ASGI parts of the issuer around Starlette's router: limits on request bodies, CORS, DNS
+rebinding, failures.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +80,8 @@ class ProgramEndpoint(Endpoint):
 
 
 class Boundary:
-    """Guards an ASGI app: it gets whole bodies within bounds, and its failures are told without details.
+    """Guards an ASGI app: it gets whole bodies within bounds, and its failures are told without
+    details.
 
     With `loopback` only requests to this machine's own names pass: no other name can be rebound to
     it (DNS rebinding).

@@ -1,4 +1,6 @@
-"""Error responses of the issuer: an error code of OAuth, a description and a status (RFC 6749, 5.2)."""
+"""Error responses of the issuer: an error code of OAuth, a description and a status (RFC 6749,
+5.2).
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""What persons granted: one record from the code on, through every refresh token, until somebody or the clock ends it.
+"""What persons granted: one record from the code on, through every refresh token, until somebody or
+the clock ends it.
 
-A code and a refresh token both name the record and hold a secret of which the record keeps a digest. A secret that is not (or no
-longer) the one to come has been stolen, or was used by the thief first: then the whole grant ends (RFC 9700, 4.14.2; 4.5.3).
+A code and a refresh token both name the record and hold a secret of which the record keeps a
+digest. A secret that is not (or no longer) the one to come has been stolen, or was used by the
+thief first: then the whole grant ends (RFC 9700, 4.14.2; 4.5.3).
 """
 
 from __future__ import annotations
@@ -27,7 +29,10 @@ _UNKNOWN_TOKEN = "the refresh token is not known, or its time is over, or it was
 
 
 class Grant(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a person granted a client. `code` and `refresh` are digests of the secrets that are to come."""
+    """What a person granted a client.
+
+    `code` and `refresh` are digests of the secrets that are to come.
+    """
 
     client: str
     person: User
@@ -43,7 +48,9 @@ class Grant(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class IssuedGrant(Struct, frozen=True):
-    """A grant in use: its name in access tokens, what it is, and the refresh token that comes next, where there is one."""
+    """A grant in use: its name in access tokens, what it is, and the refresh token that comes next,
+    where there is one.
+    """
 
     sid: str
     grant: Grant
@@ -57,7 +64,7 @@ class Grants:
         self._settings = settings
         self._shelf = Repository(vault, "grant", Grant, settings.clock)
 
-    # -- codes ----------------------------------------------------------------------------------------------------------
+    # -- codes -------------------------------------------------------------------------------------
 
     async def code(self, pending: PendingRequest, person: User, scopes: tuple[str, ...]) -> str:
         """A code for what a person has just granted."""
@@ -84,7 +91,10 @@ class Grants:
         verifier: str | None,
         thumbprint: str | None,
     ) -> IssuedGrant:
-        """Turn a code into a grant in use. Raises Refusal; a code that came to the wrong hands is of no use to anybody after."""
+        """Turn a code into a grant in use.
+
+        Raises Refusal; a code that came to the wrong hands is of no use to anybody after.
+        """
         sid, secret = _read(code, _UNKNOWN_CODE)
         grant = await self._shelf.get(sid)
         if grant is None or not hmac.compare_digest(grant.code, digest(secret)):
@@ -124,10 +134,13 @@ class Grants:
         await self._shelf.put(digest(name), grant, self._end(grant))
         return IssuedGrant(digest(name), grant, f"{name}.{secret}" if refreshing else None)
 
-    # -- refresh tokens -------------------------------------------------------------------------------------------------
+    # -- refresh tokens ----------------------------------------------------------------------------
 
     async def find(self, token: str, client: Client) -> tuple[str, Grant]:
-        """The grant that a refresh token belongs to. Raises Refusal, and ends the grant where the token was used before."""
+        """The grant that a refresh token belongs to.
+
+        Raises Refusal, and ends the grant where the token was used before.
+        """
         sid, secret = _read(token, _UNKNOWN_TOKEN)
         grant = await self._shelf.get(sid)
         if grant is None or grant.client != client.id:
@@ -138,10 +151,13 @@ class Grants:
         return sid, grant
 
     async def rotate(self, token: str, grant: Grant, client: Client) -> IssuedGrant:
-        """Spend a refresh token that `find` has found, for the next one. Raises Refusal where another was faster, which ends the grant."""
+        """Spend a refresh token that `find` has found, for the next one.
+
+        Raises Refusal where another was faster, which ends the grant.
+        """
         return await self._use(token, grant, grant, client, _UNKNOWN_TOKEN)
 
-    # -- either ---------------------------------------------------------------------------------------------------------
+    # -- either ------------------------------------------------------------------------------------
 
     async def get(self, sid: str) -> Grant | None:
         """The grant of a name, as long as it stands."""

@@ -1,4 +1,6 @@
-"""The issuer asked from within its own process: what it would answer over the network, without one, and whether its tokens still hold."""
+"""The issuer asked from within its own process: what it would answer over the network, without one,
+and whether its tokens still hold.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,13 @@ from interlock.store import StoreError
 
 from .error_responses import OAuthError
 
-_BELIEVED = 30.0  # seconds for which a guard need not ask again, so that what was revoked is of no use soon after
+# seconds for which a guard need not ask again, so that what was revoked is of no use soon after
+_BELIEVED = 30.0
 
 
 class InProcessVerifier(Jwt):
-    """Verifies an issuer's tokens in its own process, and that what is behind them has not ended (AU2-10).
+    """Verifies an issuer's tokens in its own process, and that what is behind them has not ended
+    (AU2-10).
 
     `app` is the issuer; `holds` gives the claims of a token that still holds, else None.
     """

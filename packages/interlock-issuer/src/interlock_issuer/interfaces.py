@@ -1,4 +1,6 @@
-"""Interfaces between the issuer and its login pages: clients, users, and requests that wait for consent."""
+"""Interfaces between the issuer and its login pages: clients, users, and requests that wait for
+consent.
+"""
 
 from __future__ import annotations
 
@@ -23,11 +25,13 @@ Source = Literal["configured", "registered", "document"]
 class Client(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A client, as this issuer knows it.
 
-    `method` is how it authenticates: "none", "client_secret_basic", "client_secret_post" or "private_key_jwt"; a `secret` or keys alone
-    say it too. `secret` is told in the clear when a client is configured, and kept as a digest. `scopes` are all it may ever have, None
-    for no such limit. `resource` says which of our resources it is itself, where it is a server that asks about tokens that it was
-    given, or exchanges them. `dpop` refuses it tokens that are not bound to a key. `source` is who vouches for it: the configuration,
-    nobody (it registered itself), or the document behind its id.
+    `method` is how it authenticates: "none", "client_secret_basic", "client_secret_post" or
+    "private_key_jwt"; a `secret` or keys alone say it too. `secret` is told in the clear when a
+    client is configured, and kept as a digest. `scopes` are all it may ever have, None for no such
+    limit. `resource` says which of our resources it is itself, where it is a server that asks about
+    tokens that it was given, or exchanges them. `dpop` refuses it tokens that are not bound to a
+    key. `source` is who vouches for it: the configuration, nobody (it registered itself), or the
+    document behind its id.
     """
 
     id: str
@@ -70,7 +74,9 @@ class Client(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_document(self) -> bool:
-        """Whether its id is the address of a document about it: the host of that address is what vouches for it."""
+        """Whether its id is the address of a document about it: the host of that address is what
+        vouches for it.
+        """
         return self.source == "document"
 
     @property
@@ -94,10 +100,12 @@ class User(Struct, frozen=True):
 
 
 class PendingRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A request that is valid as it stands and waits for a person, until `until` (seconds of the wall clock).
+    """A request that is valid as it stands and waits for a person, until `until` (seconds of the
+    wall clock).
 
-    `scopes` are what may be granted, `resource` the server it is for. A device has no `redirect_uri`, and a `user_code` that the person
-    types or compares. `prompt` and `login_hint` are those of OpenID Connect, as the client sent them.
+    `scopes` are what may be granted, `resource` the server it is for. A device has no
+    `redirect_uri`, and a `user_code` that the person types or compares. `prompt` and `login_hint`
+    are those of OpenID Connect, as the client sent them.
     """
 
     id: str

@@ -1,4 +1,7 @@
-"""Whether tokens still hold, for those who ask; and how they are ended before their time (RFC 7662, RFC 7009)."""
+"""Whether tokens still hold, for those who ask.
+
+And how they are ended before their time (RFC 7662, RFC 7009).
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ _SHOWN = ("iss", "aud", "sub", "client_id", "iat", "exp", "jti", "scope", "cnf",
 
 
 class TokenStatus:
-    """Knows of each token whether it holds; `is_active` says of a person whether anything may be done on their behalf."""
+    """Knows of each token whether it holds.
+
+    `is_active` says of a person whether anything may be done on their behalf.
+    """
 
     def __init__(
         self,
@@ -43,7 +49,10 @@ class TokenStatus:
         return claims
 
     async def introspect(self, form: Mapping[str, str], client: Client) -> Response:
-        """What a token is, for the server that it is meant for and the client that it was given to. Raises Refusal."""
+        """What a token is, for the server that it is meant for and the client that it was given to.
+
+        Raises Refusal.
+        """
         if client.is_public:
             raise invalid_client("only who can show who it is may ask about tokens")
         claims = await self.claims(_token(form))
@@ -56,7 +65,10 @@ class TokenStatus:
         )
 
     async def revoke(self, form: Mapping[str, str], client: Client) -> Response:
-        """End a token of the client; nothing is said of one that is not (RFC 7009, 2.2). Raises Refusal."""
+        """End a token of the client; nothing is said of one that is not (RFC 7009, 2.2).
+
+        Raises Refusal.
+        """
         token = _token(form)
         claims = await self._access_tokens.read(token)
         if claims is not None:
@@ -72,7 +84,9 @@ class TokenStatus:
 
 
 def is_for(client: Client, claims: Mapping[str, Any]) -> bool:
-    """Whether a token was sent to the server that the client is, so that it may exchange it for its next one."""
+    """Whether a token was sent to the server that the client is, so that it may exchange it for its
+    next one.
+    """
     return client.resource is not None and same_resource(client.resource, str(claims.get("aud")))
 
 

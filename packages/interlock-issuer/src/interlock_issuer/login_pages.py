@@ -1,4 +1,6 @@
-"""Where people arrive with a browser: the pages that are the same however they log in - consent, devices, log-out, and the last word."""
+"""Where people arrive with a browser: the pages that are the same however they log in - consent,
+devices, log-out, and the last word.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,10 @@ from .style import POLICY
 Answer = Literal["once", "always", "before"]
 """Consent given now, consent to be remembered, or consent remembered from before."""
 
-_GONE = "This request has ended, or was made in another browser. Go back to the program that you came from and start again there."
+_GONE = (
+    "This request has ended, or was made in another browser. Go back to the program that you came "
+    "from and start again there."
+)
 _STRANGE = "This form was not sent from the page that we gave you. Go back and try again."
 
 
@@ -84,7 +89,9 @@ PageHandler = Callable[[Visit], Awaitable[Response]]
 
 
 class LoginPages(ABC):
-    """What all People have in common; who they are, and what happens once they have agreed, say those that are made of it.
+    """What all People have in common.
+
+    Who they are, and what happens once they have agreed, say those that are made of it.
 
     `brand` is what stands above each page: the host of the issuer where nothing is given.
     """
@@ -92,7 +99,7 @@ class LoginPages(ABC):
     def __init__(self, *, brand: str = "") -> None:
         self._brand = brand
 
-    # -- what differs --------------------------------------------------------------------------------------------------
+    # -- what differs ------------------------------------------------------------------------------
 
     @abstractmethod
     async def _logged_in(self, visit: Visit) -> Session | None:
@@ -100,7 +107,10 @@ class LoginPages(ABC):
 
     @abstractmethod
     async def _let_in(self, visit: Visit, word: str) -> Response | None:
-        """Have somebody log in first, and then go on with what `word` refers to; None where consent comes first."""
+        """Have somebody log in first, and then go on with what `word` refers to.
+
+        None where consent comes first.
+        """
 
     @abstractmethod
     async def _agreed(
@@ -116,7 +126,7 @@ class LoginPages(ABC):
         """Pages of its own, by path."""
         return {}
 
-    # -- what the issuer calls -----------------------------------------------------------------------------------------
+    # -- what the issuer calls ---------------------------------------------------------------------
 
     def routes(self, server: AuthorizationServer) -> Sequence[BaseRoute]:
         """Return the login pages, below the issuer's path."""
@@ -169,7 +179,7 @@ class LoginPages(ABC):
         )
         return self._show(pages.message("Done" if granted else "Denied", words, brand=self._brand))
 
-    # -- the pages -----------------------------------------------------------------------------------------------------
+    # -- the pages ---------------------------------------------------------------------------------
 
     async def _answer(
         self, server: AuthorizationServer, path: str, page: PageHandler, request: Request
@@ -249,7 +259,10 @@ class LoginPages(ABC):
         return self._show(pages.consent(self._told(told), brand=self._brand), visit)
 
     async def _device(self, visit: Visit) -> Response:
-        """The page for the code of a device. It is typed, or at least looked at: a link alone connects nothing (RFC 8628, 5.4)."""
+        """The page for the code of a device.
+
+        It is typed, or at least looked at: a link alone connects nothing (RFC 8628, 5.4).
+        """
         if visit.request.method != "POST":
             user_code = query_parameters(visit.request).get("user_code", "")[:40]
             if (
@@ -296,7 +309,7 @@ class LoginPages(ABC):
             pages.message("Logged out", "You can close this page.", brand=self._brand), left
         )
 
-    # -- what they share -----------------------------------------------------------------------------------------------
+    # -- what they share ---------------------------------------------------------------------------
 
     def _use_brand(self, server: AuthorizationServer) -> None:
         self._brand = self._brand or urlsplit(server.settings.url).netloc
@@ -307,7 +320,10 @@ class LoginPages(ABC):
             raise PageError(self._sorry("That did not work", _STRANGE, status=403))
 
     async def _pending(self, visit: Visit, fields: dict[str, str]) -> tuple[PendingRequest, str]:
-        """The request that this browser was sent here with, and the word that refers to it. No form says anything else about it."""
+        """The request that this browser was sent here with, and the word that refers to it.
+
+        No form says anything else about it.
+        """
         word = visit.browser.meant(fields.get("at", "")) or ""
         pending = await visit.server.pending(word[1:]) if word.startswith("p") else None
         if pending is None:

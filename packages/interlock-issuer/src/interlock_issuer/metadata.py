@@ -1,4 +1,7 @@
-"""What the issuer says of itself, at all the places where it is looked for (RFC 8414, 3; OpenID Connect Discovery 1.0, 4)."""
+"""What the issuer says of itself, at all the places where it is looked for (RFC 8414, 3.
+
+OpenID Connect Discovery 1.0, 4).
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,9 @@ _OAUTH, _OPENID = "/.well-known/oauth-authorization-server", "/.well-known/openi
 
 
 def places(settings: Settings) -> frozenset[str]:
-    """The paths of the document: behind the host, as both standards have it today, and behind the whole address, as one of them had."""
+    """The paths of the document: behind the host, as both standards have it today, and behind the
+    whole address, as one of them had.
+    """
     return frozenset(
         {f"{_OAUTH}{settings.path}", f"{_OPENID}{settings.path}", f"{settings.path}{_OPENID}"}
     )

@@ -1,4 +1,6 @@
-"""The pages that people see, each a function from values to HTML: no script, no foreign word unescaped, none that deceives the eye."""
+"""The pages that people see, each a function from values to HTML: no script, no foreign word
+unescaped, none that deceives the eye.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ _UNSEEN = frozenset(
 
 
 class Form(Struct, frozen=True, kw_only=True):
-    """Where a form goes, and what it carries unseen: the request it belongs to and the token that shows it is ours."""
+    """Where a form goes, and what it carries unseen: the request it belongs to and the token that
+    shows it is ours.
+    """
 
     action: str
     at: str
@@ -35,11 +39,15 @@ class ClientView(Struct, frozen=True, kw_only=True):
 
     name: str
     host: str | None = None
-    known: str = "registered"  # "registered" by who runs this server, "document" at `host`, "itself": nobody vouches for it
+    # "registered" by who runs this server, "document" at `host`, "itself": nobody vouches for it
+    known: str = "registered"
 
 
 class Consent(Struct, frozen=True, kw_only=True):
-    """All that the consent page tells. `scopes` are names and what they mean; `redirect` is None for a device, which shows `user_code`."""
+    """All that the consent page tells.
+
+    `scopes` are names and what they mean; `redirect` is None for a device, which shows `user_code`.
+    """
 
     form: Form
     asker: ClientView
@@ -55,7 +63,9 @@ class Consent(Struct, frozen=True, kw_only=True):
 
 
 def plain(text: str, longest: int = _LONGEST_WORDS) -> str:
-    """A stranger's words in one line that shows what it says, escaped: nothing invisible, nothing that turns the writing round."""
+    """A stranger's words in one line that shows what it says, escaped: nothing invisible, nothing
+    that turns the writing round.
+    """
     seen = "".join(
         " " if c.isspace() else "" if unicodedata.category(c) in _UNSEEN else c
         for c in text[: longest * 4]
@@ -103,7 +113,9 @@ def login(
 
 
 def consent(told: Consent, *, brand: str) -> str:
-    """The consent page: who asks, for what, for which server, where the answer goes, and what to beware of."""
+    """The consent page: who asks, for what, for which server, where the answer goes, and what to
+    beware of.
+    """
     name = plain(told.asker.name, _LONGEST_NAME) or "A program without a name"
     parts = [f"<h1>Allow {name} to act for you?</h1>", _who_asks(told.asker), _person(told)]
     if told.user_code is not None:
@@ -117,7 +129,8 @@ def consent(told: Consent, *, brand: str) -> str:
         parts.append(_upstream(told.upstream, told.upstream_scopes))
     parts.append(_care(warnings(told)))
     remember = (
-        "<label class=tick><input type=checkbox name=remember value=yes> Do not ask again for this</label>"
+        "<label class=tick><input type=checkbox name=remember value=yes> Do not ask again for "
+        "this</label>"
         if told.remember
         else ""
     )
@@ -137,7 +150,8 @@ def warnings(told: Consent) -> list[str]:
         found.append("This program has registered itself: nobody has checked its name.")
     if told.user_code is not None:
         found.append(
-            "Only allow this if you have started it yourself, and the device in front of you shows this code."
+            "Only allow this if you have started it yourself, and the device in front of you "
+            "shows this code."
         )
     elif told.redirect is not None and told.asker.known != "registered":
         if is_loopback(told.redirect):
@@ -147,7 +161,8 @@ def warnings(told: Consent) -> list[str]:
             found.append("Only allow this if you have just started it yourself.")
         elif not told.redirect.startswith(("https:", "http:")):
             found.append(
-                "The answer goes to an app on this device. Only allow this if you have just started it yourself."
+                "The answer goes to an app on this device. Only allow this if you have just "
+                "started it yourself."
             )
     return found
 
@@ -180,8 +195,9 @@ def account(name: str, logout: Form, *, brand: str) -> str:
 def onward(url: str, *, brand: str, to: str, words: str = "") -> str:
     """A page that takes the browser elsewhere by itself.
 
-    Not a redirect: a browser holds those that follow a form to the policy of the form's page, however many there are, and nobody knows
-    where the next server sends the person to. Raises ValueError for an address that is a program, or a file.
+    Not a redirect: a browser holds those that follow a form to the policy of the form's page,
+    however many there are, and nobody knows where the next server sends the person to. Raises
+    ValueError for an address that is a program, or a file.
     """
     if _SCHEME.match(url) is None or url.partition(":")[0].lower() in _NOWHERE:
         raise ValueError(f"nobody is sent to {url!r}")
@@ -199,12 +215,18 @@ def onward(url: str, *, brand: str, to: str, words: str = "") -> str:
 def message(
     title: str, words: str, *, brand: str, bad: bool = False, onward: str | None = None
 ) -> str:
-    """A page that only says something: done, denied, or what went wrong; `onward` is where the person may go, if they choose to."""
+    """A page that only says something: done, denied, or what went wrong.
+
+    `onward` is where the person may go, if they choose to.
+    """
     body = f"<h1>{plain(title, 120)}</h1>" + (
         _trouble(words) if bad else f"<p>{plain(words, 1000)}</p>"
     )
     if onward is not None and onward.startswith(("https://", "http://")):
-        body += f'<p>You may go on to {address(onward)}</p><p><a href="{escape(onward)}" rel=noreferrer>Go on</a></p>'
+        body += (
+            f'<p>You may go on to {address(onward)}</p><p><a href="{escape(onward)}" '
+            "rel=noreferrer>Go on</a></p>"
+        )
     return _page(plain(title, 120), brand, body)
 
 
@@ -229,7 +251,10 @@ def _page(title: str, brand: str, body: str, *, head: str = "") -> str:
 
 
 def _hidden(form: Form) -> str:
-    return f'<input type=hidden name=at value="{escape(form.at)}"><input type=hidden name=token value="{escape(form.token)}">'
+    return (
+        f'<input type=hidden name=at value="{escape(form.at)}"><input type=hidden name=token '
+        f'value="{escape(form.token)}">'
+    )
 
 
 def _trouble(words: str) -> str:
@@ -256,7 +281,10 @@ def _person(told: Consent) -> str:
     known = f"You are logged in as <b>{plain(told.person, _LONGEST_NAME)}</b>"
     if told.logout is None:
         return f"<p class=quiet>{known}</p>"
-    form = f'<form method=post action="{escape(told.logout.action)}">{_hidden(told.logout)}<button class=plain>Not you?</button></form>'
+    form = (
+        f'<form method=post action="{escape(told.logout.action)}">{_hidden(told.logout)}<button '
+        "class=plain>Not you?</button></form>"
+    )
     return f"<div class='quiet row'><span>{known}</span>{form}</div>"
 
 

@@ -1,4 +1,6 @@
-"""Parameters of an OAuth request, from the query or from a form: bounded, and each name once (RFC 6749, 3.1)."""
+"""Parameters of an OAuth request, from the query or from a form: bounded, and each name once (RFC
+6749, 3.1).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""An authorization server at which people log in, as one that is its client must know it: endpoints, manners, and who somebody is there."""
+"""An authorization server at which people log in, as one that is its client must know it:
+endpoints, manners, and who somebody is there.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,13 @@ Method = Literal["client_secret_basic", "client_secret_post", "none"]
 class Provider(Struct, frozen=True, kw_only=True):
     """One authorization server, and how a client of it gets along.
 
-    `person` says how it is found who has logged in: by the ID token (whose signature `jwks_uri` shows), by `userinfo`, or by another
-    `api` at `person_url`, whose answer has the lasting identifier under `subject` and what people call themselves under one of `names`.
-    `scopes` are asked for unless others are given, joined by `separator`; `extra` goes with each authorization request. `sends_iss` says
-    that an authorization response without `iss` is refused (RFC 9207); one with another `iss` is refused in any case.
-    Raises ValueError for an address that is neither https nor on loopback.
+    `person` says how it is found who has logged in: by the ID token (whose signature `jwks_uri`
+    shows), by `userinfo`, or by another `api` at `person_url`, whose answer has the lasting
+    identifier under `subject` and what people call themselves under one of `names`. `scopes` are
+    asked for unless others are given, joined by `separator`; `extra` goes with each authorization
+    request. `sends_iss` says that an authorization response without `iss` is refused (RFC 9207);
+    one with another `iss` is refused in any case. Raises ValueError for an address that is neither
+    https nor on loopback.
     """
 
     name: str
@@ -74,7 +78,8 @@ class Provider(Struct, frozen=True, kw_only=True):
     ) -> str:
         """The address at which a person logs in and agrees (RFC 6749, 4.1.1; RFC 7636, 4.3).
 
-        `prompt` is one of OpenID Connect's, and takes the place of the provider's own where it is given.
+        `prompt` is one of OpenID Connect's, and takes the place of the provider's own where it is
+        given.
         """
         asked = {
             "response_type": "code",
@@ -92,7 +97,10 @@ class Provider(Struct, frozen=True, kw_only=True):
         return f"{self.authorization_endpoint}{joint}{urlencode({**self.extra, **asked})}"
 
     def identified(self, claims: Mapping[str, Any]) -> tuple[str, str | None]:
-        """Who claims, or an API's answer, are about: the lasting identifier, and the name. Raises Unauthorized where they do not say."""
+        """Who claims, or an API's answer, are about: the lasting identifier, and the name.
+
+        Raises Unauthorized where they do not say.
+        """
         subject = claims.get(self.subject)
         if isinstance(subject, bool) or not isinstance(subject, str | int) or subject == "":
             raise Unauthorized(
@@ -110,7 +118,10 @@ def provider_of(
     name: str = "",
     scopes: tuple[str, ...] = ("openid", "profile"),
 ) -> Provider:
-    """A provider from the metadata that it publishes (OpenID Connect Discovery 1.0, 3). Raises ValueError where that is not enough."""
+    """A provider from the metadata that it publishes (OpenID Connect Discovery 1.0, 3).
+
+    Raises ValueError where that is not enough.
+    """
     known = (
         msgspec.json.decode(metadata, type=ServerMetadata)
         if isinstance(metadata, bytes)

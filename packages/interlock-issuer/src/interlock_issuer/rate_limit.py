@@ -1,4 +1,6 @@
-"""Rate limits of the issuer: guesses at passwords, secrets and device codes, and requests that cost much."""
+"""Rate limits of the issuer: guesses at passwords, secrets and device codes, and requests that cost
+much.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +101,10 @@ class AttemptLimiter:
         return found
 
     async def give_back(self, limits: Mapping[str, Limit]) -> None:
-        """Give back the attempt of each key that has just been claimed. Those before it still count."""
+        """Give back the attempt of each key that has just been claimed.
+
+        Those before it still count.
+        """
         for key, limit in limits.items():
             await self._rates.give_back(digest(key), rate=limit.rate, now=self._clock())
 

@@ -1,4 +1,6 @@
-"""Redirect URIs: which may be registered, and when the one of a request is one of those (RFC 9700, 2.1; RFC 8252, 7.3)."""
+"""Redirect URIs: which may be registered, and when the one of a request is one of those (RFC 9700,
+2.1; RFC 8252, 7.3).
+"""
 
 from __future__ import annotations
 
@@ -11,21 +13,25 @@ _LOOPBACK = re.compile(
     r"(?P<host>http://(?:127\.0\.0\.1|\[::1\]|localhost))(?P<port>:[0-9]{1,5})?(?P<rest>(?:[/?].*)?)",
     re.DOTALL,
 )
-# What an address may be made of (RFC 3986, 2), so that no browser reads it in another way than we do: no backslash, blank or quote.
+# What an address may be made of (RFC 3986, 2), so that no browser reads it in another way than we
+# do: no backslash, blank or quote.
 _PLAIN = re.compile(r"[A-Za-z0-9\-._~:/?\[\]@!$&'()*+,;=%]+")
 _HOST = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9\-.]*[A-Za-z0-9])?")
 _SCHEME = re.compile(r"[a-z][a-z0-9+.\-]*")
 
 
 def is_loopback(uri: str) -> bool:
-    """Whether a redirect URI leads to a program on this machine, which has another port each time (RFC 8252, 7.3)."""
+    """Whether a redirect URI leads to a program on this machine, which has another port each time
+    (RFC 8252, 7.3).
+    """
     return _LOOPBACK.fullmatch(uri) is not None
 
 
 def problem(uri: str, schemes: Sequence[str] = ()) -> str:
     """What is wrong with a URI that is to be registered; nothing where it is fine.
 
-    https, or http on a loopback address (AUT-11), or one of `schemes`: private ones that the configuration allows (RFC 8252, 7.1).
+    https, or http on a loopback address (AUT-11), or one of `schemes`: private ones that the
+    configuration allows (RFC 8252, 7.1).
     """
     if len(uri) > LONGEST:
         return f"it is longer than {LONGEST} characters"
@@ -60,7 +66,9 @@ def problem(uri: str, schemes: Sequence[str] = ()) -> str:
 
 
 def matches(registered: Iterable[str], uri: str) -> bool:
-    """Whether a URI is one of those registered: the same string, but for the port on a loopback address (AUT-11, AUF-14)."""
+    """Whether a URI is one of those registered: the same string, but for the port on a loopback
+    address (AUT-11, AUF-14).
+    """
     return any(uri == known or _but_for_the_port(known, uri) for known in registered)
 
 
@@ -72,5 +80,7 @@ def _but_for_the_port(known: str, uri: str) -> bool:
 
 
 def with_answer(uri: str, answer: dict[str, str]) -> str:
-    """A redirect URI with the parameters of an authorization response behind those that it has already."""
+    """A redirect URI with the parameters of an authorization response behind those that it has
+    already.
+    """
     return f"{uri}{'&' if '?' in uri else '?'}{urlencode(answer)}"

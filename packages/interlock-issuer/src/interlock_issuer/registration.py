@@ -49,7 +49,8 @@ class Registration:
         if method not in METHODS:
             raise OAuthError(
                 "invalid_client_metadata",
-                f"there is no such token_endpoint_auth_method here; there are: {', '.join(METHODS)}",
+                "there is no such token_endpoint_auth_method here; there are: "
+                f"{', '.join(METHODS)}",
             )
         client = described(
             metadata,

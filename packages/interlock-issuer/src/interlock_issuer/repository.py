@@ -1,4 +1,6 @@
-"""What the issuer keeps in its vault: records of a type, by kind and key, and a bound to how many there are of a kind."""
+"""What the issuer keeps in its vault: records of a type, by kind and key, and a bound to how many
+there are of a kind.
+"""
 
 from __future__ import annotations
 
@@ -65,11 +67,16 @@ class Repository(Generic[R]):
         return await self._vault.remove(self._kind, key)
 
     def _bytes(self, record: R) -> bytes:
-        """A record as it reads when it has been read, so that `swap` knows it again: 1 for a float comes back as 1.0."""
+        """A record as it reads when it has been read, so that `swap` knows it again: 1 for a float
+        comes back as 1.0.
+        """
         return _encode(self._decode(_encode(record)))
 
     async def is_full(self) -> bool:
-        """Whether there are as many as there may be; the count is a few seconds old, give or take what was added here."""
+        """Whether there are as many as there may be.
+
+        The count is a few seconds old, give or take what was added here.
+        """
         if self._most is None:
             return False
         now = self._clock()

@@ -1,4 +1,6 @@
-"""Responses of the issuer, as Starlette sends them: JSON, pages and redirects that nobody caches or frames."""
+"""Responses of the issuer, as Starlette sends them: JSON, pages and redirects that nobody caches or
+frames.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What an issuer is told when it is made, checked once: its address, its resources and scopes, how long things last."""
+"""What an issuer is told when it is made, checked once: its address, its resources and scopes, how
+long things last.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +112,8 @@ class Settings(Struct, frozen=True, kw_only=True):
     def wanted_scopes(
         self, asked: str | None, among: Iterable[str] | None = None
     ) -> tuple[str, ...]:
-        """The scopes of a request, as far as there are such, and as they are `among` others where that is given.
+        """The scopes of a request, as far as there are such, and as they are `among` others where
+        that is given.
 
         Raises Refusal where some were asked for and none of them can be had (RFC 6749, 3.3).
         """
@@ -130,15 +133,17 @@ class Settings(Struct, frozen=True, kw_only=True):
         if wanted and not had:
             raise OAuthError(
                 "invalid_scope",
-                f"there are no such scopes here; there are: {' '.join(self.scopes) or 'none that fit'}",
+                "there are no such scopes here; there are: "
+                f"{' '.join(self.scopes) or 'none that fit'}",
             )
         return had
 
     def wanted_resource(self, asked: str | None) -> str:
-        """The resource of a request as it will stand in the token (RFC 8707, 2): as configured, or as asked for.
+        """The resource of a request as it will stand in the token (RFC 8707, 2): as configured, or
+        as asked for.
 
-        Where none is asked for it is the first of those configured, else this issuer itself, whose tokens no server takes.
-        Raises Refusal.
+        Where none is asked for it is the first of those configured, else this issuer itself, whose
+        tokens no server takes. Raises Refusal.
         """
         if asked is None:
             return self.resources[0] if self.resources else self.url

@@ -1,4 +1,6 @@
-"""The keys that sign access tokens: a new one each month, made once among all processes, shown as long as its tokens live."""
+"""The keys that sign access tokens: a new one each month, made once among all processes, shown as
+long as its tokens live.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,10 @@ class _Kept(Struct, frozen=True):
 
 
 class SigningKeys:
-    """Time is cut in spans of `key_seconds`; each has a key, which everybody makes who needs it first and only one succeeds to keep."""
+    """Time is cut in spans of `key_seconds`.
+
+    Each has a key, which everybody makes who needs it first and only one succeeds to keep.
+    """
 
     def __init__(self, settings: Settings, vault: Vault) -> None:
         self._settings = settings
@@ -31,7 +36,9 @@ class SigningKeys:
         return await self._key(self._span())
 
     async def public(self) -> dict[str, Any]:
-        """The JWKS document: the key of now, the one before while its tokens live, the next one well before it signs (RFC 7517, 5)."""
+        """The JWKS document: the key of now, the one before while its tokens live, the next one
+        well before it signs (RFC 7517, 5).
+        """
         return {"keys": [key.public() for key in await self._shown()]}
 
     async def verify(self, token: str, typ: str) -> dict[str, Any]:
@@ -72,7 +79,8 @@ class SigningKeys:
             kept = await self._kept(span)  # ours, or that of who was faster
         if kept is None:
             raise RuntimeError(
-                "the vault does not keep the signing key: its clock and that of the issuer must be the same"
+                "the vault does not keep the signing key: its clock and that of the issuer must "
+                "be the same"
             )
         return kept
 

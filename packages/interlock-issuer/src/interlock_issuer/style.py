@@ -76,5 +76,9 @@ a { color: var(--accent); }
 
 _DIGEST = base64.b64encode(hashlib.sha256(CSS.encode()).digest()).decode()
 
-# No script, no picture, no font, no frame: only this style sheet, and forms that go to where they came from.
-POLICY = f"default-src 'none'; style-src 'sha256-{_DIGEST}'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+# No script, no picture, no font, no frame: only this style sheet, and forms that go to where they
+# came from.
+POLICY = (
+    f"default-src 'none'; style-src 'sha256-{_DIGEST}'; form-action 'self'; base-uri 'none'; "
+    "frame-ancestors 'none'"
+)

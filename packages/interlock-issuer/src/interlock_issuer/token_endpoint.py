@@ -1,4 +1,7 @@
-"""The token endpoint: each grant that there is, and what it gives (RFC 6749, 3.2; RFC 8693; RFC 8628; RFC 7523)."""
+"""The token endpoint: each grant that there is, and what it gives (RFC 6749, 3.2; RFC 8693.
+
+RFC 8628; RFC 7523).
+"""
 
 from __future__ import annotations
 
@@ -168,7 +171,9 @@ class TokenEndpoint:
         return await self._held(held, client, agreed.scopes, thumbprint)
 
     async def _exchange(self, form: _Form, client: Client, thumbprint: str | None) -> Response:
-        """A token that a server was sent, for one with which it calls the next server on behalf of the same person (RFC 8693)."""
+        """A token that a server was sent, for one with which it calls the next server on behalf of
+        the same person (RFC 8693).
+        """
         if client.is_public or client.resource is None:
             raise OAuthError(
                 "unauthorized_client",
@@ -215,7 +220,9 @@ class TokenEndpoint:
         return await self._access_tokens.answer(order, issued_type=ACCESS_TOKEN)
 
     async def _assertion(self, request: Request, form: _Form) -> Response:
-        """A JWT by somebody who is trusted: about a person (ID-JAG), or about a workload, which needs no registration."""
+        """A JWT by somebody who is trusted: about a person (ID-JAG), or about a workload, which
+        needs no registration.
+        """
         token = form.get("assertion")
         if token is None:
             raise OAuthError("invalid_request", "the assertion is missing")
@@ -247,7 +254,9 @@ class TokenEndpoint:
         return await self._access_tokens.answer(order, refresh=held.refresh)
 
     def _check_resource(self, form: _Form, granted: str) -> None:
-        """Raise Refusal where a token is asked for another resource than was granted (RFC 8707, 2.2)."""
+        """Raise Refusal where a token is asked for another resource than was granted (RFC 8707,
+        2.2).
+        """
         asked = form.get("resource")
         if asked is not None and not same_resource(asked, granted):
             raise OAuthError(
@@ -256,7 +265,10 @@ class TokenEndpoint:
 
 
 def _narrowed(asked: str | None, grant: Grant) -> tuple[str, ...]:
-    """The scopes of the next access token: as granted, or fewer (RFC 6749, 6). Raises Refusal for more."""
+    """The scopes of the next access token: as granted, or fewer (RFC 6749, 6).
+
+    Raises Refusal for more.
+    """
     if asked is None:
         return grant.scopes
     wanted = tuple(dict.fromkeys(asked.split()))
@@ -268,7 +280,10 @@ def _narrowed(asked: str | None, grant: Grant) -> tuple[str, ...]:
 
 
 def _actor(client: Client, claims: Mapping[str, Any]) -> dict[str, Any]:
-    """Who acts now, and on whose behalf that one did (RFC 8693, 4.1). Raises Refusal for a chain without end."""
+    """Who acts now, and on whose behalf that one did (RFC 8693, 4.1).
+
+    Raises Refusal for a chain without end.
+    """
     before, depth = claims.get("act"), 1
     link = before
     while isinstance(link, Mapping):

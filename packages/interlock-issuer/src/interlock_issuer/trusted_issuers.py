@@ -1,4 +1,6 @@
-"""Whom the issuer trusts to vouch for others: an enterprise's identity provider for its people, a platform for its workloads."""
+"""Whom the issuer trusts to vouch for others: an enterprise's identity provider for its people, a
+platform for its workloads.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,10 @@ _WORKLOAD_TYPES = ("", "jwt")
 
 
 class Workload(Struct, frozen=True, kw_only=True):
-    """What a workload may have. `subject` is what it is called in our tokens: `<issuer>|<sub>` where nothing is said."""
+    """What a workload may have.
+
+    `subject` is what it is called in our tokens: `<issuer>|<sub>` where nothing is said.
+    """
 
     scopes: tuple[str, ...] = ()
     resources: tuple[str, ...] | None = None
@@ -44,9 +49,10 @@ class Workload(Struct, frozen=True, kw_only=True):
 class TrustedIssuer(Struct, frozen=True, kw_only=True):
     """An issuer of assertions, by configuration (EMA-08 to EMA-14, WIF-04).
 
-    Its keys are `jwks`, or at `jwks_uri`, or where its metadata says. With `users` its ID-JAGs are accepted: `user` makes
-    our user of their claims, or None for nobody; unless it is given the subject is `<issuer>|<sub>`, which is nobody else's. Its JWTs
-    for `workloads` are taken by their `sub`; a name that ends in `*` is that of all that begin so.
+    Its keys are `jwks`, or at `jwks_uri`, or where its metadata says. With `users` its ID-JAGs are
+    accepted: `user` makes our user of their claims, or None for nobody; unless it is given the
+    subject is `<issuer>|<sub>`, which is nobody else's. Its JWTs for `workloads` are taken by their
+    `sub`; a name that ends in `*` is that of all that begin so.
     """
 
     issuer: str
@@ -96,7 +102,10 @@ class TrustedIssuers:
         return bool(self._trusted)
 
     def is_id_jag(self, token: str) -> bool:
-        """Whether a token says that it is about a person; what it says decides only how strictly it is looked at."""
+        """Whether a token says that it is about a person.
+
+        What it says decides only how strictly it is looked at.
+        """
         try:
             typ = peek(token)[0].get("typ")
         except BadSignature as bad:
@@ -106,7 +115,10 @@ class TrustedIssuers:
     async def person(
         self, token: str, client: Client, scope: str | None, resource: str | None
     ) -> TokenSpec:
-        """What an ID-JAG gives a client that has shown who it is (EMA-08 to EMA-11). Raises Refusal."""
+        """What an ID-JAG gives a client that has shown who it is (EMA-08 to EMA-11).
+
+        Raises Refusal.
+        """
         if client.is_public:
             raise OAuthError("unauthorized_client", "an ID-JAG is for clients that authenticate")
         issuer, claims = await self._read(token, (ID_JAG,), [self._settings.url], ("exp", "iat"))
@@ -161,7 +173,10 @@ class TrustedIssuers:
     async def _read(
         self, token: str, typ: Sequence[str], audiences: Sequence[str], times: Sequence[str]
     ) -> tuple[TrustedIssuer, dict[str, Any]]:
-        """The claims of an assertion that a trusted issuer has signed, for us and for now. Raises Refusal."""
+        """The claims of an assertion that a trusted issuer has signed, for us and for now.
+
+        Raises Refusal.
+        """
         now = self._settings.now()
         try:
             issuer = self._trusted.get(str(peek(token)[1].get("iss")))
@@ -206,7 +221,10 @@ class TrustedIssuers:
             raise invalid_grant(f"the resource of the ID-JAG: {bad.words}") from None
 
     def _scopes(self, asked: str | None, given: Sequence[str], client: Client) -> tuple[str, ...]:
-        """What was asked for, of what is given, of what the client may have; all of it where nothing was asked for."""
+        """What was asked for, of what is given, of what the client may have.
+
+        All of it where nothing was asked for.
+        """
         allowed = [name for name in given if client.scopes is None or name in client.scopes]
         wanted = self._settings.wanted_scopes(
             " ".join(allowed) if asked is None else asked, allowed

@@ -1,4 +1,6 @@
-"""People with accounts of our own: they log in with name and password, and are asked before a client acts for them."""
+"""People with accounts of our own: they log in with name and password, and are asked before a
+client acts for them.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +21,14 @@ _WRONG = "The name or the password is wrong."
 
 
 class LocalUsers(LoginPages):
-    """The people of `accounts`. A log-in holds for `session_seconds` in the browser, and ends with the account and with its password.
+    """The people of `accounts`.
 
-    `brand` is what stands above each page: the host of the issuer where nothing is given. Tries are counted for each account and each
-    address, in the issuer's vault: behind a reverse proxy let the web server take the address from it, or all people share one.
+    A log-in holds for `session_seconds` in the browser, and ends with the account and with its
+    password.
+
+    `brand` is what stands above each page: the host of the issuer where nothing is given. Tries are
+    counted for each account and each address, in the issuer's vault: behind a reverse proxy let the
+    web server take the address from it, or all people share one.
     """
 
     def __init__(
@@ -33,7 +39,9 @@ class LocalUsers(LoginPages):
         self._session_seconds = session_seconds
 
     async def is_active(self, user: User) -> bool:
-        """Whether the account is still there, with the password that it had when the person was asked."""
+        """Whether the account is still there, with the password that it had when the person was
+        asked.
+        """
         account = await self.accounts.find(user.subject)
         return account is not None and user.claims.get("epoch") == _mark(account)
 
@@ -68,7 +76,8 @@ class LocalUsers(LoginPages):
         if word is None:
             return self._sorry(
                 "Start again",
-                "This page belongs to another browser, or is too old. Start again where you came from.",
+                "This page belongs to another browser, or is too old. Start again where you came "
+                "from.",
             )
         session = await self._logged_in(visit)
         if session is not None and not word:
@@ -108,7 +117,8 @@ class LocalUsers(LoginPages):
         if word is None:
             return self._sorry(
                 "Start again",
-                "This page belongs to another browser, or is too old. Start again where you came from.",
+                "This page belongs to another browser, or is too old. Start again where you came "
+                "from.",
             )
         try:
             limits = password_limits(canonical(name), address_of(visit.request))

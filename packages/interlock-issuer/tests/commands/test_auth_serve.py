@@ -1,4 +1,6 @@
-"""`interlock auth serve` and `interlock auth account`: our own authorization server, a guarded server, and a log-in between them."""
+"""`interlock auth serve` and `interlock auth account`: our own authorization server, a guarded
+server, and a log-in between them.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,10 @@ except Exception:  # nobody shall wait for what does not come
 
 @contextmanager
 def running(*command: str | Path, stdin: str = "", stream: str = "stdout") -> Iterator[str]:
-    """A program, and the address that is at the end of its first line; it ends well when it is told to."""
+    """A program, and the address that is at the end of its first line.
+
+    It ends well when it is told to.
+    """
     process = subprocess.Popen(
         [sys.executable, *map(str, command)],
         stdin=subprocess.PIPE,
@@ -106,7 +111,9 @@ def running(*command: str | Path, stdin: str = "", stream: str = "stdout") -> It
 def test_a_server_a_client_and_a_person(
     interlock: Command, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All three sides are ours: explained, logged in with a browser, used within the scopes, renewed, given back (`AUT-16`, `AUS-04`)."""
+    """All three sides are ours: explained, logged in with a browser, used within the scopes,
+    renewed, given back (`AUT-16`, `AUS-04`).
+    """
     (tmp_path / "shop.py").write_text(GUARDED, encoding="utf-8")
     (tmp_path / "person.py").write_text(PERSON, encoding="utf-8")
     monkeypatch.setenv("BROWSER", f"{sys.executable} -I {tmp_path / 'person.py'} %s")
@@ -150,7 +157,10 @@ def test_a_server_a_client_and_a_person(
 
 
 def test_accounts(interlock: Command, tmp_path: Path) -> None:
-    """Added with a password from stdin, listed without it, changed, removed; in a file of one's own or the user's."""
+    """Added with a password from stdin, listed without it, changed, removed.
+
+    In a file of one's own or the user's.
+    """
     there = ["--accounts", tmp_path / "accounts.db"]
     assert (
         interlock("auth", "account", "list", *there).output

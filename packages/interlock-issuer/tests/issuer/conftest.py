@@ -15,7 +15,9 @@ Serve = Callable[[Any], Awaitable[str]]
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def serve() -> AsyncIterator[Callable[[Callable[[str], Any]], Awaitable[str]]]:
-    """Serves an app on loopback, until the test has ended: `await serve(lambda url: app)` gives its address."""
+    """Serves an app on loopback, until the test has ended: `await serve(lambda url: app)` gives its
+    address.
+    """
     async with AsyncExitStack() as stack:
 
         async def start(make: Callable[[str], Any]) -> str:

@@ -1,4 +1,6 @@
-"""An issuer to try things on: its clock is ours, its people agree at once, and the documents of the world lie in a dictionary."""
+"""An issuer to try things on: its clock is ours, its people agree at once, and the documents of the
+world lie in a dictionary.
+"""
 
 from __future__ import annotations
 
@@ -109,7 +111,10 @@ class Willing:
 
 
 class World:
-    """A Fetch: the documents that there are, by address. One that is not there cannot be reached; an exception is raised as it is."""
+    """A Fetch: the documents that there are, by address.
+
+    One that is not there cannot be reached; an exception is raised as it is.
+    """
 
     def __init__(self) -> None:
         self.documents: dict[str, Any] = {}
@@ -130,7 +135,9 @@ class World:
 
 
 class Unhurried(MemoryVault):
-    """A vault in which others may come between any two steps, as they do where it is a server or a file."""
+    """A vault in which others may come between any two steps, as they do where it is a server or a
+    file.
+    """
 
     async def _do(self, work: Callable[[Book, float], T], *, writes: bool = True) -> T:
         await asyncio.sleep(0)

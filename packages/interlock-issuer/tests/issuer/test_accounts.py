@@ -1,4 +1,6 @@
-"""Accounts: what may be one, who is let in, that nobody learns which names exist, and how often strangers may try."""
+"""Accounts: what may be one, who is let in, that nobody learns which names exist, and how often
+strangers may try.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,9 @@ async def test_who_has_an_account_is_let_in(accounts: Accounts) -> None:
     ],
 )
 async def test_what_is_no_account(accounts: Accounts, name: str, password: str) -> None:
-    """Names that cannot be seen, poor passwords, and a second account of a name are refused with words."""
+    """Names that cannot be seen, poor passwords, and a second account of a name are refused with
+    words.
+    """
     await accounts.add("alice", PASSWORD)
     with pytest.raises(BadAccount, match=r"\w+ \w+"):
         await accounts.add(name, password)
@@ -78,7 +82,10 @@ async def test_what_is_no_account(accounts: Accounts, name: str, password: str) 
 
 
 async def test_another_password_and_the_end(accounts: Accounts) -> None:
-    """A changed password lets the old one in no more, and shows; a removed account is gone, and the next of its name is somebody else."""
+    """A changed password lets the old one in no more, and shows.
+
+    A removed account is gone, and the next of its name is somebody else.
+    """
     made = await accounts.add("alice", PASSWORD)
     await accounts.passwd("alice", "battery staple")
     assert await accounts.check("alice", PASSWORD) is None
@@ -95,7 +102,9 @@ async def test_another_password_and_the_end(accounts: Accounts) -> None:
 
 
 async def test_passwords_are_kept_as_argon2_has_them(accounts: Accounts) -> None:
-    """The file holds no password, only argon2id hashes with salts of their own, and nobody else may read it (AUT-10)."""
+    """The file holds no password, only argon2id hashes with salts of their own, and nobody else may
+    read it (AUT-10).
+    """
     await accounts.add("alice", PASSWORD)
     await accounts.add("bob", PASSWORD)
     kept = accounts.path.read_bytes()
@@ -118,7 +127,9 @@ async def test_a_hash_of_another_cost_is_made_anew(accounts: Accounts) -> None:
 async def test_a_name_that_nobody_has_costs_as_much(
     accounts: Accounts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever the name, one password is verified by argon2, at the same cost, so that the time tells nothing."""
+    """Whatever the name, one password is verified by argon2, at the same cost, so that the time
+    tells nothing.
+    """
     await accounts.add("alice", PASSWORD)
     costs: list[argon2.Parameters] = []
     verify = argon2.PasswordHasher.verify
@@ -136,7 +147,9 @@ async def test_a_name_that_nobody_has_costs_as_much(
 
 
 async def test_two_make_the_same_account_at_once(tmp_path: Path) -> None:
-    """Of two who make an account of one name at once, one does, though each has connections of its own."""
+    """Of two who make an account of one name at once, one does, though each has connections of its
+    own.
+    """
     both = [Accounts(tmp_path / "people.db", cost=CHEAP) for _ in range(2)]
     made = await asyncio.gather(
         *(each.add("alice", PASSWORD) for each in both), return_exceptions=True

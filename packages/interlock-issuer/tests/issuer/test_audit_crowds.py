@@ -1,4 +1,6 @@
-"""One who asks for everything again and again leaves room for the others: requests of one address are counted, those that wait are bounded."""
+"""One who asks for everything again and again leaves room for the others: requests of one address
+are counted, those that wait are bounded.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,10 @@ def is_refused(what: str, reply: Reply) -> bool:
 
 @pytest.mark.parametrize("what", ["authorize", "device", "register"])
 async def test_one_address_does_not_fill_the_house(what: str) -> None:
-    """After a burst others still are let in, and a minute later the same one is again. Of IPv6 a network is one."""
+    """After a burst others still are let in, and a minute later the same one is again.
+
+    Of IPv6 a network is one.
+    """
     place = office()
     for kind, mine, same, other in (
         ("IPv4", "203.0.113.9", "203.0.113.9", "203.0.113.10"),
@@ -73,7 +78,9 @@ async def test_what_waits_is_bounded(
 
 
 async def test_one_address_does_not_send_us_round_the_world() -> None:
-    """Client ids that are addresses: so many new ones a minute are looked at, known ones always, and others may go on (AUR-10)."""
+    """Client ids that are addresses: so many new ones a minute are looked at, known ones always,
+    and others may go on (AUR-10).
+    """
     place = office()
     known = "https://app.example/client.json"
     place.world.documents[known] = {

@@ -1,4 +1,6 @@
-"""How clients prove who they are: with secrets and signed assertions, one way at a time, and nobody else with theirs."""
+"""How clients prove who they are: with secrets and signed assertions, one way at a time, and nobody
+else with theirs.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,9 @@ async def test_private_key_jwt(audience: str) -> None:
 
 
 def forged(place: Office, header: dict[str, Any]) -> str:
-    """The claims of the machine behind a header of ours, signed by nobody, or with what everybody knows for a secret."""
+    """The claims of the machine behind a header of ours, signed by nobody, or with what everybody
+    knows for a secret.
+    """
     claims = {
         "iss": "machine",
         "sub": "machine",
@@ -101,7 +105,9 @@ FORGED: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("header", FORGED.values(), ids=FORGED)
 async def test_forged_assertions(header: dict[str, Any]) -> None:
-    """Without a signature, or with one by what everybody has: `none`, HS, a key that the token brings."""
+    """Without a signature, or with one by what everybody has: `none`, HS, a key that the token
+    brings.
+    """
     place = office()
     told = ASKED | {"client_assertion_type": TYPE, "client_assertion": forged(place, header)}
     assert error_of(await place.post("/token", told), 401) == "invalid_client"
@@ -160,7 +166,10 @@ async def test_an_assertion_comes_once() -> None:
 
 
 async def test_keys_that_rotate() -> None:
-    """A key that is new is fetched for, though not again and again; while the place is away the keys that were there hold (EMA-14)."""
+    """A key that is new is fetched for, though not again and again.
+
+    While the place is away the keys that were there hold (EMA-14).
+    """
     where = "https://machine.example/keys"
     client = Client(id="machine", jwks_uri=where, grants=("client_credentials",))
     place = Office(clients=[client])
@@ -183,7 +192,9 @@ async def test_keys_that_rotate() -> None:
 
 
 async def test_only_so_many_keys_are_fetched_at_once() -> None:
-    """Who names many slow addresses does not keep us busy, nor others out whose keys are known (EMA-14)."""
+    """Who names many slow addresses does not keep us busy, nor others out whose keys are known
+    (EMA-14).
+    """
     gate, full = asyncio.Event(), asyncio.Event()
     waiting: list[str] = []
 
@@ -225,7 +236,9 @@ async def test_only_so_many_keys_are_fetched_at_once() -> None:
 
 
 def test_keys_of_configured_clients_are_at_usable_addresses() -> None:
-    """Not where they could be changed on their way, nor where a part of the address hides another (EMA-14)."""
+    """Not where they could be changed on their way, nor where a part of the address hides another
+    (EMA-14).
+    """
     for place in ("http://keys.example/", "http://127.0.0.1:80@keys.example/"):
         with pytest.raises(ValueError, match="https"):
             Office(clients=[Client(id="machine", jwks_uri=place, method="private_key_jwt")])
@@ -258,7 +271,10 @@ NOT_PROVEN: dict[str, tuple[dict[str, str], dict[str, str]]] = {
     "two headers": (
         {},
         {
-            "authorization": f"{basic('vault', SECRET)['authorization']}, {basic('vault', SECRET)['authorization']}"
+            "authorization": (
+                f"{basic('vault', SECRET)['authorization']}, "
+                f"{basic('vault', SECRET)['authorization']}"
+            )
         },
     ),
     "a secret for a client with keys": ({"client_id": "machine", "client_secret": "x"}, {}),
@@ -341,7 +357,7 @@ async def test_parameters_in_the_query() -> None:
     assert error_of(reply) == "invalid_request"
 
 
-# -- guesses -----------------------------------------------------------------------------------------------------------
+# -- guesses ---------------------------------------------------------------------------------------
 
 ENDPOINTS = {"/token": ASKED, "/introspect": {"token": "x"}, "/revoke": {"token": "x"}}
 
@@ -349,7 +365,9 @@ ENDPOINTS = {"/token": ASKED, "/introspect": {"token": "x"}, "/revoke": {"token"
 @pytest.mark.parametrize("path", ENDPOINTS)
 @pytest.mark.parametrize("way", ["body", "header"])
 async def test_wrong_client_secrets_are_throttled(path: str, way: str) -> None:
-    """After ten the address has to wait, and the right secret is no exception: it would be a guess that succeeds."""
+    """After ten the address has to wait, and the right secret is no exception: it would be a guess
+    that succeeds.
+    """
     place = office()
 
     async def guess(secret: str, address: str = "203.0.113.9") -> Any:

@@ -1,4 +1,6 @@
-"""The pages in a real browser: log-in, consent, devices and the proxy, with mouse and with keys, by day and by night, large and small."""
+"""The pages in a real browser: log-in, consent, devices and the proxy, with mouse and with keys, by
+day and by night, large and small.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,10 @@ async def shot(page: Any, name: str) -> None:
 
 
 class Desk:
-    """An issuer, a client that waits for its answer, and a page of a browser; whatever the browser complains of is kept."""
+    """An issuer, a client that waits for its answer, and a page of a browser.
+
+    Whatever the browser complains of is kept.
+    """
 
     def __init__(self, page: Any, url: str, landing: Landing, back: str) -> None:
         self.page, self.url, self.landing, self.back = page, url, landing, f"{back}/callback"
@@ -112,8 +117,10 @@ async def registered(desk: Desk, name: str) -> str:
 async def test_log_in_and_agree(
     chromium: Any, serve: Any, tmp_path: Path, look: tuple[str, int, int]
 ) -> None:
-    """A person mistypes their password, logs in, reads who asks for what, agrees, and the client has its code: nothing is blocked on the
-    way, nothing sticks out of the screen (AUT-19, SEC-08)."""
+    """A person mistypes their password, logs in, reads who asks for what, agrees, and the client
+    has its code: nothing is blocked on the way, nothing sticks out of the screen (AUT-19,
+    SEC-08).
+    """
     desk = await desk_of(chromium, serve, tmp_path, look=look)
     page, client = desk.page, await registered(desk, "Inspector")
     await page.goto(desk.ask(client_id=client))
@@ -152,7 +159,10 @@ async def test_deny(chromium: Any, serve: Any, tmp_path: Path) -> None:
 
 
 async def test_with_the_keyboard_alone(chromium: Any, serve: Any, tmp_path: Path) -> None:
-    """The cursor stands in the first field, Enter logs in, and the answer is a few tabs away; Enter alone agrees to nothing."""
+    """The cursor stands in the first field, Enter logs in, and the answer is a few tabs away.
+
+    Enter alone agrees to nothing.
+    """
     desk = await desk_of(chromium, serve, tmp_path)
     keys = desk.page.keyboard
     await desk.page.goto(desk.ask())
@@ -236,7 +246,9 @@ async def test_an_evil_name(chromium: Any, serve: Any, tmp_path: Path) -> None:
 
 
 async def test_no_frame(chromium: Any, serve: Any, tmp_path: Path) -> None:
-    """A page of another site cannot frame the consent page, and so cannot have it clicked unseen (SEC-08)."""
+    """A page of another site cannot frame the consent page, and so cannot have it clicked unseen
+    (SEC-08).
+    """
     desk = await desk_of(chromium, serve, tmp_path)
     await desk.page.goto(desk.ask())
     await desk.log_in()
@@ -244,7 +256,8 @@ async def test_no_frame(chromium: Any, serve: Any, tmp_path: Path) -> None:
     consent = desk.page.url
     await desk.page.goto(desk.back.replace("/callback", "/"))
     await desk.page.evaluate(
-        "url => { const f = document.createElement('iframe'); f.src = url; document.body.append(f) }",
+        "url => { const f = document.createElement('iframe'); f.src = url; "
+        "document.body.append(f) }",
         consent,
     )
     await desk.page.wait_for_function(
@@ -259,7 +272,9 @@ async def test_no_frame(chromium: Any, serve: Any, tmp_path: Path) -> None:
 
 
 async def test_a_form_of_another_site(chromium: Any, serve: Any, tmp_path: Path) -> None:
-    """Another site makes the browser send a consent form, with the person logged in here: nothing is agreed (SEC-08)."""
+    """Another site makes the browser send a consent form, with the person logged in here: nothing
+    is agreed (SEC-08).
+    """
     desk = await desk_of(chromium, serve, tmp_path)
     await desk.page.goto(desk.ask())
     await desk.log_in()
@@ -313,8 +328,9 @@ class Gate:
 
 @pytest.mark.parametrize("look", LOOKS, ids=lambda look: look[0])
 async def test_through_the_proxy(chromium: Any, serve: Any, look: tuple[str, int, int]) -> None:
-    """Consent here, log-in at a provider that sends people about before it sends them back, and on to the client: the browser goes along,
-    and for another client it is asked anew (AUF-15)."""
+    """Consent here, log-in at a provider that sends people about before it sends them back, and on
+    to the client: the browser goes along, and for another client it is asked anew (AUF-15).
+    """
     landing, gates = Landing(), list[Gate]()
     back = await serve(lambda url: landing)
     await serve(lambda url: gates.append(Gate(url)) or gates[0])

@@ -27,7 +27,7 @@ DOCUMENT: dict[str, Any] = {
 ASSERTION = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 
-# -- registration ----------------------------------------------------------------------------------------------------------
+# -- registration ----------------------------------------------------------------------------------
 
 
 async def test_a_public_client() -> None:
@@ -68,7 +68,10 @@ async def test_a_public_client() -> None:
 
 
 async def test_a_client_with_a_secret() -> None:
-    """The method that is meant where none is named (RFC 7591, 2); the secret ends when it is said to."""
+    """The method that is meant where none is named (RFC 7591, 2).
+
+    The secret ends when it is said to.
+    """
     office = Office()
     told = said(await office.register({"redirect_uris": [BACK]}), 201)
     assert told["token_endpoint_auth_method"] == "client_secret_basic"
@@ -202,7 +205,7 @@ def test_configured_clients_are_checked() -> None:
     )  # a private scheme, which the configuration may name
 
 
-# -- documents -------------------------------------------------------------------------------------------------------------
+# -- documents -------------------------------------------------------------------------------------
 
 
 async def test_a_document_is_a_client() -> None:
@@ -253,7 +256,9 @@ async def test_a_document_that_does_not_do(document: Any) -> None:
 
 
 async def test_a_document_that_cannot_be_had() -> None:
-    """A private address, another status, no JSON by its type: a page, on which nothing stands about our network (AUR-10)."""
+    """A private address, another status, no JSON by its type: a page, on which nothing stands about
+    our network (AUR-10).
+    """
     office = Office()
     reply = await office.authorize(client_id=PAPER)
     assert reply.status == 400
@@ -287,7 +292,9 @@ INSIDE = [
     ],
 )
 async def test_nothing_inside_is_fetched(url: str) -> None:
-    """The guarded fetcher, which is the one that is taken where none is given, reaches no private address (AUR-10, SEC-14)."""
+    """The guarded fetcher, which is the one that is taken where none is given, reaches no private
+    address (AUR-10, SEC-14).
+    """
     office = Office(fetch=None)
     reply = await office.authorize(client_id=url)
     await office.issuer.aclose()

@@ -1,4 +1,7 @@
-"""The authorization code: who gets one and what it gives; and everybody who should not get anything."""
+"""The authorization code: who gets one and what it gives.
+
+And everybody who should not get anything.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,9 @@ from tests.issuer.office import (
 
 
 async def test_a_log_in() -> None:
-    """From the request to tokens that say all that a server needs (AUT-16, AUT-12, AUF-12): short-lived, for one resource."""
+    """From the request to tokens that say all that a server needs (AUT-16, AUT-12, AUF-12):
+    short-lived, for one resource.
+    """
     office = Office()
     reply = await office.authorize()
     back = answer_of(reply)
@@ -141,7 +146,9 @@ STRAY = {
 async def test_no_redirect_before_client_and_address_are_known(
     changes: dict[str, str | None],
 ) -> None:
-    """Open redirects: whatever is wrong with either, the person sees a page and goes nowhere (AUF-14, AUT-11, AUT-19)."""
+    """Open redirects: whatever is wrong with either, the person sees a page and goes nowhere
+    (AUF-14, AUT-11, AUT-19).
+    """
     office = Office()
     reply = await office.authorize(**changes)
     assert reply.status == 400
@@ -155,7 +162,9 @@ REPEATED = ["client_id", "redirect_uri", "state", "code_challenge", "response_ty
 
 @pytest.mark.parametrize("name", REPEATED)
 async def test_a_parameter_that_comes_twice(name: str) -> None:
-    """Nobody chooses which of two is meant: not the first, not the last, not even of two that are equal (RFC 6749, 3.1)."""
+    """Nobody chooses which of two is meant: not the first, not the last, not even of two that are
+    equal (RFC 6749, 3.1).
+    """
     office = Office()
     told = request()
     reply = await office.get("/authorize", urlencode([*told.items(), (name, told[name])]))
@@ -206,7 +215,9 @@ UNFIT = {
 async def test_what_is_refused_at_the_redirect_uri(
     changes: dict[str, str | None], error: str
 ) -> None:
-    """The client is known and configured: it hears what is wrong, with its state and with who says so (AUF-12)."""
+    """The client is known and configured: it hears what is wrong, with its state and with who says
+    so (AUF-12).
+    """
     office = Office()
     told = answer_of(await office.authorize(**changes))
     assert (told["error"], told["state"], told["iss"]) == (error, "a state", URL)
@@ -215,7 +226,9 @@ async def test_what_is_refused_at_the_redirect_uri(
 
 
 async def test_a_stranger_gets_nobody_redirected_by_an_error() -> None:
-    """Who registered itself with any address may not use us to send people there: they see a page, and may go on (AUT-19)."""
+    """Who registered itself with any address may not use us to send people there: they see a page,
+    and may go on (AUT-19).
+    """
     office = Office()
     registered = said(
         await office.register(
@@ -247,7 +260,10 @@ async def test_a_stranger_gets_nobody_redirected_by_an_error() -> None:
 
 
 async def test_nor_by_asking_for_no_page() -> None:
-    """`prompt=none` has an answer at once; at a stranger's address it is a page all the same (AUT-19; RFC 9700, 4.11.2)."""
+    """`prompt=none` has an answer at once.
+
+    At a stranger's address it is a page all the same (AUT-19; RFC 9700, 4.11.2).
+    """
     office = Office()
     office.people.will = "wait"
     metadata = {
@@ -272,7 +288,10 @@ async def test_the_redirect_uri_may_be_left_out_where_there_is_one() -> None:
 
 
 async def test_a_resource_need_not_be_named() -> None:
-    """Clients of 2025-03-26 name none: it is the first that is configured; where none is, tokens are for nobody but the issuer."""
+    """Clients of 2025-03-26 name none: it is the first that is configured.
+
+    Where none is, tokens are for nobody but the issuer.
+    """
     assert claims_of((await Office().log_in(resource=None))["access_token"])["aud"] == SERVER
     assert (
         claims_of((await Office(resources=None).log_in(resource=None))["access_token"])["aud"]
@@ -309,7 +328,7 @@ async def test_any_resource_where_none_is_configured(resource: str, taken: bool)
     assert taken or told["error"] == "invalid_target"
 
 
-# -- at the token endpoint ------------------------------------------------------------------------------------------------
+# -- at the token endpoint -------------------------------------------------------------------------
 
 WRONG = {
     "no verifier": {"code_verifier": None},
@@ -325,7 +344,10 @@ WRONG = {
 
 @pytest.mark.parametrize("changes", WRONG.values(), ids=WRONG)
 async def test_code_injection(changes: dict[str, str | None]) -> None:
-    """A code is of use only to who asked for it, with what only that one knows; tried wrongly once, it is of no use at all."""
+    """A code is of use only to who asked for it, with what only that one knows.
+
+    Tried wrongly once, it is of no use at all.
+    """
     office = Office()
     code = await office.code()
     assert error_of(await office.redeem(code, **changes)) in ("invalid_grant", "invalid_target")
@@ -404,7 +426,9 @@ async def test_a_confidential_client_must_be_itself() -> None:
 
 
 async def test_nothing_secret_is_kept() -> None:
-    """Whoever reads the vault cannot use what is there: no code, no refresh token, no secret of a client in it."""
+    """Whoever reads the vault cannot use what is there: no code, no refresh token, no secret of a
+    client in it.
+    """
     office = Office()
     code = await office.code()
     tokens = said(await office.redeem(await office.code()))
@@ -423,7 +447,9 @@ async def test_nothing_secret_is_kept() -> None:
 
 
 async def test_claims_of_people_never_stand_for_those_of_the_issuer() -> None:
-    """Whatever an account or an upstream provider says of somebody, it makes them nobody else and gives them nothing."""
+    """Whatever an account or an upstream provider says of somebody, it makes them nobody else and
+    gives them nothing.
+    """
     office = Office()
     evil = {
         "sub": "root",

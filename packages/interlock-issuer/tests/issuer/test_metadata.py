@@ -17,7 +17,9 @@ OAUTH, OPENID = "/.well-known/oauth-authorization-server", "/.well-known/openid-
 
 
 async def test_the_document() -> None:
-    """All that clients of any revision look for in it (AU2-06, AU3-09, AU3-10, AU3-15, AUF-13, CCR-05, DPP-07)."""
+    """All that clients of any revision look for in it (AU2-06, AU3-09, AU3-10, AU3-15, AUF-13,
+    CCR-05, DPP-07).
+    """
     office = Office()
     reply = await office.get(OAUTH)
     told = msgspec.json.decode(reply.body, type=ServerMetadata)
@@ -131,7 +133,7 @@ async def test_no_name_is_rebound_to_a_local_issuer(host: str, status: int) -> N
     assert reply.status == status
 
 
-# -- keys -------------------------------------------------------------------------------------------------------------------
+# -- keys ------------------------------------------------------------------------------------------
 
 
 async def keys(office: Office) -> KeySet:
@@ -140,7 +142,10 @@ async def keys(office: Office) -> KeySet:
 
 
 async def test_keys_rotate_and_tokens_hold_on() -> None:
-    """A new key each month; the next is shown before it signs, the last as long as its tokens live, and not for ever."""
+    """A new key each month.
+
+    The next is shown before it signs, the last as long as its tokens live, and not for ever.
+    """
     office = Office(key_seconds=1000.0, access_seconds=600.0)
     office.clock.now = 1_000_000.0
     old = (await office.log_in())["access_token"]

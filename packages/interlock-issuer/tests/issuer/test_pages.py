@@ -1,4 +1,6 @@
-"""The pages: what they show, that no stranger's word becomes part of them, and that no browser lets anybody else near them."""
+"""The pages: what they show, that no stranger's word becomes part of them, and that no browser lets
+anybody else near them.
+"""
 
 from __future__ import annotations
 
@@ -90,13 +92,18 @@ def shape(seen: Page) -> list[tuple[str, list[str]]]:
     )
 )
 def test_no_word_of_a_stranger_becomes_html(name: str, evil: str) -> None:
-    """Whatever a client, a scope, an address or a code is called, the page has the tags and attributes that it has with plain words (SEC-08)."""
+    """Whatever a client, a scope, an address or a code is called, the page has the tags and
+    attributes that it has with plain words (SEC-08).
+    """
     assert shape(Page(page_of(everything(evil)[name]))) == shape(HARMLESS[name])
 
 
 @given(st.text(max_size=300))
 def test_words_show_what_they_say(text: str) -> None:
-    """Nothing invisible, nothing that turns the writing round, nothing without end; what is plain stays as it is."""
+    """Nothing invisible, nothing that turns the writing round, nothing without end.
+
+    What is plain stays as it is.
+    """
     shown = page_templates.plain(text, 50)
     assert not re.search(
         '[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff<>"]', shown
@@ -116,12 +123,17 @@ def test_words_show_what_they_say(text: str) -> None:
     ],
 )
 def test_the_host_of_an_address_stands_out(url: str, host: str) -> None:
-    """Of each address the host is set off, the true one; what only looks like a letter of ours is shown as what it is (AUR-09)."""
+    """Of each address the host is set off, the true one.
+
+    What only looks like a letter of ours is shown as what it is (AUR-09).
+    """
     assert f"<b>{host}</b>" in page_templates.address(url)
 
 
 def test_consent_says_who_what_and_where() -> None:
-    """The client's name, the scopes with their sentences, the server, the whole redirect URI and who is logged in (SEC-08, AUR-09)."""
+    """The client's name, the scopes with their sentences, the server, the whole redirect URI and
+    who is logged in (SEC-08, AUR-09).
+    """
     seen = Page(page_of(page_templates.consent(consent(), brand="auth.example")))
     for words in (
         "Allow Cursor to act for you?",
@@ -163,7 +175,9 @@ WARNED = [
 def test_consent_warns(
     known: str, redirect: str | None, user_code: str | None, wanted: list[str]
 ) -> None:
-    """Of programs on the own machine that anybody may be, of names that nobody checked, and of devices (SEC-26, AUR-10; RFC 8628, 5.4)."""
+    """Of programs on the own machine that anybody may be, of names that nobody checked, and of
+    devices (SEC-26, AUR-10; RFC 8628, 5.4).
+    """
     found = " ".join(
         page_templates.warnings(
             consent(
@@ -254,7 +268,9 @@ def test_nobody_frames_keeps_or_sends_a_page() -> None:
 
 
 def test_there_is_no_script_and_no_foreign_thing() -> None:
-    """Pages are HTML and one style sheet of ours, which the policy names by its digest: nothing else is ever loaded."""
+    """Pages are HTML and one style sheet of ours, which the policy names by its digest: nothing
+    else is ever loaded.
+    """
     for seen in HARMLESS.values():
         assert not {tag for tag, _ in seen.tags} & {
             "script",
@@ -279,7 +295,10 @@ def test_there_is_no_script_and_no_foreign_thing() -> None:
 
 @pytest.mark.parametrize("name", sorted(HARMLESS))
 def test_pages_can_be_used_by_everybody(name: str) -> None:
-    """Every field has a label, every page a language, a title and one heading; nothing needs a mouse."""
+    """Every field has a label, every page a language, a title and one heading.
+
+    Nothing needs a mouse.
+    """
     seen = HARMLESS[name]
     labels = {attributes.get("for") for tag, attributes in seen.tags if tag == "label"}
     for tag, attributes in seen.tags:
@@ -302,7 +321,9 @@ def test_pages_can_be_used_by_everybody(name: str) -> None:
     ],
 )
 def test_no_link_to_what_is_no_web_page(url: str) -> None:
-    """An address that the person may choose to go on to is a link only where it leads to a web page (SEC-20)."""
+    """An address that the person may choose to go on to is a link only where it leads to a web page
+    (SEC-20).
+    """
     assert "<a " not in page_templates.message("A", "B", brand="b", onward=url)
     if url.partition(":")[0] in ("javascript", "data", "vbscript", "file"):
         with pytest.raises(ValueError, match="nobody is sent"):

@@ -1,4 +1,6 @@
-"""People with accounts: the whole way from a client's request to its code, and whoever tries to take a shorter one."""
+"""People with accounts: the whole way from a client's request to its code, and whoever tries to
+take a shorter one.
+"""
 
 from __future__ import annotations
 
@@ -111,7 +113,10 @@ async def town(tmp_path: Path) -> Town:
 
 
 async def test_the_whole_way(town: Town) -> None:
-    """A stranger logs in, is asked, agrees, and the client comes to a token about them; `iss` and `state` come along (AUT-19, AUF-12)."""
+    """A stranger logs in, is asked, agrees, and the client comes to a token about them.
+
+    `iss` and `state` come along (AUT-19, AUF-12).
+    """
     visitor = town.visitor()
     page = await visitor.begin(request())
     assert "to go on to The App" in Page(page).text
@@ -169,7 +174,10 @@ async def test_only_yes_is_yes(town: Town, answer: dict[str, str]) -> None:
 
 
 async def test_cookies_are_for_this_host_alone(town: Town, tmp_path: Path) -> None:
-    """`__Host-`, Secure, HttpOnly, SameSite=lax (SEC-09); on loopback without https, where no browser takes the prefix, without it."""
+    """`__Host-`, Secure, HttpOnly, SameSite=lax (SEC-09).
+
+    On loopback without https, where no browser takes the prefix, without it.
+    """
     visitor = await town.insider()
     assert visitor.set
     for header in visitor.set:
@@ -185,7 +193,9 @@ async def test_cookies_are_for_this_host_alone(town: Town, tmp_path: Path) -> No
 
 
 async def test_a_log_in_renames_the_browser(town: Town) -> None:
-    """Who has put a cookie of theirs into another's browser has no session once that one logs in (session fixation)."""
+    """Who has put a cookie of theirs into another's browser has no session once that one logs in
+    (session fixation).
+    """
     attacker = town.visitor()
     await attacker.follow(await attacker.get("/auth/login"))
     victim = town.visitor()
@@ -211,7 +221,9 @@ CROSS = ["https://evil.example", "null", "http://issuer.example", "https://issue
 
 @pytest.mark.parametrize("origin", CROSS)
 async def test_forms_from_elsewhere_do_nothing(town: Town, origin: str) -> None:
-    """A form that another site has the browser send is refused, even with all that our own page has (SEC-08)."""
+    """A form that another site has the browser send is refused, even with all that our own page has
+    (SEC-08).
+    """
     visitor = await town.insider()
     page = await visitor.begin(request())
     form = Page(page).form("/consent")
@@ -222,8 +234,9 @@ async def test_forms_from_elsewhere_do_nothing(town: Town, origin: str) -> None:
 
 
 async def test_forms_without_our_token_do_nothing(town: Town) -> None:
-    """Consent, log-in, log-out and device forms without the token of this page and browser are refused (SEC-08), older browsers' too,
-    which do not say where a form comes from."""
+    """Consent, log-in, log-out and device forms without the token of this page and browser are
+    refused (SEC-08), older browsers' too, which do not say where a form comes from.
+    """
     visitor, other = await town.insider(), await town.insider("otto")
     own, foreign = Page(await visitor.begin(request())), Page(await other.begin(request()))
     good = own.form("/consent").fields
@@ -255,7 +268,9 @@ async def test_forms_without_our_token_do_nothing(town: Town) -> None:
 
 
 async def test_log_in_for_somebody_else_is_refused(town: Town) -> None:
-    """An attacker cannot log a victim's browser in to the attacker's account by a form of their own (log-in CSRF)."""
+    """An attacker cannot log a victim's browser in to the attacker's account by a form of their own
+    (log-in CSRF).
+    """
     attacker, victim = town.visitor(), town.visitor()
     form = Page(await attacker.get("/auth/login")).form("/login")
     await victim.get("/auth/login")
@@ -268,7 +283,9 @@ async def test_log_in_for_somebody_else_is_refused(town: Town) -> None:
 
 
 async def test_a_reference_is_for_one_browser(town: Town) -> None:
-    """The address of a consent page, copied to another browser, asks nobody anything there (a request of another browser)."""
+    """The address of a consent page, copied to another browser, asks nobody anything there (a
+    request of another browser).
+    """
     attacker, victim = town.visitor(), await town.insider()
     first = await attacker.get(f"/auth/authorize?{urlencode(request())}")
     place = first.header("location") or ""
@@ -295,7 +312,9 @@ async def test_a_reference_is_for_one_browser(town: Town) -> None:
 async def test_no_page_leads_where_a_stranger_says(
     town: Town, path: str, name: str, evil: str
 ) -> None:
-    """There is no parameter that sends anybody anywhere: where a log-in goes on to is a word of ours (open redirect)."""
+    """There is no parameter that sends anybody anywhere: where a log-in goes on to is a word of
+    ours (open redirect).
+    """
     visitor = town.visitor()
     reply = await visitor.follow(await visitor.get(f"{path}?{urlencode({name: evil})}"))
     assert "evil" not in (reply.header("location") or "")
@@ -314,7 +333,9 @@ async def test_no_page_leads_where_a_stranger_says(
 
 
 async def test_the_form_cannot_change_what_was_asked(town: Town) -> None:
-    """Redirect URI, client, scopes and resource are those of the request that the person saw, whatever the form says besides (SEC-10)."""
+    """Redirect URI, client, scopes and resource are those of the request that the person saw,
+    whatever the form says besides (SEC-10).
+    """
     visitor = await town.insider()
     page = await visitor.begin(request(scope="files:read"))
     extra = {
@@ -340,7 +361,9 @@ async def test_the_form_cannot_change_what_was_asked(town: Town) -> None:
 
 
 async def test_a_wrong_password_says_little(town: Town) -> None:
-    """A wrong password and a name that nobody has get the same page, with what was typed and no password."""
+    """A wrong password and a name that nobody has get the same page, with what was typed and no
+    password.
+    """
     texts = set()
     for name in ("anna", "nobody"):
         visitor = town.visitor()
@@ -355,7 +378,10 @@ async def test_a_wrong_password_says_little(town: Town) -> None:
 
 
 async def test_guessing_is_slowed_down(town: Town) -> None:
-    """After a few wrong passwords even the right one has to wait, however many browsers there are; elsewhere it does not."""
+    """After a few wrong passwords even the right one has to wait, however many browsers there are.
+
+    Elsewhere it does not.
+    """
     for _ in range(5):
         visitor = town.visitor()
         assert (
@@ -406,7 +432,9 @@ async def test_sessions_end(town: Town) -> None:
 
 
 async def test_grants_end_with_account_and_password(town: Town) -> None:
-    """Nobody's tokens are renewed whose account is gone, or has another password than when they agreed."""
+    """Nobody's tokens are renewed whose account is gone, or has another password than when they
+    agreed.
+    """
     people = town.people
     (anna, _) = await town.accounts.list()
     visitor = await town.insider()
@@ -436,7 +464,10 @@ async def test_grants_end_with_account_and_password(town: Town) -> None:
 
 
 async def test_not_you(town: Town) -> None:
-    """Somebody else at the same browser logs out and in, and is asked the same as themselves; the old session is gone."""
+    """Somebody else at the same browser logs out and in, and is asked the same as themselves.
+
+    The old session is gone.
+    """
     visitor = await town.insider("anna")
     old = dict(visitor.cookies)
     page = await visitor.begin(request())
@@ -452,7 +483,9 @@ async def test_not_you(town: Town) -> None:
 
 
 async def test_what_was_agreed_is_not_asked_again(town: Town) -> None:
-    """Who ticked the box is sent straight on: the same person, client, redirect URI, server, and no more scopes; until the end of it."""
+    """Who ticked the box is sent straight on: the same person, client, redirect URI, server, and no
+    more scopes; until the end of it.
+    """
     visitor = await town.insider()
     page = await visitor.begin(request(scope="files:read"))
     await visitor.fill(page, "/consent", answer="yes", remember="yes")
@@ -486,7 +519,9 @@ async def test_without_the_box_it_is_asked_again(town: Town) -> None:
 
 
 async def test_programs_that_anybody_may_be_are_asked_about_each_time(town: Town) -> None:
-    """A client that registered itself, or has a document, and is answered on the own machine is never remembered (SEC-26, AUR-10)."""
+    """A client that registered itself, or has a document, and is answered on the own machine is
+    never remembered (SEC-26, AUR-10).
+    """
     town.world.documents[DOCUMENT] = {
         "client_id": DOCUMENT,
         "client_name": "Inspector",
@@ -585,7 +620,10 @@ async def poll(town: Town, device_code: str) -> dict[str, Any]:
 
 
 async def test_a_device(town: Town) -> None:
-    """The code is typed, or comes with the address and is looked at; the page shows it, warns, and the device gets its token."""
+    """The code is typed, or comes with the address and is looked at.
+
+    The page shows it, warns, and the device gets its token.
+    """
     for complete in (False, True):
         device = await begin_device(town)
         visitor = town.visitor()
@@ -633,14 +671,18 @@ async def test_codes_of_devices_cannot_be_guessed(town: Town) -> None:
 
 
 async def test_a_link_alone_connects_no_device(town: Town) -> None:
-    """The address with the code, opened by somebody who is logged in, only fills in the page (RFC 8628, 5.4)."""
+    """The address with the code, opened by somebody who is logged in, only fills in the page (RFC
+    8628, 5.4).
+    """
     device, visitor = await begin_device(town), await town.insider()
     await visitor.get(device["verification_uri_complete"])
     assert (await poll(town, device["device_code"]))["error"] == "authorization_pending"
 
 
 async def test_a_link_with_an_evil_code(town: Town) -> None:
-    """What somebody writes into the address of the device page is shown, on the log-in page carried along, and nothing else."""
+    """What somebody writes into the address of the device page is shown, on the log-in page carried
+    along, and nothing else.
+    """
     shapes = []
     for code in ("harmless", '"><script>alert(1)</script>', "'<b>~x&amp;"):
         visitor = town.visitor()

@@ -27,7 +27,9 @@ async def test_tokens_are_bound() -> None:
 
 @pytest.mark.parametrize("key", [THIEF, None], ids=["another key", "no key"])
 async def test_a_key_that_is_swapped_at_refresh(key: SigningKey | None) -> None:
-    """The refresh token of a public client is of use only with its key, and is not lost when somebody tries without."""
+    """The refresh token of a public client is of use only with its key, and is not lost when
+    somebody tries without.
+    """
     office = Office()
     tokens = said(await office.redeem(await office.code(), office.proof(KEY)))
     headers = {} if key is None else office.proof(key)
@@ -130,7 +132,10 @@ async def test_required_of_all_and_off() -> None:
 
 
 async def test_nonces() -> None:
-    """A proof needs the nonce that the issuer gives, one of now or of just before; each answer brings the one to use (RFC 9449, 8)."""
+    """A proof needs the nonce that the issuer gives, one of now or of just before.
+
+    Each answer brings the one to use (RFC 9449, 8).
+    """
     office = Office(dpop_nonces=True)
     code = await office.code()
     reply = await office.redeem(code, office.proof(KEY))

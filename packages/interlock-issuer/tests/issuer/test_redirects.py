@@ -160,7 +160,9 @@ def _without_port(uri: str) -> str:
     ),
 )
 def test_an_answer_stays_at_its_address(uri: str, answer: dict[str, str]) -> None:
-    """Whatever the values are: the address is the one registered, and they are behind its question mark."""
+    """Whatever the values are: the address is the one registered, and they are behind its question
+    mark.
+    """
     sent = redirect_uris.with_answer(uri, answer)
     assert sent.startswith(uri)
     assert sent[len(uri)] in "?&"

@@ -32,7 +32,9 @@ async def test_rotation() -> None:
 
 @pytest.mark.parametrize("thief_first", [True, False])
 async def test_reuse_ends_the_family(thief_first: bool) -> None:
-    """A token that was spent comes again: thief and owner lose everything, in either order (RFC 9700, 4.14.2)."""
+    """A token that was spent comes again: thief and owner lose everything, in either order (RFC
+    9700, 4.14.2).
+    """
     office = Office()
     first = await office.log_in()
     one = said(await office.refresh(first["refresh_token"]))
@@ -74,7 +76,9 @@ async def test_nobody_can_say_whether_the_person_still_stands(
 
 @pytest.mark.parametrize("kind", ["sqlite", "file"])
 async def test_the_same_among_processes(kind: str, tmp_path: Path) -> None:
-    """Two issuers with one vault on disk, and many programs: one code gives one set of tokens, one refresh token one next."""
+    """Two issuers with one vault on disk, and many programs: one code gives one set of tokens, one
+    refresh token one next.
+    """
     vaults = [open_vault(f"{kind}:///{tmp_path.as_posix().lstrip('/')}/vault") for _ in range(2)]
     one, two = (Office(vault=vault) for vault in vaults)
     code = await one.code()
@@ -137,7 +141,9 @@ async def test_and_some_day_in_any_case() -> None:
 
 
 async def test_who_no_longer_stands_gets_no_more() -> None:
-    """An account that was removed: nothing is given on its behalf, and what was given no longer holds."""
+    """An account that was removed: nothing is given on its behalf, and what was given no longer
+    holds.
+    """
     office = Office()
     tokens = await office.log_in()
     office.people.standing = False
@@ -151,7 +157,9 @@ async def test_who_no_longer_stands_gets_no_more() -> None:
 
 
 async def test_a_client_that_has_none() -> None:
-    """Who does not say that it refreshes gets no refresh token, and cannot be made to use one (AUS-11, AUS-13)."""
+    """Who does not say that it refreshes gets no refresh token, and cannot be made to use one
+    (AUS-11, AUS-13).
+    """
     office = Office(
         clients=[Client(id="app", redirect_uris=(BACK,), grants=("authorization_code",))]
     )

@@ -46,7 +46,9 @@ async def test_what_a_server_hears_of_a_token() -> None:
 
 
 async def test_of_what_it_hears_nothing() -> None:
-    """A token for another server, one that is over, one that is none, one by somebody else, a refresh token: all the same."""
+    """A token for another server, one that is over, one that is none, one by somebody else, a
+    refresh token: all the same.
+    """
     place = office()
     tokens = await place.log_in()
     other = (await place.log_in(resource=OTHER))["access_token"]
@@ -124,7 +126,7 @@ async def test_nobody_revokes_for_another() -> None:
     assert error_of(await place.post("/revoke", {"client_id": "app"})) == "invalid_request"
 
 
-# -- exchange ---------------------------------------------------------------------------------------------------------------
+# -- exchange --------------------------------------------------------------------------------------
 
 
 async def exchange(
@@ -141,7 +143,9 @@ async def exchange(
 
 
 async def test_a_server_calls_the_next_one() -> None:
-    """On behalf of the same person, with no more scopes and no more time, and it stands in the token who acts (RFC 8693, 4.1)."""
+    """On behalf of the same person, with no more scopes and no more time, and it stands in the
+    token who acts (RFC 8693, 4.1).
+    """
     place = office()
     tokens = await place.log_in()
     place.clock.now += 300
@@ -207,7 +211,10 @@ async def test_what_is_not_exchanged(changes: dict[str, str], error: str) -> Non
 
 
 async def test_only_who_was_sent_a_token_exchanges_it() -> None:
-    """A token for the next server is of no use to this one; a client that is no server exchanges nothing."""
+    """A token for the next server is of no use to this one.
+
+    A client that is no server exchanges nothing.
+    """
     place = office()
     other = (await place.log_in(resource=OTHER))["access_token"]
     assert error_of(await exchange(place, other)) == "invalid_request"

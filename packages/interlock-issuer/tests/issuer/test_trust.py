@@ -1,4 +1,6 @@
-"""Assertions by others: an enterprise's ID-JAGs about its people, a platform's JWTs about its workloads."""
+"""Assertions by others: an enterprise's ID-JAGs about its people, a platform's JWTs about its
+workloads.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +75,9 @@ def workload(
 
 
 async def test_an_id_jag() -> None:
-    """A token for the resource it names, with the scopes that are asked for, in it, and the client's: nothing else (EMA-11)."""
+    """A token for the resource it names, with the scopes that are asked for, in it, and the
+    client's: nothing else (EMA-11).
+    """
     place = office()
     tokens = said(
         await place.post("/token", id_jag(place) | {"scope": "files:read files:write"}, CLIENT)
@@ -245,12 +249,14 @@ def test_trust_is_checked_when_the_issuer_is_made() -> None:
     office(TrustedIssuer(issuer=IDP, jwks_uri="http://127.0.0.1:9/keys"))  # in development
 
 
-# -- workloads --------------------------------------------------------------------------------------------------------------
+# -- workloads -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("audience", [URL, f"{URL}/token"])
 async def test_a_workload(audience: str) -> None:
-    """It needs no registration: who it is says its platform, what it may have says the configuration (WIF-04)."""
+    """It needs no registration: who it is says its platform, what it may have says the
+    configuration (WIF-04).
+    """
     place = office()
     tokens = said(
         await place.post(

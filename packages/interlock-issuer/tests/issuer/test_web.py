@@ -1,4 +1,6 @@
-"""The ASGI boundary of the issuer: bodies within bounds, headers as they are, failures without details."""
+"""The ASGI boundary of the issuer: bodies within bounds, headers as they are, failures without
+details.
+"""
 
 from __future__ import annotations
 

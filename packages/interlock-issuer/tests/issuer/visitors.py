@@ -1,4 +1,6 @@
-"""A browser as a table has it: it keeps cookies as browsers do, reads pages, fills in their forms and follows where they lead."""
+"""A browser as a table has it: it keeps cookies as browsers do, reads pages, fills in their forms
+and follows where they lead.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""An authorization server elsewhere, at which the proxy is one client: it remembers who has agreed, and asks nobody twice."""
+"""An authorization server elsewhere, at which the proxy is one client: it remembers who has agreed,
+and asks nobody twice.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +34,9 @@ ACME = Provider(
 class Elsewhere:
     """The provider as its clients and the browsers of people meet it; a Fetch.
 
-    `claims` are laid over those of the ID tokens, `seconds` is how long access tokens live (None: not said), `rotates` whether a refresh
-    token is good for one use. What `down` is raised, or answered if it is an Answer.
+    `claims` are laid over those of the ID tokens, `seconds` is how long access tokens live (None:
+    not said), `rotates` whether a refresh token is good for one use. What `down` is raised, or
+    answered if it is an Answer.
     """
 
     def __init__(
@@ -61,10 +64,12 @@ class Elsewhere:
         self.refresh: dict[str, str] = {}
         self.sent: list[Request] = []
 
-    # -- the browser ---------------------------------------------------------------------------------------------------
+    # -- the browser -------------------------------------------------------------------------------
 
     def visit(self, url: str, **changes: str | None) -> str:
-        """A person, who has agreed to this client long ago, comes with a browser: where they are sent back to."""
+        """A person, who has agreed to this client long ago, comes with a browser: where they are
+        sent back to.
+        """
         parts = urlsplit(url)
         assert url.startswith(self.provider.authorization_endpoint), url
         asked = {
@@ -80,7 +85,7 @@ class Elsewhere:
         told = {name: value for name, value in (answer | changes).items() if value is not None}
         return f"{asked['redirect_uri']}?{urlencode(told)}"
 
-    # -- the client ----------------------------------------------------------------------------------------------------
+    # -- the client --------------------------------------------------------------------------------
 
     async def __call__(self, request: Request) -> Answer:
         """An answer of the provider."""

@@ -1,4 +1,6 @@
-"""What the proxy sets down while somebody is away at the provider is sealed: who reads or writes the store can neither use nor forge it."""
+"""What the proxy sets down while somebody is away at the provider is sealed: who reads or writes
+the store can neither use nor forge it.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,10 @@ async def test_the_state_is_encrypted_in_the_store() -> None:
 
 
 async def test_a_state_that_was_written_by_another_hand_is_none() -> None:
-    """A record in plain words, one of another log-in, and one of a session, lead nowhere; the provider is not asked (SEC-11)."""
+    """A record in plain words, one of another log-in, and one of a session, lead nowhere.
+
+    The provider is not asked (SEC-11).
+    """
     street = Street()
     visitor, other = street.visitor(), street.visitor()
     await street.agreed(other)

@@ -1,4 +1,6 @@
-"""The OAuth proxy: the whole way through another authorization server, and every shorter one that an attacker would like to take."""
+"""The OAuth proxy: the whole way through another authorization server, and every shorter one that
+an attacker would like to take.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +109,9 @@ def street() -> Street:
 
 
 async def test_the_whole_way(street: Street) -> None:
-    """Consent, log-in elsewhere, and a token of our own about who logged in there: not theirs, for our server, to the client (SEC-06)."""
+    """Consent, log-in elsewhere, and a token of our own about who logged in there: not theirs, for
+    our server, to the client (SEC-06).
+    """
     visitor = street.visitor()
     page = await visitor.begin(request())
     seen = Page(page)
@@ -140,7 +144,9 @@ async def test_the_whole_way(street: Street) -> None:
 
 
 async def test_nobody_is_sent_on_before_they_have_agreed(street: Street) -> None:
-    """Until the consent form has come there is no state, no cookie of it, and no way to the provider (SEC-07, SEC-11, AUF-15)."""
+    """Until the consent form has come there is no state, no cookie of it, and no way to the
+    provider (SEC-07, SEC-11, AUF-15).
+    """
     visitor = street.visitor()
     page = await visitor.begin(request())
     assert await street.vault.keys("upstream-state") == []
@@ -154,7 +160,9 @@ async def test_nobody_is_sent_on_before_they_have_agreed(street: Street) -> None
 
 
 async def test_confused_deputy(street: Street) -> None:
-    """A person who has agreed to one client, and at the provider, is asked for the next client as if nothing had been (AUF-15, SEC-07)."""
+    """A person who has agreed to one client, and at the provider, is asked for the next client as
+    if nothing had been (AUF-15, SEC-07).
+    """
     visitor = street.visitor()
     await visitor.get(street.elsewhere.visit(await street.agreed(visitor, {"remember": "yes"})))
     known = await visitor.get(f"/authorize?{urlencode(request())}")
@@ -173,7 +181,9 @@ async def test_confused_deputy(street: Street) -> None:
 
 
 async def test_agreement_belongs_to_a_person(street: Street) -> None:
-    """Where somebody else logs in at the provider than the one who agreed before, they are asked themselves (SEC-07)."""
+    """Where somebody else logs in at the provider than the one who agreed before, they are asked
+    themselves (SEC-07).
+    """
     visitor = street.visitor()
     await visitor.get(street.elsewhere.visit(await street.agreed(visitor, {"remember": "yes"})))
     on = await visitor.get(f"/authorize?{urlencode(request())}")
@@ -189,7 +199,9 @@ async def test_agreement_belongs_to_a_person(street: Street) -> None:
 
 
 async def test_redirect_uri_is_exact(street: Street) -> None:
-    """A redirect URI that is not registered to the letter goes nowhere, neither before nor after consent (SEC-10)."""
+    """A redirect URI that is not registered to the letter goes nowhere, neither before nor after
+    consent (SEC-10).
+    """
     visitor = street.visitor()
     for uri in (
         f"{BACK}/",
@@ -212,7 +224,9 @@ STATES = [None, "", "x", "x" * 43, "x" * 10_000]
 
 @pytest.mark.parametrize("state", STATES)
 async def test_forged_state(street: Street, state: str | None) -> None:
-    """A state that nobody gave, or none, is refused, and no code of it is redeemed (SEC-11, AUT-13)."""
+    """A state that nobody gave, or none, is refused, and no code of it is redeemed (SEC-11,
+    AUT-13).
+    """
     visitor = street.visitor()
     place = await street.agreed(visitor)
     reply = await visitor.get(street.elsewhere.visit(place, state=state))
@@ -251,8 +265,10 @@ async def test_state_ends(street: Street) -> None:
 
 
 async def test_state_of_another_browser(street: Street) -> None:
-    """An answer that comes with another browser is refused, and is not used up by it (SEC-11): neither can an attacker finish the log-in
-    of a victim, nor have a victim finish the attacker's."""
+    """An answer that comes with another browser is refused, and is not used up by it (SEC-11):
+    neither can an attacker finish the log-in of a victim, nor have a victim finish the
+    attacker's.
+    """
     attacker, victim = street.visitor(), street.visitor()
     await victim.begin(request())
     back = street.elsewhere.visit(await street.agreed(attacker))
@@ -266,7 +282,10 @@ async def test_state_of_another_browser(street: Street) -> None:
 
 
 async def test_the_cookie_of_the_state(street: Street) -> None:
-    """It is `__Host-`, Secure, HttpOnly, SameSite=lax, ends with the state, and goes with it; two log-ins do not disturb each other (SEC-09)."""
+    """It is `__Host-`, Secure, HttpOnly, SameSite=lax, ends with the state, and goes with it.
+
+    Two log-ins do not disturb each other (SEC-09).
+    """
     visitor = street.visitor()
     first, second = await street.agreed(visitor), await street.agreed(visitor)
     found = [header for header in visitor.set if "-state-" in header]
@@ -286,7 +305,9 @@ async def test_the_cookie_of_the_state(street: Street) -> None:
 
 
 async def test_consent_cookie_of_another_client(street: Street) -> None:
-    """The cookies of a person who has agreed to one client say nothing for another, however they are combined (SEC-09)."""
+    """The cookies of a person who has agreed to one client say nothing for another, however they
+    are combined (SEC-09).
+    """
     visitor = street.visitor()
     place = await street.agreed(visitor)
     page = await visitor.begin(request(client_id="evil", redirect_uri="https://evil.example/back"))
@@ -311,7 +332,10 @@ ISSUERS = [
 @pytest.mark.parametrize("iss", [*ISSUERS, None])
 @pytest.mark.parametrize("error", [False, True])
 async def test_an_answer_from_another(street: Street, iss: str | None, error: bool) -> None:
-    """An answer with another `iss`, or without where the provider has one, is refused; no code is redeemed, no error shown (AUF-10, AUF-11)."""
+    """An answer with another `iss`, or without where the provider has one, is refused.
+
+    No code is redeemed, no error shown (AUF-10, AUF-11).
+    """
     visitor = street.visitor()
     changes: dict[str, str | None] = {"iss": iss}
     if error:
@@ -328,7 +352,9 @@ async def test_an_answer_from_another(street: Street, iss: str | None, error: bo
 
 
 async def test_a_code_of_another_log_in(street: Street) -> None:
-    """A code that was given to another browser's log-in is refused by the provider, as the verifier is another's (code injection)."""
+    """A code that was given to another browser's log-in is refused by the provider, as the verifier
+    is another's (code injection).
+    """
     attacker, victim = street.visitor(), street.visitor()
     stolen = answer_at(street.elsewhere.visit(await street.agreed(attacker)))["code"]
     answer = answer_at(
@@ -358,7 +384,9 @@ WRONG_TOKENS: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize("name, claims", WRONG_TOKENS)
 async def test_a_wrong_id_token(street: Street, name: str, claims: dict[str, Any]) -> None:
-    """An ID token for another client, log-in or time, from another, or about nobody, lets nobody in (OpenID Connect Core, 3.1.3.7)."""
+    """An ID token for another client, log-in or time, from another, or about nobody, lets nobody in
+    (OpenID Connect Core, 3.1.3.7).
+    """
     street.elsewhere.claims = claims
     answer = answer_at(leads_to(await street.arrived(street.visitor())))
     assert answer["error"] == "server_error"
@@ -390,7 +418,9 @@ async def test_an_id_token_by_another_key(street: Street) -> None:
     ],
 )
 async def test_a_provider_that_fails(street: Street, down: Exception | Answer) -> None:
-    """Whatever is wrong at the provider, the client hears that it was there, and no word of it (AUF-12)."""
+    """Whatever is wrong at the provider, the client hears that it was there, and no word of it
+    (AUF-12).
+    """
     visitor = street.visitor()
     place = await street.agreed(visitor)
     street.elsewhere.down = down
@@ -445,7 +475,9 @@ async def test_consent_needs_our_form(street: Street) -> None:
 
 
 async def test_not_everybody_is_admitted() -> None:
-    """Who may not come in is denied, by what the provider says of them and not by what they call themselves."""
+    """Who may not come in is denied, by what the provider says of them and not by what they call
+    themselves.
+    """
     for admit in (lambda claims: claims.get("hd") == "acme.example", _from_acme):
         street = Street(admit=admit)
         assert (
@@ -497,7 +529,10 @@ async def test_the_callback_takes_get_alone(street: Street) -> None:
     ],
 )
 async def test_prompts_go_along(street: Street, prompt: str, told: str | None) -> None:
-    """A client may have the person log in again upstream; whether to ask for consent is decided here, and it always is where it must be."""
+    """A client may have the person log in again upstream.
+
+    Whether to ask for consent is decided here, and it always is where it must be.
+    """
     asked = dict(parse_qsl(urlsplit(await street.agreed(street.visitor(), prompt=prompt)).query))
     assert asked.get("prompt") == told
 
@@ -538,7 +573,9 @@ async def test_a_device(street: Street) -> None:
 
 
 def test_what_cannot_be() -> None:
-    """A client without a secret, where one is needed, or the tokens could not be sealed, is refused with words."""
+    """A client without a secret, where one is needed, or the tokens could not be sealed, is refused
+    with words.
+    """
     with pytest.raises(ValueError, match="give client_secret"):
         OAuthProxy("https://proxy.example", ACME, ID)
     with pytest.raises(ValueError, match="needs keys"):

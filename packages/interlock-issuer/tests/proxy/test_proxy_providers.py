@@ -31,7 +31,9 @@ def street_to(preset: Preset) -> Street:
 
 @pytest.mark.parametrize("preset", ALL, ids=lambda preset: preset.name)
 async def test_through_each(preset: Preset) -> None:
-    """The whole way of a person and a client, with this provider behind the proxy, its refresh included."""
+    """The whole way of a person and a client, with this provider behind the proxy, its refresh
+    included.
+    """
     street = street_to(preset)
     tokens = await street.tokens()
     assert (
@@ -54,7 +56,9 @@ async def test_the_page_names_each(preset: Preset) -> None:
 
 @pytest.mark.parametrize("preset", ALL, ids=lambda preset: preset.name)
 async def test_an_answer_from_another(preset: Preset) -> None:
-    """An `iss` that is not the provider's is refused also where the provider need not send one (AUF-10)."""
+    """An `iss` that is not the provider's is refused also where the provider need not send one
+    (AUF-10).
+    """
     street = street_to(preset)
     visitor = street.visitor()
     back = street.elsewhere.visit(await street.agreed(visitor), iss="https://evil.example")
@@ -97,7 +101,10 @@ async def test_github_refuses_with_200() -> None:
     "person", [{}, {"id": None}, {"id": True}, {"id": ""}, {"login": "octocat"}]
 )
 async def test_who_is_nobody(person: dict[str, Any]) -> None:
-    """Where the API does not say who it is, nobody is let in; a name that can be changed is not enough."""
+    """Where the API does not say who it is, nobody is let in.
+
+    A name that can be changed is not enough.
+    """
     street = street_to(presets.get("github"))
     visitor = street.visitor()
     place = await street.agreed(visitor)

@@ -1,4 +1,6 @@
-"""The sessions of people at the provider: kept sealed, renewed once, used for nobody else, and the end of them is the end of ours."""
+"""The sessions of people at the provider: kept sealed, renewed once, used for nobody else, and the
+end of them is the end of ours.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def street() -> Street:
 
 
 async def test_a_token_for_calls_of_our_own(street: Street) -> None:
-    """Who calls us has a token upstream, which never leaves us, and is renewed before it ends (AUT-18, AU2-10, ELI-31)."""
+    """Who calls us has a token upstream, which never leaves us, and is renewed before it ends
+    (AUT-18, AU2-10, ELI-31).
+    """
     tokens = await street.tokens()
     first = await street.proxy.upstream_token(principal(tokens))
     assert first in street.elsewhere.access
@@ -51,7 +55,9 @@ async def test_a_token_for_calls_of_our_own(street: Street) -> None:
 
 
 async def test_as_a_guard_finds_it(street: Street) -> None:
-    """What a verifier makes of a token of ours is enough to find the token upstream, and only in the hands of who has ours."""
+    """What a verifier makes of a token of ours is enough to find the token upstream, and only in
+    the hands of who has ours.
+    """
     tokens = await street.tokens()
     keys = (await street.visitor().get("/jwks")).body
     verifier = Jwt("https://proxy.example", keys=KeySet.read(keys))
@@ -62,7 +68,9 @@ async def test_as_a_guard_finds_it(street: Street) -> None:
 
 
 async def test_nobody_gets_the_token_of_another(street: Street) -> None:
-    """The name of a session in the hands of another subject opens nothing, and who has none gets none."""
+    """The name of a session in the hands of another subject opens nothing, and who has none gets
+    none.
+    """
     tokens = await street.tokens()
     right = principal(tokens)
     for wrong in (
@@ -77,7 +85,9 @@ async def test_nobody_gets_the_token_of_another(street: Street) -> None:
 
 
 async def test_the_vault_holds_nothing_of_use(street: Street) -> None:
-    """Who reads the vault finds the provider's tokens sealed, under names that are digests (AUT-10)."""
+    """Who reads the vault finds the provider's tokens sealed, under names that are digests
+    (AUT-10).
+    """
     tokens = await street.tokens()
     name = claims_of(tokens["access_token"])["upstream"]
     (key,) = await street.vault.keys("upstream-session")
@@ -88,7 +98,9 @@ async def test_the_vault_holds_nothing_of_use(street: Street) -> None:
 
 
 async def test_exchanged_records_open_nothing(street: Street) -> None:
-    """A record that was put in the place of another is no session, and neither is one that was changed."""
+    """A record that was put in the place of another is no session, and neither is one that was
+    changed.
+    """
     one, other = principal(await street.tokens()), principal(await street.tokens())
     keys = await street.vault.keys("upstream-session")
     records = [await street.vault.get("upstream-session", key) or b"" for key in keys]
@@ -118,7 +130,9 @@ async def test_another_secret_opens_nothing() -> None:
 
 
 async def test_a_refresh_token_is_spent_once(street: Street) -> None:
-    """However many ask at once, in one process or in two that share the vault, the provider is asked once."""
+    """However many ask at once, in one process or in two that share the vault, the provider is
+    asked once.
+    """
     tokens = await street.tokens()
     twin = Street(vault=street.vault, upstream_fetch=street.elsewhere)
     for each in (street, twin):
@@ -170,7 +184,9 @@ async def test_who_gives_up_loses_nothing() -> None:
 
 
 async def test_the_end_there_is_the_end_here(street: Street) -> None:
-    """Once the session at the provider has ended, ours is not renewed, and calls of our own say so (AU2-10)."""
+    """Once the session at the provider has ended, ours is not renewed, and calls of our own say so
+    (AU2-10).
+    """
     tokens = await street.renew(await street.tokens())
     street.elsewhere.revoke()
     street.clock.now += 3600
@@ -180,7 +196,9 @@ async def test_the_end_there_is_the_end_here(street: Street) -> None:
 
 
 async def test_the_end_of_a_token_without_an_end(street: Street) -> None:
-    """Where tokens of the provider do not end by themselves, it is asked now and then whether they are still taken (AU2-10)."""
+    """Where tokens of the provider do not end by themselves, it is asked now and then whether they
+    are still taken (AU2-10).
+    """
     street.elsewhere.seconds = None
     tokens = await street.renew(await street.tokens())
     street.elsewhere.sent.clear()
@@ -212,7 +230,9 @@ async def test_a_token_without_a_way_on(street: Street) -> None:
 async def test_a_provider_that_is_away_ends_nothing(
     street: Street, down: Exception | Answer
 ) -> None:
-    """Where the provider cannot be asked, nobody is logged out: it is said so, and works again once it is back."""
+    """Where the provider cannot be asked, nobody is logged out: it is said so, and works again once
+    it is back.
+    """
     tokens = await street.tokens()
     street.clock.now += 3600
     street.elsewhere.down = down

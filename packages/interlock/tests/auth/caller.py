@@ -1,6 +1,7 @@
 """A program that logs in and calls: `caller.py URL VAULT CALLS AT_ONCE LEASE`.
 
-It says `ready`, waits for a line, calls, and says how it went. The lease, in seconds, counts from that line on.
+It says `ready`, waits for a line, calls, and says how it went. The lease, in seconds, counts from
+that line on.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What the tests of the guard share: an issuer and its tokens, an app that writes down what it sees, and one request to it."""
+"""What the tests of the guard share: an issuer and its tokens, an app that writes down what it
+sees, and one request to it.
+"""
 
 from __future__ import annotations
 

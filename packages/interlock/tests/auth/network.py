@@ -1,4 +1,6 @@
-"""The time and the network of the tests of authorization, both in memory: a clock that stands, answers, and a table of them."""
+"""The time and the network of the tests of authorization, both in memory: a clock that stands,
+answers, and a table of them.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,9 @@ class Web:
         self.began: asyncio.Event | None = None
 
     def hold(self) -> tuple[asyncio.Event, asyncio.Event]:
-        """Hold answers back: an event that is set once somebody asks, and the one that lets them go."""
+        """Hold answers back: an event that is set once somebody asks, and the one that lets them
+        go.
+        """
         self.began, self.gate = asyncio.Event(), asyncio.Event()
         return self.began, self.gate
 

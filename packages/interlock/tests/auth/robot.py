@@ -11,7 +11,10 @@ from interlock.http11.fetch import Request
 
 
 class Robot:
-    """Asks for the page, and sees where it sends the browser back to; `visited` counts how often, for a class."""
+    """Asks for the page, and sees where it sends the browser back to.
+
+    `visited` counts how often, for a class.
+    """
 
     visited = 0
 

@@ -36,7 +36,10 @@ async def served(app: Any, port: int) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def serving(make: Callable[[str], Any], port: int = 0) -> AsyncIterator[str]:
-    """The same for an app that is made of its origin, which is what it gives; the port is any that is free, unless one is named."""
+    """The same for an app that is made of its origin, which is what it gives.
+
+    The port is any that is free, unless one is named.
+    """
     with socket.socket() as own:
         own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         own.bind(("127.0.0.1", port))

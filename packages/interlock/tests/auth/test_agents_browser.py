@@ -1,4 +1,6 @@
-"""Log-in with a browser: real sockets for the browser that comes back, and for those who would like to be it."""
+"""Log-in with a browser: real sockets for the browser that comes back, and for those who would like
+to be it.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,10 @@ async def knock(redirect_uri: str, request: str | bytes, *, host: str | None = N
     """Send a request, or the query of one, to where a redirect URI leads; what comes back."""
     parts = urlsplit(redirect_uri)
     if isinstance(request, str):
-        request = f"GET {parts.path}?{request} HTTP/1.1\r\nHost: {host or parts.netloc}\r\nAccept: text/html\r\n\r\n".encode()
+        request = (
+            f"GET {parts.path}?{request} HTTP/1.1\r\nHost: {host or parts.netloc}\r\nAccept: "
+            "text/html\r\n\r\n"
+        ).encode()
     reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
     try:
         writer.write(request)
@@ -71,7 +76,9 @@ def a_browser(**options) -> Browser:
 
 
 async def test_a_log_in_ends_with_the_query_string_that_the_browser_brought():
-    """`AUT-13`, `AUT-14`: the redirect URI is the address of this machine, and what comes back is left for the dance to judge."""
+    """`AUT-13`, `AUT-14`: the redirect URI is the address of this machine, and what comes back is
+    left for the dance to judge.
+    """
     opened: asyncio.Queue[str] = asyncio.Queue()
     said: list[str] = []
     loop = asyncio.get_running_loop()
@@ -125,7 +132,8 @@ STRANGERS: dict[str, Callable[[str], str | bytes]] = {
         f"GET /callback/x?code=evil&state=right HTTP/1.1\r\nHost: {place}\r\n\r\n".encode()
     ),
     "POST": lambda place: (
-        f"POST /callback?code=evil&state=right HTTP/1.1\r\nHost: {place}\r\nContent-Length: 0\r\n\r\n".encode()
+        f"POST /callback?code=evil&state=right HTTP/1.1\r\nHost: {place}\r\nContent-Length: "
+        "0\r\n\r\n".encode()
     ),
     "HEAD": lambda place: (
         f"HEAD /callback?code=evil&state=right HTTP/1.1\r\nHost: {place}\r\n\r\n".encode()
@@ -137,7 +145,8 @@ STRANGERS: dict[str, Callable[[str], str | bytes]] = {
         b"GET /callback?code=evil&state=right HTTP/1.1\r\nHost: rebound.example\r\n\r\n"
     ),
     "a foreign host at this port": lambda place: (
-        f"GET /callback?code=evil&state=right HTTP/1.1\r\nHost: rebound.example:{place.rpartition(':')[2]}\r\n\r\n".encode()
+        "GET /callback?code=evil&state=right HTTP/1.1\r\nHost: "
+        f"rebound.example:{place.rpartition(':')[2]}\r\n\r\n".encode()
     ),
     "two hosts": lambda place: (
         f"GET /callback?code=evil&state=right HTTP/1.1\r\nHost: {place}\r\nHost: x.example\r\n\r\n".encode()
@@ -161,7 +170,9 @@ STRANGERS: dict[str, Callable[[str], str | bytes]] = {
 
 @pytest.mark.parametrize("stranger", STRANGERS)
 async def test_whoever_knocks_first_cannot_end_a_log_in(stranger):
-    """DNS rebinding, a forged state, a stray fetch: each is turned away, and the right answer still counts (`AUT-13`)."""
+    """DNS rebinding, a forged state, a stray fetch: each is turned away, and the right answer still
+    counts (`AUT-13`).
+    """
     async with visiting(a_browser()) as (redirect_uri, visit):
         page = await knock(redirect_uri, STRANGERS[stranger](urlsplit(redirect_uri).netloc))
         assert page.startswith((b"HTTP/1.1 404 ", b"HTTP/1.1 400 "))
@@ -172,7 +183,9 @@ async def test_whoever_knocks_first_cannot_end_a_log_in(stranger):
 
 
 async def test_a_flood_of_wrong_states_does_not_block_the_right_one():
-    """An attacker's page that asks a hundred times is told a hundred times that this is another log-in's."""
+    """An attacker's page that asks a hundred times is told a hundred times that this is another
+    log-in's.
+    """
     async with visiting(a_browser()) as (redirect_uri, visit):
         pages = await asyncio.gather(
             *(knock(redirect_uri, f"code=evil&state=guess{n}") for n in range(100))
@@ -319,10 +332,13 @@ async def test_only_https_and_loopback_addresses_are_opened(url):
 def test_a_browser_is_opened_without_a_shell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, url: str
 ):
-    """`SEC-22`: the address arrives as one argument, whatever is in it, and what the browser prints goes nowhere."""
+    """`SEC-22`: the address arrives as one argument, whatever is in it, and what the browser prints
+    goes nowhere.
+    """
     script, seen = tmp_path / "browser", tmp_path / "seen"
     script.write_text(
-        f"#!{sys.executable}\nimport sys\nopen({str(seen)!r}, 'w').write('|'.join(sys.argv[1:]))\nprint('noise')\n"
+        f"#!{sys.executable}\nimport sys\nopen({str(seen)!r}, "
+        "'w').write('|'.join(sys.argv[1:]))\nprint('noise')\n"
     )
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("BROWSER", f"{script} %s")
@@ -363,7 +379,10 @@ async def test_a_browser_that_cannot_be_opened_leaves_the_address_to_the_person(
 
 
 async def test_a_port_that_is_registered_is_taken_again():
-    """`AUT-14`: of the preferred redirect URIs the first that can be had; one whose port is taken is passed over."""
+    """`AUT-14`: of the preferred redirect URIs the first that can be had.
+
+    One whose port is taken is passed over.
+    """
     holder = await asyncio.start_server(lambda reader, writer: writer.close(), "127.0.0.1", 0)
     taken, free = holder.sockets[0].getsockname()[1], free_port()
     known = [
@@ -386,7 +405,10 @@ async def test_a_port_that_is_registered_is_taken_again():
 
 
 async def test_a_redirect_uri_that_was_registered_before_is_the_only_one():
-    """`AUR-11`: host, port and path are those that the client was registered with; where they cannot be had, that is said."""
+    """`AUR-11`: host, port and path are those that the client was registered with.
+
+    Where they cannot be had, that is said.
+    """
     fixed = f"http://localhost:{free_port()}/oauth/back"
     browser, other = a_browser(redirect_uri=fixed), a_browser(redirect_uri=fixed)
     try:
@@ -434,7 +456,10 @@ def test_a_redirect_uri_is_https_or_of_this_machine(uri):
 
 
 async def test_a_code_for_another_device_is_shown_and_its_page_opened():
-    """RFC 8628, 3.3: code and address are shown, and the complete address is opened; nothing in the code steers a terminal."""
+    """RFC 8628, 3.3: code and address are shown, and the complete address is opened.
+
+    Nothing in the code steers a terminal.
+    """
     opened: asyncio.Queue[str] = asyncio.Queue()
     said: list[str] = []
     loop = asyncio.get_running_loop()

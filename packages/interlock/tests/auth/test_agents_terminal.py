@@ -100,7 +100,10 @@ async def visit(desk: Desk, *answers: bytes, url: str = URL, **options) -> str:
     ],
 )  # fmt: skip
 async def test_a_code_or_the_whole_address_is_pasted(desk: Desk, pasted: bytes, query: str):
-    """`AUT-13`: what was pasted becomes the query string that the dance judges; a bare code is the person's own word for whose it is."""
+    """`AUT-13`: what was pasted becomes the query string that the dance judges.
+
+    A bare code is the person's own word for whose it is.
+    """
     assert await visit(desk, pasted) == query
     assert f"To log in, visit this address in any browser:\n\n{URL}\n" in desk.said
     assert BACK in desk.said[1]
@@ -133,9 +136,9 @@ async def test_an_address_without_an_answer_or_of_another_log_in_is_asked_for_ag
         b"https://as.example/authorize?client_id=c&state=right\r",
     )
     assert await visit(desk, other, none, b"?code=good&state=right\r") == "code=good&state=right"
-    assert (
-        desk.said[2]
-        == "That is the answer to another log-in. Visit the address above, and paste where the browser ends:"
+    assert desk.said[2] == (
+        "That is the answer to another log-in. Visit the address above, and paste where the "
+        "browser ends:"
     )
     assert (
         desk.said[3]
@@ -164,7 +167,10 @@ async def test_a_terminal_that_goes_away_ends_the_visit():
 
 
 async def test_a_visit_that_is_cancelled_leaves_nothing_behind(desk: Desk):
-    """No thread, no reader, and the terminal as it was; what is typed then is for the next who asks."""
+    """No thread, no reader, and the terminal as it was.
+
+    What is typed then is for the next who asks.
+    """
     threads = threading.active_count()
     before = desk.settings()
     task = asyncio.create_task(desk.terminal().visit(URL, BACK))
@@ -196,7 +202,9 @@ async def test_nobody_pasted_in_time(desk: Desk):
     ],
 )
 async def test_only_https_and_loopback_addresses_are_shown(desk: Desk, url: str):
-    """`SEC-20`, `SEC-21`: nothing is shown that a person should not visit, or that would steer their terminal."""
+    """`SEC-20`, `SEC-21`: nothing is shown that a person should not visit, or that would steer
+    their terminal.
+    """
     with pytest.raises(Unauthorized):
         await visit(desk, url=url)
     assert "".join(desk.said).isprintable()

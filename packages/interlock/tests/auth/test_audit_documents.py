@@ -1,4 +1,6 @@
-"""Documents of strangers that are too large, or never end: bounded on the way to hosts that the user named, too."""
+"""Documents of strangers that are too large, or never end: bounded on the way to hosts that the
+user named, too.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ from tests.ports import free_port
 
 
 class Place:
-    """A web server that answers every request with a document of `size` bytes, and with `drips` never comes to its end."""
+    """A web server that answers every request with a document of `size` bytes, and with `drips`
+    never comes to its end.
+    """
 
     def __init__(self, document: dict[str, Any], *, size: int = 0, drips: bool = False) -> None:
         self.body = (
@@ -70,7 +74,9 @@ def metadata(url: str) -> dict[str, Any]:
     [(LONGEST_DOCUMENT // 2, True), (LONGEST_DOCUMENT, False), (4 * LONGEST_DOCUMENT, False)],
 )
 async def test_metadata_that_is_too_large_is_not_read(size: int, good: bool) -> None:
-    """SEC-12: what has more bytes than any such document is none, although its host is one that the user named."""
+    """SEC-12: what has more bytes than any such document is none, although its host is one that the
+    user named.
+    """
     port = free_port()
     url = f"http://127.0.0.1:{port}"
     async with served(Place(metadata(url), size=size), port):
@@ -103,7 +109,10 @@ async def test_metadata_that_never_ends_is_given_up(monkeypatch: pytest.MonkeyPa
     "size, drips, good", [(1000, False, True), (512 * 1024, False, False), (1000, True, False)]
 )
 async def test_keys_that_are_too_large_or_never_end(size: int, drips: bool, good: bool) -> None:
-    """AUT-05: keys are read within bounds of size and time; without them nobody is let in, and nobody is told that a token is bad."""
+    """AUT-05: keys are read within bounds of size and time.
+
+    Without them nobody is let in, and nobody is told that a token is bad.
+    """
     port = free_port()
     async with (
         served(Place({"keys": [KEY.public()]}, size=size, drips=drips), port),
@@ -124,7 +133,9 @@ async def test_keys_that_are_too_large_or_never_end(size: int, drips: bool, good
 
 
 async def test_a_key_server_that_whoever_runs_us_named_may_be_anywhere() -> None:
-    """SEC-14: the addresses of keys and of introspection that the configuration has are nobody else's choice; what a document names is."""
+    """SEC-14: the addresses of keys and of introspection that the configuration has are nobody
+    else's choice; what a document names is.
+    """
     named = Jwt(ISSUER, jwks_uri="https://keys.inside.example:8443/jwks")
     asked = Introspection(ISSUER, client_id="me", endpoint="https://inside.example/introspect")
     for roads, known in (
@@ -148,7 +159,9 @@ async def test_a_key_server_that_whoever_runs_us_named_may_be_anywhere() -> None
 
 
 async def test_issuers_that_ours_was_told_to_trust_may_be_inside() -> None:
-    """EMA-14, SEC-14: a company's identity provider may have a private address, as whoever runs the issuer named it; clients may not."""
+    """EMA-14, SEC-14: a company's identity provider may have a private address, as whoever runs the
+    issuer named it; clients may not.
+    """
     inside = "https://idp.inside.example"
     trusting = Issuer(
         "https://issuer.example",

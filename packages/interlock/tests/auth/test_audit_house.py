@@ -1,4 +1,6 @@
-"""A guard before the issuer's own tokens takes them no longer than what stands behind them: revoked, ended elsewhere, or not to be known."""
+"""A guard before the issuer's own tokens takes them no longer than what stands behind them:
+revoked, ended elsewhere, or not to be known.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from tests.proxy.test_proxy import Street
 
 
 async def test_a_token_that_was_revoked_is_not_taken() -> None:
-    """What was revoked at the issuer is good for nothing at the server beside it, long before its end (AUT-05, AUT-10)."""
+    """What was revoked at the issuer is good for nothing at the server beside it, long before its
+    end (AUT-05, AUT-10).
+    """
     office = Office()
     tokens, others = await office.log_in(), await office.log_in()
     verifier = office.issuer.verifier()
@@ -30,7 +34,10 @@ async def test_a_token_that_was_revoked_is_not_taken() -> None:
 
 
 async def test_a_person_who_is_gone_is_not_taken() -> None:
-    """Whose account was removed, or has another password, has lost what was granted; the audience is looked at all the same (AUT-07)."""
+    """Whose account was removed, or has another password, has lost what was granted.
+
+    The audience is looked at all the same (AUT-07).
+    """
     office = Office()
     token = (await office.log_in())["access_token"]
     verifier = office.issuer.verifier()
@@ -42,7 +49,9 @@ async def test_a_person_who_is_gone_is_not_taken() -> None:
 
 
 async def test_the_session_of_a_third_party_is_asked_about_before_a_token_is_honoured() -> None:
-    """A token of the proxy dies with the session at the provider, and not only when it is to be renewed (AU2-10)."""
+    """A token of the proxy dies with the session at the provider, and not only when it is to be
+    renewed (AU2-10).
+    """
     street = Street()
     tokens = await street.renew(await street.tokens())
     street.clock.now += 3300
@@ -62,7 +71,9 @@ async def test_the_session_of_a_third_party_is_asked_about_before_a_token_is_hon
 async def test_where_it_cannot_be_known_nobody_is_let_in(
     trouble: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A provider that is away, or a vault, is no reason to believe a token, and none to say that it is bad."""
+    """A provider that is away, or a vault, is no reason to believe a token, and none to say that it
+    is bad.
+    """
     office = Office()
     token = (await office.log_in())["access_token"]
 

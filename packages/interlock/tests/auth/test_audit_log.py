@@ -1,4 +1,6 @@
-"""What a guard's log tells whoever runs the server: why tokens are refused, at a level that is read; what is as it should be, below it."""
+"""What a guard's log tells whoever runs the server: why tokens are refused, at a level that is
+read; what is as it should be, below it.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,9 @@ PROOF = {
 async def test_why_a_token_is_refused(
     headers: dict[str, str], level: int, words: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One line for each refusal, which says what the client was told, and nothing that it showed (AUT-06, AUT-10)."""
+    """One line for each refusal, which says what the client was told, and nothing that it showed
+    (AUT-06, AUT-10).
+    """
     caplog.set_level(logging.DEBUG, logger="interlock.auth")
     await ask(guard()(Inner()), headers=headers)
     (line,) = caplog.records

@@ -1,4 +1,6 @@
-"""What people give by mistake, at the place where something else belongs, is said at once and in words that name the right thing."""
+"""What people give by mistake, at the place where something else belongs, is said at once and in
+words that name the right thing.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +77,9 @@ def test_mistakes_are_said_at_once(mistake: Callable[[], object], words: str) ->
 
 
 def test_what_is_right_is_taken() -> None:
-    """An issuer by another name where its keys are given, an Issuer beside the app, verifiers of one's own."""
+    """An issuer by another name where its keys are given, an Issuer beside the app, verifiers of
+    one's own.
+    """
 
     class InProcessVerifier:
         issuers = ("https://a.example",)

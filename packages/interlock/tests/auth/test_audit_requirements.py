@@ -1,4 +1,6 @@
-"""Requirements that no other test names: a first revision with a scheme of one's own, and what no program of ours brings along or gives away."""
+"""Requirements that no other test names: a first revision with a scheme of one's own, and what no
+program of ours brings along or gives away.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ ID_JAG = "urn:ietf:params:oauth:token-type:id-jag"
 
 
 class Badges:
-    """A scheme of one's own: a header with a badge, which nobody but this server and its clients has heard of."""
+    """A scheme of one's own: a header with a badge, which nobody but this server and its clients
+    has heard of.
+    """
 
     def __init__(self, app: Callable[..., Awaitable[None]]) -> None:
         self._app = app
@@ -56,7 +60,10 @@ class Badges:
 
 
 async def test_a_scheme_of_ones_own_in_the_first_revision() -> None:
-    """AUT-02, AUT-15: 2024-11-05 has no authorization; peers agree on a header, which comes with each request of its transport."""
+    """AUT-02, AUT-15: 2024-11-05 has no authorization.
+
+    Peers agree on a header, which comes with each request of its transport.
+    """
     server = Server("club")
 
     @server.tool
@@ -76,7 +83,10 @@ async def test_a_scheme_of_ones_own_in_the_first_revision() -> None:
 
 
 def test_no_secret_is_in_what_we_hand_out() -> None:
-    """EMA-13: the package, which everybody has, holds no client's secret; whoever has one gives it at run time."""
+    """EMA-13: the package, which everybody has, holds no client's secret.
+
+    Whoever has one gives it at run time.
+    """
     written = re.compile(
         r"""(?:client_secret|secret|password)["']?\s*[:=]\s*["'][^"'{}\s]{8,}["']""", re.IGNORECASE
     )
@@ -92,7 +102,9 @@ def test_no_secret_is_in_what_we_hand_out() -> None:
 
 
 async def test_without_a_secret_none_is_sent() -> None:
-    """EMA-13: a program that was given no secret says who it is, at the company's and at the server's, and shows nothing that would be one."""
+    """EMA-13: a program that was given no secret says who it is, at the company's and at the
+    server's, and shows nothing that would be one.
+    """
     world = Forms()
     world.judge = lambda form: (
         (200, {"access_token": "jag", "token_type": "N_A", "issued_token_type": ID_JAG})
@@ -139,7 +151,9 @@ def test_an_answer_without_our_state_is_none(state: str) -> None:
 
 @pytest.mark.parametrize("audience", [OURS, "https://other.example", ""])
 async def test_our_issuer_gives_no_word_for_people_at_other_issuers(audience: str) -> None:
-    """EMA-06, EMA-07: it is no company's identity provider: no ID-JAG is had of it, for whatever audience, and its metadata promises none."""
+    """EMA-06, EMA-07: it is no company's identity provider: no ID-JAG is had of it, for whatever
+    audience, and its metadata promises none.
+    """
     place = Office()
     token = (await place.log_in())["access_token"]
     form = {
@@ -158,7 +172,9 @@ async def test_our_issuer_gives_no_word_for_people_at_other_issuers(audience: st
 
 @pytest.mark.parametrize("culprit", get_args(Culprit))
 def test_every_failure_says_what_to_do(culprit: Culprit) -> None:
-    """At which step, which document, what was expected, what to do: where nobody thought of advice, it is who has to repair it."""
+    """At which step, which document, what was expected, what to do: where nobody thought of advice,
+    it is who has to repair it.
+    """
     bad = Unauthorized(
         "discovery",
         "it is empty",
@@ -168,7 +184,8 @@ def test_every_failure_says_what_to_do(culprit: Culprit) -> None:
     )
     words = str(bad)
     assert words.startswith(
-        "Authorization failed (discovery at https://as.example/x): it is empty. Expected: a document. "
+        "Authorization failed (discovery at https://as.example/x): it is empty. Expected: a "
+        "document. "
     )
     told = words.partition("Expected: a document. ")[2]
     assert told.endswith(".")

@@ -1,4 +1,6 @@
-"""A client that logs in: from the first refusal to a token on every request, for one, for many at once, and in every revision."""
+"""A client that logs in: from the first refusal to a token on every request, for one, for many at
+once, and in every revision.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ async def call(c: Any, tool: str = "who", **options: Any) -> str:
 
 @pytest.mark.parametrize("revision", [R5, R4, R2])
 async def test_a_refused_request_leads_to_a_log_in_and_is_sent_again(revision: str) -> None:
-    """AUT-03, AUT-04, AUF-07: one log-in, and the token on every request from then on: POST, GET, DELETE, notifications."""
+    """AUT-03, AUT-04, AUF-07: one log-in, and the token on every request from then on: POST, GET,
+    DELETE, notifications.
+    """
     world = World(revision=revision)
     auth = login(world)
     with nothing_left():
@@ -57,7 +61,9 @@ async def test_over_two_endpoints_too() -> None:
 
 
 async def test_a_token_is_nowhere_but_in_its_header(caplog: pytest.LogCaptureFixture) -> None:
-    """AUT-04, AUS-13: no token in an address, a log, an exception or what an object shows of itself."""
+    """AUT-04, AUS-13: no token in an address, a log, an exception or what an object shows of
+    itself.
+    """
     caplog.set_level(logging.DEBUG)
     world = World()
     auth = login(world)
@@ -139,7 +145,9 @@ async def test_what_is_signed_goes_to_the_server_alone() -> None:
 
 
 async def test_many_calls_are_in_flight_at_the_same_time() -> None:
-    """No lock is held across a request: the server answers none of 64 calls before all of them have come."""
+    """No lock is held across a request: the server answers none of 64 calls before all of them have
+    come.
+    """
     world = World()
     world.barrier = asyncio.Barrier(MANY)
     async with client(world, login(world)) as c:
@@ -149,7 +157,9 @@ async def test_many_calls_are_in_flight_at_the_same_time() -> None:
 
 
 async def test_a_refresh_in_the_middle_of_many_calls_is_spent_once() -> None:
-    """64 calls whose token was revoked: one refresh token, one spending, nobody fails, and all 64 meet in the server afterwards."""
+    """64 calls whose token was revoked: one refresh token, one spending, nobody fails, and all 64
+    meet in the server afterwards.
+    """
     world = World()
     world.barrier = asyncio.Barrier(MANY)
     async with client(world, login(world)) as c:
@@ -162,7 +172,10 @@ async def test_a_refresh_in_the_middle_of_many_calls_is_spent_once() -> None:
 
 
 async def test_who_has_a_good_token_does_not_wait_for_a_refresh() -> None:
-    """Near the end of a token one call renews it; the others go on with what is good, until it is not."""
+    """Near the end of a token one call renews it.
+
+    The others go on with what is good, until it is not.
+    """
     world = World()
     async with client(world, login(world)) as c:
         await call(c)
@@ -189,7 +202,10 @@ async def test_who_has_a_good_token_does_not_wait_for_a_refresh() -> None:
     ],
 )
 async def test_a_refresh_that_fails_costs_nothing_while_the_token_lasts(trouble: Any) -> None:
-    """The token is used to its end; only then is the failure one of calls, and the next call tries again."""
+    """The token is used to its end.
+
+    Only then is the failure one of calls, and the next call tries again.
+    """
     world = World()
     async with client(world, login(world)) as c:
         await call(c)
@@ -207,7 +223,9 @@ async def test_a_refresh_that_fails_costs_nothing_while_the_token_lasts(trouble:
 
 
 async def test_a_refresh_token_that_is_good_no_more_is_not_presented_again() -> None:
-    """AUS-13: `invalid_grant` leads to one log-in for all who wait, with the scopes that there were."""
+    """AUS-13: `invalid_grant` leads to one log-in for all who wait, with the scopes that there
+    were.
+    """
     world = World()
     world.needs["write"] = "files:write"
     async with client(world, login(world)) as c:
@@ -222,7 +240,9 @@ async def test_a_refresh_token_that_is_good_no_more_is_not_presented_again() -> 
 
 
 async def test_words_of_an_authorization_server_cannot_steer_a_terminal() -> None:
-    """What it says in `error_description` is shown without control characters, and not at any length."""
+    """What it says in `error_description` is shown without control characters, and not at any
+    length.
+    """
     world = World()
     person = Person(world)
     async with client(world, login(world, person)) as c:

@@ -1,4 +1,6 @@
-"""A client that is known by a document of its own, with and without a key, through the whole client and over no wire."""
+"""A client that is known by a document of its own, with and without a key, through the whole client
+and over no wire.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,9 @@ class Willing:
 
 @pytest.mark.parametrize("keyed", [True, False])
 async def test_a_document_with_a_key_signs_at_log_in_and_at_refresh(keyed: bool):
-    """`AUR-05`, `AUR-06`, `AUR-12`: the client id is the address of the document, and the assertion is in its name."""
+    """`AUR-05`, `AUR-06`, `AUR-12`: the client id is the address of the document, and the assertion
+    is in its name.
+    """
     key = SigningKey.generate() if keyed else None
     told = metadata(
         client_id_metadata_document_supported=True,

@@ -1,4 +1,6 @@
-"""Tokens that are bound to a key: a proof of its own for each request, nonces of both servers, and the key kept with what is bound to it."""
+"""Tokens that are bound to a key: a proof of its own for each request, nonces of both servers, and
+the key kept with what is bound to it.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def proofs(world: World) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("revision", [R5, R4, R1])
 async def test_every_request_has_a_proof_of_its_own(revision: str) -> None:
-    """DPP-01, DPP-02: `Authorization: DPoP`, and a proof for method, address and token that was never sent before."""
+    """DPP-01, DPP-02: `Authorization: DPoP`, and a proof for method, address and token that was
+    never sent before.
+    """
     world = bound(revision=revision)
     async with client(world, login(world, dpop=True)) as c:
         for _ in range(3):
@@ -49,7 +53,10 @@ async def test_every_request_has_a_proof_of_its_own(revision: str) -> None:
 
 @pytest.mark.parametrize("who", ["as", "server"])
 async def test_nonces(who: str) -> None:
-    """DPP-03: a demanded nonce costs one more request the first time, and none as long as it holds; another one is taken at once."""
+    """DPP-03: a demanded nonce costs one more request the first time, and none as long as it holds.
+
+    Another one is taken at once.
+    """
     world = bound()
     world.nonce[who] = "first"
     async with client(world, login(world, dpop=True)) as c:
@@ -68,7 +75,10 @@ async def test_nonces(who: str) -> None:
 
 
 async def test_a_nonce_that_changes_under_many_calls_costs_no_token() -> None:
-    """DPP-03: 64 requests with a nonce of yesterday come back at once with that of today; `use_dpop_nonce` says nothing of the token."""
+    """DPP-03: 64 requests with a nonce of yesterday come back at once with that of today.
+
+    `use_dpop_nonce` says nothing of the token.
+    """
     world = bound()
     world.nonce["server"] = "first"
     async with client(world, login(world, dpop=True)) as c:
@@ -120,7 +130,10 @@ async def test_a_server_that_wants_ever_another_nonce_ends_in_words() -> None:
 
 @pytest.mark.parametrize("given", [False, True])
 async def test_the_key_is_kept_with_the_grant(given: bool) -> None:
-    """DPP-09: the next program signs with the same key, also where it renews; nothing shows the key."""
+    """DPP-09: the next program signs with the same key, also where it renews.
+
+    Nothing shows the key.
+    """
     world = bound()
     vault = open_vault("memory:")
     key: Any = SigningKey.generate("ES256") if given else True
@@ -145,7 +158,10 @@ async def test_the_key_is_kept_with_the_grant(given: bool) -> None:
 
 
 async def test_two_servers_have_two_keys() -> None:
-    """DPP-09: a key that was made here is for one server; nobody can tell from it that it is the same client."""
+    """DPP-09: a key that was made here is for one server.
+
+    Nobody can tell from it that it is the same client.
+    """
     one, other = bound(), bound(server="https://other.example.com/mcp")
     other.clients = one.clients
     auth = login(one, dpop=True)

@@ -1,4 +1,6 @@
-"""Two programs with one vault, over real sockets: no refresh token is spent twice, no call fails, and the end of one is not that of the other."""
+"""Two programs with one vault, over real sockets: no refresh token is spent twice, no call fails,
+and the end of one is not that of the other.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,9 @@ async def failed(process: asyncio.subprocess.Process) -> Any:
 
 @pytest.mark.parametrize("vault", VAULTS)
 async def test_no_refresh_token_is_spent_twice(vault: str, tmp_path: Path) -> None:
-    """AUS-13: two programs make 300 calls each, while tokens are withdrawn after every 40: one log-in, each refresh token spent once."""
+    """AUS-13: two programs make 300 calls each, while tokens are withdrawn after every 40: one
+    log-in, each refresh token spent once.
+    """
     async with on_loopback(clock=time.time) as world, AsyncExitStack() as stack:
         real, count = world._do, 0
 
@@ -119,7 +123,10 @@ async def test_tokens_of_a_second(vault: str, tmp_path: Path) -> None:
 async def test_one_is_killed_in_the_middle_of_a_refresh(
     vault: str, arrived: bool, tmp_path: Path
 ) -> None:
-    """AUS-13: the other goes on when the lease has ended; where the refresh token was spent already, by one log-in."""
+    """AUS-13: the other goes on when the lease has ended.
+
+    Where the refresh token was spent already, by one log-in.
+    """
     async with on_loopback(clock=time.time) as world, AsyncExitStack() as stack:
         at = vault.format(folder=tmp_path)
         # Only the lease of the one that is killed is short: the other needs time on a busy machine.

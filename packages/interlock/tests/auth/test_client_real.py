@@ -1,4 +1,6 @@
-"""Client, authorization server and guard of the house together, over real sockets: every revision, every way to log in."""
+"""Client, authorization server and guard of the house together, over real sockets: every revision,
+every way to log in.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ IDP, PLATFORM = "https://idp.example", "https://platform.example"
 
 
 class Place(Struct):
-    """What is served: the server's address and its authorization server's, their clock and people, and a barrier in the tool `meet`."""
+    """What is served: the server's address and its authorization server's, their clock and people,
+    and a barrier in the tool `meet`.
+    """
 
     url: str
     issuer: str
@@ -85,7 +89,10 @@ def offer(barrier: asyncio.Barrier) -> Server:
 async def place(
     *, revision: str = R5, nonces: bool = False, dpop: Any = "allowed", **options: Any
 ) -> AsyncIterator[Place]:
-    """A guarded server and its authorization server, on this machine; with two endpoints what is guarded is above both."""
+    """A guarded server and its authorization server, on this machine.
+
+    With two endpoints what is guarded is above both.
+    """
     clock, people, barrier, ports = (
         Clock(),
         Willing(),
@@ -127,7 +134,9 @@ async def said(c: Client, tool: str = "who") -> str:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_log_in_calls_and_renewal(revision: str) -> None:
-    """AUT-03, AUT-04, AUS-05, AUS-13: one log-in, 64 calls that meet in the server, a renewal under all of them, and a step-up."""
+    """AUT-03, AUT-04, AUS-05, AUS-13: one log-in, 64 calls that meet in the server, a renewal under
+    all of them, and a step-up.
+    """
     async with place(revision=revision) as there:
         auth = there.login()
         async with there.client(auth, revision) as c:
@@ -162,7 +171,10 @@ async def test_the_next_program(tmp_path: Any) -> None:
 @pytest.mark.parametrize("nonces", [False, True])
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_bound_tokens(revision: str, nonces: bool) -> None:
-    """DPP-01 to DPP-03: both demand proofs, with and without nonces; 64 calls at once, nonces that end, a renewal."""
+    """DPP-01 to DPP-03: both demand proofs, with and without nonces.
+
+    64 calls at once, nonces that end, a renewal.
+    """
     async with place(revision=revision, nonces=nonces, dpop="required") as there:
         async with there.client(there.login(dpop=True), revision) as c:
             assert await said(c) == "anna use"
@@ -226,7 +238,9 @@ async def test_a_workload() -> None:
 
 
 async def test_a_company_speaks_for_its_people() -> None:
-    """EMA-01 to EMA-03: an identity provider on this machine exchanges, the authorization server takes its word, the guard the token."""
+    """EMA-01 to EMA-03: an identity provider on this machine exchanges, the authorization server
+    takes its word, the guard the token.
+    """
     port = free_port()
     idp = f"http://127.0.0.1:{port}"
     jags: list[str] = []

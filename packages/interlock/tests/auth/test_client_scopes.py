@@ -1,4 +1,6 @@
-"""Scopes that are asked for on the way: together with what there was, once for each, and not for ever."""
+"""Scopes that are asked for on the way: together with what there was, once for each, and not for
+ever.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,10 @@ from tests.auth.world import Person, World, client, login
 
 
 async def test_a_step_up_asks_for_all_that_there_was_and_what_is_needed() -> None:
-    """AUS-05, AUS-06: the union; afterwards both kinds of calls go through, and the next program still has both."""
+    """AUS-05, AUS-06: the union.
+
+    Afterwards both kinds of calls go through, and the next program still has both.
+    """
     world = World()
     world.needs |= {"read": "files:read", "write": "files:write files:read"}
     auth = login(world, scopes="always")
@@ -35,7 +40,9 @@ async def test_a_step_up_asks_for_all_that_there_was_and_what_is_needed() -> Non
 
 
 async def test_step_ups_at_the_same_time_each_get_theirs() -> None:
-    """AUS-06, AUS-07: eight calls with eight different scopes: all go through, each asked for once, and others wait for none of it."""
+    """AUS-06, AUS-07: eight calls with eight different scopes: all go through, each asked for once,
+    and others wait for none of it.
+    """
     world = World()
     world.needs = {f"tool{n}": f"scope:{n}" for n in range(8)}
     async with client(world, login(world)) as c:

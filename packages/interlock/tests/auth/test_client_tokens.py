@@ -19,11 +19,14 @@ from tests.auth.world import ISSUER, SERVER, Person, World, client, login
 GRANTS = "oauth grant"
 
 
-# -- ends ---------------------------------------------------------------------------------------------------------
+# -- ends ------------------------------------------------------------------------------------------
 
 
 async def test_a_token_is_renewed_shortly_before_its_end() -> None:
-    """AUS-13: with a tenth of its time left, or half a minute, a token is renewed; the server never sees one that has ended."""
+    """AUS-13: with a tenth of its time left, or half a minute, a token is renewed.
+
+    The server never sees one that has ended.
+    """
     world = World()
     async with client(world, login(world)) as c:
         await call(c)
@@ -41,7 +44,9 @@ async def test_a_token_is_renewed_shortly_before_its_end() -> None:
     "seconds", [None, 0, -5, "600", "soon", "nan", "inf", "-inf", 1e300, 10**18, ""]
 )
 async def test_whatever_is_said_of_the_end(seconds: Any) -> None:
-    """AUS-13: no end, a text, an absurd one: the token is used until it is refused, and none of it costs a refresh for each call."""
+    """AUS-13: no end, a text, an absurd one: the token is used until it is refused, and none of it
+    costs a refresh for each call.
+    """
     world = World()
     world.seconds, world.lives = seconds, 600.0
     vault = open_vault("memory:")
@@ -99,11 +104,13 @@ async def test_without_a_refresh_token_a_person_is_asked_again() -> None:
     assert len(world.visits) == 2
 
 
-# -- withdrawn, and of no use ----------------------------------------------------------------------------------------
+# -- withdrawn, and of no use ----------------------------------------------------------------------
 
 
 async def test_tokens_that_are_withdrawn_again_and_again_cost_no_log_in() -> None:
-    """Each 401 leads to one refresh, whatever came before, as long as the server takes what was given."""
+    """Each 401 leads to one refresh, whatever came before, as long as the server takes what was
+    given.
+    """
     world = World()
     async with client(world, login(world)) as c:
         for _ in range(50):
@@ -116,7 +123,10 @@ async def test_tokens_that_are_withdrawn_again_and_again_cost_no_log_in() -> Non
 
 @pytest.mark.parametrize("count", [1, MANY])
 async def test_a_server_that_takes_no_token_ends_in_words(count: int) -> None:
-    """A refresh, a log-in, and then an error that says who has to repair it; nobody is asked again and again."""
+    """A refresh, a log-in, and then an error that says who has to repair it.
+
+    Nobody is asked again and again.
+    """
     world = World()
     person = Person(world)
     async with client(world, login(world, person)) as c:
@@ -160,7 +170,9 @@ async def test_a_token_with_what_no_header_may_have_is_refused_in_words() -> Non
 
 
 async def test_a_server_that_moves_to_another_authorization_server() -> None:
-    """AUR-17, AUR-18: nothing of the old one is used at the new one: no refresh, another registration, one log-in."""
+    """AUR-17, AUR-18: nothing of the old one is used at the new one: no refresh, another
+    registration, one log-in.
+    """
     old = World()
     new = World(old.clock, issuer="https://new.example.net")
     person = Person(old)
@@ -221,7 +233,10 @@ class Several:
 
 
 async def test_a_document_is_the_same_client_everywhere() -> None:
-    """AUR-20: where the authorization server changes, a client with a document goes on with it; nobody registers."""
+    """AUR-20: where the authorization server changes, a client with a document goes on with it.
+
+    Nobody registers.
+    """
     old = World()
     new = World(old.clock, issuer="https://new.example.net")
     document = "https://app.example.org/client.json"
@@ -244,7 +259,10 @@ async def test_a_document_is_the_same_client_everywhere() -> None:
 
 
 async def test_of_several_authorization_servers_the_one_that_is_known() -> None:
-    """AU3-08, AUR-17: the first of the list, unless the client is registered at another; what each has given is kept apart."""
+    """AU3-08, AUR-17: the first of the list, unless the client is registered at another.
+
+    What each has given is kept apart.
+    """
     one = World()
     other = World(one.clock, issuer="https://other.example.net")
     other.tokens = one.tokens
@@ -267,11 +285,13 @@ async def test_of_several_authorization_servers_the_one_that_is_known() -> None:
     assert (len(other.visits), len(one.visits)) == (1, 1)
 
 
-# -- registrations that are gone ----------------------------------------------------------------------------------------
+# -- registrations that are gone -------------------------------------------------------------------
 
 
 async def test_an_authorization_server_that_has_forgotten_the_client() -> None:
-    """AUR-18: `invalid_client` at a refresh: the client registers anew, and the person logs in once."""
+    """AUR-18: `invalid_client` at a refresh: the client registers anew, and the person logs in
+    once.
+    """
     world = World()
     async with client(world, login(world)) as c:
         await call(c)
@@ -283,7 +303,10 @@ async def test_an_authorization_server_that_has_forgotten_the_client() -> None:
 
 
 async def test_a_log_in_that_nobody_ends_is_begun_anew_with_another_registration() -> None:
-    """AUR-18: a client that is unknown there sees no answer, for nobody sends the browser back; the next attempt registers."""
+    """AUR-18: a client that is unknown there sees no answer, for nobody sends the browser back.
+
+    The next attempt registers.
+    """
     world = World()
     world.offers_refresh = False
     vault = open_vault("memory:")
@@ -301,7 +324,10 @@ async def test_a_log_in_that_nobody_ends_is_begun_anew_with_another_registration
 
 
 async def test_what_was_granted_outlives_the_registration_it_was_granted_to() -> None:
-    """AUR-17: another log-in there, from another address, replaces the registration; what was granted before can be renewed still."""
+    """AUR-17: another log-in there, from another address, replaces the registration.
+
+    What was granted before can be renewed still.
+    """
     one = World()
     auth = login(one)
     async with client(one, auth) as c:
@@ -322,11 +348,13 @@ async def test_what_was_granted_outlives_the_registration_it_was_granted_to() ->
     assert list(one.spent.values()) == [1]
 
 
-# -- kept for the next program --------------------------------------------------------------------------------------------
+# -- kept for the next program ---------------------------------------------------------------------
 
 
 async def test_the_next_program_needs_no_log_in(tmp_path: Any) -> None:
-    """AUS-13: with a vault that lasts the token of yesterday is used, and renewed where it has ended."""
+    """AUS-13: with a vault that lasts the token of yesterday is used, and renewed where it has
+    ended.
+    """
     world = World()
     for later, visits in ((0, 1), (10, 1), (601, 1), (0, 1)):
         world.clock.now += later
@@ -392,7 +420,10 @@ async def put(vault: Vault, kept: Grant) -> None:
 async def test_what_was_kept_for_somebody_else_is_not_used(
     kept: Grant, options: dict[str, Any]
 ) -> None:
-    """AUR-17: not of another client, nor with a secret that is for another authorization server; nor unbound where a key was asked for."""
+    """AUR-17: not of another client, nor with a secret that is for another authorization server.
+
+    Nor unbound where a key was asked for.
+    """
     world = World()
     world.clients["app"] = {}
     vault = open_vault("memory:")

@@ -1,4 +1,6 @@
-"""Who waits for a log-in or a refresh, and what becomes of it when they go: nothing is taken along, nothing is left behind."""
+"""Who waits for a log-in or a refresh, and what becomes of it when they go: nothing is taken along,
+nothing is left behind.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,10 @@ async def test_who_is_cancelled_takes_nobody_along() -> None:
 
 
 async def test_when_all_have_gone_the_log_in_is_over() -> None:
-    """No task, no agent and no answer is left the moment the last one has been cancelled; the next call begins anew."""
+    """No task, no agent and no answer is left the moment the last one has been cancelled.
+
+    The next call begins anew.
+    """
     world = World()
     person = Person(world)
     async with client(world, login(world, person)) as c:
@@ -94,7 +99,9 @@ async def test_who_comes_while_a_log_in_is_being_given_up_begins_another() -> No
 
 
 async def test_a_refresh_is_ended_though_nobody_waits() -> None:
-    """AUS-13: what was spent is not forgotten: the new tokens are kept, and the next call uses them."""
+    """AUS-13: what was spent is not forgotten: the new tokens are kept, and the next call uses
+    them.
+    """
     world = World()
     auth = login(world)
     async with client(world, auth) as c:
@@ -173,7 +180,9 @@ async def test_two_clients_share_one_log_in() -> None:
 
 
 async def test_several_servers_have_a_token_each() -> None:
-    """AUT-09, AU3-08: one OAuth object for two servers: two log-ins, one registration, and neither's token goes to the other."""
+    """AUT-09, AU3-08: one OAuth object for two servers: two log-ins, one registration, and
+    neither's token goes to the other.
+    """
     one = World()
     other = World(one.clock, server="https://other.example.com/mcp")
 
@@ -222,7 +231,9 @@ async def test_a_person_who_says_no_is_asked_once_for_all_who_wait() -> None:
 async def test_a_person_may_take_longer_than_any_request(
     revision: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The probe, the opening and the call stand still while somebody logs in: with hours on the loop's clock, nothing times out."""
+    """The probe, the opening and the call stand still while somebody logs in: with hours on the
+    loop's clock, nothing times out.
+    """
     loop = asyncio.get_running_loop()
     ahead = 0.0
     real = loop.time
@@ -300,7 +311,10 @@ async def test_a_program_that_runs_twice_uses_one_authorization() -> None:
 
 
 async def test_a_vault_that_fails_says_so(caplog: pytest.LogCaptureFixture) -> None:
-    """A vault that cannot be read is no reason to ask the person; one that cannot be written costs nothing now."""
+    """A vault that cannot be read is no reason to ask the person.
+
+    One that cannot be written costs nothing now.
+    """
     world = World()
     vault = open_vault("memory:")
     real_get = vault.get

@@ -1,4 +1,6 @@
-"""Programs that log in without a person: by a secret or a key, by their platform's word, by their company's; and where documents may be."""
+"""Programs that log in without a person: by a secret or a key, by their platform's word, by their
+company's; and where documents may be.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,10 @@ def options(world: World) -> dict[str, Any]:
 
 @pytest.mark.parametrize("count", [1, MANY])
 async def test_a_program_with_a_secret(count: int) -> None:
-    """CCR-01, CCR-02, CCR-04: the grant, HTTP Basic, the resource; no registration, no person, one token for all who wait."""
+    """CCR-01, CCR-02, CCR-04: the grant, HTTP Basic, the resource.
+
+    No registration, no person, one token for all who wait.
+    """
     world = World()
     auth = ClientCredentials("robot", "hush-secret", issuer=ISSUER, **options(world))
     async with client(world, auth) as c:
@@ -100,7 +105,9 @@ async def test_a_program_with_a_secret(count: int) -> None:
 
 
 async def test_a_program_with_a_key() -> None:
-    """CCR-02, CCR-03, X-10: a fresh assertion each time, for the authorization server, by the client, for about a minute."""
+    """CCR-02, CCR-03, X-10: a fresh assertion each time, for the authorization server, by the
+    client, for about a minute.
+    """
     world = Forms()
     async with client(
         world, ClientCredentials("robot", key=KEY, issuer=ISSUER, scopes="a b", **options(world))
@@ -125,7 +132,9 @@ async def test_a_program_with_a_key() -> None:
 
 
 async def test_a_program_steps_up_or_is_told() -> None:
-    """CCR-06: `insufficient_scope` leads to another token with the union, and to an error where that is not given."""
+    """CCR-06: `insufficient_scope` leads to another token with the union, and to an error where
+    that is not given.
+    """
     world = Forms()
     world.needs["write"] = "files:write"
     async with client(
@@ -144,7 +153,9 @@ async def test_a_program_steps_up_or_is_told() -> None:
 
 
 async def test_a_workload(tmp_path: Path) -> None:
-    """WIF-01: the platform's JWT as it is, read anew each time, the resource, and no client id where there is none."""
+    """WIF-01: the platform's JWT as it is, read anew each time, the resource, and no client id
+    where there is none.
+    """
     world = Forms()
     file = tmp_path / "token"
     file.write_text("one.two.three\n")
@@ -190,7 +201,10 @@ async def test_what_does_not_vouch_is_not_sent(given: Any) -> None:
 
 @pytest.mark.parametrize("revision", [R5, R4, R1])
 async def test_a_function_that_fails_fails_the_call(revision: str) -> None:
-    """WIF-01: what the user's own function raises reaches who called, in every revision; nobody waits for an answer that cannot come."""
+    """WIF-01: what the user's own function raises reaches who called, in every revision.
+
+    Nobody waits for an answer that cannot come.
+    """
     world = Forms()
     world.revision = revision
     given = ["one.two.three"]
@@ -204,7 +218,9 @@ async def test_a_function_that_fails_fails_the_call(revision: str) -> None:
 
 
 async def test_a_company_speaks_for_its_people() -> None:
-    """EMA-01 to EMA-03, EMA-12: the ID token is exchanged at the company, what comes of it presented at the server's; neither in an address."""
+    """EMA-01 to EMA-03, EMA-12: the ID token is exchanged at the company, what comes of it
+    presented at the server's; neither in an address.
+    """
     world = Forms()
     world.extra["authorization_grant_profiles_supported"] = [
         "urn:ietf:params:oauth:grant-profile:id-jag"
@@ -265,7 +281,7 @@ def test_one_way_to_show_who_it_is() -> None:
             ClientCredentials("robot", **wrong)
 
 
-# -- where documents may be, over real sockets -------------------------------------------------------------------------
+# -- where documents may be, over real sockets -----------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -279,7 +295,10 @@ def test_one_way_to_show_who_it_is() -> None:
     ],
 )
 async def test_a_public_server_cannot_send_us_into_a_private_network(place: str) -> None:
-    """SEC-13: what a challenge names is fetched from public addresses only; nobody is asked, and nobody in there is called."""
+    """SEC-13: what a challenge names is fetched from public addresses only.
+
+    Nobody is asked, and nobody in there is called.
+    """
     world = World()
     person = Person(world)
     async with doors() as (port, knocked):
@@ -300,7 +319,11 @@ async def test_a_public_server_cannot_send_us_into_a_private_network(place: str)
 
 
 async def test_hosts_that_the_user_names_may_be_private() -> None:
-    """SEC-13: `hosts` allows them; a server on this machine may name an authorization server on this machine, and no other private one."""
+    """SEC-13: `hosts` allows them.
+
+    A server on this machine may name an authorization server on this machine, and no other private
+    one.
+    """
     async with doors() as (port, knocked):
         for roads in (
             Roads(SERVER, ["127.0.0.1"]),

@@ -1,4 +1,6 @@
-"""Tokens that are bound to a key of the client's: every way to use one without the key, as a table (RFC 9449)."""
+"""Tokens that are bound to a key of the client's: every way to use one without the key, as a table
+(RFC 9449).
+"""
 
 from __future__ import annotations
 
@@ -76,8 +78,14 @@ TABLE: list[tuple[str, list[tuple[str, str]], int, str | None, str]] = [
     ("nearly too new", shown(proof(now=NOW + 299)), 200, None, ""),
     ("with a content digest (DPP-10)", shown(crafted(content_digest="sha-256=:x:")), 200, None, ""),
     ("a token that is bound to nothing, as Bearer", shown(access=PLAIN, scheme="Bearer"), 200, None, ""),
-    ("a bound token as Bearer (DPP-05)", shown(scheme="Bearer"), 401, "invalid_token", "only good with a DPoP proof"),
-    ("a bound token as Bearer, with a proof", shown(proof(), scheme="Bearer"), 401, "invalid_token", "only good with a DPoP proof"),
+    ("a bound token as Bearer (DPP-05)", shown(scheme="Bearer"), 401, "invalid_token", (
+        "only good with a DPoP "
+        "proof"
+    )),
+    ("a bound token as Bearer, with a proof", shown(proof(), scheme="Bearer"), 401, "invalid_token", (
+        "only good with a DPoP "
+        "proof"
+    )),
     ("a token that is bound to nothing, as DPoP", shown(proof(access_token=PLAIN), access=PLAIN), 401, "invalid_token", "bound to no key"),
     ("no proof", shown(), 401, "invalid_dpop_proof", "not one DPoP header"),
     ("two proofs", shown(proof(), proof()), 401, "invalid_dpop_proof", "more than one DPoP header"),
@@ -86,8 +94,14 @@ TABLE: list[tuple[str, list[tuple[str, str]], int, str | None, str]] = [
     ("the token as proof", shown(BOUND), 401, "invalid_dpop_proof", "no DPoP proof"),
     ("another's key (DPP-05)", shown(proof(OTHER)), 401, "invalid_dpop_proof", "another key"),
     ("the key of the issuer", shown(proof(KEY)), 401, "invalid_dpop_proof", "another key"),
-    ("for another token", shown(proof(access_token=AGAIN)), 401, "invalid_dpop_proof", "another access token"),
-    ("for no token", shown(proof(access_token=None)), 401, "invalid_dpop_proof", "another access token"),
+    ("for another token", shown(proof(access_token=AGAIN)), 401, "invalid_dpop_proof", (
+        "another access "
+        "token"
+    )),
+    ("for no token", shown(proof(access_token=None)), 401, "invalid_dpop_proof", (
+        "another access "
+        "token"
+    )),
     ("for another method", shown(proof(method="GET")), 401, "invalid_dpop_proof", "another method"),
     ("for another place", shown(proof(url=RESOURCE + "/x")), 401, "invalid_dpop_proof", "another URL"),
     ("for another server", shown(proof(url="https://other.example/mcp")), 401, "invalid_dpop_proof", "another URL"),
@@ -239,7 +253,10 @@ async def test_forged_nonces(forged: str) -> None:
 
 
 async def test_a_nonce_of_another_time_or_server_is_not_ours() -> None:
-    """DPP-06: the time in a nonce cannot be changed, and another server's are not ours; those of a shared vault are."""
+    """DPP-06: the time in a nonce cannot be changed, and another server's are not ours.
+
+    Those of a shared vault are.
+    """
     clock = Clock()
     one, other = (jwt_guard(clock, dpop_nonces=True) for _ in range(2))
     nonce = str((await ask(one(Inner()), headers=shown(proof()))).header("dpop-nonce"))
@@ -253,7 +270,9 @@ async def test_a_nonce_of_another_time_or_server_is_not_ours() -> None:
 
 
 async def test_bound_tokens_can_be_demanded() -> None:
-    """DPP-05: with `required`, a token that is bound to nothing is not taken, and a client is not told of Bearer."""
+    """DPP-05: with `required`, a token that is bound to nothing is not taken, and a client is not
+    told of Bearer.
+    """
     app = jwt_guard(dpop="required")(Inner())
     assert "bound to no key" in refusal(await ask(app, headers=bearer(PLAIN)), "invalid_token")
     assert (await ask(app, headers=shown(proof()))).status == 200
@@ -282,7 +301,8 @@ async def test_without_dpop_a_bound_token_is_not_taken_as_another() -> None:
             [RESOURCE],
             ["https://mcp.example.com/", "https://mcp.example.com/mcp/"],
         ),
-        # A proxy in front of us has cut the path: clients name the address that they have, and others may have the other.
+        # A proxy in front of us has cut the path: clients name the address that they have, and
+        # others may have the other.
         (
             "https://example.com/tools/mcp",
             "",
@@ -330,7 +350,9 @@ async def test_dpop_is_told_of_only_where_somebody_could_bind_a_token() -> None:
 
 
 async def test_servers_that_share_a_vault_do_not_take_the_proofs_of_each_other_for_theirs() -> None:
-    """A `jti` that came to an issuer has not come to the server beside it, nor to another issuer (RFC 9449, 11.1)."""
+    """A `jti` that came to an issuer has not come to the server beside it, nor to another issuer
+    (RFC 9449, 11.1).
+    """
     vault, clock = MemoryVault(clock=Clock()), Clock()
     guard, *issuers = (
         DpopVerifier(vault=vault, clock=clock, nonces=False, place=place)

@@ -1,4 +1,6 @@
-"""The examination of a server's authorization: every fault is found, said to whom it belongs, and does not hide the next one."""
+"""The examination of a server's authorization: every fault is found, said to whom it belongs, and
+does not hide the next one.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,10 @@ AWAY = "nobody listens there."
 
 
 class World:
-    """What stands at which address: `mcp` is what the endpoint answers to each method; None is a place that cannot be reached."""
+    """What stands at which address: `mcp` is what the endpoint answers to each method.
+
+    None is a place that cannot be reached.
+    """
 
     def __init__(self) -> None:
         self.url = URL
@@ -95,7 +100,10 @@ class World:
 
 
 def test_a_good_server_has_nothing_wrong_and_nothing_remarkable() -> None:
-    """Four parts, each line good or plain; nothing is asked for but documents, with no token anywhere."""
+    """Four parts, each line good or plain.
+
+    Nothing is asked for but documents, with no token anywhere.
+    """
     world = World()
     report = world.examined()
     assert {finding.level for finding in report.findings} == {"ok", "info"}
@@ -109,7 +117,10 @@ def test_a_good_server_has_nothing_wrong_and_nothing_remarkable() -> None:
 
 
 def test_an_open_server_needs_nothing() -> None:
-    """No fault where there is no protection; who has said so already may be asked in an older way, and leaves no session behind."""
+    """No fault where there is no protection.
+
+    Who has said so already may be asked in an older way, and leaves no session behind.
+    """
     world = World()
     world.mcp = {method: Got(200, {}, b"{}") for method in ("server/discover", "tools/list")}
     world.documents = {}
@@ -188,14 +199,20 @@ def moved(url: str, resource: str) -> Callable[[World], None]:
 
 HTML = Got(200, {"content-type": "text/html"}, b"<!doctype html>")
 FAULTS: dict[str, tuple[Callable[[World], None], str, str]] = {
-    "unreachable": (lambda world: world.mcp.update({"server/discover": None}), "network", "no answer: nobody listens"),
+    "unreachable": (lambda world: world.mcp.update({"server/discover": None}), "network", (
+        "no answer: nobody "
+        "listens"
+    )),
     "403": (says(403), "server", "refused with 403"),
     "404": (says(404), "person", "nothing takes messages here"),
     "redirect": (says(307, location="https://shop.example/mcp/"), "person", "sends on to https://shop.example/mcp/"),
     "500": (says(500), "server", ": 500"),
     "http": (moved("http://shop.example/v1/mcp", URL), "server", "not protected on its way"),
     "no metadata": (nothing, "server", "does not say who vouches"),
-    "named and missing": (lambda world: world.documents.pop(NAMED) and None, "server", "does not say who vouches"),
+    "named and missing": (lambda world: world.documents.pop(NAMED) and None, "server", (
+        "does not say who "
+        "vouches"
+    )),
     "named by http": (
         lambda world: setattr(world, "challenge", 'Bearer resource_metadata="http://shop.example/prm"'),
         "server",
@@ -207,10 +224,22 @@ FAULTS: dict[str, tuple[Callable[[World], None], str, str]] = {
     "foreign": (change("resource", resource="https://other.example/mcp"), "server", "about https://other.example/mcp"),
     "below": (change("resource", resource=f"{URL}/deeper"), "server", f"about {URL}/deeper"),
     "no resource": (change("resource", resource=None), "server", "`resource` is missing"),
-    "resource a number": (change("resource", resource=7), "server", "`resource` is 7, which does not fit"),
-    "no authorization server": (change("resource", authorization_servers=[]), "server", "names no authorization server"),
-    "authorization servers missing": (change("resource", authorization_servers=None), "server", "names no authorization server"),
-    "authorization servers a text": (change("resource", authorization_servers=ISSUER), "server", "`authorization_servers` is "),
+    "resource a number": (change("resource", resource=7), "server", (
+        "`resource` is 7, which does not "
+        "fit"
+    )),
+    "no authorization server": (change("resource", authorization_servers=[]), "server", (
+        "names no authorization "
+        "server"
+    )),
+    "authorization servers missing": (change("resource", authorization_servers=None), "server", (
+        "names no authorization "
+        "server"
+    )),
+    "authorization servers a text": (change("resource", authorization_servers=ISSUER), "server", (
+        "`authorization_servers` is "
+        ""
+    )),
     "authorization server by http": (
         change("resource", authorization_servers=["http://login.example/shop"]),
         "server",
@@ -221,11 +250,17 @@ FAULTS: dict[str, tuple[Callable[[World], None], str, str]] = {
         "network",
         "it cannot be reached",
     ),
-    "authorization server mute": (lambda world: world.documents.pop(OAUTH) and None, "authorization server", "where its endpoints are"),
+    "authorization server mute": (lambda world: world.documents.pop(OAUTH) and None, "authorization server", (
+        "where its endpoints "
+        "are"
+    )),
     "issuer mismatch": (change("authority", issuer="https://other.example"), "authorization server", "`issuer` is https://other.example"),
     "issuer with a slash": (change("authority", issuer=f"{ISSUER}/"), "server", f"`issuer` is {ISSUER}/"),
     "no issuer": (change("authority", issuer=None), "authorization server", "`issuer` is missing"),
-    "no PKCE": (change("authority", code_challenge_methods_supported=None), "authorization server", "does not say that it protects codes"),
+    "no PKCE": (change("authority", code_challenge_methods_supported=None), "authorization server", (
+        "does not say that it protects "
+        "codes"
+    )),
     "plain PKCE": (change("authority", code_challenge_methods_supported=["plain"]), "authorization server", "PKCE by plain only"),
     "no token endpoint": (change("authority", token_endpoint=None), "authorization server", "there is no token_endpoint"),
     "authorization by http": (
@@ -240,7 +275,10 @@ FAULTS: dict[str, tuple[Callable[[World], None], str, str]] = {
     ),
     "no codes": (change("authority", response_types_supported=["token"]), "authorization server", "it gives no codes"),
     "no code grant": (change("authority", grant_types_supported=["implicit"]), "authorization server", "does not do authorization_code"),
-    "no registration": (change("authority", registration_endpoint=None), "client", "it registers nobody by itself"),
+    "no registration": (change("authority", registration_endpoint=None), "client", (
+        "it registers nobody by "
+        "itself"
+    )),
     "documents only": (
         change("authority", registration_endpoint=None, client_id_metadata_document_supported=True),
         "client",
@@ -266,7 +304,9 @@ FAULTS: dict[str, tuple[Callable[[World], None], str, str]] = {
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_every_fault_is_found_and_is_somebodys(name: str) -> None:
-    """What is wrong, what was expected, and who has to repair it (`AU3-01` to `AU3-15`, `AUF-02`, `AUR-04`, `AUT-06`, `SEC-13`)."""
+    """What is wrong, what was expected, and who has to repair it (`AU3-01` to `AU3-15`, `AUF-02`,
+    `AUR-04`, `AUT-06`, `SEC-13`).
+    """
     make, culprit, words = FAULTS[name]
     world = World()
     make(world)
@@ -278,19 +318,34 @@ def test_every_fault_is_found_and_is_somebodys(name: str) -> None:
 REMARKS: dict[str, tuple[Callable[[World], None], str, str]] = {
     "no challenge": (lambda world: setattr(world, "challenge", ""), "server", "there is no WWW-Authenticate"),
     "basic": (lambda world: setattr(world, "challenge", 'Basic realm="x"'), "server", "asks for basic"),
-    "no metadata named": (lambda world: setattr(world, "challenge", "Bearer"), "server", "does not say where the metadata is"),
+    "no metadata named": (lambda world: setattr(world, "challenge", "Bearer"), "server", (
+        "does not say where the metadata "
+        "is"
+    )),
     "an error": (
-        lambda world: setattr(world, "challenge", f'Bearer resource_metadata="{NAMED}", error="invalid_token"'),
+        lambda world: setattr(world, "challenge", (
+            f'Bearer resource_metadata="{NAMED}", '
+            'error="invalid_token"'
+        )),
         "server",
         "says invalid_token, though no token was shown",
     ),
     "offline": (
-        lambda world: setattr(world, "challenge", f'Bearer resource_metadata="{NAMED}", scope="offline_access"'),
+        lambda world: setattr(world, "challenge", (
+            f'Bearer resource_metadata="{NAMED}", '
+            'scope="offline_access"'
+        )),
         "server",
         "asks for offline_access",
     ),
-    "offline listed": (change("resource", scopes_supported=["offline_access"]), "server", "`scopes_supported` has offline_access"),
-    "no header": (change("resource", bearer_methods_supported=["body"]), "server", "does not take tokens in the header"),
+    "offline listed": (change("resource", scopes_supported=["offline_access"]), "server", (
+        "`scopes_supported` has "
+        "offline_access"
+    )),
+    "no header": (change("resource", bearer_methods_supported=["body"]), "server", (
+        "does not take tokens in the "
+        "header"
+    )),
     "no iss": (change("authority", authorization_response_iss_parameter_supported=None), "authorization server", "does not name itself"),
     "no refresh": (change("authority", grant_types_supported=["authorization_code"]), "authorization server", "no refresh tokens"),
     "scopes unknown": (change("authority", scopes_supported=["other"]), "authorization server", "does not list read"),
@@ -378,7 +433,10 @@ def test_a_server_of_2025_03_26_is_its_own_authorization_server() -> None:
 
 
 def test_other_authorization_servers_are_looked_at_without_blame() -> None:
-    """What is wrong with one that would not be used is a remark; the client's own issuer is the one that is used (`AU3-08`)."""
+    """What is wrong with one that would not be used is a remark.
+
+    The client's own issuer is the one that is used (`AU3-08`).
+    """
     world = World()
     broken = "https://broken.example"
     world.resource["authorization_servers"] = [ISSUER, broken]

@@ -22,14 +22,15 @@ WHERE = 'resource_metadata="https://mcp.example.com/.well-known/oauth-protected-
 NEED = f'Bearer scope="use", {WHERE}'
 BAD = 'Bearer error="invalid_token", error_description="{}", scope="use", ' + WHERE
 LOW = (
-    'Bearer error="insufficient_scope", error_description="the token does not have the scopes that this needs", scope="use", '
-    + WHERE
+    'Bearer error="insufficient_scope", error_description="the token does not have the scopes '
+    'that this needs", scope="use", ' + WHERE
 )
 GOOD = token()
 OTHER = SigningKey.generate()
 JANE = ("jane", frozenset({"use"}))
 
-# name, method, path, headers, query -> status, the first challenge, the error of the body, what the app saw (None: it was not asked)
+# name, method, path, headers, query -> status, the first challenge, the error of the body, what the
+# app saw (None: it was not asked)
 TABLE: list[tuple[str, str, str, Any, str, int, str | None, str | None, Any]] = [
     # 401: nobody says who asks (AUT-05, AUT-06, AU3-02, AUS-01)
     ("no token", "POST", "/mcp", {}, "", 401, NEED, "unauthorized", None),
@@ -38,7 +39,10 @@ TABLE: list[tuple[str, str, str, Any, str, int, str | None, str | None, Any]] = 
     ("no token, elsewhere", "GET", "/anything", {}, "", 401, NEED, "unauthorized", None),
     ("no token, OPTIONS that is no preflight", "OPTIONS", "/mcp", {"Origin": "https://a.example"}, "", 401, NEED, "unauthorized", None),
     ("another scheme", "POST", "/mcp", {"Authorization": "Basic amFuZTpzZWNyZXQ="}, "", 401, NEED, "unauthorized", None),
-    ("another scheme, with parameters", "POST", "/mcp", {"Authorization": 'Digest username="j", x="y"'}, "", 401, NEED, "unauthorized", None),
+    ("another scheme, with parameters", "POST", "/mcp", {"Authorization": (
+        'Digest username="j", '
+        'x="y"'
+    )}, "", 401, NEED, "unauthorized", None),
     ("a cookie", "POST", "/mcp", {"Cookie": f"access_token={GOOD}"}, "", 401, NEED, "unauthorized", None),
     ("a session in place of a token (SEC-02)", "POST", "/mcp", {"Mcp-Session-Id": "s"}, "", 401, NEED, "unauthorized", None),
     ("the token in a header of its own", "POST", "/mcp", {"X-Api-Key": GOOD}, "", 401, NEED, "unauthorized", None),
@@ -54,19 +58,55 @@ TABLE: list[tuple[str, str, str, Any, str, int, str | None, str | None, Any]] = 
     # 401: the token is not good (AUT-05, AUT-07, SEC-06, WIF-05)
     ("nonsense", "POST", "/mcp", bearer("nonsense"), "", 401, BAD.format("it is no signed JWT"), "invalid_token", None),
     ("expired", "POST", "/mcp", bearer(token(exp=NOW - 31)), "", 401, BAD.format("it has expired"), "invalid_token", None),
-    ("not yet", "POST", "/mcp", bearer(token(nbf=NOW + 31)), "", 401, BAD.format("it is not valid yet"), "invalid_token", None),
+    ("not yet", "POST", "/mcp", bearer(token(nbf=NOW + 31)), "", 401, BAD.format(
+        "it is not valid "
+        "yet"
+    ), "invalid_token", None),
     ("no end", "POST", "/mcp", bearer(token(exp=None)), "", 401, BAD.format("it has no exp"), "invalid_token", None),
-    ("another server's", "POST", "/mcp", bearer(token(aud="https://other.example/mcp")), "", 401, BAD.format("it is for another server"), "invalid_token", None),
-    ("a longer audience", "POST", "/mcp", bearer(token(aud=RESOURCE + "/x")), "", 401, BAD.format("it is for another server"), "invalid_token", None),
-    ("the whole host's", "POST", "/mcp", bearer(token(aud="https://mcp.example.com")), "", 401, BAD.format("it is for another server"), "invalid_token", None),
-    ("nobody's", "POST", "/mcp", bearer(token(aud=None)), "", 401, BAD.format("it does not say for whom it is"), "invalid_token", None),
-    ("an empty audience", "POST", "/mcp", bearer(token(aud=[])), "", 401, BAD.format("it does not say for whom it is"), "invalid_token", None),
-    ("another issuer's", "POST", "/mcp", bearer(token(iss="https://evil.example")), "", 401, BAD.format("it is from another issuer"), "invalid_token", None),
-    ("an issuer that is nearly the same", "POST", "/mcp", bearer(token(iss=ISSUER + "/")), "", 401, BAD.format("it is from another issuer"), "invalid_token", None),
-    ("another key's", "POST", "/mcp", bearer(token(OTHER)), "", 401, BAD.format("none of the issuer's keys is the one that it names"), "invalid_token", None),
-    ("no signature", "POST", "/mcp", bearer(GOOD.rpartition(".")[0] + "."), "", 401, BAD.format("its signature is wrong"), "invalid_token", None),
-    ("a proof as token", "POST", "/mcp", bearer(token(typ="dpop+jwt")), "", 401, BAD.format("its type, 'dpop+jwt', is not the one expected here"), "invalid_token", None),
-    ("nobody's behalf", "POST", "/mcp", bearer(token(sub=None, client_id=None)), "", 401, BAD.format("it does not say on whose behalf"), "invalid_token", None),
+    ("another server's", "POST", "/mcp", bearer(token(aud="https://other.example/mcp")), "", 401, BAD.format(
+        "it is for another "
+        "server"
+    ), "invalid_token", None),
+    ("a longer audience", "POST", "/mcp", bearer(token(aud=RESOURCE + "/x")), "", 401, BAD.format(
+        "it is for another "
+        "server"
+    ), "invalid_token", None),
+    ("the whole host's", "POST", "/mcp", bearer(token(aud="https://mcp.example.com")), "", 401, BAD.format(
+        "it is for another "
+        "server"
+    ), "invalid_token", None),
+    ("nobody's", "POST", "/mcp", bearer(token(aud=None)), "", 401, BAD.format(
+        "it does not say for whom it "
+        "is"
+    ), "invalid_token", None),
+    ("an empty audience", "POST", "/mcp", bearer(token(aud=[])), "", 401, BAD.format(
+        "it does not say for whom it "
+        "is"
+    ), "invalid_token", None),
+    ("another issuer's", "POST", "/mcp", bearer(token(iss="https://evil.example")), "", 401, BAD.format(
+        "it is from another "
+        "issuer"
+    ), "invalid_token", None),
+    ("an issuer that is nearly the same", "POST", "/mcp", bearer(token(iss=ISSUER + "/")), "", 401, BAD.format(
+        "it is from another "
+        "issuer"
+    ), "invalid_token", None),
+    ("another key's", "POST", "/mcp", bearer(token(OTHER)), "", 401, BAD.format(
+        "none of the issuer's keys is the one that it "
+        "names"
+    ), "invalid_token", None),
+    ("no signature", "POST", "/mcp", bearer(GOOD.rpartition(".")[0] + "."), "", 401, BAD.format(
+        "its signature is "
+        "wrong"
+    ), "invalid_token", None),
+    ("a proof as token", "POST", "/mcp", bearer(token(typ="dpop+jwt")), "", 401, BAD.format(
+        "its type, 'dpop+jwt', is not the one expected "
+        "here"
+    ), "invalid_token", None),
+    ("nobody's behalf", "POST", "/mcp", bearer(token(sub=None, client_id=None)), "", 401, BAD.format(
+        "it does not say on whose "
+        "behalf"
+    ), "invalid_token", None),
     # 403: the token does not allow it (AUT-06, AUS-04, SEC-25)
     ("without the scope", "POST", "/mcp", bearer(token(scope="other")), "", 403, LOW, "insufficient_scope", None),
     ("without any scope", "POST", "/mcp", bearer(token(scope=None)), "", 403, LOW, "insufficient_scope", None),
@@ -110,7 +150,9 @@ async def test_what_is_asked_and_what_is_said(
     error: str | None,
     saw: Any,
 ) -> None:
-    """AUT-04..08, AUT-17, AU3-02, AU3-03, AUS-01, AUS-04, AUF-06, SEC-02, SEC-06, SEC-25, WIF-05: every row says which."""
+    """AUT-04..08, AUT-17, AU3-02, AU3-03, AUS-01, AUS-04, AUF-06, SEC-02, SEC-06, SEC-25, WIF-05:
+    every row says which.
+    """
     inner = Inner()
     got = await ask(jwt_guard()(inner), method, path, headers, query)
     assert got.status == status
@@ -151,7 +193,9 @@ def words_of(value: Any, seen: set[int]) -> str:
 
 @pytest.mark.parametrize("path", ["/mcp", "/health"])
 async def test_the_app_never_sees_the_token(path: str, caplog: pytest.LogCaptureFixture) -> None:
-    """SEC-06, AUT-08, AUT-18: there is no road by which the token could be passed on: not in the scope, the principal, nor any log."""
+    """SEC-06, AUT-08, AUT-18: there is no road by which the token could be passed on: not in the
+    scope, the principal, nor any log.
+    """
     caplog.set_level("DEBUG")
     inner, key = Inner(), SigningKey.generate()
     bound = token(cnf={"jkt": key.thumbprint})
@@ -199,7 +243,9 @@ async def test_the_principal_is_all_that_was_said() -> None:
 
 
 async def test_the_app_can_ask_for_more() -> None:
-    """AUS-04, AUS-08, AUS-09: one challenge names all that the operation needs and what every request needs; AUS-14: never offline_access."""
+    """AUS-04, AUS-08, AUS-09: one challenge names all that the operation needs and what every
+    request needs; AUS-14: never offline_access.
+    """
     inner = Inner()
     await ask(jwt_guard()(inner), headers=bearer(GOOD))
     headers = inner.scopes[0]["interlock.challenge"](["files:write", "use", "offline_access"])
@@ -225,7 +271,10 @@ async def test_the_app_can_ask_for_more() -> None:
     ],
 )
 async def test_scopes_imply_what_they_are_said_to(has: str, whole: set[str] | None) -> None:
-    """AUS-10: a scope that has others in it is enough for these, by any number of steps; nothing is implied by the look of a name."""
+    """AUS-10: a scope that has others in it is enough for these, by any number of steps.
+
+    Nothing is implied by the look of a name.
+    """
     implies = {
         "admin": ["files:write"],
         "files:write": ["files:read"],
@@ -286,7 +335,9 @@ async def test_the_lifespan_is_the_apps_own() -> None:
 
 
 async def test_who_cannot_be_asked_is_no_reason_to_let_in() -> None:
-    """AUT-05: 503 with Retry-After, and no challenge, where it cannot be found out what a token is worth."""
+    """AUT-05: 503 with Retry-After, and no challenge, where it cannot be found out what a token is
+    worth.
+    """
 
     def away(_: str) -> None:
         raise Unverifiable("Nobody is there.", seconds=7)
@@ -352,7 +403,9 @@ def test_scopes_are_a_list() -> None:
 
 
 def test_a_server_with_fixed_keys_needs_no_cryptography() -> None:
-    """The guard alone loads nothing of the extra `auth`, so that programs with keys of their own can do without it."""
+    """The guard alone loads nothing of the extra `auth`, so that programs with keys of their own
+    can do without it.
+    """
     lines = [
         "import sys",
         "import interlock.auth",

@@ -1,4 +1,6 @@
-"""An authorization server in the same process as the endpoint that it gives tokens for, behind one guard."""
+"""An authorization server in the same process as the endpoint that it gives tokens for, behind one
+guard.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ async def fetch() -> AsyncIterator[HttpFetch]:
 
 
 async def test_one_process_is_enough(url: str) -> None:
-    """The client finds the issuer where the server is, as one of 2025-03-26 would too (`AU2-01`, `AU2-06`), and its tokens are good."""
+    """The client finds the issuer where the server is, as one of 2025-03-26 would too (`AU2-01`,
+    `AU2-06`), and its tokens are good.
+    """
     async with Client(url, auth=ClientCredentials("till", "only used in this test")) as client:
         assert (await client.call_tool("order", {"what": "tea"})).text == "tea for till"
 
@@ -76,7 +80,9 @@ async def test_whose_a_path_is(url: str, fetch: HttpFetch, path: str, status: in
 
 @pytest.mark.parametrize("path", ["/token", "/register"])
 async def test_pages_may_ask_the_issuer(url: str, fetch: HttpFetch, path: str) -> None:
-    """Pages that are welcome at the endpoint are welcome there too: a client in a browser has to get a token somewhere."""
+    """Pages that are welcome at the endpoint are welcome there too: a client in a browser has to
+    get a token somewhere.
+    """
     asked = (
         ORIGIN,
         ("Access-Control-Request-Method", "POST"),

@@ -18,7 +18,9 @@ ROOT = "/.well-known/oauth-protected-resource"
 
 @pytest.mark.parametrize("path", [ROOT, ROOT + "/", ROOT + "/mcp", ROOT + "/mcp/"])
 async def test_the_metadata_is_at_all_its_places(path: str) -> None:
-    """AU3-01, AU3-03: at the root form and at the form with the path of the server, for everybody, from every page."""
+    """AU3-01, AU3-03: at the root form and at the form with the path of the server, for everybody,
+    from every page.
+    """
     inner = Inner()
     app = jwt_guard(name="Files", documentation="https://mcp.example.com/docs")(inner)
     got = await ask(app, "GET", path)
@@ -54,7 +56,9 @@ async def test_the_metadata_is_at_all_its_places(path: str) -> None:
 
 
 async def test_clients_find_it_where_they_look() -> None:
-    """AU3-02, AU3-03: the place that a challenge names, and both that a client tries without one, have a document about the server."""
+    """AU3-02, AU3-03: the place that a challenge names, and both that a client tries without one,
+    have a document about the server.
+    """
     app = jwt_guard()(Inner())
     [first, *_] = read_challenges((await ask(app)).challenges[0])
     places = [first.parameters["resource_metadata"], *resource_places(RESOURCE)]
@@ -79,7 +83,10 @@ async def test_other_places_are_guarded(path: str) -> None:
 
 
 async def test_scopes_of_the_features_are_listed_and_offline_access_never() -> None:
-    """AUS-14, AUS-09, SEC-25: the metadata lists all scopes there are; a challenge for a first token asks only for what all need."""
+    """AUS-14, AUS-09, SEC-25: the metadata lists all scopes there are.
+
+    A challenge for a first token asks only for what all need.
+    """
     guard = jwt_guard()
     guard.learn("/mcp", lambda: ["files:write", "files:read", "offline_access", "use"])
     app = guard(Inner())
@@ -130,7 +137,9 @@ async def test_dpop_is_told_as_it_is() -> None:
 async def test_where_the_metadata_is_said_to_be_it_is(
     resource: str, root: str, path: str, place: str
 ) -> None:
-    """AU3-03, AUF-06: also where the app is mounted beneath another, which has the root of the host."""
+    """AU3-03, AUF-06: also where the app is mounted beneath another, which has the root of the
+    host.
+    """
     app = jwt_guard(resource=resource)(Inner())
     [first, *_] = read_challenges((await ask(app, "POST", path, root_path=root)).challenges[0])
     assert first.parameters["resource_metadata"] == place
@@ -192,7 +201,9 @@ async def test_elsewhere_somebody_has_to_say_which_server_this_is(host: str, cha
 
 
 async def test_a_token_for_another_name_of_this_machine_is_not_taken() -> None:
-    """AUT-07: the verdict on a token is one for each address, and is not carried from one to the other."""
+    """AUT-07: the verdict on a token is one for each address, and is not carried from one to the
+    other.
+    """
     app = jwt_guard(resource=None)(Inner())
     shown = bearer(token(aud="http://localhost:8000/mcp"))
     for host, status in (("localhost:8000", 200), ("127.0.0.1:8000", 401), ("localhost:8000", 200)):

@@ -1,4 +1,6 @@
-"""A guarded server as it runs: on a real web server, in both eras, with people who have tokens and people who have what is others'."""
+"""A guarded server as it runs: on a real web server, in both eras, with people who have tokens and
+people who have what is others'.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,9 @@ async def test_who_asks_is_known_in_the_stateless_era(web: Web) -> None:
 
 @pytest.mark.parametrize("revision", HANDSHAKE_REVISIONS)
 async def test_the_session_of_another_is_none(web: Web, revision: str) -> None:
-    """SEC-02, SEC-03, SEC-05: who has the id of a session and a good token of his own gets nothing, and neither does who has no token."""
+    """SEC-02, SEC-03, SEC-05: who has the id of a session and a good token of his own gets nothing,
+    and neither does who has no token.
+    """
     opened = await web.ask(of("jane", offered(initialize(0, revision))))
     assert opened.status == 200
     session = {
@@ -117,7 +121,10 @@ async def test_the_session_of_another_is_none(web: Web, revision: str) -> None:
 
 
 async def test_a_scope_that_a_tool_needs_is_asked_for(web: Web) -> None:
-    """AUS-04, AUS-08, AUS-10: 403 with one challenge for the tool and the server; a scope that has it in it is enough."""
+    """AUS-04, AUS-08, AUS-10: 403 with one challenge for the tool and the server.
+
+    A scope that has it in it is enough.
+    """
     call = {"name": "write", "arguments": {}}
     refused = await web.ask(of("jane", modern("tools/call", call)))
     assert refused.status == 403
@@ -130,7 +137,10 @@ async def test_a_scope_that_a_tool_needs_is_asked_for(web: Web) -> None:
 
 
 async def test_what_clients_may_ask_for_is_in_the_metadata(web: Web) -> None:
-    """AU3-01, AUS-09, SEC-25: the scopes of the server and of its tools; the first token needs only the server's."""
+    """AU3-01, AUS-09, SEC-25: the scopes of the server and of its tools.
+
+    The first token needs only the server's.
+    """
     reply = await web.ask(offered(b"", method="GET"), METADATA + "/mcp")
     assert (reply.json["scopes_supported"], reply.json["authorization_servers"]) == (
         ["use", "files:write"],

@@ -48,7 +48,10 @@ def jwks(*keys: SigningKey) -> KeySet:
 
 @pytest.mark.parametrize("algorithm", ASYMMETRIC)
 def test_every_algorithm_signs_and_is_verified(algorithm: str) -> None:
-    """A key of each algorithm, by way of its own JWK; the public half holds nothing of the private one."""
+    """A key of each algorithm, by way of its own JWK.
+
+    The public half holds nothing of the private one.
+    """
     key = SigningKey.from_jwk(SigningKey.generate(algorithm).private())
     assert key.algorithm == algorithm
     assert "d" in key.private()
@@ -213,7 +216,9 @@ def forgeries(rsa: SigningKey) -> dict[str, tuple[str, str]]:
 
 
 def test_no_forged_token_is_taken(rsa: SigningKey) -> None:
-    """AUT-05, SEC-06: `none`, symmetric algorithms, mixed-up keys and algorithms, keys that a token brings itself, key ids with tricks."""
+    """AUT-05, SEC-06: `none`, symmetric algorithms, mixed-up keys and algorithms, keys that a token
+    brings itself, key ids with tricks.
+    """
     keys = jwks(EC, rsa)
     for name, (token, words) in forgeries(rsa).items():
         with pytest.raises(BadSignature) as refused:
@@ -255,7 +260,9 @@ def test_the_type_is_checked_where_that_is_wanted(
 
 
 def test_a_set_keeps_only_keys_that_can_check(rsa: SigningKey) -> None:
-    """Symmetric and private keys in a public document, keys to encrypt with, weak and broken ones, are as if they were not there."""
+    """Symmetric and private keys in a public document, keys to encrypt with, weak and broken ones,
+    are as if they were not there.
+    """
     weak = {"kty": "RSA", "n": b64(b"\xff" * 128), "e": "AQAB"}
     huge = {"kty": "RSA", "n": b64(b"\xff" * 4096), "e": "AQAB"}
     bad = [
@@ -368,7 +375,9 @@ def check(token: str, **changes):
 
 
 def test_a_proof_is_what_the_rfc_says() -> None:
-    """DPP-02: typ, jwk without its private part, jti, htm, htu without query, iat, ath, and the nonce where there is one."""
+    """DPP-02: typ, jwk without its private part, jti, htm, htu without query, iat, ath, and the
+    nonce where there is one.
+    """
     header, claims = peek(proof(url=URL + "?q=1#f", nonce="n"))
     assert header == {"typ": "dpop+jwt", "alg": "ES256", "jwk": EC._bare()}
     assert claims.pop("jti") != peek(proof())[1]["jti"]

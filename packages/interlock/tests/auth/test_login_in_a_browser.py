@@ -1,4 +1,6 @@
-"""The whole way of a person on their desk: a client of ours, a real browser, our consent page, and back to the client's own listener."""
+"""The whole way of a person on their desk: a client of ours, a real browser, our consent page, and
+back to the client's own listener.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,10 @@ class User:
 
 
 async def test_a_person_agrees(chromium: Any, tmp_path: Path) -> None:
-    """They log in, allow it, and the client goes on as them; the page at the end says that it is over."""
+    """They log in, allow it, and the client goes on as them.
+
+    The page at the end says that it is over.
+    """
     person = User(chromium, "Allow")
     auth = OAuth(agent=lambda: Browser(open=person.open, say=lambda line: None), name="Desk")
     async with shop(tmp_path) as url, Client(url, auth=auth) as client:

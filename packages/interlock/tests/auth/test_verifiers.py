@@ -1,4 +1,6 @@
-"""The verifiers, each by a table: signed tokens, tokens that their issuer is asked about, fixed keys, functions, and several at once."""
+"""The verifiers, each by a table: signed tokens, tokens that their issuer is asked about, fixed
+keys, functions, and several at once.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,7 @@ async def judge(
         return str(bad)
 
 
-# -- signed tokens -----------------------------------------------------------------------------------------------------
+# -- signed tokens ---------------------------------------------------------------------------------
 
 JWTS: list[tuple[str, dict[str, Any], dict[str, Any], Any]] = [
     ("the server's own URI", {}, {}, "jane"),
@@ -177,7 +179,9 @@ def test_algorithms_that_nobody_may_allow(algorithm: str) -> None:
 async def test_a_key_for_one_algorithm_is_not_taken_for_another(
     key: str, words: str | None
 ) -> None:
-    """AUT-05: key confusion: RSA keys sign two ways, and a key that says which is only good for that."""
+    """AUT-05: key confusion: RSA keys sign two ways, and a key that says which is only good for
+    that.
+    """
     rsa = SigningKey.generate("RS256")
     shown = token(SigningKey.from_jwk(rsa.private(), key))
     verdict = await judge(Jwt(ISSUER, keys={"keys": [rsa.public()]}), shown)
@@ -188,7 +192,7 @@ async def test_a_key_for_one_algorithm_is_not_taken_for_another(
     )
 
 
-# -- verdicts that are kept -----------------------------------------------------------------------------------------------
+# -- verdicts that are kept ------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -240,7 +244,7 @@ async def test_verdicts_are_bounded_and_bad_ones_are_not_kept() -> None:
     assert verdicts.known(b"e", NOW) is None
 
 
-# -- introspection ----------------------------------------------------------------------------------------------------------
+# -- introspection ---------------------------------------------------------------------------------
 
 ACTIVE = {
     "active": True,
@@ -290,7 +294,10 @@ ANSWERS: list[tuple[str, Any, str]] = [
 
 @pytest.mark.parametrize("answer, said", [pytest.param(*case[1:], id=case[0]) for case in ANSWERS])
 async def test_what_the_issuer_says(answer: dict[str, Any], said: str) -> None:
-    """AUT-05, AUT-07, SEC-06 (RFC 7662, 2.2): `active` and nothing like it; the audience is checked as for any token."""
+    """AUT-05, AUT-07, SEC-06 (RFC 7662, 2.2): `active` and nothing like it.
+
+    The audience is checked as for any token.
+    """
     verdict = await judge(asking(answer)[0], "opaque")
     assert (verdict if isinstance(verdict, str) else verdict.principal.subject) == said
     if not isinstance(verdict, str):
@@ -310,7 +317,9 @@ async def test_what_the_issuer_says(answer: dict[str, Any], said: str) -> None:
     ],
 )
 async def test_an_issuer_that_cannot_be_asked(away: Any, caplog: pytest.LogCaptureFixture) -> None:
-    """AUT-05: nobody is let in, and nobody's token is called bad, because somebody else does not answer."""
+    """AUT-05: nobody is let in, and nobody's token is called bad, because somebody else does not
+    answer.
+    """
     caplog.set_level("DEBUG")
     with pytest.raises(Unverifiable):
         await judge(asking(away)[0], "opaque-token")
@@ -410,7 +419,7 @@ async def test_a_token_that_was_withdrawn_dies_within_seconds() -> None:
     assert web.count(ASK) == 2
 
 
-# -- fixed keys ----------------------------------------------------------------------------------------------------------------
+# -- fixed keys ------------------------------------------------------------------------------------
 
 CI, OPS = "ci-" + "x" * 30, "ops-" + "y" * 30
 
@@ -460,7 +469,7 @@ def test_fixed_keys_that_cannot_be_meant(
     assert all(key not in str(refused.value) for key in keys.values())
 
 
-# -- functions -------------------------------------------------------------------------------------------------------------------
+# -- functions -------------------------------------------------------------------------------------
 
 
 async def test_functions_of_the_users() -> None:
@@ -502,7 +511,7 @@ async def test_what_a_function_says_must_be_a_principal_that_has_not_ended() -> 
         await judge(Checked(lambda _: True), "x")  # type: ignore[arg-type, return-value]  # what somebody may write all the same
 
 
-# -- several ---------------------------------------------------------------------------------------------------------------------
+# -- several ---------------------------------------------------------------------------------------
 
 
 async def test_several_verifiers() -> None:
@@ -528,7 +537,10 @@ async def test_several_verifiers() -> None:
 
 
 async def test_no_issuer_sees_the_tokens_of_another() -> None:
-    """AUT-08: a token goes to who may have made it, be it good or bad; what does not say where it is from, in turn."""
+    """AUT-08: a token goes to who may have made it, be it good or bad.
+
+    What does not say where it is from, in turn.
+    """
     by, web = asking(ACTIVE)
     both = AnyOf(Jwt(ELSEWHERE, keys=KEYS), by)
     for bad in (

@@ -1,4 +1,6 @@
-"""The keys of an issuer: found, kept, changed without a gap, and never asked for more often than is good for anybody."""
+"""The keys of an issuer: found, kept, changed without a gap, and never asked for more often than is
+good for anybody.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,10 @@ async def test_the_place_of_the_keys_can_be_given() -> None:
     ],
 )
 async def test_keys_come_by_tls_only(place: str) -> None:
-    """AUT-05, SEC-06: who could change the keys on their way could sign for anybody; also where the metadata names the place."""
+    """AUT-05, SEC-06: who could change the keys on their way could sign for anybody.
+
+    Also where the metadata names the place.
+    """
     with pytest.raises(ValueError, match="jwks_uri"):
         Jwt(ISSUER, jwks_uri=place)
     pages = issuer_pages(KEY)
@@ -87,7 +92,9 @@ async def test_metadata_of_another_issuer_is_not_taken() -> None:
 
 
 async def test_64_requests_at_once_fetch_the_keys_once() -> None:
-    """AUT-05: however many wait while the key server is slow, there is one request to it, and one verification of one token."""
+    """AUT-05: however many wait while the key server is slow, there is one request to it, and one
+    verification of one token.
+    """
     web = Web(issuer_pages(KEY))
     began, gate = web.hold()
     inner = Inner()
@@ -108,7 +115,9 @@ async def test_64_requests_at_once_fetch_the_keys_once() -> None:
 
 
 async def test_who_waits_for_keys_may_go_away() -> None:
-    """AUT-05: the fetch goes on for the others, and nobody begins another while it is under way, be it allowed or not."""
+    """AUT-05: the fetch goes on for the others, and nobody begins another while it is under way, be
+    it allowed or not.
+    """
     web = Web(issuer_pages(KEY))
     began, gate = web.hold()
     by = verifier(web, pause=0)
@@ -169,7 +178,9 @@ async def test_a_new_key_is_found_as_soon_as_a_token_names_it() -> None:
 
 
 async def test_a_flood_of_unknown_keys_is_one_request_for_each_interval() -> None:
-    """AUT-05: who invents key ids cannot make us ask the issuer more often than every `pause` seconds, one after another or at once."""
+    """AUT-05: who invents key ids cannot make us ask the issuer more often than every `pause`
+    seconds, one after another or at once.
+    """
     web = Web(issuer_pages(KEY))
     by = verifier(web, pause=30)
     assert await good(by, long(), NOW) == "jane"
@@ -205,7 +216,9 @@ async def test_tokens_of_other_issuers_ask_nobody() -> None:
     ],
 )
 async def test_old_keys_are_kept_while_the_issuer_is_away(away: Any) -> None:
-    """AUT-05: whatever comes in place of the keys, also more than there is room for, does not take the place of the old; but not for ever."""
+    """AUT-05: whatever comes in place of the keys, also more than there is room for, does not take
+    the place of the old; but not for ever.
+    """
     web = Web(issuer_pages(KEY))
     by = verifier(web, pause=30, fresh=3600, most=86_400)
     assert await good(by, long(), NOW) == "jane"

@@ -1,4 +1,6 @@
-"""A small world in memory for clients that log in: an MCP server and its authorization server behind one `Fetch`, and a person."""
+"""A small world in memory for clients that log in: an MCP server and its authorization server
+behind one `Fetch`, and a person.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,10 @@ ISSUER = "https://login.example.com"
 
 
 class Answer:
-    """An answer whose body comes at once, or, where it is a stream, when the test says so. The world knows which are open."""
+    """An answer whose body comes at once, or, where it is a stream, when the test says so.
+
+    The world knows which are open.
+    """
 
     def __init__(
         self,
@@ -76,7 +81,10 @@ class Token(Struct):
 
 
 class World:
-    """The web as the client sees it. `sent` are all requests, `spent` the refresh tokens that were taken, `visits` the log-ins."""
+    """The web as the client sees it.
+
+    `sent` are all requests, `spent` the refresh tokens that were taken, `visits` the log-ins.
+    """
 
     def __init__(
         self,
@@ -124,7 +132,7 @@ class World:
         self.ended = 0
         self._made = 0
 
-    # -- what the test looks at -------------------------------------------------------------------------------
+    # -- what the test looks at --------------------------------------------------------------------
 
     def to(self, path: str) -> list[Request]:
         """The requests to a path."""
@@ -149,7 +157,7 @@ class World:
         for _ in range(times):
             await self.entered[path].acquire()
 
-    # -- the seam ----------------------------------------------------------------------------------------------
+    # -- the seam ----------------------------------------------------------------------------------
 
     async def __call__(self, request: Request) -> Any:
         self.sent.append(request)
@@ -191,7 +199,7 @@ class World:
         }
         return Answer(self, status, named, whole, stream)
 
-    # -- the MCP server ----------------------------------------------------------------------------------------
+    # -- the MCP server ----------------------------------------------------------------------------
 
     async def _serve(self, request: Request) -> Answer:
         token = self._let_in(request)
@@ -302,7 +310,7 @@ class World:
             return result(content=[{"type": "text", "text": token.subject}])
         return {"jsonrpc": "2.0", "id": id, "error": {"code": -32601, "message": "unknown"}}
 
-    # -- the authorization server ---------------------------------------------------------------------------------
+    # -- the authorization server ------------------------------------------------------------------
 
     @property
     def origin(self) -> str:

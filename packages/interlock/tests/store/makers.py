@@ -14,7 +14,10 @@ SHARED = ("sqlite", "redis")
 
 
 def fresh(kind: str, folder: Path, redis_url: str) -> list[Store]:
-    """Two stores at one place where nothing is kept, as two workers have them; one where they are not shared."""
+    """Two stores at one place where nothing is kept, as two workers have them.
+
+    One where they are not shared.
+    """
     place = secrets.token_hex(8)
     match kind:
         case "sqlite":

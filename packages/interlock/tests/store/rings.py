@@ -1,4 +1,6 @@
-"""Keyrings of the tests' own: one that keeps its entries in a folder, so that several processes share it, and some that do not work."""
+"""Keyrings of the tests' own: one that keeps its entries in a folder, so that several processes
+share it, and some that do not work.
+"""
 
 from __future__ import annotations
 

@@ -25,7 +25,9 @@ async def kept(store: Store, *streams: str) -> list[bool]:
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_bounds_hold_to_the_letter(kind: str, tmp_path, redis_url: str):
-    """As many ended streams, bytes in them, events and bytes of a running one as are named, and one more drops the oldest (`HTL-35`)."""
+    """As many ended streams, bytes in them, events and bytes of a running one as are named, and one
+    more drops the oldest (`HTL-35`).
+    """
     store = fresh(kind, tmp_path, redis_url)[0]
     async with opened(store):
         for n in range(bounds.ENDED_STREAMS):
@@ -68,7 +70,9 @@ async def test_bounds_hold_to_the_letter(kind: str, tmp_path, redis_url: str):
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
 async def test_streams_grow_old(kind: str, tmp_path):
-    """Ten minutes after its end a stream is forgotten, a day after its last event one that never ended."""
+    """Ten minutes after its end a stream is forgotten, a day after its last event one that never
+    ended.
+    """
     now = 1000.0
     clock = lambda: now  # noqa: E731  # a clock that the test turns
     store = (
@@ -94,7 +98,10 @@ async def test_streams_grow_old(kind: str, tmp_path):
 
 
 async def test_notes_grow_old(tmp_path):
-    """SQLite keeps change notices for ten minutes and messages between workers for one; who comes for older ones is told."""
+    """SQLite keeps change notices for ten minutes and messages between workers for one.
+
+    Who comes for older ones is told.
+    """
     now = 1000.0
     store = SqliteStore(tmp_path / "store.db", clock=lambda: now)
     async with opened(store):

@@ -47,7 +47,10 @@ def test_threads_and_processes_take_turns(tmp_path: Path) -> None:
 
 
 def test_who_waits_gives_up(tmp_path: Path) -> None:
-    """After its patience; the words name the file, and the turn is free again once the other is done."""
+    """After its patience.
+
+    The words name the file, and the turn is free again once the other is done.
+    """
     path = tmp_path / "turn"
     with (
         file_lock(path, patience=0),
@@ -72,7 +75,10 @@ def test_a_lock_belongs_to_an_opening(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="modes and links are another matter there")
 def test_modes_and_links_stay(tmp_path: Path) -> None:
-    """A new file is its owner's alone; one that was there keeps its mode, and the link that leads to it."""
+    """A new file is its owner's alone.
+
+    One that was there keeps its mode, and the link that leads to it.
+    """
     new, old, link = tmp_path / "new", tmp_path / "old", tmp_path / "link"
     assert write_atomic(new, b"n")
     old.write_bytes(b"o")

@@ -1,4 +1,6 @@
-"""Paths of a user's own: what they have named comes first, and who has no home is told which variable to set."""
+"""Paths of a user's own: what they have named comes first, and who has no home is told which
+variable to set.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,10 @@ from interlock.store import StoreError, own_path
 
 
 def test_what_is_named_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The variable, with `~` for a home; else the folder for data of this platform. Nothing is made."""
+    """The variable, with `~` for a home; else the folder for data of this platform.
+
+    Nothing is made.
+    """
     monkeypatch.setenv("MY_NOTES", str(tmp_path / "notes.db"))
     assert own_path("MY_NOTES", "notes", "notes.db") == tmp_path / "notes.db"
     monkeypatch.setenv("MY_NOTES", "~/notes.db")

@@ -1,4 +1,6 @@
-"""SQLite and Redis stores behave as the one in memory does, whatever is done with them in whatever order."""
+"""SQLite and Redis stores behave as the one in memory does, whatever is done with them in whatever
+order.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,10 @@ SIZES = st.sampled_from([0, 1, 1000, 300_000, 1_100_000])
 
 
 class Likeness(RuleBasedStateMachine):
-    """The same is done to a store in memory and, by two workers in turn, to a shared one; both must say the same."""
+    """The same is done to a store in memory and, by two workers in turn, to a shared one.
+
+    Both must say the same.
+    """
 
     kind = redis_url = ""
 
@@ -103,7 +108,10 @@ class Likeness(RuleBasedStateMachine):
         times=st.sampled_from([1, 1, 1, 20]),
     )
     def append(self, id: str, stream: str, size: int, skip: int, last: bool, times: int) -> None:
-        """Mostly in order; now and then one comes again or goes missing; now and then a stream is one of many."""
+        """Mostly in order; now and then one comes again or goes missing.
+
+        Now and then a stream is one of many.
+        """
         for n in range(times):
             name = stream if times == 1 else f"{stream}{n}"
             number = max(self.next.get((id, name), 0) + skip, 0)

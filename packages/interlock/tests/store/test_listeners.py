@@ -1,4 +1,6 @@
-"""Those who listen to a board in memory: one order for all, whoever posts and from wherever, and whatever one of them does."""
+"""Those who listen to a board in memory: one order for all, whoever posts and from wherever, and
+whatever one of them does.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ async def test_who_stops_another_stops_it_at_once():
 
 
 async def test_threads_and_the_loop_make_one_order():
-    """What a thread has posted before the loop posts is heard before, though the loop's own notes need no turn of it."""
+    """What a thread has posted before the loop posts is heard before, though the loop's own notes
+    need no turn of it.
+    """
     board = MemoryStore().notes
     ears = [Ear(board), Ear(board)]
     thread = threading.Thread(target=board.publish, args=(b"thread",))

@@ -34,7 +34,9 @@ async def test_an_idle_session_costs_less_than_four_kilobytes():
 
 
 async def test_what_has_gone_leaves_nothing_behind():
-    """Sessions that come, are used and go, by an end or by their age, leave the store as small as it was."""
+    """Sessions that come, are used and go, by an end or by their age, leave the store as small as
+    it was.
+    """
     now = time.time()
     clock = [0.0]
     store = MemoryStore(clock=lambda: clock[0])

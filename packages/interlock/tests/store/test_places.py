@@ -47,7 +47,10 @@ def test_urls_name_stores(url: str, tmp_path):
 
 
 async def test_sqlite_paths_are_absolute_or_relative(tmp_path, monkeypatch):
-    """Three slashes begin an absolute path; without slashes it is that of a file here, wherever one goes later."""
+    """Three slashes begin an absolute path.
+
+    Without slashes it is that of a file here, wherever one goes later.
+    """
     monkeypatch.chdir(tmp_path)
     stores = [
         open_store(f"sqlite://{tmp_path}/absolute.db"),
@@ -87,10 +90,14 @@ def test_a_missing_package_is_named_in_one_line():
 
 
 def test_a_store_loads_no_more_than_it_needs():
-    """`import interlock` loads no store; the one in memory loads no database, and the others load redis-py when they are opened."""
+    """`import interlock` loads no store.
+
+    The one in memory loads no database, and the others load redis-py when they are opened.
+    """
     program = (
         "import sys, interlock; print('interlock.store' in sys.modules)\n"
-        "import interlock.store; interlock.store.open_store('memory:'); print('sqlite3' in sys.modules, 'redis' in sys.modules)\n"
+        "import interlock.store; interlock.store.open_store('memory:'); print('sqlite3' in "
+        "sys.modules, 'redis' in sys.modules)\n"
         "interlock.store.open_store('redis://127.0.0.1'); print('redis' in sys.modules)\n"
     )
     said = subprocess.run(

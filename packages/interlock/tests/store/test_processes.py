@@ -1,4 +1,6 @@
-"""Stores that several processes use at once: they hear each other, outlive each other, and can be opened after a fork."""
+"""Stores that several processes use at once: they hear each other, outlive each other, and can be
+opened after a fork.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ async def test_two_processes_hear_each_other(place: str):
 
 
 async def test_a_killed_process_leaves_a_store_that_can_be_used(place: str):
-    """kill -9 in the middle of writing: what was noted is there without gaps, and the others go on writing and hearing."""
+    """kill -9 in the middle of writing: what was noted is there without gaps, and the others go on
+    writing and hearing.
+    """
     store = at(place)
     async with asyncio.timeout(30), opened(store):
         ear = Ear(store.changes)

@@ -1,4 +1,6 @@
-"""The Redis store and its server: when that goes away and comes back, forgets everything, or loses an answer on its way."""
+"""The Redis store and its server: when that goes away and comes back, forgets everything, or loses
+an answer on its way.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,10 @@ async def heard(ear: Ear, note: bytes) -> None:
 
 @pytest.mark.database
 async def test_a_server_that_goes_away_is_awaited(prefix: str, caplog):
-    """Who asks is told in good time; what was written meanwhile arrives once the server is back, and those who listen hear it."""
+    """Who asks is told in good time.
+
+    What was written meanwhile arrives once the server is back, and those who listen hear it.
+    """
     server = ValkeyServer(port=free_port())
     await asyncio.to_thread(server.start)
     port = server.port
@@ -65,7 +70,9 @@ async def test_a_server_that_goes_away_is_awaited(prefix: str, caplog):
 
 
 async def test_a_server_that_forgets_everything_is_noticed(redis_url: str, prefix: str):
-    """All keys gone while everyone is connected: sessions and streams are not found, and those who listen hear what comes."""
+    """All keys gone while everyone is connected: sessions and streams are not found, and those who
+    listen hear what comes.
+    """
     store = RedisStore(redis_url, prefix=prefix)
     async with asyncio.timeout(30), opened(store):
         ear, kept = Ear(store.notes), session("s")
@@ -83,7 +90,9 @@ async def test_a_server_that_forgets_everything_is_noticed(redis_url: str, prefi
 
 
 class Proxy:
-    """Stands before the server, and when it is told to, breaks the connection over which a note was posted before the reply comes back."""
+    """Stands before the server, and when it is told to, breaks the connection over which a note was
+    posted before the reply comes back.
+    """
 
     def __init__(self, port: int) -> None:
         self.armed = False
@@ -134,7 +143,9 @@ class Proxy:
 
 
 async def test_what_is_sent_again_is_put_up_once(redis_url: str, prefix: str):
-    """The connection breaks after the server has carried a command out and before it could say so: nothing is lost, nothing comes twice."""
+    """The connection breaks after the server has carried a command out and before it could say so:
+    nothing is lost, nothing comes twice.
+    """
     proxy = Proxy(urlsplit(redis_url).port)
     async with asyncio.timeout(30), proxy.listening() as port:
         store = RedisStore(f"redis://127.0.0.1:{port}", prefix=prefix)
@@ -175,7 +186,10 @@ async def test_a_socket_is_as_good_as_a_port(tmp_path):
 
 
 async def test_opening_and_closing_at_once_comes_to_an_end(redis_url: str, prefix: str):
-    """Whatever the connections are just about to do; redis-py forgets that it was told to stop while it connects."""
+    """Whatever the connections are just about to do.
+
+    Redis-py forgets that it was told to stop while it connects.
+    """
     async with asyncio.timeout(30):
         for turns in range(60):
             store = RedisStore(redis_url, prefix=prefix)
@@ -201,7 +215,9 @@ async def test_closing_does_not_wait_for_ever_for_a_server_that_is_away(prefix: 
 
 
 async def test_nothing_stays_for_ever(redis_url: str, prefix: str):
-    """What a store keeps for sessions has an end in time, and what is left of a session that was ended is nothing."""
+    """What a store keeps for sessions has an end in time, and what is left of a session that was
+    ended is nothing.
+    """
     store = RedisStore(redis_url, prefix=prefix)
     kept = session("s")
     async with opened(store), Redis.from_url(redis_url) as client:
@@ -248,7 +264,9 @@ async def test_nothing_stays_for_ever(redis_url: str, prefix: str):
 
 
 async def test_a_refusal_is_told_without_names(redis_url: str, prefix: str, caplog):
-    """A key of another kind, as another program may leave it: who asks gets a StoreError, who does not a line in the log."""
+    """A key of another kind, as another program may leave it: who asks gets a StoreError, who does
+    not a line in the log.
+    """
     store = RedisStore(redis_url, prefix=prefix)
     async with opened(store), Redis.from_url(redis_url) as client:
         await client.set(f"{prefix}session:secret", "x")

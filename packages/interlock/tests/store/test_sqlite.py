@@ -1,4 +1,6 @@
-"""The SQLite store's file: who may read it, what it refuses to be, and what happens when it cannot be written."""
+"""The SQLite store's file: who may read it, what it refuses to be, and what happens when it cannot
+be written.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +95,10 @@ async def test_many_may_open_a_new_file_at_once(tmp_path):
 
 
 async def test_a_locked_file_delays_and_loses_nothing(tmp_path):
-    """While another process writes, nothing waits but who asked for an answer; then all is there in order."""
+    """While another process writes, nothing waits but who asked for an answer.
+
+    Then all is there in order.
+    """
     store = SqliteStore(tmp_path / "store.db")
     async with opened(store):
         other = sqlite3.connect(tmp_path / "store.db", isolation_level=None)

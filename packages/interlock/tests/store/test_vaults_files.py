@@ -1,4 +1,6 @@
-"""Vaults in files: who may read them, what is refused, what becomes of damage, and that waiting for a lock stops nobody else."""
+"""Vaults in files: who may read them, what is refused, what becomes of damage, and that waiting for
+a lock stops nobody else.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ def mode(path: Path) -> int:
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_files_and_folders_are_their_owners_alone(kind: str, tmp_path):
-    """0600 and 0700 whatever the process allows itself, also of the folders on the way and of all that lies beside the file (`AUT-10`)."""
+    """0600 and 0700 whatever the process allows itself, also of the folders on the way and of all
+    that lies beside the file (`AUT-10`).
+    """
     path = tmp_path / "one" / "two" / "vault"
     before = os.umask(0)
     try:
@@ -46,7 +50,10 @@ async def test_files_and_folders_are_their_owners_alone(kind: str, tmp_path):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("wide", [0o644, 0o640, 0o660, 0o602, 0o604])
 async def test_files_that_others_may_read_are_refused(kind: str, wide: int, tmp_path):
-    """Neither read nor written, with words that say what to do; once it is done, all is there (`AUT-10`)."""
+    """Neither read nor written, with words that say what to do.
+
+    Once it is done, all is there (`AUT-10`).
+    """
     path = tmp_path / "vault"
     one = vault(kind, path)
     await one.put("k", "a", b"v")
@@ -73,14 +80,18 @@ async def test_files_that_others_may_read_are_refused(kind: str, wide: int, tmp_
     [("file", 0o755), ("file", 0o750), ("file", 0o777), ("sqlite", 0o777), ("sqlite", 0o770)],
 )
 async def test_folders_that_are_too_open_are_refused(kind: str, wide: int, tmp_path):
-    """A folder in which others may look (for a file), or write (for SQLite), with words that say what to do."""
+    """A folder in which others may look (for a file), or write (for SQLite), with words that say
+    what to do.
+    """
     folder = tmp_path / "folder"
     folder.mkdir()
     folder.chmod(wide)
     one = vault(kind, folder / "vault")
     with pytest.raises(
         StoreError,
-        match=f"folder of the vault, {folder} .*{wide:04o}.*chmod (700|go-w) {folder}.*will be made",
+        match=(
+            f"folder of the vault, {folder} .*{wide:04o}.*chmod (700|go-w) {folder}.*will be made"
+        ),
     ):
         await one.put("k", "a", b"v")
     assert list(folder.iterdir()) == []
@@ -109,7 +120,10 @@ async def test_links_and_folders_are_refused(kind: str, tmp_path):
 
 
 async def test_reading_makes_nothing(tmp_path):
-    """Who asks a file that is not there is told that nothing is kept, and leaves no trace; neither does a change that changes nothing."""
+    """Who asks a file that is not there is told that nothing is kept, and leaves no trace.
+
+    Neither does a change that changes nothing.
+    """
     one = vault("file", tmp_path / "folder" / "vault")
     assert await one.get("k", "a") is None
     assert await one.keys("k") == []
@@ -132,7 +146,10 @@ async def test_a_mebibyte_is_kept(kind: str, tmp_path):
 
 
 async def test_a_file_is_bounded(tmp_path, monkeypatch):
-    """Beyond its bound (here 1 MiB) the words say so, and all that was kept before stays; so it is for a database."""
+    """Beyond its bound (here 1 MiB) the words say so, and all that was kept before stays.
+
+    So it is for a database.
+    """
     monkeypatch.setattr("interlock.store.vaults.file.FILE_BYTES", 1_048_576)
     monkeypatch.setattr("interlock.store.vaults.sqlite.DATABASE_BYTES", 1_048_576)
     for kind in KINDS:
@@ -238,7 +255,9 @@ async def test_a_write_that_fails_changes_nothing(tmp_path, monkeypatch):
 
 
 async def test_who_waits_for_the_lock_stops_nobody_else(tmp_path):
-    """While another holds the lock the event loop goes on, readers read, and in the end the writer writes."""
+    """While another holds the lock the event loop goes on, readers read, and in the end the writer
+    writes.
+    """
     one = vault("file", tmp_path / "vault")
     await one.put("k", "a", b"v")
     async with asyncio.timeout(30):

@@ -22,7 +22,10 @@ def vault(ring: FolderRing, piece: int = 1000) -> KeyringVault:
 
 
 async def test_large_values_lie_in_many_small_entries(tmp_path):
-    """2,560 bytes are what Windows takes; what is no longer needed is removed, and with the last record nothing but one entry is left."""
+    """2,560 bytes are what Windows takes.
+
+    What is no longer needed is removed, and with the last record nothing but one entry is left.
+    """
     ring = FolderRing(tmp_path / "ring", WINDOWS)
     one = vault(ring)
     await one.put("token", "https://server.example", b"x" * 20_000)
@@ -105,7 +108,10 @@ async def test_damage_is_said_and_left_as_it_is(harm: str, tmp_path):
     for ask in (one.get("k", "a"), one.put("k", "a", b"w"), one.keys("k")):
         with pytest.raises(
             StoreError,
-            match="damaged and is left as it is: remove the entries of interlock that begin with 'vault'",
+            match=(
+                "damaged and is left as it is: remove the entries of interlock that begin with "
+                "'vault'"
+            ),
         ):
             await ask
     assert {each.name: each.read_text() for each in ring.folder.iterdir()} == before
@@ -162,7 +168,10 @@ except StoreError as bad:
     "backend", ["keyring.backends.fail.Keyring", "keyring.backends.null.Keyring"]
 )
 def test_without_a_desktop_the_words_say_what_to_use(backend: str, tmp_path):
-    """`keyring:` says which vaults there are instead; the vault of somebody who names none works all the same, plain with mode 0600."""
+    """`keyring:` says which vaults there are instead.
+
+    The vault of somebody who names none works all the same, plain with mode 0600.
+    """
     variables = environment(
         PYTHON_KEYRING_BACKEND=backend, XDG_DATA_HOME=str(tmp_path), HOME=str(tmp_path)
     )
@@ -177,8 +186,8 @@ def test_without_a_desktop_the_words_say_what_to_use(backend: str, tmp_path):
         ).stdout
 
     assert (
-        "there is no keyring here, as is usual without a desktop: use a vault in a file instead: INTERLOCK_VAULT=file:///"
-        in said("keyring:")
+        "there is no keyring here, as is usual without a desktop: use a vault in a file instead: "
+        "INTERLOCK_VAULT=file:///" in said("keyring:")
     )
     assert said() == "kept False\n"
     assert (next(tmp_path.rglob("secrets")).stat().st_mode & 0o777) == 0o600
@@ -204,12 +213,15 @@ def test_a_keyring_that_is_configured_wrongly_is_said(tmp_path):
 
 
 def test_a_missing_package_is_named_in_one_line(tmp_path):
-    """Without keyring there is one line that says what to install, and the vault of somebody who names none works all the same."""
+    """Without keyring there is one line that says what to install, and the vault of somebody who
+    names none works all the same.
+    """
     variables = environment(XDG_DATA_HOME=str(tmp_path), HOME=str(tmp_path))
     for arguments, words in (
         (
             ["keyring:"],
-            "the vault in the keyring needs the package keyring: pip install 'interlock[keyring]'\n",
+            "the vault in the keyring needs the package keyring: pip install "
+            "'interlock[keyring]'\n",
         ),
         ([], "kept False\n"),
     ):

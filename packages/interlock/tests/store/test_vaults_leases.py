@@ -1,4 +1,7 @@
-"""`lease`: leases that are prolonged, lost, given back, and not taken for one's own; and the vault in memory, within its bounds."""
+"""`lease`: leases that are prolonged, lost, given back, and not taken for one's own.
+
+And the vault in memory, within its bounds.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,10 @@ class Watched(MemoryVault):
 
 
 async def test_a_lease_is_prolonged_while_the_block_lasts():
-    """Its end moves with the clock, so that nobody else comes in long after the first end; afterwards nothing is left."""
+    """Its end moves with the clock, so that nobody else comes in long after the first end.
+
+    Afterwards nothing is left.
+    """
     clock = Clock()
     vault = Watched(clock)
     async with asyncio.timeout(30):

@@ -1,4 +1,6 @@
-"""All vaults behave as the one in memory does, whatever is done with them in whatever order, and that one as a plain dictionary."""
+"""All vaults behave as the one in memory does, whatever is done with them in whatever order, and
+that one as a plain dictionary.
+"""
 
 from __future__ import annotations
 

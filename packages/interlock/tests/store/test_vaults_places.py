@@ -1,4 +1,6 @@
-"""Which vault a URL names, where that of a user lies who names none, and what is said where it names none."""
+"""Which vault a URL names, where that of a user lies who names none, and what is said where it
+names none.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,10 @@ def test_urls_name_vaults(url: str, tmp_path):
 
 @pytest.mark.parametrize("url", NOWHERE)
 def test_other_urls_are_refused_with_what_there_is(url: str, monkeypatch):
-    """The words name every scheme, and nothing of a URL that might be a secret; likewise where the environment names it."""
+    """The words name every scheme, and nothing of a URL that might be a secret.
+
+    Likewise where the environment names it.
+    """
     words = r"names no vault: .*memory:.*file:///.*sqlite:///.*keyring:.*redis://"
     with pytest.raises(ValueError, match=words) as caught:
         open_vault(url)
@@ -68,7 +73,10 @@ def test_paths_name_files(tmp_path, monkeypatch):
 
 
 def test_who_names_none_has_a_file_of_their_own(tmp_path, monkeypatch):
-    """In $XDG_DATA_HOME if that is absolute, else in the home; on a Mac in the Library, on Windows in the local data; INTERLOCK_VAULT names another."""
+    """In $XDG_DATA_HOME if that is absolute, else in the home.
+
+    On a Mac in the Library, on Windows in the local data; INTERLOCK_VAULT names another.
+    """
     for name in ("INTERLOCK_VAULT", "XDG_DATA_HOME", "LOCALAPPDATA"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
@@ -95,7 +103,10 @@ def test_who_names_none_has_a_file_of_their_own(tmp_path, monkeypatch):
 
 
 def test_a_vault_loads_no_more_than_it_needs():
-    """The one in memory loads no database; those in files and keyrings load the keyring, and cryptography, when they are used."""
+    """The one in memory loads no database.
+
+    Those in files and keyrings load the keyring, and cryptography, when they are used.
+    """
     program = (
         "import sys, interlock; from interlock.store import open_vault\n"
         "open_vault('memory:'); print('sqlite3' in sys.modules)\n"

@@ -1,4 +1,6 @@
-"""Vaults that several processes use at once: nothing is lost, nothing is had twice, and who dies harms nobody."""
+"""Vaults that several processes use at once: nothing is lost, nothing is had twice, and who dies
+harms nobody.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ def opened(place: tuple[str, Path, dict[str, str]], clock=time.time) -> Vault:
 
 @pytest.mark.slow
 async def test_eight_processes_lose_nothing(place, run):
-    """Eight add, swap and take at once: all that was added is there, no count is lost, and each ticket was had by one."""
+    """Eight add, swap and take at once: all that was added is there, no count is lost, and each
+    ticket was had by one.
+    """
     url, _, variables = place
     vault, rounds = opened(place), 12
     await vault.put("count", "", b"0")
@@ -79,7 +83,9 @@ async def test_eight_processes_lose_nothing(place, run):
 
 
 async def test_a_killed_writer_leaves_a_whole_vault(place, run):
-    """kill -9 in the middle of writing, again and again: what was said to be kept is there, nothing is torn, and writing goes on."""
+    """kill -9 in the middle of writing, again and again: what was said to be kept is there, nothing
+    is torn, and writing goes on.
+    """
     url, path, variables = place
     vault, said = opened(place), 0
     async with asyncio.timeout(60):
@@ -127,7 +133,10 @@ async def test_two_processes_are_never_inside_together(place, run, tmp_path):
 
 
 async def test_the_lease_of_a_killed_holder_ends(place, run):
-    """Nobody comes in while the holder lives, nor right after it was killed; once the lease is over, anyone does."""
+    """Nobody comes in while the holder lives, nor right after it was killed.
+
+    Once the lease is over, anyone does.
+    """
     url, _, variables = place
     ahead = 0.0
 
@@ -155,7 +164,9 @@ async def test_the_lease_of_a_killed_holder_ends(place, run):
 
 @pytest.mark.parametrize("program", [FORK, FORK_BUSY], ids=["idle", "busy"])
 async def test_a_vault_goes_on_after_a_fork(place, run, program: str):
-    """Parent and child use a vault that was in use before the fork, and one that another thread is using at that moment."""
+    """Parent and child use a vault that was in use before the fork, and one that another thread is
+    using at that moment.
+    """
     url, path, variables = place
     async with asyncio.timeout(60):
         assert await (await run(program, url, **variables)).wait() == 0

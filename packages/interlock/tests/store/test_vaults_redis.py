@@ -1,4 +1,6 @@
-"""The vault in Redis: ends that the server knows of, names under one prefix, and a server that is away or loses an answer."""
+"""The vault in Redis: ends that the server knows of, names under one prefix, and a server that is
+away or loses an answer.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,10 @@ def prefix() -> str:
 
 
 async def test_the_server_forgets_by_itself_what_ends(redis_url: str, prefix: str):
-    """What has an end has one in the server, the list of a kind with the last of its records; what has none has none."""
+    """What has an end has one in the server, the list of a kind with the last of its records.
+
+    What has none has none.
+    """
     vault = RedisVault(redis_url, prefix=prefix)
     now = time.time()
     await vault.put("ends", "a", b"v", until=now + 1000.0)
@@ -105,7 +110,9 @@ async def test_no_password_is_told(url: str):
 
 
 async def test_nothing_is_sent_twice(prefix: str):
-    """A connection that breaks before the answer is an error: who takes a second time would find that nobody ever had it."""
+    """A connection that breaks before the answer is an error: who takes a second time would find
+    that nobody ever had it.
+    """
     sent = []
 
     async def break_off(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,6 @@
-"""Vaults that are sealed: nothing can be read without the key, and whoever has the wrong one is told so and harms nothing."""
+"""Vaults that are sealed: nothing can be read without the key, and whoever has the wrong one is
+told so and harms nothing.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,9 @@ class Place:
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_nothing_can_be_read_without_the_key(kind: str, place: Place, monkeypatch):
-    """With a key that is given, or that stands in the environment, the value is not found in what lies there; without one it is (`AUT-10`)."""
+    """With a key that is given, or that stands in the environment, the value is not found in what
+    lies there; without one it is (`AUT-10`).
+    """
     plain = place.vault(kind)
     await plain.put("k", "a", SECRET)
     assert (plain.sealed, SECRET in await place.lies(kind)) == (False, True)
@@ -124,7 +128,9 @@ async def test_a_wrong_key_is_an_error_and_harms_nothing(
 
 
 async def test_what_was_not_sealed_is_refused_from_a_server(place: Place):
-    """Who can write to the Redis server cannot slip in a record of theirs, nor put one in another's place."""
+    """Who can write to the Redis server cannot slip in a record of theirs, nor put one in another's
+    place.
+    """
     plain, sealed = place.vault("redis"), place.vault("redis", KEY)
     await plain.put("k", "a", b"forged")
     with pytest.raises(StoreError, match="'k' that is not sealed, though there is a key"):
@@ -146,7 +152,8 @@ async def test_records_cannot_change_places_in_a_database(place: Place):
     await vault.put("k", "b", b"other")
     with contextlib.closing(sqlite3.connect(vault.path)) as db:
         db.execute(
-            "UPDATE records SET value = (SELECT value FROM records WHERE key = CAST('b' AS BLOB)) WHERE key = CAST('a' AS BLOB)"
+            "UPDATE records SET value = (SELECT value FROM records WHERE key = CAST('b' AS BLOB)) "
+            "WHERE key = CAST('a' AS BLOB)"
         )
         db.commit()
     with pytest.raises(StoreError, match="kind 'k' in the vault cannot be opened"):
@@ -158,7 +165,11 @@ async def test_records_cannot_change_places_in_a_database(place: Place):
 
 @pytest.mark.parametrize("kind", FILES)
 async def test_the_keyring_keeps_the_key(kind: str, place: Place, tmp_path):
-    """Each vault has a key of its own there; without the keyring, or its entry, the words say what to do, and all is there afterwards (`AUT-10`)."""
+    """Each vault has a key of its own there.
+
+    Without the keyring, or its entry, the words say what to do, and all is there afterwards
+    (`AUT-10`).
+    """
     ring = FolderRing(tmp_path / "ring")
     vault = place.vault(kind, keyring=ring)
     assert vault.sealed
@@ -212,7 +223,9 @@ async def test_a_keyring_that_keeps_nothing_seals_nothing(
 async def test_a_vault_is_sealed_as_soon_as_there_is_a_key(
     kind: str, by: str, place: Place, tmp_path
 ):
-    """With the next write nothing plain is left on the disk, and who has the file open already needs the key from then on."""
+    """With the next write nothing plain is left on the disk, and who has the file open already
+    needs the key from then on.
+    """
     plain = place.vault(kind)
     await plain.put("k", "a", SECRET)
     await plain.put("k", "b", b"other", until=4_000_000_000.0)
@@ -233,7 +246,9 @@ async def test_a_vault_is_sealed_as_soon_as_there_is_a_key(
 
 @pytest.mark.parametrize("kind", FILES)
 async def test_what_is_gone_is_gone_from_the_file(kind: str, place: Place):
-    """Not only no longer found, where nothing was sealed: taken, removed, written over, or at its end."""
+    """Not only no longer found, where nothing was sealed: taken, removed, written over, or at its
+    end.
+    """
     vault = place.vault(kind)
     for key in "abcd":
         await vault.put("k", key, SECRET * 1000)
@@ -264,7 +279,10 @@ def test_a_short_key_is_refused(make, tmp_path, monkeypatch):
 
 
 def test_without_cryptography_a_key_is_an_error_and_none_is_not(tmp_path):
-    """Nothing is ever kept plain where a key was given; where none is, the vault works and says that it is not sealed."""
+    """Nothing is ever kept plain where a key was given.
+
+    Where none is, the vault works and says that it is not sealed.
+    """
     program = (
         "import asyncio, sys; sys.modules['cryptography'] = None\n"
         "from interlock.store import FileVault, SqliteVault, StoreError\n"
@@ -282,5 +300,8 @@ def test_without_cryptography_a_key_is_an_error_and_none_is_not(tmp_path):
         text=True,
         check=True,
     )
-    words = "a vault can only be sealed where the package cryptography is installed: pip install 'interlock[seal]'"
+    words = (
+        "a vault can only be sealed where the package cryptography is installed: pip install "
+        "'interlock[seal]'"
+    )
     assert ran.stdout.splitlines() == [words, "False"] * 2

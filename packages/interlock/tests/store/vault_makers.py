@@ -28,7 +28,10 @@ SHARED = KINDS[1:]
 def fresh(
     kind: str, folder: Path, redis_url: str, clock: Callable[[], float] = time.time
 ) -> list[Vault]:
-    """Two vaults at one place where nothing is kept, as two programs have them; one where they are not shared."""
+    """Two vaults at one place where nothing is kept, as two programs have them.
+
+    One where they are not shared.
+    """
     if kind == "memory":
         return [MemoryVault(clock=clock)]
     place = secrets.token_hex(8)

@@ -38,7 +38,8 @@ asyncio.run(main(sys.argv[2], int(sys.argv[3])))
 """
 )
 
-# Writes as fast as it can: pairs of which both halves are always the same, and says how far it has come.
+# Writes as fast as it can: pairs of which both halves are always the same, and says how far it has
+# come.
 WRITER = (
     OPENING
     + """
@@ -139,7 +140,9 @@ assert len(asyncio.run(vault.keys("k"))) == 24
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Variables for a program that must not meet the keyring, or the vault, of whoever runs the tests."""
+    """Variables for a program that must not meet the keyring, or the vault, of whoever runs the
+    tests.
+    """
     own = {
         name: value for name, value in os.environ.items() if not name.startswith("INTERLOCK_VAULT")
     }
@@ -152,7 +155,10 @@ def environment(**more: str) -> dict[str, str]:
 
 
 async def start(program: str, *arguments: str, **variables: str) -> Process:
-    """A Python process, with a group of its own, that runs a program; what it is told and what it prints goes through pipes."""
+    """A Python process, with a group of its own, that runs a program.
+
+    What it is told and what it prints goes through pipes.
+    """
     return await asyncio.create_subprocess_exec(
         sys.executable,
         "-c",

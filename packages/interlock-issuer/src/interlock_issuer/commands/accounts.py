@@ -26,14 +26,20 @@ file_option = click.option(
 
 
 def folder() -> Path:
-    """Where an authorization server of this user keeps what it has to keep; made where it is missing. Raises StoreError."""
+    """Where an authorization server of this user keeps what it has to keep.
+
+    Made where it is missing. Raises StoreError.
+    """
     place = data_folder().parent / "issuer"
     make_folder(place, private=True)
     return place
 
 
 def accounts_in(file: Path | None) -> Accounts:
-    """The accounts in a file, or in the user's own. Raises click.ClickException where they cannot be had."""
+    """The accounts in a file, or in the user's own.
+
+    Raises click.ClickException where they cannot be had.
+    """
     from interlock_issuer import Accounts  # late: it needs argon2
 
     try:
@@ -47,7 +53,10 @@ def accounts_in(file: Path | None) -> Accounts:
 
 
 def new_password(name: str) -> str:
-    """A password, typed twice at a terminal, or the next line of stdin; never an argument. Raises click.UsageError."""
+    """A password, typed twice at a terminal, or the next line of stdin; never an argument.
+
+    Raises click.UsageError.
+    """
     if sys.stdin.isatty():
         password: str = click.prompt(
             f"Password for {name}", hide_input=True, confirmation_prompt=True, err=True
@@ -77,7 +86,10 @@ def done(work: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 @click.group("account")
 def account() -> None:
-    """Manage the people who may log in at `interlock auth serve`; passwords are asked for, or read from stdin."""
+    """Manage the people who may log in at `interlock auth serve`.
+
+    Passwords are asked for, or read from stdin.
+    """
 
 
 @account.command("add")

@@ -1,4 +1,6 @@
-"""`interlock auth serve`: a small authorization server, for development and for teams that have none."""
+"""`interlock auth serve`: a small authorization server, for development and for teams that have
+none.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ _LOOPBACK = "127.0.0.1"
 @click.option(
     "--store",
     metavar="URL",
-    help="Where log-ins, clients and keys are kept: sqlite:///path, redis://host, memory:.  [a file]",
+    help=(
+        "Where log-ins, clients and keys are kept: sqlite:///path, redis://host, memory:.  [a file]"
+    ),
 )
 @click.option(
     "--resource",
@@ -95,10 +99,12 @@ def serve(
     store: str | None,
     **given: Any,
 ) -> None:
-    """Run an authorization server at which people with accounts log in, and which servers and clients of MCP understand.
+    """Run an authorization server at which people with accounts log in, and which servers and
+    clients of MCP understand.
 
-    It does log-ins with PKCE, refresh tokens, device codes, consent pages, registration of clients, revocation and keys that rotate.
-    What it keeps outlasts a restart, unless --store is memory:. It ends with Ctrl-C.
+    It does log-ins with PKCE, refresh tokens, device codes, consent pages, registration of clients,
+    revocation and keys that rotate. What it keeps outlasts a restart, unless --store is memory:. It
+    ends with Ctrl-C.
 
     \b
     interlock auth serve --account ada
@@ -126,7 +132,8 @@ async def _prepared(accounts: Accounts, names: Sequence[str]) -> None:
             await accounts.add(name, new_password(name))
     if not known and not names:
         raise click.UsageError(
-            "Nobody could log in: there are no accounts. Make one with --account NAME, or `interlock auth account add NAME`."
+            "Nobody could log in: there are no accounts. Make one with --account NAME, or "
+            "`interlock auth account add NAME`."
         )
 
 
@@ -189,7 +196,8 @@ def _tell(url: str) -> None:
     note(f"The authorization server is at {url}", fg="green")
     note("A server takes its tokens by:")
     note(
-        f'    from interlock.auth import Guard, Jwt\n    server.run("http", guard=Guard(Jwt("{url}")))'
+        '    from interlock.auth import Guard, Jwt\n    server.run("http", '
+        f'guard=Guard(Jwt("{url}")))'
     )
     note("and who uses that server logs in by: interlock auth login http://127.0.0.1:8000/mcp")
 

@@ -1,4 +1,6 @@
-"""Identity providers that people really use, as data: `presets.get("auth0").verifier(domain="acme.eu.auth0.com")`."""
+"""Identity providers that people really use, as data:
+`presets.get("auth0").verifier(domain="acme.eu.auth0.com")`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Opaque tokens of providers that have no introspection: an API of theirs says whose they are, and to which client they were given."""
+"""Opaque tokens of providers that have no introspection: an API of theirs says whose they are, and
+to which client they were given.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,8 @@ def github(client_id: str, client_secret: str | None, fetch: Fetch | None) -> Ch
     """Who has a GitHub token that was given to this OAuth or GitHub app."""
     if client_secret is None:
         raise ValueError(
-            "GitHub says what a token is worth only to the app that it was given to: give client_secret"
+            "GitHub says what a token is worth only to the app that it was given to: give "
+            "client_secret"
         )
     send = fetch if fetch is not None else HttpFetch()
     pair = base64.b64encode(f"{client_id}:{client_secret}".encode()).decode()
@@ -101,7 +104,10 @@ CHECKS: dict[str, Callable[[str, str | None, Fetch | None], Check]] = {
 
 
 class Opaque:
-    """Verifies tokens by asking their provider about each, by one of the `CHECKS`; its word is taken for `seconds`."""
+    """Verifies tokens by asking their provider about each, by one of the `CHECKS`.
+
+    Its word is taken for `seconds`.
+    """
 
     def __init__(self, check: Check, *, issuers: Sequence[str], seconds: float = 60.0) -> None:
         self.issuers: Sequence[str] = tuple(issuers)
@@ -109,7 +115,10 @@ class Opaque:
         self._check = check
 
     async def verify(self, token: str, *, resource: str, now: float) -> Verified:
-        """See `Verifier.verify`. Tokens of such providers name no server: it is the client that has to be our own."""
+        """See `Verifier.verify`.
+
+        Tokens of such providers name no server: it is the client that has to be our own.
+        """
         principal = await self._check(token, now)
         if principal.expires is not None and principal.expires <= now:
             raise BadToken("it has expired")
@@ -119,7 +128,10 @@ class Opaque:
 async def _ask(
     send: Fetch, request: Request, refusals: tuple[int, ...], name: str
 ) -> dict[str, Any]:
-    """What the provider says of a token. Raises BadToken for one that it does not know, Unverifiable where it says nothing."""
+    """What the provider says of a token.
+
+    Raises BadToken for one that it does not know, Unverifiable where it says nothing.
+    """
     try:
         async with asyncio.timeout(_SECONDS):
             response = await send(request)

@@ -1,4 +1,6 @@
-"""What is known of an identity provider, and how that becomes a verifier of its tokens or a provider to log in at."""
+"""What is known of an identity provider, and how that becomes a verifier of its tokens or a
+provider to log in at.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from ..providers import Finding, Method, Provider
 Kind = Literal["jwt", "api"]
 Road = Literal["guard", "proxy", "either"]
 
-# What may stand in for each placeholder of an address: nothing that could make it the address of somebody else.
+# What may stand in for each placeholder of an address: nothing that could make it the address of
+# somebody else.
 _HOST = r"(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?\.)+[A-Za-z]{2,}"
 _FITTING = {
     "domain": re.compile(_HOST),
@@ -30,17 +33,22 @@ _PLAIN = re.compile(r"[A-Za-z0-9._~-]+")
 
 
 class Preset(Struct, frozen=True, kw_only=True):
-    """One identity provider. Addresses are templates over `needs`: the name of each value that is needed, and an example of it.
+    """One identity provider.
 
-    - `road`: whether a `Guard` with `verifier` is enough, the `proxy` is needed (it registers no clients, or gives no tokens for a server
-      of ours), or `either`.
-    - `kind`: its access tokens are JWTs, or opaque with an API of its own that knows them. `introspection` is where it can be asked
-      about tokens in the common way (RFC 7662).
+    Addresses are templates over `needs`: the name of each value that is needed, and an example of
+    it.
+
+    - `road`: whether a `Guard` with `verifier` is enough, the `proxy` is needed (it registers no
+      clients, or gives no tokens for a server of ours), or `either`.
+    - `kind`: its access tokens are JWTs, or opaque with an API of its own that knows them.
+      `introspection` is where it can be asked about tokens in the common way (RFC 7662).
     - `audience`: what its tokens have in `aud`; empty for the server's own address.
     - `scope_claims`, `client_claims`, `subject_claims` and `required`: how its tokens are read.
-    - `dcr`, `cimd`, `indicators`: whether clients register themselves (RFC 7591), whether client ids may be addresses of documents,
-      whether `resource` (RFC 8707) is understood; None: not documented.
-    - the rest is for logging in there: see `Provider`. `links` are where it is documented, `remarks` what one has to know.
+    - `dcr`, `cimd`, `indicators`: whether clients register themselves (RFC 7591), whether client
+      ids may be addresses of documents, whether `resource` (RFC 8707) is understood; None: not
+      documented.
+    - the rest is for logging in there: see `Provider`. `links` are where it is documented,
+      `remarks` what one has to know.
     """
 
     name: str
@@ -51,7 +59,8 @@ class Preset(Struct, frozen=True, kw_only=True):
     road: Road
     kind: Kind = "jwt"
     needs: Mapping[str, str] = {}
-    server: str = ""  # the authorization server that clients are sent to, where it is not the issuer of the tokens
+    # the authorization server that clients are sent to, where it is not the issuer of the tokens
+    server: str = ""
     also: tuple[str, ...] = ()
     jwks_uri: str = ""
     introspection: str = ""
@@ -87,9 +96,10 @@ class Preset(Struct, frozen=True, kw_only=True):
     ) -> Verifier:
         """A verifier of its access tokens, from the values that it `needs`.
 
-        `audience` is what tokens for this server have in `aud`, where it is not what the preset says. With `opaque` the provider is asked
-        about each token, whatever it looks like; where it is asked, this server shows who it is by `client_id` and `client_secret`.
-        Raises ValueError for a value that is missing or cannot be one.
+        `audience` is what tokens for this server have in `aud`, where it is not what the preset
+        says. With `opaque` the provider is asked about each token, whatever it looks like; where it
+        is asked, this server shows who it is by `client_id` and `client_secret`. Raises ValueError
+        for a value that is missing or cannot be one.
         """
         # late: who only reads the table needs neither cryptography nor HTTP
         from interlock.auth.tokens import Introspection, Jwt
@@ -136,7 +146,10 @@ class Preset(Struct, frozen=True, kw_only=True):
         return verifier
 
     def provider(self, **values: str) -> Provider:
-        """The provider as a proxy needs it, from the values that it `needs`. Raises ValueError for one that is missing or cannot be one."""
+        """The provider as a proxy needs it, from the values that it `needs`.
+
+        Raises ValueError for one that is missing or cannot be one.
+        """
         known = self._checked(values)
         return Provider(
             name=self.title,
@@ -165,14 +178,16 @@ class Preset(Struct, frozen=True, kw_only=True):
         }
         if strange := known.keys() - self.needs.keys():
             raise ValueError(
-                f"{self.title} has no {', '.join(sorted(strange))}; it needs {', '.join(self.needs) or 'nothing'}"
+                f"{self.title} has no {', '.join(sorted(strange))}; it needs "
+                f"{', '.join(self.needs) or 'nothing'}"
             )
         for name, example in self.needs.items():
             if name not in known:
                 raise ValueError(f"{self.title} needs {name}, such as {example!r}")
             if not _FITTING.get(name, _PLAIN).fullmatch(known[name]):
                 raise ValueError(
-                    f"{known[name]!r} cannot be the {name} of {self.title}, which is such as {example!r}"
+                    f"{known[name]!r} cannot be the {name} of {self.title}, which is such as "
+                    f"{example!r}"
                 )
         return known
 
@@ -182,6 +197,7 @@ class Preset(Struct, frozen=True, kw_only=True):
     def _own(self, client_id: str | None) -> str:
         if client_id is None:
             raise ValueError(
-                f"{self.title} has to be asked about its tokens: give client_id, and client_secret where there is one"
+                f"{self.title} has to be asked about its tokens: give client_id, and "
+                "client_secret where there is one"
             )
         return client_id

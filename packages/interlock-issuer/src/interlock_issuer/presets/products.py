@@ -1,4 +1,7 @@
-"""The table of identity providers, from what they publish. What is not certain, or has to be set up there, is said in the remarks."""
+"""The table of identity providers, from what they publish.
+
+What is not certain, or has to be set up there, is said in the remarks.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +29,14 @@ _ROWS = (
             "https://auth0.com/docs/secure/tokens/access-tokens",
         ),
         remarks=(
-            "Make an API whose identifier is the address of this server; without one its access tokens are opaque.",
-            "Switch on the Resource Parameter Compatibility Profile, or `resource` is not understood.",
-            "Clients register themselves only where the tenant allows it, and their connections must be those of the domain.",
-            "Client id metadata documents are imported by an administrator; that any client may bring one is not documented.",
+            "Make an API whose identifier is the address of this server; without one its access "
+            "tokens are opaque.",
+            "Switch on the Resource Parameter Compatibility Profile, or `resource` is not "
+            "understood.",
+            "Clients register themselves only where the tenant allows it, and their connections "
+            "must be those of the domain.",
+            "Client id metadata documents are imported by an administrator; that any client may "
+            "bring one is not documented.",
             "`permissions` are in the token where role-based access control of the API adds them.",
         ),
     ),
@@ -59,12 +66,17 @@ _ROWS = (
             "https://learn.microsoft.com/entra/identity-platform/v2-protocols-oidc",
         ),
         remarks=(
-            "`tenant` is the directory's id: `common` and `organizations` let everybody in, and their tokens name another issuer each.",
-            "`application` is the application (client) id of the API's registration, which is `aud` in tokens of version 2.",
-            "Set `requestedAccessTokenVersion` to 2 in its manifest: tokens of version 1 name another issuer.",
-            "It registers no clients by itself and refuses `resource` beside `scope`, so that MCP clients need the proxy.",
+            "`tenant` is the directory's id: `common` and `organizations` let everybody in, and "
+            "their tokens name another issuer each.",
+            "`application` is the application (client) id of the API's registration, which is "
+            "`aud` in tokens of version 2.",
+            "Set `requestedAccessTokenVersion` to 2 in its manifest: tokens of version 1 name "
+            "another issuer.",
+            "It registers no clients by itself and refuses `resource` beside `scope`, so that MCP "
+            "clients need the proxy.",
             "`scp` are what a person has delegated, `roles` what an application has been given.",
-            "A personal identifier is `oid`, the same for all applications of the directory; `sub` is another for each.",
+            "A personal identifier is `oid`, the same for all applications of the directory; "
+            "`sub` is another for each.",
         ),
     ),
     Preset(
@@ -93,8 +105,10 @@ _ROWS = (
         ),
         remarks=(
             "`pool` is the id of the user pool, `domain` that of its managed login.",
-            f"{_OWN_AUDIENCE} It does where the client asked with `resource` for a resource server whose identifier is this address "
-            "(managed login, tiers Essentials and Plus); other tokens have no `aud` at all and are refused.",
+            f"{_OWN_AUDIENCE} It does where the client asked with `resource` for a resource "
+            "server whose identifier is this address "
+            "(managed login, tiers Essentials and Plus); other tokens have no `aud` at all and "
+            "are refused.",
             "It registers no clients by itself, so that MCP clients need the proxy.",
             "Custom scopes are written `identifier-of-the-resource-server/scope`.",
         ),
@@ -120,10 +134,14 @@ _ROWS = (
             "https://developers.google.com/identity/openid-connect/reference",
         ),
         remarks=(
-            "Access tokens are opaque and for Google's own APIs: none is for a server of yours. Use the proxy.",
-            "The verifier asks Google about each token and takes those of your own client id; it cannot tell two of your servers apart.",
-            "Refresh tokens come only with `access_type=offline`, and each time only with `prompt=consent`; both are asked for.",
-            "Anybody can have an account: give the proxy `admit`, and look at `hd` and `email_verified`.",
+            "Access tokens are opaque and for Google's own APIs: none is for a server of yours. "
+            "Use the proxy.",
+            "The verifier asks Google about each token and takes those of your own client id; it "
+            "cannot tell two of your servers apart.",
+            "Refresh tokens come only with `access_type=offline`, and each time only with "
+            "`prompt=consent`; both are asked for.",
+            "Anybody can have an account: give the proxy `admit`, and look at `hd` and "
+            "`email_verified`.",
             "Refresh tokens of projects whose consent screen is in testing end after seven days.",
         ),
     ),
@@ -149,11 +167,16 @@ _ROWS = (
             "https://docs.github.com/rest/apps/oauth-applications",
         ),
         remarks=(
-            "Tokens are opaque and for GitHub's own API: none is for a server of yours. Use the proxy.",
-            "The verifier asks GitHub about each token and takes those of your own app; it cannot tell two of your servers apart.",
-            "Since April 2026 its authorization responses carry `iss`; its documentation does not say so: it is checked, not demanded.",
-            "There is no ID token: people are found by the API. Scopes are asked for with blanks between them, and come back with commas.",
-            "Tokens of OAuth apps do not end by themselves; whether one is still taken is asked when our own token is renewed.",
+            "Tokens are opaque and for GitHub's own API: none is for a server of yours. Use the "
+            "proxy.",
+            "The verifier asks GitHub about each token and takes those of your own app; it cannot "
+            "tell two of your servers apart.",
+            "Since April 2026 its authorization responses carry `iss`; its documentation does not "
+            "say so: it is checked, not demanded.",
+            "There is no ID token: people are found by the API. Scopes are asked for with blanks "
+            "between them, and come back with commas.",
+            "Tokens of OAuth apps do not end by themselves; whether one is still taken is asked "
+            "when our own token is renewed.",
             "Anybody can have an account: give the proxy `admit`.",
         ),
     ),
@@ -173,11 +196,14 @@ _ROWS = (
         indicators=False,
         links=("https://www.keycloak.org/securing-apps/mcp-authz-server",),
         remarks=(
-            f"{_OWN_AUDIENCE} `resource` is not understood: give the scopes that clients ask for an audience mapper with this address.",
-            "Clients register themselves within the policies for anonymous registration: allow the hosts, and the scopes with the mapper.",
+            f"{_OWN_AUDIENCE} `resource` is not understood: give the scopes that clients ask for "
+            "an audience mapper with this address.",
+            "Clients register themselves within the policies for anonymous registration: allow "
+            "the hosts, and the scopes with the mapper.",
             "Client id metadata documents are an experimental feature (26.6 on).",
             "Servers before version 17 have `/auth` in front of `/realms`: put it into `base`.",
-            "Its authorization responses carry `iss`; that can be switched off for each client, so that it is checked but not demanded.",
+            "Its authorization responses carry `iss`; that can be switched off for each client, "
+            "so that it is checked but not demanded.",
         ),
     ),
     Preset(
@@ -204,11 +230,14 @@ _ROWS = (
             "https://developer.okta.com/docs/reference/api/oidc/",
         ),
         remarks=(
-            "`server` is a custom authorization server (API Access Management); tokens of the org's own are not to be verified by others.",
-            "Set its audience to the address of this server: the default, `api://default`, is that of every API there. "
+            "`server` is a custom authorization server (API Access Management); tokens of the "
+            "org's own are not to be verified by others.",
+            "Set its audience to the address of this server: the default, `api://default`, is "
+            "that of every API there. "
             "If that is what you want, pass it as `audience`.",
             "Registering a client takes an API token, so that MCP clients need the proxy.",
-            "In access tokens `sub` is the log-in name and `uid` what stays; ID tokens have in `sub` what stays.",
+            "In access tokens `sub` is the log-in name and `uid` what stays; ID tokens have in "
+            "`sub` what stays.",
         ),
     ),
     Preset(
@@ -231,8 +260,10 @@ _ROWS = (
             "https://workos.com/docs/reference/workos-connect/metadata",
         ),
         remarks=(
-            "Switch on client id metadata documents, and dynamic registration for older clients, under Connect, Configuration.",
-            f"{_OWN_AUDIENCE} Enter its address as a resource indicator there; without `resource` the tokens are for the environment.",
+            "Switch on client id metadata documents, and dynamic registration for older clients, "
+            "under Connect, Configuration.",
+            f"{_OWN_AUDIENCE} Enter its address as a resource indicator there; without `resource` "
+            "the tokens are for the environment.",
         ),
     ),
     Preset(
@@ -255,9 +286,11 @@ _ROWS = (
         ),
         remarks=(
             "`domain` is that of the Frontend API.",
-            "Access tokens are JWTs for applications made since January 2026; switch on Generate access tokens as JWTs for older ones.",
+            "Access tokens are JWTs for applications made since January 2026; switch on Generate "
+            "access tokens as JWTs for older ones.",
             "Switch on dynamic client registration in the settings of OAuth applications.",
-            f"{_OWN_AUDIENCE} That it does is not documented: look at a token, and take the proxy where it does not.",
+            f"{_OWN_AUDIENCE} That it does is not documented: look at a token, and take the proxy "
+            "where it does not.",
         ),
     ),
     Preset(
@@ -278,10 +311,14 @@ _ROWS = (
             "https://supabase.com/docs/guides/auth/oauth-server/token-security",
         ),
         remarks=(
-            "Switch on the OAuth 2.1 server and dynamic registration; the consent page is one of your own app.",
-            "Use asymmetric signing keys: tokens that are signed with the project's shared secret cannot be verified.",
-            f"{_OWN_AUDIENCE} By default that is `authenticated` in every token of the project: let a custom access token hook set it. "
-            "`audience='authenticated'` takes every token of the project, those of its own app too.",
+            "Switch on the OAuth 2.1 server and dynamic registration; the consent page is one of "
+            "your own app.",
+            "Use asymmetric signing keys: tokens that are signed with the project's shared secret "
+            "cannot be verified.",
+            f"{_OWN_AUDIENCE} By default that is `authenticated` in every token of the project: "
+            "let a custom access token hook set it. "
+            "`audience='authenticated'` takes every token of the project, those of its own app "
+            "too.",
             "Scopes are those of OpenID Connect only.",
         ),
     ),
@@ -304,8 +341,10 @@ _ROWS = (
         indicators=None,
         links=("https://docs.descope.com/agentic-identity-hub/mcp-servers/discovery-url",),
         remarks=(
-            "`project` is the project's id, `server` that of the MCP server that is set up in the Agentic Identity Hub.",
-            "`aud` is the client and the project; give the address of this server as `audience` where the tokens name it.",
+            "`project` is the project's id, `server` that of the MCP server that is set up in the "
+            "Agentic Identity Hub.",
+            "`aud` is the client and the project; give the address of this server as `audience` "
+            "where the tokens name it.",
             "One pair of keys signs for all MCP servers of a project: the issuer tells them apart.",
         ),
     ),
@@ -329,8 +368,10 @@ _ROWS = (
             "https://docs.scalekit.com/mcp/overview/",
         ),
         remarks=(
-            "`domain` is that of the environment, `resource` the id of the MCP server in the dashboard.",
-            f"{_OWN_AUDIENCE} Its address there must be the one of this server; where tokens name the id instead, pass it as `audience`.",
+            "`domain` is that of the environment, `resource` the id of the MCP server in the "
+            "dashboard.",
+            f"{_OWN_AUDIENCE} Its address there must be the one of this server; where tokens name "
+            "the id instead, pass it as `audience`.",
         ),
     ),
 )

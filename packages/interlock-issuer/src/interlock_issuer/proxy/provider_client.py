@@ -1,4 +1,6 @@
-"""What is said to the provider behind the proxy, not through the browser: codes and refresh tokens for tokens, and who somebody is."""
+"""What is said to the provider behind the proxy, not through the browser: codes and refresh tokens
+for tokens, and who somebody is.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,10 @@ class UpstreamUser(Struct, frozen=True):
 
 
 class ProviderClient:
-    """The provider as a client with this id and secret talks to it. No answer is an error with words: Unreachable, or Unauthorized."""
+    """The provider as a client with this id and secret talks to it.
+
+    No answer is an error with words: Unreachable, or Unauthorized.
+    """
 
     def __init__(
         self,
@@ -64,7 +69,10 @@ class ProviderClient:
         return await self._token(form, "token")
 
     async def refresh(self, refresh_token: str) -> TokenAnswer:
-        """New tokens for a refresh token (RFC 6749, 6). Raises Unauthorized with the code invalid_grant where it is worth nothing more."""
+        """New tokens for a refresh token (RFC 6749, 6).
+
+        Raises Unauthorized with the code invalid_grant where it is worth nothing more.
+        """
         return await self._token(
             {"grant_type": "refresh_token", "refresh_token": refresh_token}, "refresh"
         )
@@ -80,7 +88,10 @@ class ProviderClient:
         return UpstreamUser(subject, name, claims)
 
     async def takes(self, access_token: str) -> bool:
-        """Whether the provider still takes an access token; where it cannot be asked about one, it is believed."""
+        """Whether the provider still takes an access token.
+
+        Where it cannot be asked about one, it is believed.
+        """
         if not self.provider.person_url:
             return True
         status, _ = await self._asked(access_token)
@@ -91,7 +102,9 @@ class ProviderClient:
         return await self._send(Request("GET", self.provider.person_url, headers))
 
     async def _verified(self, token: str | None, nonce: str) -> dict[str, Any]:
-        """The claims of an ID token that is for us, for this log-in, and from the provider (OpenID Connect Core, 3.1.3.7)."""
+        """The claims of an ID token that is for us, for this log-in, and from the provider (OpenID
+        Connect Core, 3.1.3.7).
+        """
         if token is None:
             raise self._failed(
                 "log-in", "there is no ID token; is the scope openid among those asked for?"
@@ -116,14 +129,16 @@ class ProviderClient:
             if is_wrong:
                 raise self._failed(
                     "log-in",
-                    f"its ID token is for somebody else, or from another: {name} is not the one expected",
+                    f"its ID token is for somebody else, or from another: {name} is not the one "
+                    "expected",
                 )
         return claims
 
     async def _token(self, form: dict[str, str], step: str) -> TokenAnswer:
         headers = [_JSON, ("content-type", "application/x-www-form-urlencoded")]
         if self.provider.method == "client_secret_basic":
-            pair = f"{quote(self.client_id, safe='')}:{quote(self._secret or '', safe='')}"  # RFC 6749, 2.3.1
+            # RFC 6749, 2.3.1
+            pair = f"{quote(self.client_id, safe='')}:{quote(self._secret or '', safe='')}"
             headers.append(("authorization", f"Basic {base64.b64encode(pair.encode()).decode()}"))
         else:
             form["client_id"] = self.client_id
@@ -143,7 +158,8 @@ class ProviderClient:
             )
         if status != 200:
             raise t.Unreachable(
-                f"{self.provider.name} answered {self.provider.token_endpoint} with the status {status}.",
+                f"{self.provider.name} answered {self.provider.token_endpoint} with the status "
+                f"{status}.",
                 status=status,
             )
         return read_document(body, TokenAnswer, step=step, document=self.provider.token_endpoint)

@@ -1,4 +1,6 @@
-"""What the proxy holds of a person's session at the provider: its tokens, sealed in the vault, and renewed once however many ask."""
+"""What the proxy holds of a person's session at the provider: its tokens, sealed in the vault, and
+renewed once however many ask.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,8 @@ class _Kept(Struct, frozen=True, kw_only=True, omit_defaults=True):
 class UpstreamSessions:
     """The sessions of people at one provider, each under a random name that says nothing by itself.
 
-    `keys` seal them (AES-GCM): who reads the vault cannot use them, and who exchanges two of them breaks both.
+    `keys` seal them (AES-GCM): who reads the vault cannot use them, and who exchanges two of them
+    breaks both.
     """
 
     def __init__(
@@ -55,18 +58,23 @@ class UpstreamSessions:
     async def token(self, name: str, subject: str) -> str:
         """An access token for the provider's own API, renewed where it ends.
 
-        Raises Unauthorized where the session has ended there, or is not that of `subject`; Unreachable where the provider cannot be asked.
+        Raises Unauthorized where the session has ended there, or is not that of `subject`;
+        Unreachable where the provider cannot be asked.
         """
         kept = await self._read(name)
         if kept is None or kept.subject != subject:
             raise self._ended()
         if not self._is_old(kept):
             return kept.access_token
-        # As an errand: a caller who gives up must not give up a refresh token that has been spent already.
+        # As an errand: a caller who gives up must not give up a refresh token that has been spent
+        # already.
         return await self._renewing.join(name, lambda: self._renewed(name))
 
     async def is_active(self, name: str, subject: str) -> bool:
-        """Whether the session has not ended at the provider. Raises Unreachable where it cannot be asked."""
+        """Whether the session has not ended at the provider.
+
+        Raises Unreachable where it cannot be asked.
+        """
         try:
             await self.token(name, subject)
         except Unauthorized:

@@ -1,8 +1,10 @@
-"""People who log in at another authorization server, at which this one is a client with one id for all of its own clients.
+"""People who log in at another authorization server, at which this one is a client with one id for
+all of its own clients.
 
-That one id is what makes a proxy a confused deputy: who has agreed to it upstream once may never be asked there again, whoever sends them.
-So a person is asked here first, for each client anew, and nothing that leads on exists before they have agreed ("Security Best
-Practices", "Confused Deputy Problem").
+That one id is what makes a proxy a confused deputy: who has agreed to it upstream once may never be
+asked there again, whoever sends them. So a person is asked here first, for each client anew, and
+nothing that leads on exists before they have agreed ("Security Best Practices", "Confused Deputy
+Problem").
 """
 
 from __future__ import annotations
@@ -42,13 +44,17 @@ Admit = Callable[[Mapping[str, Any]], bool | Awaitable[bool]]
 CLAIM = "upstream"  # in our tokens: the name of the session at the provider
 _KIND = "upstream-state"
 _SECONDS = 600  # that a log-in at the provider may take
-_STRANGE = "This answer does not belong to a log-in that was begun in this browser, or it was used before. Start again where you came from."
+_STRANGE = (
+    "This answer does not belong to a log-in that was begun in this browser, or it was used "
+    "before. Start again where you came from."
+)
 _PROMPTS = (
     "none",
     "login",
     "select_account",
 )  # which a client may ask for there; consent is asked for here
-# What the errors of a provider are called in our own answer; any other is its own failure, and none of the client's business.
+# What the errors of a provider are called in our own answer; any other is its own failure, and none
+# of the client's business.
 _ERRORS = frozenset(
     (
         "access_denied",
@@ -63,9 +69,12 @@ log = limited("interlock.auth")
 
 
 class _LoginState(Struct, frozen=True, kw_only=True):
-    """What was set down when a person, having agreed, was sent to the provider; sealed, under the digest of `state`, for one use.
+    """What was set down when a person, having agreed, was sent to the provider.
 
-    `binder` is the digest of the cookie of their browser; `agreed` is who agreed, where that was before and not just now.
+    Sealed, under the digest of `state`, for one use.
+
+    `binder` is the digest of the cookie of their browser; `agreed` is who agreed, where that was
+    before and not just now.
     """
 
     pending: str
@@ -77,12 +86,15 @@ class _LoginState(Struct, frozen=True, kw_only=True):
 
 
 class Upstream(LoginPages):
-    """The people of `provider`, where this server is registered with `client_id` and the redirect URI that `redirect_uri` says.
+    """The people of `provider`, where this server is registered with `client_id` and the redirect
+    URI that `redirect_uri` says.
 
-    `scopes` are those asked for upstream, else the provider's own. `admit` is told what the provider said of a person, and whether they may
-    come in; everybody may, unless it is given, so give it where anybody can have an account. `keys` (16 random bytes or more each; the
-    first closes, all open) seal the provider's tokens, and what is set down of a log-in, in the vault; without them the client secret does.
-    `callback` is the path, below the issuer's, to which the provider sends people back.
+    `scopes` are those asked for upstream, else the provider's own. `admit` is told what the
+    provider said of a person, and whether they may come in; everybody may, unless it is given, so
+    give it where anybody can have an account. `keys` (16 random bytes or more each; the first
+    closes, all open) seal the provider's tokens, and what is set down of a log-in, in the vault;
+    without them the client secret does. `callback` is the path, below the issuer's, to which the
+    provider sends people back.
     """
 
     def __init__(
@@ -102,7 +114,8 @@ class Upstream(LoginPages):
         super().__init__(brand=brand)
         if not isinstance(provider, Provider):
             raise TypeError(
-                f"people log in at a provider, such as presets.get('github').provider(); not at a {type(provider).__name__}"
+                "people log in at a provider, such as presets.get('github').provider(); not at a "
+                f"{type(provider).__name__}"
             )
         if provider.method != "none" and client_secret is None:
             raise ValueError(f"{provider.name} knows its clients by a secret: give client_secret")
@@ -133,18 +146,27 @@ class Upstream(LoginPages):
             self._parts = server.vault, client, sessions
 
     async def is_active(self, person: User) -> bool:
-        """Whether the person's session at the provider has not ended (AU2-10). Raises Unreachable where the provider cannot be asked."""
+        """Whether the person's session at the provider has not ended (AU2-10).
+
+        Raises Unreachable where the provider cannot be asked.
+        """
         session = person.claims.get(CLAIM)
         return isinstance(session, str) and await self._sessions.is_active(session, person.subject)
 
     async def upstream_token(self, principal: Principal) -> str:
-        """An access token of the provider for who calls, for calls of our own to its API (AUT-18); never to be given to anybody.
+        """An access token of the provider for who calls, for calls of our own to its API (AUT-18).
 
-        Raises Unauthorized where the session at the provider has ended, or the principal has none; Unreachable where it cannot be asked.
+        Never to be given to anybody.
+
+        Raises Unauthorized where the session at the provider has ended, or the principal has none;
+        Unreachable where it cannot be asked.
         """
         session = principal.claims.get(CLAIM)
         if not isinstance(session, str):
-            what = f"the token that came with the request was not given after a log-in at {self.provider.name}"
+            what = (
+                "the token that came with the request was not given after a log-in at "
+                f"{self.provider.name}"
+            )
             raise Unauthorized("request", what, advice="Log in again.", culprit="client")
         return await self._sessions.token(session, principal.subject)
 
@@ -154,7 +176,7 @@ class Upstream(LoginPages):
             await self._parts[1].aclose()
         await self._fetch.aclose()
 
-    # -- before the log-in ---------------------------------------------------------------------------------------------
+    # -- before the log-in -------------------------------------------------------------------------
 
     def routes(self, server: AuthorizationServer) -> Sequence[BaseRoute]:
         """Return the login pages, and the redirect URI to which the provider sends users back."""
@@ -175,7 +197,9 @@ class Upstream(LoginPages):
     async def _agreed(
         self, visit: Visit, pending: PendingRequest, session: Session | None, answer: Answer
     ) -> Response:
-        """Set down where the person will come back to, now that they have agreed and not before (SEC-11), and send them to the provider."""
+        """Set down where the person will come back to, now that they have agreed and not before
+        (SEC-11), and send them to the provider.
+        """
         state, binder, verifier, nonce = (secrets.token_urlsafe(32) for _ in range(4))
         journey = _LoginState(
             pending=pending.id,
@@ -204,7 +228,7 @@ class Upstream(LoginPages):
         reply = visit.browser.identify(redirect_response(url))
         return set_cookie(reply, base, _cookie(base, state), binder, seconds=_SECONDS)
 
-    # -- after it ------------------------------------------------------------------------------------------------------
+    # -- after it ----------------------------------------------------------------------------------
 
     def _own_pages(self) -> Mapping[str, PageHandler]:
         return {self._callback: self._back}
@@ -245,7 +269,10 @@ class Upstream(LoginPages):
         )
 
     async def _journey(self, visit: Visit, state: str) -> _LoginState | None:
-        """What was set down for this state and this browser; nobody gets it twice, and no other browser can use it up."""
+        """What was set down for this state and this browser.
+
+        Nobody gets it twice, and no other browser can use it up.
+        """
         key = digest(state)
         journey = self._read(visit, key, await visit.vault.get(_KIND, key)) if state else None
         if journey is None:
@@ -267,7 +294,9 @@ class Upstream(LoginPages):
             return None
 
     def _is_from_provider(self, given: Mapping[str, str]) -> bool:
-        """Whether the answer says that it comes from the provider, or need not say so (RFC 9207, 2.4)."""
+        """Whether the answer says that it comes from the provider, or need not say so (RFC 9207,
+        2.4).
+        """
         issuer = given.get("iss")
         return issuer == self.provider.issuer if issuer is not None else not self.provider.sends_iss
 

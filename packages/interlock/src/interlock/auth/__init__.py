@@ -1,7 +1,8 @@
-"""Authorization, both sides: what a client does to be let in, what a server does to let nobody else in, and who vouches for whom.
+"""Authorization, both sides: what a client does to be let in, what a server does to let nobody else
+in, and who vouches for whom.
 
-The rules are those of 2026-07-28 ("Authorization"), which also serve and speak to the older revisions: authorization happens before any
-revision is agreed.
+The rules are those of 2026-07-28 ("Authorization"), which also serve and speak to the older
+revisions: authorization happens before any revision is agreed.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from .tokens.introspection import Introspection
     from .tokens.jwt import Jwt
 
-# Loaded at first use: who only serves loads nothing of the client, and nobody loads cryptography unasked.
+# Loaded at first use: who only serves loads nothing of the client, and nobody loads cryptography
+# unasked.
 _ROOMS = {
     ".agents.browser": ("Browser",),
     ".agents.default": ("default_agent",),

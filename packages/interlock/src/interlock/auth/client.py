@@ -1,6 +1,8 @@
-"""A client's authorization for servers: tokens kept, sent with each request, renewed by one for all who wait, asked for where refused.
+"""A client's authorization for servers: tokens kept, sent with each request, renewed by one for all
+who wait, asked for where refused.
 
-No lock is held across a request: requests go out side by side, and only those wait that have no token that could be used.
+No lock is held across a request: requests go out side by side, and only those wait that have no
+token that could be used.
 """
 
 from __future__ import annotations
@@ -53,15 +55,15 @@ class Authorization:
     """Authorizes the requests of clients, each for its own server: fulfils the seam `Authorizer`.
 
     Parameters of all kinds:
-        scopes: what is asked for in any case: besides what a challenge demands, in place of all that the server lists.
-        vault: where tokens and registrations are kept: a Vault, or an address for `open_vault`; in memory unless given.
-        account: tells apart who shares a vault, where there are several.
-        dpop: binds tokens to a key (RFC 9449): True for a key of our own, or the key.
-        hosts: hosts of the authorization server that may have private addresses (those of the server itself may).
-        assume_pkce: takes authorization servers that do PKCE and do not say so.
-        fetch: what documents and tokens are fetched by; ours, which takes no private addresses, unless given.
-        tell: is told each step.
-        clock: gives the seconds of the wall clock.
+        scopes: what is asked for in any case: besides what a challenge demands, in place of all
+        that the server lists. vault: where tokens and registrations are kept: a Vault, or an
+        address for `open_vault`; in memory unless given. account: tells apart who shares a vault,
+        where there are several. dpop: binds tokens to a key (RFC 9449): True for a key of our own,
+        or the key. hosts: hosts of the authorization server that may have private addresses (those
+        of the server itself may). assume_pkce: takes authorization servers that do PKCE and do not
+        say so. fetch: what documents and tokens are fetched by; ours, which takes no private
+        addresses, unless given. tell: is told each step. clock: gives the seconds of the wall
+        clock.
     """
 
     def __init__(
@@ -102,12 +104,18 @@ class Authorization:
         return self._vault
 
     async def aclose(self) -> None:
-        """Let go of the vault, where only its address was given; it is opened again when it is needed."""
+        """Let go of the vault, where only its address was given.
+
+        It is opened again when it is needed.
+        """
         if self._own_vault is not None:
             await self._own_vault.aclose()
 
     def to(self, url: str) -> Access:
-        """The authorization for one server; the same for the same server. Raises ValueError for what is no address."""
+        """The authorization for one server; the same for the same server.
+
+        Raises ValueError for what is no address.
+        """
         place = canonical(url)
         if place not in self._servers:
             self._servers[place] = Access(self, url)
@@ -142,7 +150,7 @@ class Access:
         self._flight: SingleFlight[Grant | None] = SingleFlight()
         self._step_ups: dict[frozenset[str], int] = {}  # by what was asked for
 
-    # -- the seam ---------------------------------------------------------------------------------------------
+    # -- the seam ----------------------------------------------------------------------------------
 
     async def sign(self, request: Request) -> Request:
         """The request with the token, where there is one; a token near its end is renewed first."""
@@ -156,7 +164,10 @@ class Access:
         return request if grant is None else self._signed(request, grant)
 
     async def _early(self, grant: Grant) -> Grant | None:
-        """Renew a token that is near its end; while it lasts one waits for that, and who comes meanwhile, or after it failed, uses it."""
+        """Renew a token that is near its end.
+
+        While it lasts one waits for that, and who comes meanwhile, or after it failed, uses it.
+        """
         if self._lasts(grant) and (grant is self._lasting or self._flight.under_way):
             return grant
         try:
@@ -209,7 +220,10 @@ class Access:
         return await self._replace(request, challenge, tries)
 
     async def _replace(self, request: Request, challenge: Challenge | None, tries: int) -> bool:
-        """Get another token in place of one that was refused: by a refresh first, then by a log-in. Raises Unauthorized after both."""
+        """Get another token in place of one that was refused: by a refresh first, then by a log-in.
+
+        Raises Unauthorized after both.
+        """
         grant, fresh = self._grant, False
         if grant is not None and token_of(request) != grant.access_token:
             return True  # it was renewed meanwhile
@@ -221,7 +235,7 @@ class Access:
             fresh = tries > 1
         return await self._renew(grant, challenge or Challenge("bearer"), fresh=fresh) is not None
 
-    # -- tokens ------------------------------------------------------------------------------------------------
+    # -- tokens ------------------------------------------------------------------------------------
 
     def _signed(self, request: Request, grant: Grant) -> Request:
         if request.url != self.url and not leads_to(
@@ -254,7 +268,9 @@ class Access:
         return self._grant
 
     def _read(self, kept: bytes | None) -> Grant | None:
-        """What was kept, unless it was granted to another client than we are now, or is bound to no key where it has to be."""
+        """What was kept, unless it was granted to another client than we are now, or is bound to no
+        key where it has to be.
+        """
         grant, given = read_grant(kept), self._given()
         if grant is None or (self._whole.dpop and grant.key is None):
             return None
@@ -273,7 +289,11 @@ class Access:
         return self._grant if self._loaded else await self._load()
 
     async def renew(self, challenge: Challenge | None = None, *, fresh: bool = False) -> Grant:
-        """Get a token now: by refreshing where that can be and `fresh` does not forbid it, else from the beginning. Raises Unauthorized."""
+        """Get a token now: by refreshing where that can be and `fresh` does not forbid it, else
+        from the beginning.
+
+        Raises Unauthorized.
+        """
         grant = await self._renew(await self.grant(), challenge or Challenge("bearer"), fresh=fresh)
         assert grant is not None
         return grant
@@ -285,7 +305,9 @@ class Access:
         return grant
 
     async def revoke(self) -> bool:
-        """Have the authorization server withdraw what was granted (RFC 7009), and forget it; False where it offers no way to.
+        """Have the authorization server withdraw what was granted (RFC 7009), and forget it.
+
+        False where it offers no way to.
 
         Raises Unauthorized or Unreachable where it was not withdrawn; it is forgotten all the same.
         """
@@ -303,7 +325,11 @@ class Access:
             await roads.aclose()
 
     async def _step_up(self, request: Request, challenge: Challenge, tries: int) -> bool:
-        """Ask for the scopes that an operation needs on top of those there are (`AUS-05` to `AUS-07`). Raises Unauthorized."""
+        """Ask for the scopes that an operation needs on top of those there are (`AUS-05` to
+        `AUS-07`).
+
+        Raises Unauthorized.
+        """
         grant, needed = self._grant, frozenset(challenge.scopes or ())
         if grant is None:
             return False
@@ -328,7 +354,10 @@ class Access:
     async def _renew(
         self, used: Grant | None, challenge: Challenge | None, *, fresh: bool = False
     ) -> Grant | None:
-        """New tokens in place of `used`, by one for all who wait; None where there were none to be had without a challenge."""
+        """New tokens in place of `used`, by one for all who wait.
+
+        None where there were none to be had without a challenge.
+        """
         while self._grant is used:
             grant = await self._flight.join(functools.partial(self._obtain, used, challenge, fresh))
             if grant is not None or challenge is None:
@@ -389,9 +418,12 @@ class Access:
     async def _refreshed(
         self, used: Grant | None, challenge: Challenge | None, roads: Roads
     ) -> Grant | None:
-        """Refresh, one program at a time; None where that cannot be, and the person has to log in again.
+        """Refresh, one program at a time.
 
-        Another program that shares the vault may have done it while we waited: then its tokens are ours too.
+        None where that cannot be, and the person has to log in again.
+
+        Another program that shares the vault may have done it while we waited: then its tokens are
+        ours too.
         """
         from ..store import lease  # late: only for clients that refresh
 
@@ -428,7 +460,10 @@ class Access:
     async def _spend(
         self, kept: Grant, member: Member, roads: Roads, was: bytes | None
     ) -> Grant | None:
-        """Trade the refresh token for new tokens; `was` is the record in the vault. None where it is good no more."""
+        """Trade the refresh token for new tokens; `was` is the record in the vault.
+
+        None where it is good no more.
+        """
         whole = self._whole
         try:
             grant = await perform(renewed(kept, member, self._means(kept)), roads, tell=whole.tell)
@@ -470,7 +505,10 @@ class Access:
         return None if identity is None else identity.document
 
     async def _keep(self, grant: Grant, was: bytes | None = None) -> None:
-        """Keep what was granted, in place of `was` only, where that is given; a vault that fails costs a log-in later, and nothing now."""
+        """Keep what was granted, in place of `was` only, where that is given.
+
+        A vault that fails costs a log-in later, and nothing now.
+        """
         vault, record = self._whole.vault, msgspec.json.encode(grant)
         try:
             if was is None:
@@ -480,7 +518,7 @@ class Access:
         except StoreError as bad:
             log.warning("what was granted for %s could not be kept: %s", self.url, bad)
 
-    # -- keys --------------------------------------------------------------------------------------------------
+    # -- keys --------------------------------------------------------------------------------------
 
     def _means(self, grant: Grant | None) -> Means:
         """The clock, chance and keys of a procedure."""
@@ -498,7 +536,9 @@ class Access:
         )
 
     def _bound(self, grant: Grant | None) -> SigningKey | None:
-        """The key that tokens are bound to: that of a grant, the one given, or one made for this server."""
+        """The key that tokens are bound to: that of a grant, the one given, or one made for this
+        server.
+        """
         if grant is not None and grant.key is None:
             return None
         if grant is None and not self._whole.dpop:

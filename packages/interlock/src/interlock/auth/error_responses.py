@@ -1,4 +1,6 @@
-"""What a guarded server says of its protection: its metadata (RFC 9728), challenges and refusals (RFC 6750, 3; RFC 9449, 7.1)."""
+"""What a guarded server says of its protection: its metadata (RFC 9728), challenges and refusals
+(RFC 6750, 3; RFC 9449, 7.1).
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,11 @@ _SCOPE = re.compile(r"[!#-\[\]-~]+")  # RFC 6749, 3.3
 
 
 class Refusal(Struct, frozen=True):
-    """An answer in place of the server's: its status, its headers but for those of the body, and the JSON body.
+    """An answer in place of the server's: its status, its headers but for those of the body, and
+    the JSON body.
 
-    `usual` is a refusal with which every client begins, and nothing for whoever runs the server to look at.
+    `usual` is a refusal with which every client begins, and nothing for whoever runs the server to
+    look at.
     """
 
     status: int
@@ -36,7 +40,10 @@ class Refusal(Struct, frozen=True):
 
 
 class Terms(Struct, frozen=True, kw_only=True):
-    """The terms on which a guard lets in, as far as they are told; see `Guard`. `features` gives the scopes of the server's features."""
+    """The terms on which a guard lets in, as far as they are told; see `Guard`.
+
+    `features` gives the scopes of the server's features.
+    """
 
     issuers: tuple[str, ...]
     scopes: tuple[str, ...]
@@ -90,7 +97,10 @@ class Site:
         dpop: bool = False,
         nonce: str | None = None,
     ) -> Refusal:
-        """401: a token is needed, or with `words` what is wrong with the one that came; `dpop` where it is about a proof."""
+        """401: a token is needed, or with `words` what is wrong with the one that came.
+
+        `dpop` where it is about a proof.
+        """
         said = {} if not words else {"error": error, "error_description": words}
         headers = self._challenges(self.terms.scopes, said, bearer=not (dpop and self.terms.dpop))
         if nonce is not None:
@@ -113,8 +123,10 @@ class Site:
         )
 
     def challenge(self, scopes: Sequence[str]) -> Headers:
-        """The headers of a 403 for an operation that needs `scopes` (`AUS-04`): with those that every request needs, so that a client that
-        takes the challenge by the word gets a token that will do (`AUS-02`, `AUS-08`)."""
+        """The headers of a 403 for an operation that needs `scopes` (`AUS-04`): with those that
+        every request needs, so that a client that takes the challenge by the word gets a token
+        that will do (`AUS-02`, `AUS-08`).
+        """
         said = {
             "error": "insufficient_scope",
             "error_description": "the token does not have the scopes that this needs",
@@ -124,7 +136,10 @@ class Site:
     def _challenges(
         self, scopes: Iterable[str], said: Mapping[str, str], *, bearer: bool
     ) -> Headers:
-        """One header, as some clients keep only one of a name; Bearer comes first in it, as some only read that."""
+        """One header, as some clients keep only one of a name.
+
+        Bearer comes first in it, as some only read that.
+        """
         wanted = " ".join(scope for scope in scopes if scope != _OFFLINE)
         where = (
             {"resource_metadata": self.metadata}
@@ -176,11 +191,13 @@ def checked_scopes(scopes: Sequence[str]) -> tuple[str, ...]:
     for scope in scopes:
         if not _SCOPE.fullmatch(scope):
             raise ValueError(
-                f"{scope!r} is no scope: printable ASCII characters, without spaces, quotes and backslashes"
+                f"{scope!r} is no scope: printable ASCII characters, without spaces, quotes and "
+                "backslashes"
             )
         if scope == _OFFLINE:
             raise ValueError(
-                "a server cannot ask for offline_access: that is between a client and its authorization server"
+                "a server cannot ask for offline_access: that is between a client and its "
+                "authorization server"
             )
     return tuple(dict.fromkeys(scopes))
 
@@ -189,7 +206,8 @@ def checked_resource(resource: str) -> str:
     """The URI of a server as its clients are told it, without a trailing slash. Raises ValueError."""
     if plain_url(resource) is None or "#" in resource or not resource.isascii():
         raise ValueError(
-            f"resource is the server's own address, as clients have it: https://mcp.example.com/mcp, say; not {resource!r}"
+            "resource is the server's own address, as clients have it: "
+            f"https://mcp.example.com/mcp, say; not {resource!r}"
         )
     parts = urlsplit(resource)
     return f"{origin(resource)}{parts.path.rstrip('/')}" + (

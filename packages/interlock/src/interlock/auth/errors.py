@@ -1,4 +1,6 @@
-"""What keeps a client from using a token: a vault that fails, a place that is not the server, a server that is not content with it."""
+"""What keeps a client from using a token: a vault that fails, a place that is not the server, a
+server that is not content with it.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def token_of(request: Request) -> str | None:
 
 
 def leads_to(url: str, server: str) -> bool:
-    """Whether a request goes to a server: to its origin, or to https at the same host where it was http."""
+    """Whether a request goes to a server: to its origin, or to https at the same host where it was
+    http.
+    """
     one, other = urlsplit(url), urlsplit(server)
     return origin(url) == origin(server) or (
         other.scheme == "http" and one.scheme == "https" and one.hostname == other.hostname
@@ -46,7 +50,8 @@ def too_little(url: str, needed: Iterable[str], grant: Grant) -> Unauthorized:
     """The server wants scopes that were asked for before."""
     return Unauthorized(
         "request",
-        f"the server wants {' '.join(sorted(needed)) or 'other scopes'}, which were asked for and did not help",
+        f"the server wants {' '.join(sorted(needed)) or 'other scopes'}, which were asked for and "
+        "did not help",
         document=url,
         expected=f"access with the scopes that were granted ({' '.join(grant.scopes) or 'none'})",
         advice="Whoever runs the authorization server can allow more to this person or client.",
@@ -67,6 +72,9 @@ def useless(url: str, challenge: Challenge | None) -> Unauthorized:
         f"the server refuses the token that was just given{f' ({shown})' if shown else ''}",
         document=url,
         expected="that it takes tokens of the authorization server that it names",
-        advice="Whoever runs the server has to look why: audience, issuer, keys and clock are the usual reasons.",
+        advice=(
+            "Whoever runs the server has to look why: audience, issuer, keys and clock are the "
+            "usual reasons."
+        ),
         status=401,
     )

@@ -1,4 +1,6 @@
-"""How a client comes to its tokens, each way a class to be given as `auth=`: a person logs in, or a program shows who it is."""
+"""How a client comes to its tokens, each way a class to be given as `auth=`: a person logs in, or a
+program shows who it is.
+"""
 
 from __future__ import annotations
 
@@ -20,14 +22,15 @@ class OAuth(Authorization):
     """A person logs in (2026-07-28, "Authorization Flow Steps").
 
     Parameters, besides those of Authorization:
-        client_id, client_secret: what the client was registered as before; `key` in place of a secret signs (private_key_jwt).
-        issuer: the authorization server where that was; the first one met unless given, and no other afterwards.
-        document: the https address of the client's own metadata document, for authorization servers that read it.
-        name, uri: what a person is shown of the client.
-        device: True for a code to be entered on another device.
-        agent: makes what reaches the person; a browser of this machine, or the terminal, unless given.
-        prompt: handed on to the authorization server ("login", "consent").
-        redirect_uri: where the browser is to come back, where that was registered beforehand; a loopback address unless `agent` is given.
+        client_id, client_secret: what the client was registered as before; `key` in place of a
+        secret signs (private_key_jwt). issuer: the authorization server where that was; the first
+        one met unless given, and no other afterwards. document: the https address of the client's
+        own metadata document, for authorization servers that read it. name, uri: what a person is
+        shown of the client. device: True for a code to be entered on another device. agent: makes
+        what reaches the person; a browser of this machine, or the terminal, unless given. prompt:
+        handed on to the authorization server ("login", "consent"). redirect_uri: where the browser
+        is to come back, where that was registered beforehand; a loopback address unless `agent` is
+        given.
     """
 
     def __init__(
@@ -52,7 +55,8 @@ class OAuth(Authorization):
             )
         if redirect_uri is not None and agent is not None:
             raise ValueError(
-                "the agent knows where the browser comes back; redirect_uri is for the one that is used without"
+                "the agent knows where the browser comes back; redirect_uri is for the one that "
+                "is used without"
             )
         if client_id is None and (client_secret is not None or issuer is not None):
             raise ValueError(
@@ -73,9 +77,11 @@ class OAuth(Authorization):
 
 
 class ClientCredentials(Authorization):
-    """A program on its own behalf, by a secret or a key (the extension io.modelcontextprotocol/oauth-client-credentials).
+    """A program on its own behalf, by a secret or a key (the extension
+    io.modelcontextprotocol/oauth-client-credentials).
 
-    `client_id` was registered before, at `issuer`; `client_secret` or `key` (which signs a JWT, and is the better one) shows who it is.
+    `client_id` was registered before, at `issuer`; `client_secret` or `key` (which signs a JWT, and
+    is the better one) shows who it is.
     """
 
     def __init__(
@@ -95,7 +101,9 @@ class ClientCredentials(Authorization):
 
 
 class WorkloadIdentity(Authorization):
-    """A workload for which the platform it runs on vouches (SEP-1933): `assertion` is a file with its JWT, or a function that gives it."""
+    """A workload for which the platform it runs on vouches (SEP-1933): `assertion` is a file with
+    its JWT, or a function that gives it.
+    """
 
     def __init__(
         self,
@@ -111,13 +119,14 @@ class WorkloadIdentity(Authorization):
 
 
 class EnterpriseManaged(Authorization):
-    """A person logged in at their company, whose identity provider speaks for them (the extension for enterprise-managed authorization).
+    """A person logged in at their company, whose identity provider speaks for them (the extension
+    for enterprise-managed authorization).
 
     Parameters, besides those of Authorization:
-        id_token: the token of that log-in: a file, or a function that gives it.
-        idp_endpoint: the token endpoint of the identity provider.
-        idp_client_id, idp_client_secret: what the client is registered as there.
-        client_id, client_secret, key, issuer: what it is registered as at the server's authorization server.
+        id_token: the token of that log-in: a file, or a function that gives it. idp_endpoint: the
+        token endpoint of the identity provider. idp_client_id, idp_client_secret: what the client
+        is registered as there. client_id, client_secret, key, issuer: what it is registered as at
+        the server's authorization server.
     """
 
     def __init__(

@@ -1,4 +1,6 @@
-"""The guard: stands before an ASGI app, lets in who shows a token that is meant for it, and tells all others how to get one."""
+"""The guard: stands before an ASGI app, lets in who shows a token that is meant for it, and tells
+all others how to get one.
+"""
 
 from __future__ import annotations
 
@@ -43,30 +45,38 @@ _ANYBODY: list[tuple[bytes, bytes]] = [
 ]  # the metadata is for everybody, web pages too
 _MOST_SITES = 64
 _RESOURCE = (
-    "Whoever runs this server has to say which address clients have for it: Guard(..., resource='https://mcp.example.com/mcp'). "
+    "Whoever runs this server has to say which address clients have for it: Guard(..., "
+    "resource='https://mcp.example.com/mcp'). "
     "It is only guessed where a client on the same machine asks."
 )
 
 
 class Guard:
-    """Authorization before an ASGI app: `guard(app)` is the app that only who is allowed to can use (2026-07-28, "Authorization").
+    """Authorization before an ASGI app: `guard(app)` is the app that only who is allowed to can use
+    (2026-07-28, "Authorization").
 
-    - `verifier` says what tokens are worth: `Jwt`, `Introspection`, `ApiKeys`, `Checked`, or `AnyOf` several. An `Issuer`, or an
-      `OAuthProxy`, is served beside the app: what is for none of the app's own paths goes there.
-    - `resource` is the server's own URI, as its clients have it: tokens must be meant for it. Only where clients are on the same machine
-      it may be left out.
-    - `scopes` are those that every request needs; those of single tools, resources and prompts are theirs to demand.
-    - `name` and `documentation` (an address) tell people what this is; `scopes_supported` are the scopes that clients may ask for, by
-      default these and those of the server's features.
-    - `implies` says which scopes have others in them: `{"files:write": ["files:read"]}`. Nothing is implied by the look of a scope.
-    - `dpop` says whether tokens may, or must, be bound to a key of the client's (RFC 9449); `dpop_nonces` demands nonces in the proofs.
-      `vault` remembers which proofs have come: where several processes serve, one that they share.
-    - `public` are paths that anybody may read; `path` is that of the MCP endpoint, where the app does not say it itself.
+    - `verifier` says what tokens are worth: `Jwt`, `Introspection`, `ApiKeys`, `Checked`, or
+      `AnyOf` several. An `Issuer`, or an `OAuthProxy`, is served beside the app: what is for none
+      of the app's own paths goes there.
+    - `resource` is the server's own URI, as its clients have it: tokens must be meant for it. Only
+      where clients are on the same machine it may be left out.
+    - `scopes` are those that every request needs; those of single tools, resources and prompts are
+      theirs to demand.
+    - `name` and `documentation` (an address) tell people what this is; `scopes_supported` are the
+      scopes that clients may ask for, by default these and those of the server's features.
+    - `implies` says which scopes have others in them: `{"files:write": ["files:read"]}`. Nothing is
+      implied by the look of a scope.
+    - `dpop` says whether tokens may, or must, be bound to a key of the client's (RFC 9449);
+      `dpop_nonces` demands nonces in the proofs. `vault` remembers which proofs have come: where
+      several processes serve, one that they share.
+    - `public` are paths that anybody may read; `path` is that of the MCP endpoint, where the app
+      does not say it itself.
     - `clock` gives the seconds of the wall clock.
 
-    The app finds the Principal in its scope under "interlock.principal", and under "interlock.challenge" a function that takes scopes and
-    gives the headers of a 403 that asks for them. It never sees the token: the headers `Authorization` and `DPoP` are not passed on.
-    Web sockets are refused. Raises ValueError for settings that cannot be meant.
+    The app finds the Principal in its scope under "interlock.principal", and under
+    "interlock.challenge" a function that takes scopes and gives the headers of a 403 that asks for
+    them. It never sees the token: the headers `Authorization` and `DPoP` are not passed on. Web
+    sockets are refused. Raises ValueError for settings that cannot be meant.
     """
 
     def __init__(
@@ -121,7 +131,9 @@ class Guard:
         return Guarded(self, app)
 
     def learn(self, path: str, scopes: Callable[[], Iterable[str]]) -> None:
-        """What stands behind it: the path of the endpoint, and all scopes that its features ask for, whenever that is asked."""
+        """What stands behind it: the path of the endpoint, and all scopes that its features ask
+        for, whenever that is asked.
+        """
         self.path = self.path or path
         self._features = scopes
 
@@ -132,7 +144,7 @@ class Guard:
             if close is not None:
                 await close()
 
-    # -- which server this is ------------------------------------------------------------------------------
+    # -- which server this is ----------------------------------------------------------------------
 
     @property
     def endpoint(self) -> str:
@@ -160,7 +172,7 @@ class Guard:
             )  # mounted: what is above is not ours
         return site
 
-    # -- who asks ----------------------------------------------------------------------------------------------
+    # -- who asks ----------------------------------------------------------------------------------
 
     async def judge(
         self, site: Site, scope: Scope, credentials: Credentials
@@ -205,7 +217,9 @@ class Guard:
     async def _check_proof(
         self, site: Site, scope: Scope, credentials: Credentials, verified: Verified, now: float
     ) -> None:
-        """Raise BadProof unless the request shows that its sender has the key to which the token is bound."""
+        """Raise BadProof unless the request shows that its sender has the key to which the token is
+        bound.
+        """
         if verified.thumbprint is None:
             raise BadDpopProof(
                 "the token is bound to no key, and only such are taken with DPoP",
@@ -237,7 +251,9 @@ class Guard:
         )
 
     def nonce(self, credentials: Credentials) -> str | None:
-        """The nonce with which the client shall come the next time, where nonces are demanded (RFC 9449, 8.2)."""
+        """The nonce with which the client shall come the next time, where nonces are demanded (RFC
+        9449, 8.2).
+        """
         return (
             self._proofs.nonce(self.clock())
             if self._proofs.nonces and credentials.scheme == "dpop"
@@ -317,7 +333,10 @@ class Guarded:
     def _metadata(
         self, site: Site, scope: Scope, path: str
     ) -> tuple[int, list[tuple[bytes, bytes]], bytes] | None:
-        """The metadata of the server, where somebody asks for that; None where it is for another place (`AU3-03`)."""
+        """The metadata of the server, where somebody asks for that.
+
+        None where it is for another place (`AU3-03`).
+        """
         named = path[len(WELL_KNOWN) :].rstrip("/")
         root = scope.get("root_path", "")
         if not self.guard.terms.issuers or named not in (
@@ -381,9 +400,12 @@ def _raw_path(scope: Scope) -> str:
 
 
 def _local(scope: Scope) -> str:
-    """Scheme, host and port of a server on this machine, as a client here calls it. Raises ValueError for any other.
+    """Scheme, host and port of a server on this machine, as a client here calls it.
 
-    The host that the client names must be the one at which it has arrived: else a token for another server here would be good for this.
+    Raises ValueError for any other.
+
+    The host that the client names must be the one at which it has arrived: else a token for another
+    server here would be good for this.
     """
     server = scope.get("server") or ("", None)
     named = dict(scope["headers"]).get(b"host", b"").decode("latin-1").lower()
@@ -404,7 +426,9 @@ def _local(scope: Scope) -> str:
 
 
 def _is_preflight(scope: Scope) -> bool:
-    """Whether a browser asks what it may ask (Fetch standard, "CORS-preflight request"): that brings no token, ever."""
+    """Whether a browser asks what it may ask (Fetch standard, "CORS-preflight request"): that
+    brings no token, ever.
+    """
     if scope["method"] != "OPTIONS":
         return False
     names = {name for name, _ in scope["headers"]}

@@ -1,6 +1,8 @@
-"""Signed tokens and the keys that sign them (JOSE): everything that Interlock has of joserfc, behind a few words of its own.
+"""Signed tokens and the keys that sign them (JOSE): everything that Interlock has of joserfc,
+behind a few words of its own.
 
-Loaded late, by who signs or checks: it needs the extra `auth`. Times are given by the caller, in seconds of the wall clock.
+Loaded late, by who signs or checks: it needs the extra `auth`. Times are given by the caller, in
+seconds of the wall clock.
 """
 
 from __future__ import annotations
@@ -23,8 +25,9 @@ from msgspec import Struct
 
 from .oauth.addresses import plain_url
 
-# The algorithms that are taken unless somebody says otherwise. "none" and those with a shared secret are not to be had at all: a public
-# key is no secret, and who could choose the algorithm could sign with it.
+# The algorithms that are taken unless somebody says otherwise. "none" and those with a shared
+# secret are not to be had at all: a public key is no secret, and who could choose the algorithm
+# could sign with it.
 ASYMMETRIC = (
     "ES256",
     "ES384",
@@ -71,11 +74,16 @@ class UnknownKey(BadSignature):
 
 
 class WantsNonce(BadSignature):
-    """A DPoP proof has no nonce of ours, or one that is too old: a new one shall be given (RFC 9449, 8)."""
+    """A DPoP proof has no nonce of ours, or one that is too old: a new one shall be given (RFC
+    9449, 8).
+    """
 
 
 class _Registry(jws.JWSRegistry):
-    """The algorithms above and no others, whatever is asked for; room for headers with a key in them, and with words of their owner."""
+    """The algorithms above and no others, whatever is asked for.
+
+    Room for headers with a key in them, and with words of their owner.
+    """
 
     max_header_length = _LONGEST_PROOF
     max_payload_length = _LONGEST_TOKEN
@@ -93,12 +101,16 @@ _REGISTRY = _Registry(strict_check_header=False)
 
 
 class SigningKey:
-    """A private key with the one algorithm that it signs with. `kid` is its thumbprint where nothing else was given."""
+    """A private key with the one algorithm that it signs with.
+
+    `kid` is its thumbprint where nothing else was given.
+    """
 
     def __init__(self, key: _Key, algorithm: str, kid: str | None = None) -> None:
         if algorithm not in ASYMMETRIC:
             raise ValueError(
-                f"{algorithm!r} is no algorithm for a private key; choose from {', '.join(ASYMMETRIC)}"
+                f"{algorithm!r} is no algorithm for a private key; choose from "
+                f"{', '.join(ASYMMETRIC)}"
             )
         if not key.is_private:
             raise ValueError("this is a public key, which cannot sign")
@@ -123,7 +135,10 @@ class SigningKey:
     def from_pem(
         cls, pem: str | bytes, algorithm: str | None = None, kid: str | None = None
     ) -> SigningKey:
-        """A key from PEM text without a password; its usual algorithm where none is given. Raises ValueError."""
+        """A key from PEM text without a password; its usual algorithm where none is given.
+
+        Raises ValueError.
+        """
         try:
             raw = load_pem_private_key(pem.encode() if isinstance(pem, str) else pem, password=None)
         except (TypeError, ValueError) as bad:
@@ -143,7 +158,10 @@ class SigningKey:
 
     @classmethod
     def from_jwk(cls, jwk: Mapping[str, Any], algorithm: str | None = None) -> SigningKey:
-        """A key from a private JWK, with its own `alg` and `kid` where it has them. Raises ValueError."""
+        """A key from a private JWK, with its own `alg` and `kid` where it has them.
+
+        Raises ValueError.
+        """
         key = _imported({name: jwk[name] for name in _MATERIAL if name in jwk})
         usual = {
             "RSA": "RS256",
@@ -172,7 +190,10 @@ class SigningKey:
         typ: str | None = None,
         header: Mapping[str, Any] | None = None,
     ) -> str:
-        """The claims as a signed token (a JWS in its compact form). `header` is laid over `alg`, `kid` and `typ`."""
+        """The claims as a signed token (a JWS in its compact form).
+
+        `header` is laid over `alg`, `kid` and `typ`.
+        """
         whole = (
             {"alg": self.algorithm, "kid": self.kid}
             | ({} if typ is None else {"typ": typ})
@@ -202,14 +223,20 @@ class _Listed(Struct, frozen=True):
 
 
 class KeySet:
-    """Public keys, as a JWKS document lists them. Keys that cannot sign, or are not understood, or too weak, are left out."""
+    """Public keys, as a JWKS document lists them.
+
+    Keys that cannot sign, or are not understood, or too weak, are left out.
+    """
 
     def __init__(self, keys: Sequence[Mapping[str, Any]]) -> None:
         self._keys = [listed for jwk in keys[:_MOST_KEYS] if (listed := _listed(jwk)) is not None]
 
     @classmethod
     def read(cls, jwks: Mapping[str, Any] | bytes) -> KeySet:
-        """The keys of a document. Raises ValueError for what is none; a set without a usable key is empty."""
+        """The keys of a document.
+
+        Raises ValueError for what is none; a set without a usable key is empty.
+        """
         try:
             document = msgspec.json.decode(jwks) if isinstance(jwks, bytes) else jwks
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as bad:
@@ -223,7 +250,10 @@ class KeySet:
         return len(self._keys)
 
     def find(self, kid: str | None, algorithm: str) -> list[_Key]:
-        """The keys that may have signed what names this key id (None: names none) and algorithm. Raises UnknownKey where there is none."""
+        """The keys that may have signed what names this key id (None: names none) and algorithm.
+
+        Raises UnknownKey where there is none.
+        """
         named = (
             [listed for listed in self._keys if listed.kid == kid]
             if kid is not None
@@ -252,11 +282,14 @@ class KeySet:
         algorithms: Sequence[str] = ASYMMETRIC,
         typ: Sequence[str] | None = None,
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Header and claims of a token whose signature is right. Says nothing of the times, nor of whom the token is for.
+        """Header and claims of a token whose signature is right.
 
-        `typ` are the types that are taken, in lower case and without `application/`; an empty one takes a token without; None takes all.
-        Keys that the token itself brings or points at (`jwk`, `jku`, `x5c`, `x5u`) are not looked at. Raises BadSignature, and UnknownKey
-        where no key is the one that the token names.
+        Says nothing of the times, nor of whom the token is for.
+
+        `typ` are the types that are taken, in lower case and without `application/`; an empty one
+        takes a token without; None takes all. Keys that the token itself brings or points at
+        (`jwk`, `jku`, `x5c`, `x5u`) are not looked at. Raises BadSignature, and UnknownKey where no
+        key is the one that the token names.
         """
         parts, header, claims = _parse(token, _LONGEST_TOKEN)
         algorithm = _algorithm(header, algorithms)
@@ -273,16 +306,21 @@ class KeySet:
 
 
 def peek(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Header and claims of a token that nobody has verified: only to choose who verifies. Raises BadSignature for what is no JWT."""
+    """Header and claims of a token that nobody has verified: only to choose who verifies.
+
+    Raises BadSignature for what is no JWT.
+    """
     return _parse(token, _LONGEST_TOKEN)[1:]
 
 
 def check_times(
     claims: Mapping[str, Any], *, now: float, leeway: float = 30.0, needs: Sequence[str] = ("exp",)
 ) -> None:
-    """Raise BadSignature unless the claims hold at `now`, give or take `leeway` seconds (RFC 7519, 4.1.4 to 4.1.6).
+    """Raise BadSignature unless the claims hold at `now`, give or take `leeway` seconds (RFC 7519,
+    4.1.4 to 4.1.6).
 
-    `needs` are the claims among `exp`, `nbf` and `iat` that must be there; what is there must be right in any case.
+    `needs` are the claims among `exp`, `nbf` and `iat` that must be there; what is there must be
+    right in any case.
     """
     times: dict[str, float] = {}
     for name in ("exp", "nbf", "iat"):
@@ -307,7 +345,10 @@ def check_times(
 
 
 class DpopProof(Struct, frozen=True):
-    """What a right DPoP proof shows: the thumbprint of the key that its sender has; `jti` and `iat`, to find one that comes twice."""
+    """What a right DPoP proof shows: the thumbprint of the key that its sender has.
+
+    `jti` and `iat`, to find one that comes twice.
+    """
 
     thumbprint: str
     jti: str
@@ -324,7 +365,9 @@ def dpop_proof(
     access_token: str | None = None,
     jti: str | None = None,
 ) -> str:
-    """A proof that the sender of one request has a key (RFC 9449, 4.2): the value of its `DPoP` header."""
+    """A proof that the sender of one request has a key (RFC 9449, 4.2): the value of its `DPoP`
+    header.
+    """
     claims: dict[str, Any] = {
         "jti": jti or secrets.token_urlsafe(16),
         "htm": method,
@@ -349,12 +392,15 @@ def check_dpop(
     nonce_ok: Callable[[str | None], bool] | None = None,
     access_token: str | None = None,
 ) -> DpopProof:
-    """What a proof shows for the request that it came with; all checks of RFC 9449, 4.3, but for two.
+    """What a proof shows for the request that it came with.
 
-    That there is one such header, and that the access token is bound to the thumbprint, the caller checks, who sees both; whether it came
-    before, too. `url` may be several, where a server has several addresses. `window` is how many seconds `iat` may be away from `now`,
-    before or after. Raises BadSignature, and WantsNonce where everything is right but `nonce_ok` does not like the nonce. Claims that are
-    not asked for (`content_digest`) are not looked at.
+    All checks of RFC 9449, 4.3, but for two.
+
+    That there is one such header, and that the access token is bound to the thumbprint, the caller
+    checks, who sees both; whether it came before, too. `url` may be several, where a server has
+    several addresses. `window` is how many seconds `iat` may be away from `now`, before or after.
+    Raises BadSignature, and WantsNonce where everything is right but `nonce_ok` does not like the
+    nonce. Claims that are not asked for (`content_digest`) are not looked at.
     """
     parts, header, claims = _parse(proof, _LONGEST_PROOF)
     if _typ(header) != "dpop+jwt":
@@ -397,7 +443,9 @@ def assertion(
     typ: str = "JWT",
     **claims: Any,
 ) -> str:
-    """A signed assertion (RFC 7523, 3), as a client authenticates itself with (2.2): `issuer` and `subject` are then its client id."""
+    """A signed assertion (RFC 7523, 3), as a client authenticates itself with (2.2): `issuer` and
+    `subject` are then its client id.
+    """
     base = {
         "iss": issuer,
         "sub": subject,
@@ -414,7 +462,9 @@ def _digest(token: str) -> str:
 
 
 def _parse(token: str, longest: int) -> tuple[jws.CompactSignature, dict[str, Any], dict[str, Any]]:
-    """The parts of a token, its header and its claims, read once, so that what is checked is what is used."""
+    """The parts of a token, its header and its claims, read once, so that what is checked is what
+    is used.
+    """
     if len(token) > longest:
         raise BadSignature("it is too long")
     if not _COMPACT.match(token):
@@ -522,7 +572,11 @@ def _does_fit(key: _Key, algorithm: str) -> bool:
 
 
 def _listed(jwk: Mapping[str, Any]) -> _Listed | None:
-    """A key of a set; None for one that cannot check a signature, and for one whose private half somebody has shown to everybody."""
+    """A key of a set.
+
+    None for one that cannot check a signature, and for one whose private half somebody has shown to
+    everybody.
+    """
     operations = jwk.get("key_ops")
     checks = jwk.get("use", "sig") == "sig" and (
         not isinstance(operations, list) or "verify" in operations

@@ -1,4 +1,6 @@
-"""Carries out what the procedures of authorization want done: sends what they send, reaches the person, keeps what they remember."""
+"""Carries out what the procedures of authorization want done: sends what they send, reaches the
+person, keeps what they remember.
+"""
 
 from __future__ import annotations
 
@@ -37,14 +39,17 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 _MEMBERS = "oauth client"  # the kind of records in the vault, by issuer
-_FORMER = "oauth client id"  # the same, by issuer and client id: what replaced one does not end what was granted to it
+# the same, by issuer and client id: what replaced one does not end what was granted to it
+_FORMER = "oauth client id"
 _SECONDS = 20.0  # that an authorization server may take to answer
 
 
 class Roads:
-    """Which way requests go: to hosts that the user named themselves as to any, to all others only where they are public.
+    """Which way requests go: to hosts that the user named themselves as to any, to all others only
+    where they are public.
 
-    `server` is the address that the user gave; `hosts` are more that may be private. With `fetch` everything goes by that.
+    `server` is the address that the user gave; `hosts` are more that may be private. With `fetch`
+    everything goes by that.
     """
 
     def __init__(self, server: str, hosts: Iterable[str] = (), fetch: Fetch | None = None) -> None:
@@ -180,7 +185,10 @@ async def _reach(
 
 
 async def _send(fetch: Fetch, request: Request) -> Got:
-    """Send, and read the whole answer. Raises Unreachable, for an answer too long or too slow as well."""
+    """Send, and read the whole answer.
+
+    Raises Unreachable, for an answer too long or too slow as well.
+    """
     try:
         async with asyncio.timeout(_SECONDS):
             response = await fetch(request)
@@ -197,7 +205,9 @@ async def _send(fetch: Fetch, request: Request) -> Got:
 
 
 async def recall(vault: Vault | None, issuer: str, client_id: str | None = None) -> Member | None:
-    """What was registered at an authorization server: last, or under a client id, for what was granted to that."""
+    """What was registered at an authorization server: last, or under a client id, for what was
+    granted to that.
+    """
     if vault is None:
         return None
     kept = (

@@ -19,9 +19,11 @@ class _Run(Generic[R]):
 
 
 class SingleFlight(Generic[R]):
-    """Work that is under way at most once: who wants it joins, and it is given up once nobody waits for it any more.
+    """Work that is under way at most once: who wants it joins, and it is given up once nobody waits
+    for it any more.
 
-    While it is `firm` it is not: it has begun what must be ended, as spending what can be spent only once.
+    While it is `firm` it is not: it has begun what must be ended, as spending what can be spent
+    only once.
     """
 
     def __init__(self) -> None:
@@ -49,9 +51,12 @@ class SingleFlight(Generic[R]):
             run.firm = False
 
     async def join(self, begin: Callable[[], Coroutine[Any, Any, R]]) -> R:
-        """What comes of the work that is under way, or else of that which is begun here. Raises what it raises.
+        """What comes of the work that is under way, or else of that which is begun here.
 
-        Who is cancelled takes nobody else along; the last one ends the work, and waits until it has cleared up.
+        Raises what it raises.
+
+        Who is cancelled takes nobody else along; the last one ends the work, and waits until it has
+        cleared up.
         """
         while True:
             run = self._run
@@ -92,7 +97,10 @@ class SingleFlight(Generic[R]):
 
 
 class SingleFlightGroup(Generic[K, R]):
-    """Pieces of work by a key, each under way at most once; they go on also where nobody waits for them any more."""
+    """Pieces of work by a key, each under way at most once.
+
+    They go on also where nobody waits for them any more.
+    """
 
     def __init__(self) -> None:
         self._tasks: dict[K, asyncio.Task[R]] = {}
@@ -104,7 +112,10 @@ class SingleFlightGroup(Generic[K, R]):
         return key in self._tasks
 
     async def join(self, key: K, begin: Callable[[], Coroutine[Any, Any, R]]) -> R:
-        """What comes of the work that is under way, or else of that which is begun here. Raises what it raises."""
+        """What comes of the work that is under way, or else of that which is begun here.
+
+        Raises what it raises.
+        """
         task = self._tasks.get(key)
         if task is None or task.done() or task.get_loop() is not asyncio.get_running_loop():
             task = self._tasks[key] = asyncio.get_running_loop().create_task(begin())

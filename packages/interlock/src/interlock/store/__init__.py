@@ -1,8 +1,11 @@
-"""Where what workers share is kept: in memory, in a SQLite file for the workers of one machine, or in Redis or Valkey for many machines.
+"""Where what workers share is kept: in memory, in a SQLite file for the workers of one machine, or
+in Redis or Valkey for many machines.
 
-`open_store("memory:" | "sqlite:///path" | "redis://...")` gives the store that a URL names. The seams that every store fulfils are
-those of `interlock.protocol.handshake.sessions`, and `interlock.testing.check_store` shows whether one does. Small secret things (tokens,
-registrations, codes) are kept in a `Vault`: `open_vault` gives the one that a URL names, `interlock.testing.check_vault` checks one.
+`open_store("memory:" | "sqlite:///path" | "redis://...")` gives the store that a URL names. The
+seams that every store fulfils are those of `interlock.protocol.handshake.sessions`, and
+`interlock.testing.check_store` shows whether one does. Small secret things (tokens, registrations,
+codes) are kept in a `Vault`: `open_vault` gives the one that a URL names,
+`interlock.testing.check_vault` checks one.
 """
 
 from __future__ import annotations
@@ -43,7 +46,8 @@ if TYPE_CHECKING:
     from .vaults.sqlite import SqliteVault
     from .vaults.user_folder import data_folder
 
-# Loaded at first use: who keeps everything in memory loads no sqlite3, and nobody loads redis without asking.
+# Loaded at first use: who keeps everything in memory loads no sqlite3, and nobody loads redis
+# without asking.
 _ROOMS = {
     "..protocol.handshake.sessions": (
         "Topic",

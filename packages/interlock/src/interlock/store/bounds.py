@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-# A stream that is still written: its last so many events, of so many bytes; the newest stays whatever its size.
+# A stream that is still written: its last so many events, of so many bytes; the newest stays
+# whatever its size.
 RUNNING_EVENTS = 10_000
 RUNNING_BYTES = 16 * 1024 * 1024
 
-# The streams of one session that have ended: so many of them, of so many bytes; the newest stays whatever its size, for its
-# answer may be what a client is coming back for.
+# The streams of one session that have ended: so many of them, of so many bytes; the newest stays
+# whatever its size, for its answer may be what a client is coming back for.
 ENDED_STREAMS = 64
 ENDED_BYTES = 1024 * 1024
 

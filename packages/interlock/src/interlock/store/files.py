@@ -1,4 +1,6 @@
-"""Files that several processes change: the lock by which they take turns, and bytes that are put in place whole, or not at all."""
+"""Files that several processes change: the lock by which they take turns, and bytes that are put in
+place whole, or not at all.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +26,20 @@ _PATIENCE = 2.0  # seconds to wait for readers, where what is being read cannot 
 
 
 def open_private(path: Path, flags: int) -> int:
-    """Open a file, which is made with mode 0600 where `flags` say so; never through a link. The descriptor. Raises OSError."""
+    """Open a file, which is made with mode 0600 where `flags` say so; never through a link.
+
+    The descriptor. Raises OSError.
+    """
     # As far as the system has them; not blocking, for somebody may have put a pipe there.
     for each in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
         flags |= getattr(os, each, 0)
     return os.open(path, flags, 0o600)
 
 
-# -- turns ------------------------------------------------------------------------------------------------------------
+# -- turns -----------------------------------------------------------------------------------------
 
-# A child that is forked while a thread of its parent has a lock would have it too, for as long as it lives.
+# A child that is forked while a thread of its parent has a lock would have it too, for as long as
+# it lives.
 _GATE = threading.Lock()
 _OPEN: set[int] = set()
 
@@ -52,10 +58,12 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def file_lock(path: Path, *, patience: float) -> Iterator[None]:
-    """Be the only one, among all threads and processes, that holds the lock on this file, which is made where it is missing.
+    """Be the only one, among all threads and processes, that holds the lock on this file, which is
+    made where it is missing.
 
-    It is let go by itself when a process ends. Waits for `patience` seconds at the most. Raises TimeoutError where somebody held it for
-    longer, and OSError where the file cannot be opened or locked.
+    It is let go by itself when a process ends. Waits for `patience` seconds at the most. Raises
+    TimeoutError where somebody held it for longer, and OSError where the file cannot be opened or
+    locked.
     """
     with _GATE:
         descriptor = open_private(path, os.O_RDWR | os.O_CREAT)
@@ -79,7 +87,9 @@ def file_lock(path: Path, *, patience: float) -> Iterator[None]:
 
 
 def try_lock(descriptor: int) -> bool:
-    """Lock an open file until it is closed, among all threads and processes that do so; False where somebody else has it.
+    """Lock an open file until it is closed, among all threads and processes that do so.
+
+    False where somebody else has it.
 
     Raises OSError where it cannot be locked at all.
     """
@@ -100,11 +110,14 @@ def try_lock(descriptor: int) -> bool:
     return True
 
 
-# -- whole, or not at all -----------------------------------------------------------------------------------------------
+# -- whole, or not at all --------------------------------------------------------------------------
 
 
 def write_new(path: Path, data: bytes) -> None:
-    """Write a file of mode 0600 down to the disk. Raises OSError: FileExistsError where there is one already."""
+    """Write a file of mode 0600 down to the disk.
+
+    Raises OSError: FileExistsError where there is one already.
+    """
     with open(open_private(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
         file.write(data)
         file.flush()
@@ -112,10 +125,14 @@ def write_new(path: Path, data: bytes) -> None:
 
 
 def write_atomic(path: Path, data: bytes, *, still: Callable[[], bool] = lambda: True) -> bool:
-    """Put a file with these bytes in the place of one, which keeps its mode, or where there is none. To be done in a `file_lock`.
+    """Put a file with these bytes in the place of one, which keeps its mode, or where there is
+    none.
 
-    No reader, and nobody after a crash, finds half of it. A link is followed, and stays one. `still` is asked when all is written but
-    nothing changed yet; where it says no, the old file stays, and False is returned. Raises OSError; the old file is as it was then.
+    To be done in a `file_lock`.
+
+    No reader, and nobody after a crash, finds half of it. A link is followed, and stays one.
+    `still` is asked when all is written but nothing changed yet; where it says no, the old file
+    stays, and False is returned. Raises OSError; the old file is as it was then.
     """
     target = Path(os.path.realpath(path))
     new = target.with_name(f".{target.name}.new")

@@ -1,4 +1,6 @@
-"""Where a program keeps what belongs to its user: at the path that they have named, else in their own folder for data."""
+"""Where a program keeps what belongs to its user: at the path that they have named, else in their
+own folder for data.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,15 @@ from .vaults.user_folder import data_folder
 
 
 def own_path(variable: str, *parts: str) -> Path:
-    """The path that a variable of the environment names, else one in the user's own folder for data. Nothing is made there.
+    """The path that a variable of the environment names, else one in the user's own folder for
+    data.
 
-    `own_path("MY_NOTES", "notes.sqlite")` is what MY_NOTES says, where `~` stands for a home, and else `interlock/notes.sqlite` in
-    $XDG_DATA_HOME or ~/.local/share, ~/Library/Application Support or %LOCALAPPDATA%. Raises StoreError, in words that name the variable,
-    where there is no home to look in.
+    Nothing is made there.
+
+    `own_path("MY_NOTES", "notes.sqlite")` is what MY_NOTES says, where `~` stands for a home, and
+    else `interlock/notes.sqlite` in $XDG_DATA_HOME or ~/.local/share, ~/Library/Application Support
+    or %LOCALAPPDATA%. Raises StoreError, in words that name the variable, where there is no home to
+    look in.
     """
     named = os.environ.get(variable)
     try:

@@ -5,15 +5,19 @@ from __future__ import annotations
 from ..protocol.handshake.sessions import Store
 from .urls import path_in
 
-_WHAT_THERE_IS = "there are memory:, sqlite:///absolute/path, sqlite:relative/path, redis://host:port/db, rediss:// and unix:///path/of/socket"
+_WHAT_THERE_IS = (
+    "there are memory:, sqlite:///absolute/path, sqlite:relative/path, redis://host:port/db, "
+    "rediss:// and unix:///path/of/socket"
+)
 
 
 def open_store(url: str) -> Store:
     """The store that a URL names; `open` it before it is used.
 
-    `memory:` for one process; `sqlite:///absolute/path` or `sqlite:relative/path` for the workers of one machine; `redis://`,
-    `rediss://` (with TLS) or `unix://` (the socket of a Redis or Valkey server) for many machines. Raises ValueError where it is
-    none of these, and StoreError where the package for it is not installed.
+    `memory:` for one process; `sqlite:///absolute/path` or `sqlite:relative/path` for the workers
+    of one machine; `redis://`, `rediss://` (with TLS) or `unix://` (the socket of a Redis or Valkey
+    server) for many machines. Raises ValueError where it is none of these, and StoreError where the
+    package for it is not installed.
     """
     scheme, colon, rest = url.partition(":")
     match scheme.lower():

@@ -21,12 +21,16 @@ def encode(session: Session) -> bytes:
 
 
 def decode(data: bytes, until: float) -> Session | None:
-    """The session in these bytes, with its end where it was moved to; None where another version wrote what cannot be read."""
+    """The session in these bytes, with its end where it was moved to.
+
+    None where another version wrote what cannot be read.
+    """
     try:
         session = _decoder.decode(data)
     except msgspec.DecodeError:
         log.warning(
-            "a session in the store cannot be read and counts as gone; was it written by another version?"
+            "a session in the store cannot be read and counts as gone; was it written by another "
+            "version?"
         )
         return None
     return session if session.until == until else msgspec.structs.replace(session, until=until)
@@ -40,7 +44,10 @@ def follows(was: Session, known: Session) -> bool:
 
 
 def known(after: int) -> int:
-    """A number of an event as every store can take it; a client may ask for what comes after any number."""
+    """A number of an event as every store can take it.
+
+    A client may ask for what comes after any number.
+    """
     return min(max(after, -1), _LAST)
 
 

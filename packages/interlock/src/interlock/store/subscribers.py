@@ -1,4 +1,6 @@
-"""Who listens to a board, each in a loop of its own, and how notes from any thread reach all of them in one order."""
+"""Who listens to a board, each in a loop of its own, and how notes from any thread reach all of
+them in one order.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ class Listeners:
         return bool(self._rooms)
 
     def add(self, hear: Hear) -> Callable[[], None]:
-        """Call `hear` with every note from now on, in the loop that runs now, until the returned function is called."""
+        """Call `hear` with every note from now on, in the loop that runs now, until the returned
+        function is called.
+        """
         loop, ticket = asyncio.get_running_loop(), object()
         with self._lock:
             room = self._rooms.get(loop)
@@ -45,13 +49,18 @@ class Listeners:
         return stop
 
     def put(self, note: bytes, number: int) -> None:
-        """Lay a note before all who listen; calls nobody yet. The caller sees to it that notes are put in their order."""
+        """Lay a note before all who listen; calls nobody yet.
+
+        The caller sees to it that notes are put in their order.
+        """
         with self._lock:
             for room in self._rooms.values():
                 room.pending.append((note, number))
 
     def wake(self) -> None:
-        """Have all who listen hear what lies before them: at once in the loop that runs now, soon in others."""
+        """Have all who listen hear what lies before them: at once in the loop that runs now, soon
+        in others.
+        """
         try:
             here: asyncio.AbstractEventLoop | None = asyncio.get_running_loop()
         except RuntimeError:
@@ -63,7 +72,9 @@ class Listeners:
                 self._call(room)
 
     def before(self, number: int) -> int:
-        """The number of the newest note that those in the loop that runs now have heard, where `number` is the newest of all."""
+        """The number of the newest note that those in the loop that runs now have heard, where
+        `number` is the newest of all.
+        """
         try:
             room = self._rooms.get(asyncio.get_running_loop())
         except RuntimeError:
@@ -90,7 +101,10 @@ class _Room:
         self._telling = False
 
     def tell(self) -> None:
-        """Call everyone with every note. A note that is posted meanwhile waits its turn, so that all hear one order."""
+        """Call everyone with every note.
+
+        A note that is posted meanwhile waits its turn, so that all hear one order.
+        """
         if self._telling:
             return
         self._telling = True

@@ -1,4 +1,6 @@
-"""Plays a procedure of authorization against a world that is written down: documents by address, and a person who comes back."""
+"""Plays a procedure of authorization against a world that is written down: documents by address,
+and a person who comes back.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,10 @@ METADATA = "https://as.example/.well-known/oauth-authorization-server"
 BACK = "http://127.0.0.1:4711/callback"
 
 Answer = Any
-"""A JSON value with the status 200; (status, value), (status, value, headers); bytes; an exception; or a list of such, one each time."""
+"""A JSON value with the status 200; (status, value), (status, value, headers); bytes; an exception.
+
+Or a list of such, one each time.
+"""
 
 
 def resource(**changes: Any) -> dict[str, Any]:
@@ -72,7 +77,10 @@ def token(**changes: Any) -> dict[str, Any]:
 
 
 def world(**changes: Answer) -> dict[str, Answer]:
-    """A world in which a log-in goes well. The names are those of the parts; what is changed to None is not there."""
+    """A world in which a log-in goes well.
+
+    The names are those of the parts; what is changed to None is not there.
+    """
     parts = {
         PROTECTED: changes.pop("protected", resource()),
         METADATA: changes.pop("metadata", metadata()),
@@ -141,7 +149,7 @@ class Player:
             )
         )
 
-    # -- what was done ----------------------------------------------------------------------------------------
+    # -- what was done -----------------------------------------------------------------------------
 
     @property
     def requests(self) -> list[Request]:
@@ -180,7 +188,7 @@ class Player:
         """What was told on the way."""
         return [step.words for step in self.steps if isinstance(step, Note)]
 
-    # -- how it is done ---------------------------------------------------------------------------------------
+    # -- how it is done ----------------------------------------------------------------------------
 
     def _carry(self, step: Step) -> Any:
         match step:

@@ -1,4 +1,6 @@
-"""The addresses of authorization: what identifies a server, where its documents are, and which are used at all."""
+"""The addresses of authorization: what identifies a server, where its documents are, and which are
+used at all.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ SERVER = "https://mcp.example.com/mcp"
     ],
 )
 def test_the_identifier_of_a_server(url: str, identifier: str):
-    """`AUF-04`, `AUF-05`, `AUF-06`: absolute, most specific, lower case where case says nothing, no fragment, no bare slash."""
+    """`AUF-04`, `AUF-05`, `AUF-06`: absolute, most specific, lower case where case says nothing, no
+    fragment, no bare slash.
+    """
     assert canonical(url) == identifier
     assert canonical(identifier) == identifier
 
@@ -113,7 +117,10 @@ def test_plain_urls(url: str, plain: str | None) -> None:
     ],
 )
 def test_resources_are_compared_in_their_canonical_form(one: str, other: str, same: bool) -> None:
-    """AUF-06: the scheme and the host in any case, the default port, a trailing slash; nothing else is forgiven."""
+    """AUF-06: the scheme and the host in any case, the default port, a trailing slash.
+
+    Nothing else is forgiven.
+    """
     assert same_resource(one, other) is same
     assert plain_resource(SERVER + "/") == SERVER
 
@@ -134,7 +141,10 @@ def test_resources_are_compared_in_their_canonical_form(one: str, other: str, sa
     ],
 )  # fmt: skip
 def test_where_a_servers_metadata_may_be(server: str, places: list[str]):
-    """`AU3-05`, and RFC 9728, 3.1: path and query stand behind the well-known part; the root comes last."""
+    """`AU3-05`, and RFC 9728, 3.1: path and query stand behind the well-known part.
+
+    The root comes last.
+    """
     assert resource_places(server) == places
 
 
@@ -204,7 +214,9 @@ def test_what_is_this_machine(url: str, local: bool):
     [("localhost", True), ("127.0.0.1", True), ("127.9.9.9", True), ("::1", True), ("a.localhost", False), ("::ffff:127.0.0.1", False), ("", False)],
 )  # fmt: skip
 def test_what_is_this_machine_to_everybody(host: str, local: bool):
-    """`SEC-01`: where the host is resolved by others, as that of an issuer is, a name below localhost may be anything."""
+    """`SEC-01`: where the host is resolved by others, as that of an issuer is, a name below
+    localhost may be anything.
+    """
     assert is_loopback_host(host) is local
 
 
@@ -249,7 +261,9 @@ def test_addresses_that_are_not(url: str | None):
 
 @given(st.one_of(st.text(max_size=40), st.builds("https://{}".format, st.text(max_size=30))))
 def test_no_address_is_an_error_of_another_kind(url: str):
-    """Whatever a document says: it is used or it is refused, and what is used has no odd character in it."""
+    """Whatever a document says: it is used or it is refused, and what is used has no odd character
+    in it.
+    """
     try:
         used = usable(url, what="x", step="y", document="z")
     except Unauthorized as refused:

@@ -41,12 +41,17 @@ READ: list[tuple[str, list[tuple[str, dict[str, str]]]]] = [
 def test_a_header_is_read_as_servers_write_it(
     header: str, challenges: list[tuple[str, dict[str, str]]]
 ):
-    """`AU3-04`: several challenges in one header, quotes or none, and nothing behind what cannot be read."""
+    """`AU3-04`: several challenges in one header, quotes or none, and nothing behind what cannot be
+    read.
+    """
     assert [(c.scheme, dict(c.parameters)) for c in read_challenges(header)] == challenges
 
 
 def test_the_scopes_of_a_challenge():
-    """`AUS-02`: each once and in order; a challenge that says nothing of scopes is not one that wants none."""
+    """`AUS-02`: each once and in order.
+
+    A challenge that says nothing of scopes is not one that wants none.
+    """
     assert read_challenges('Bearer scope="b  a b"')[0].scopes == ("b", "a")
     assert read_challenges('Bearer scope=""')[0].scopes == ()
     assert read_challenges("Bearer")[0].scopes is None
@@ -98,5 +103,7 @@ def test_no_header_is_an_error(header: str):
 
 @pytest.mark.parametrize("piece", ["a ", "a=", 'a="', "a,", '\\"', "=", " ", 'a="\\'])
 def test_a_huge_header_is_read_in_no_time(piece: str):
-    """Only the first 16 KiB count, and reading them is not a matter of seconds, whatever they repeat."""
+    """Only the first 16 KiB count, and reading them is not a matter of seconds, whatever they
+    repeat.
+    """
     assert len(read_challenges("Bearer " + piece * 500_000)) <= 16 * 1024

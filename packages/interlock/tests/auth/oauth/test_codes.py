@@ -1,4 +1,6 @@
-"""The authorization code: where the person is sent, and what is believed of what the browser brings back."""
+"""The authorization code: where the person is sent, and what is believed of what the browser brings
+back.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def errand(*, says_issuer: bool = False, issuer: str = ISSUER) -> Errand:
 
 
 def test_the_address_has_all_that_is_asked():
-    """`AUF-01`, `AUF-02`, `AUF-03`, `AUT-13`: S256, the resource, the state, and no scope where none is wanted."""
+    """`AUF-01`, `AUF-02`, `AUF-03`, `AUT-13`: S256, the resource, the state, and no scope where
+    none is wanted.
+    """
     url = address(f"{ISSUER}/authorize", errand(), client_id="c&d", resource=SERVER, scopes=())
     assert visited(url) == {
         "response_type": "code",
@@ -62,7 +66,10 @@ def test_the_challenge_is_that_of_the_rfc():
 
 
 def test_each_log_in_has_a_state_and_a_verifier_of_its_own():
-    """`AUF-07`, `AUT-13`: what was noted belongs to one visit; the verifier is sent with the code and is long enough."""
+    """`AUF-07`, `AUT-13`: what was noted belongs to one visit.
+
+    The verifier is sent with the code and is long enough.
+    """
     player = Player(world())
     player.log_in()
     first = (player.visited["state"], player.forms()[-1]["code_verifier"])
@@ -89,7 +96,9 @@ OTHERS = [
 @pytest.mark.parametrize("outcome", ["code", "error"])
 @pytest.mark.parametrize("said", [ISSUER, None, *OTHERS])
 def test_whose_answer_it_is(says_issuer: bool, outcome: str, said: str | None):
-    """`AUF-08`, `AUF-09`, `AUF-10`, `AUF-11`: every row of the specification's table, for codes and for errors alike."""
+    """`AUF-08`, `AUF-09`, `AUF-10`, `AUF-11`: every row of the specification's table, for codes and
+    for errors alike.
+    """
     fields = (
         {"state": "right", "code": "secret-code"}
         if outcome == "code"
@@ -189,7 +198,10 @@ def test_answers_may_have_more_in_them(come: str):
 
 
 def test_who_said_no_said_no():
-    """A person's no is Denied, any other error Unauthorized; the words are shown, but do not steer a terminal."""
+    """A person's no is Denied, any other error Unauthorized.
+
+    The words are shown, but do not steer a terminal.
+    """
     with pytest.raises(Denied, match="access_denied: not now") as denied:
         code_from("state=right&error=access_denied&error_description=not+now", errand())
     assert denied.value.culprit == "person"
@@ -204,7 +216,9 @@ def test_who_said_no_said_no():
 
 @pytest.mark.parametrize("said, come", [(True, "code=secret-code&state={state}"), (True, "code=secret-code&state={state}&iss=https://evil.example"), (False, "code=secret-code&state={state}&iss=https://evil.example"), (False, "code=secret-code&state=wrong")])  # fmt: skip
 def test_a_code_of_doubtful_origin_is_sent_nowhere(said: bool, come: str):
-    """`AUF-08`, `AUF-11`, `AUT-13`: mix-up and injection end before anything is sent to a token endpoint."""
+    """`AUF-08`, `AUF-11`, `AUT-13`: mix-up and injection end before anything is sent to a token
+    endpoint.
+    """
     player = Player(
         world(metadata=metadata(authorization_response_iss_parameter_supported=said)), back=come
     )

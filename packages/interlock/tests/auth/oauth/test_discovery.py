@@ -64,7 +64,10 @@ def challenged(named: str = NAMED, **more: str) -> Challenge:
 def test_where_a_servers_metadata_is_found(
     challenge: Challenge | None, answers: dict[str, Any], found: str, asked: list[str]
 ):
-    """`AU3-04`, `AU3-05`, `AU3-06`: what the challenge names first, then by path, then at the root; none is the way of 2025-03-26."""
+    """`AU3-04`, `AU3-05`, `AU3-06`: what the challenge names first, then by path, then at the root.
+
+    None is the way of 2025-03-26.
+    """
     player = Player(answers)
     protected, document = player.play(find_resource(SERVER, challenge))
     assert (document, protected is not None) == (found, found != "")
@@ -142,7 +145,9 @@ def test_where_a_servers_metadata_is_found(
 def test_what_a_server_says_that_cannot_be_relied_on(
     challenge: Challenge | None, answers: dict[str, Any], words: str, culprit: str
 ):
-    """`AU3-07`, `SEC-13`, `SEC-20`: the step, the document, what was expected, and who has to repair it."""
+    """`AU3-07`, `SEC-13`, `SEC-20`: the step, the document, what was expected, and who has to
+    repair it.
+    """
     player = Player({METADATA: metadata(), **answers})
     with pytest.raises(Unauthorized) as refused:
         player.play(find_site(SERVER, challenge))
@@ -155,7 +160,10 @@ def test_what_a_server_says_that_cannot_be_relied_on(
 
 
 def test_one_of_several_authorization_servers():
-    """`AU3-08`, `AUR-17`: the first, or one where the client is registered already; or the only one that the user named."""
+    """`AU3-08`, `AUR-17`: the first, or one where the client is registered already.
+
+    Or the only one that the user named.
+    """
     two = "https://two.example"
     answers = {
         PROTECTED: resource(authorization_servers=[ISSUER, two]), METADATA: metadata(),
@@ -223,8 +231,8 @@ def test_where_there_is_no_metadata_each_place_is_told():
     with pytest.raises(Unauthorized) as refused:
         Player({METADATA: PAGE}).play(find_metadata(ISSUER))
     assert (
-        f"{METADATA} (something else than JSON), {ISSUER}/.well-known/openid-configuration (status 404)"
-        in str(refused.value)
+        f"{METADATA} (something else than JSON), {ISSUER}/.well-known/openid-configuration "
+        "(status 404)" in str(refused.value)
     )
     assert refused.value.culprit == "authorization server"
 
@@ -255,7 +263,10 @@ def test_metadata_of_another_issuer_is_not_used(issuer: str, says: str):
 
 @pytest.mark.parametrize("methods", [None, [], ["plain"], ["s256"]])
 def test_without_pkce_nothing_is_begun(methods: list[str] | None):
-    """`AU3-14`, `AUF-02`: refused where it is not said, unless the user knows better; S256 is used then all the same."""
+    """`AU3-14`, `AUF-02`: refused where it is not said, unless the user knows better.
+
+    S256 is used then all the same.
+    """
     answers = world(metadata=metadata(code_challenge_methods_supported=methods))
     player = Player(answers)
     with pytest.raises(Unauthorized, match="assume_pkce=True") as refused:
@@ -269,7 +280,11 @@ def test_without_pkce_nothing_is_begun(methods: list[str] | None):
 
 
 def test_pkce_is_not_asked_of_ways_without_a_code():
-    """`AU3-14` protects codes; a program on its own behalf, and a code for another device, have none that travels through a browser."""
+    """`AU3-14` protects codes.
+
+    A program on its own behalf, and a code for another device, have none that travels through a
+    browser.
+    """
     answers = world(
         metadata=metadata(
             code_challenge_methods_supported=None, device_authorization_endpoint=f"{ISSUER}/device"
@@ -289,7 +304,9 @@ LEGACY = "https://mcp.example/.well-known/oauth-authorization-server"
 
 
 def test_a_server_that_is_its_own_authorization_server():
-    """`AU2-02`, `AU2-03`, `AU2-04`, `AU2-07`: no metadata of its own, so its origin has that of an authorization server (2025-03-26)."""
+    """`AU2-02`, `AU2-03`, `AU2-04`, `AU2-07`: no metadata of its own, so its origin has that of an
+    authorization server (2025-03-26).
+    """
     own = {
         name: value.replace(ISSUER, "https://mcp.example") if isinstance(value, str) else value
         for name, value in metadata().items()
@@ -322,7 +339,9 @@ def test_a_server_that_is_its_own_authorization_server():
     "answer", [(404, {}), PAGE, t.Unreachable("No.")], ids=["404", "page", "silence"]
 )
 def test_a_server_without_any_metadata(answer: Any):
-    """`AU2-05`, `AU2-07`: the endpoints are where 2025-03-26 puts them, at the root, and PKCE is done all the same."""
+    """`AU2-05`, `AU2-07`: the endpoints are where 2025-03-26 puts them, at the root, and PKCE is
+    done all the same.
+    """
     player = Player(
         {
             LEGACY: answer,
@@ -340,7 +359,9 @@ def test_a_server_without_any_metadata(answer: Any):
 
 
 def test_a_server_that_wants_something_else_than_oauth():
-    """A server that wants a key of its own looks like one of 2025-03-26 until nobody registers: the words say what it may be."""
+    """A server that wants a key of its own looks like one of 2025-03-26 until nobody registers: the
+    words say what it may be.
+    """
     with pytest.raises(Unauthorized, match="It may want a key or token of its own") as refused:
         Player({}).log_in()
     assert refused.value.step == "registration"
@@ -370,7 +391,9 @@ def test_a_client_of_a_named_issuer_does_not_go_the_older_way():
     ["http://mcp.example/mcp", "ftp://localhost/mcp", "ftp://mcp.example", "ws://localhost/"],
 )
 def test_a_token_does_not_travel_unprotected(server: str):
-    """`SEC-13`, `AUT-04`: nothing is asked, found or sent for a server without https, unless it is this machine."""
+    """`SEC-13`, `AUT-04`: nothing is asked, found or sent for a server without https, unless it is
+    this machine.
+    """
     player = Player({})
     with pytest.raises(Unauthorized, match="must not travel unprotected"):
         player.log_in(server=server)
@@ -425,7 +448,9 @@ def test_endpoints_are_https(name: str, url: str):
     ],
 )
 def test_whether_an_authorization_server_is_still_trusted(answers: dict[str, Any], trusted: bool):
-    """`AUT-09`, `AUR-18`: a token is refreshed only where the server still names the one that gave it."""
+    """`AUT-09`, `AUR-18`: a token is refreshed only where the server still names the one that gave
+    it.
+    """
     grant = Grant(
         resource=SERVER,
         issuer=ISSUER,

@@ -1,4 +1,6 @@
-"""The whole dance: scopes, programs on their own behalf, companies, workloads, and what holds for all of them."""
+"""The whole dance: scopes, programs on their own behalf, companies, workloads, and what holds for
+all of them.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ def test_which_scopes_are_asked_for(
     offline: bool,
     asked: str | None,
 ):
-    """`AUS-02`, `AUS-03`, `AUS-05`, `AUS-06`, `AUS-12`: the challenge, else what is listed, else none; the union at a step-up."""
+    """`AUS-02`, `AUS-03`, `AUS-05`, `AUS-06`, `AUS-12`: the challenge, else what is listed, else
+    none; the union at a step-up.
+    """
     known = ["offline_access"] if offline else ["email"]
     player = Player(
         world(
@@ -83,7 +87,9 @@ def test_which_scopes_are_asked_for(
 
 
 def test_a_step_up_after_a_step_up_keeps_all():
-    """`AUS-06`: what was asked for once is asked for again, though the authorization server granted less."""
+    """`AUS-06`: what was asked for once is asked for again, though the authorization server granted
+    less.
+    """
     player = Player(world(token=token(scope="a")))
     first = player.log_in(challenge=Challenge("bearer", {"scope": "a b"}))
     second = player.log_in(challenge=Challenge("bearer", {"scope": "c"}), before=first)
@@ -91,7 +97,10 @@ def test_a_step_up_after_a_step_up_keeps_all():
 
 
 def test_the_scopes_of_a_challenge_are_those_of_a_program_too():
-    """`CCR-06`: a program on its own behalf steps up as well; `offline_access` is nothing for it (`AUS-12`)."""
+    """`CCR-06`: a program on its own behalf steps up as well.
+
+    `offline_access` is nothing for it (`AUS-12`).
+    """
     player = Player(world(metadata=metadata(scopes_supported=["offline_access"])))
     player.log_in(
         ways()["own behalf"], challenge=Challenge("bearer", {"scope": "c"}), before=BEFORE
@@ -136,7 +145,9 @@ def everything(**changes: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("way", ways())
 def test_the_server_is_named_in_every_request(way: str):
-    """`AUF-03`, `AUF-04`, `CCR-04`, `WIF-01`, `EMA-01`: `resource` stands in each request for a code, a token, or a refresh."""
+    """`AUF-03`, `AUF-04`, `CCR-04`, `WIF-01`, `EMA-01`: `resource` stands in each request for a
+    code, a token, or a refresh.
+    """
     player = Player(everything())
     grant = player.log_in(ways()[way])
     player.play(renewed(grant, Member(issuer=ISSUER, client_id=grant.client_id), player.means))
@@ -169,7 +180,10 @@ FAILURES: list[Any] = [(400, {"error": "invalid_grant", "error_description": "no
 )
 @pytest.mark.parametrize("failure", range(len(FAILURES)))
 def test_a_failure_says_where_and_shows_nothing_secret(way: str, place: str, failure: int):
-    """At each place and for each way: the step, the document, who has to repair it; and no token, code, secret or assertion."""
+    """At each place and for each way: the step, the document, who has to repair it.
+
+    And no token, code, secret or assertion.
+    """
     player = Player(everything(**{place: FAILURES[failure]}), key=False)
     try:
         player.log_in(ways()[way])
@@ -192,12 +206,14 @@ def test_a_failure_says_where_and_shows_nothing_secret(way: str, place: str, fai
     assert "secret" not in " ".join(player.notes)
 
 
-# -- a program on its own behalf -------------------------------------------------------------------------------
+# -- a program on its own behalf -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("key", [True, False])
 def test_a_program_on_its_own_behalf(key: bool):
-    """`CCR-01` to `CCR-04`: registered before, by secret or by a signed assertion for the authorization server; discovery as ever."""
+    """`CCR-01` to `CCR-04`: registered before, by secret or by a signed assertion for the
+    authorization server; discovery as ever.
+    """
     member = Member(
         issuer="",
         client_id="c",
@@ -224,7 +240,9 @@ def test_a_program_on_its_own_behalf(key: bool):
 
 
 def test_a_program_does_not_register():
-    """`CCR-01`: its credentials are those of one authorization server, whatever the server names today."""
+    """`CCR-01`: its credentials are those of one authorization server, whatever the server names
+    today.
+    """
     other = "https://new.example"
     player = Player(elsewhere(other))
     with pytest.raises(Unauthorized, match="Register the client with the new authorization server"):
@@ -239,11 +257,13 @@ def test_what_a_program_uses_of_what_is_listed(methods: list[str] | None):
     assert player.log_in(ways()["own behalf"]).method == "client_secret_basic"
 
 
-# -- a company's identity provider -----------------------------------------------------------------------------
+# -- a company's identity provider -----------------------------------------------------------------
 
 
 def test_a_company_vouches_for_its_person():
-    """`EMA-01`, `EMA-02`, `EMA-03`: the log-in is exchanged for an assertion to the authorization server, and that for a token."""
+    """`EMA-01`, `EMA-02`, `EMA-03`: the log-in is exchanged for an assertion to the authorization
+    server, and that for a token.
+    """
     player = Player(everything(), key=False)
     grant = player.log_in(ways()["enterprise"], wanted=["a"])
     assert player.forms(IDP) == [
@@ -284,7 +304,9 @@ def test_a_company_client_may_have_a_document():
 
 
 def test_the_key_of_one_client_does_not_speak_for_another():
-    """`EMA-02`: at the identity provider another client is known, so that the assertion of this one is not shown there."""
+    """`EMA-02`: at the identity provider another client is known, so that the assertion of this one
+    is not shown there.
+    """
     given, provider = (
         Member(issuer=ISSUER, client_id="c", method="private_key_jwt"),
         Member(issuer="", client_id="sso"),
@@ -311,7 +333,9 @@ def test_the_key_of_one_client_does_not_speak_for_another():
     ],
 )
 def test_whether_a_company_may_vouch(profiles: list[str] | None, begun: bool):
-    """`EMA-04`: where the authorization server says what it takes, the identity provider is not troubled in vain."""
+    """`EMA-04`: where the authorization server says what it takes, the identity provider is not
+    troubled in vain.
+    """
     player = Player(everything(metadata=metadata(authorization_grant_profiles_supported=profiles)))
     if begun:
         player.log_in(ways()["enterprise"])
@@ -356,7 +380,7 @@ def test_an_identity_provider_is_asked_over_https(place: str):
     assert asked == []
 
 
-# -- workloads -------------------------------------------------------------------------------------------------
+# -- workloads -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("client_id", ["", "known"])
@@ -398,7 +422,7 @@ def test_an_assertion_that_is_refused_is_presented_once(error: str):
     assert player.registrations == []
 
 
-# -- whatever peers send ---------------------------------------------------------------------------------------
+# -- whatever peers send ---------------------------------------------------------------------------
 
 URLS = st.sampled_from(
     [SERVER, ISSUER, f"{ISSUER}/", f"{ISSUER}/token", f"{ISSUER}/x y", "http://as.example", "http://localhost:1/x", "javascript:alert(1)", "",
@@ -471,7 +495,9 @@ def worlds(draw: st.DrawFn) -> dict[str, Any]:
 def test_whatever_peers_send_there_is_a_grant_or_there_are_words(
     answers: dict[str, Any], way: str, dpop: bool, key: bool, back: str
 ):
-    """`SEC-13`, `SEC-20`, `SEC-22`: no other exception, and no address is used that is neither https nor of this machine."""
+    """`SEC-13`, `SEC-20`, `SEC-22`: no other exception, and no address is used that is neither
+    https nor of this machine.
+    """
     player = Player(
         answers,
         dpop=dpop,

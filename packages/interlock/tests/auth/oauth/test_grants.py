@@ -53,7 +53,10 @@ PUBLIC = Member(issuer=ISSUER, client_id="c")
 def test_how_a_client_shows_who_it_is(
     method: str, secret: str | None, key: bool, supported: list[str] | None, expected: str
 ):
-    """`AUR-12`, `CCR-02`, `CCR-03`: the way that was agreed on, else the one that both know; and one way only."""
+    """`AUR-12`, `CCR-02`, `CCR-03`: the way that was agreed on, else the one that both know.
+
+    And one way only.
+    """
     member = Member(issuer=ISSUER, client_id="client id", client_secret=secret, method=method)
     said = ServerMetadata(issuer=ISSUER, token_endpoint_auth_methods_supported=supported)
     headers, form = authenticated(
@@ -109,7 +112,10 @@ def test_ways_that_cannot_be_gone(method: str, words: str):
         ((400, {"error": "unauthorized_client"}), "may not use this kind of grant", "client", "unauthorized_client"),
         ((400, {"error": "unsupported_grant_type"}), "does not do this kind of grant", "authorization server", "unsupported_grant_type"),
         ((400, {"error": "of_their_own"}), "refused (of_their_own)", "authorization server", "of_their_own"),
-        ((200, {"error": "bad_verification_code", "error_description": "The code passed is incorrect."}), "bad_verification_code: The code", "authorization server", "bad_verification_code"),
+        ((200, {"error": "bad_verification_code", "error_description": (
+            "The code passed is "
+            "incorrect."
+        )}), "bad_verification_code: The code", "authorization server", "bad_verification_code"),
         ((503, b"<html>"), "refused (status 503)", "authorization server", ""),
         ((302, b""), "refused (status 302)", "authorization server", ""),
         ((200, b"<html>"), "that is no JSON", "authorization server", ""),
@@ -125,7 +131,10 @@ def test_ways_that_cannot_be_gone(method: str, words: str):
     ],
 )  # fmt: skip
 def test_what_a_token_endpoint_refuses(answer: Any, words: str, culprit: str, code: str):
-    """Each failure says the step, the document, what it was, and what to do; and shows nothing that is secret."""
+    """Each failure says the step, the document, what it was, and what to do.
+
+    And shows nothing that is secret.
+    """
     player = Player(
         world(token=answer, register=(201, {"client_id": "c", "client_secret": "secret-client"}))
     )
@@ -173,7 +182,10 @@ def test_a_persons_no_at_the_token_endpoint():
     ],
 )
 def test_what_is_kept_of_a_grant(told: dict[str, Any], grant: dict[str, Any]):
-    """`AUS-13`, `AUT-09`: no refresh token is assumed, nor that all scopes were granted; whose it is stands beside it."""
+    """`AUS-13`, `AUT-09`: no refresh token is assumed, nor that all scopes were granted.
+
+    Whose it is stands beside it.
+    """
     got = Player(world(token=token(**told))).log_in(wanted=["a", "b"])
     assert {name: getattr(got, name) for name in grant} == grant
 
@@ -186,11 +198,14 @@ def test_a_token_near_its_end_is_stale(seconds: float, at: float, stale: bool):
     assert not replace(A_GRANT, expires=None).is_stale(1e12)
 
 
-# -- refreshing ------------------------------------------------------------------------------------------------
+# -- refreshing ------------------------------------------------------------------------------------
 
 
 def test_a_refresh():
-    """`AUF-03`, `AUS-13`: the resource goes along; a new refresh token takes the old one's place, else the old one goes on."""
+    """`AUF-03`, `AUS-13`: the resource goes along.
+
+    A new refresh token takes the old one's place, else the old one goes on.
+    """
     player = Player(
         {
             TOKEN: [
@@ -223,7 +238,9 @@ def test_a_refresh():
     "method", ["client_secret_post", "client_secret_basic", "private_key_jwt", "none"]
 )
 def test_a_refresh_shows_who_it_is_as_the_log_in_did(method: str):
-    """`AUR-12`: there is no metadata at hand then, and the first way of two would not do everywhere."""
+    """`AUR-12`: there is no metadata at hand then, and the first way of two would not do
+    everywhere.
+    """
     supported = {"none": None}.get(method, [method])
     given = Member(
         issuer=ISSUER, client_id="c", client_secret=None if method == "none" else "secret-client"
@@ -268,11 +285,13 @@ def test_a_refresh_that_fails(answer: Any, code: str):
     assert len(player.forms()) == 1
 
 
-# -- proofs ----------------------------------------------------------------------------------------------------
+# -- proofs ----------------------------------------------------------------------------------------
 
 
 def test_a_token_is_bound_to_a_key():
-    """`DPP-03`: the proof goes with the token request, its thumbprint with the code, and the key is kept with the tokens."""
+    """`DPP-03`: the proof goes with the token request, its thumbprint with the code, and the key is
+    kept with the tokens.
+    """
     player = Player(world(token=token(token_type="DPoP")), dpop=True)
     grant = player.log_in()
     assert player.proofs == [("POST", TOKEN, None)]
@@ -302,7 +321,10 @@ WANTS_NONCE = (400, {"error": "use_dpop_nonce"}, {"dpop-nonce": "n1"})
     ],
 )
 def test_a_nonce_is_honoured_once(answers: list[Any], nonces: list[str | None], good: bool):
-    """`DPP-03`: a fresh proof with the nonce that the authorization server wants; and no more than that."""
+    """`DPP-03`: a fresh proof with the nonce that the authorization server wants.
+
+    And no more than that.
+    """
     player = Player(world(token=answers), dpop=True, key=True)
     if good:
         assert player.log_in().access_token == "secret-access"
@@ -313,7 +335,10 @@ def test_a_nonce_is_honoured_once(answers: list[Any], nonces: list[str | None], 
 
 
 def test_a_token_that_is_not_bound_is_not_taken_for_one():
-    """`DPP-01`: who asked for tokens that are of no use to a thief hears it where there are none; nothing is kept."""
+    """`DPP-01`: who asked for tokens that are of no use to a thief hears it where there are none.
+
+    Nothing is kept.
+    """
     player = Player(world(token=token()), dpop=True)
     with pytest.raises(Unauthorized, match="not bound to the client's key") as caught:
         player.log_in()
@@ -328,7 +353,7 @@ def test_without_a_key_no_nonce_is_heeded():
     assert len(player.forms()) == 1
 
 
-# -- codes for another device ------------------------------------------------------------------------------------
+# -- codes for another device ----------------------------------------------------------------------
 
 DEVICE = f"{ISSUER}/device"
 TOLD = {
@@ -358,7 +383,9 @@ def a_device(*answers: Any, told: Any = TOLD, **changes: Any) -> Player:
 
 
 def test_a_code_is_entered_on_another_device():
-    """RFC 8628, and `AUF-03`: shown, waited for at the pace that is asked, with the resource in both requests."""
+    """RFC 8628, and `AUF-03`: shown, waited for at the pace that is asked, with the resource in
+    both requests.
+    """
     player = a_device(
         PENDING, (400, {"error": "slow_down"}), (200, {"error": "authorization_pending"}), token()
     )

@@ -53,7 +53,9 @@ def a_log_in(**identity: Any) -> LogIn:
 def test_the_order_in_which_a_client_is_known(
     identity: dict[str, Any], known: Member | None, said: dict[str, Any], client_id: str
 ):
-    """`AUR-04`, `AUR-11`: registered before, by its document, kept from earlier, registered there and then."""
+    """`AUR-04`, `AUR-11`: registered before, by its document, kept from earlier, registered there
+    and then.
+    """
     player = Player(world(metadata=metadata(**said)), kept={} if known is None else {ISSUER: known})
     grant = player.log_in(a_log_in(**identity))
     assert grant.client_id == client_id == player.visited["client_id"]
@@ -115,7 +117,9 @@ def test_what_cannot_be_a_document(url: str):
     ],
 )
 def test_whether_an_earlier_registration_still_serves(kept: Member, serves: bool):
-    """`AUT-14`, `AUR-17`: not where its secret has ended, nor where the browser comes back to another address."""
+    """`AUT-14`, `AUR-17`: not where its secret has ended, nor where the browser comes back to
+    another address.
+    """
     player = Player(world(), kept={ISSUER: kept})
     player.log_in()
     assert player.visited["client_id"] == ("kept" if serves else "dynamic")
@@ -123,7 +127,9 @@ def test_whether_an_earlier_registration_still_serves(kept: Member, serves: bool
 
 
 def test_what_is_registered_is_bound_to_its_issuer():
-    """`AUR-17`, `AUR-18`: where the server names another authorization server, the client registers there, and shows nothing of the old."""
+    """`AUR-17`, `AUR-18`: where the server names another authorization server, the client registers
+    there, and shows nothing of the old.
+    """
     other = "https://new.example"
     answers = {
         PROTECTED: resource(authorization_servers=[other]),
@@ -173,7 +179,9 @@ def test_credentials_without_an_issuer_belong_to_the_first_one_met():
 
 
 def test_what_a_client_says_of_itself():
-    """`AUR-13`, `AUR-14`, `AUS-11`, `AUT-14`: native, with its redirect URI, and with refresh tokens among its grants."""
+    """`AUR-13`, `AUR-14`, `AUS-11`, `AUT-14`: native, with its redirect URI, and with refresh
+    tokens among its grants.
+    """
     player = Player(world())
     player.log_in(
         a_log_in(name="Bench", uri="https://bench.example", dpop=True), wanted=["files:read"]
@@ -206,7 +214,10 @@ def test_what_a_client_says_of_itself():
 def test_a_registration_that_is_refused_is_tried_as_the_other_type(
     redirect_uri: str, first: str, error: str
 ):
-    """`AUR-13`, `AUR-14`, `AUR-15`, `AUR-16`: native for this machine, web for https; the other where redirect URIs are the trouble."""
+    """`AUR-13`, `AUR-14`, `AUR-15`, `AUR-16`: native for this machine, web for https.
+
+    The other where redirect URIs are the trouble.
+    """
     player = Player(
         world(register=[(400, {"error": error}), (201, {"client_id": "second"})]),
         redirect_uri=redirect_uri,
@@ -238,7 +249,9 @@ def test_a_registration_that_is_refused_is_tried_as_the_other_type(
 def test_scopes_that_an_authorization_server_does_not_know_are_left_out(
     answers: list[str | None], sent: list[tuple[str, str | None]]
 ):
-    """`AUR-15`, `AUR-16`: all scopes that the client may come to ask for are registered, but no registration fails for them."""
+    """`AUR-15`, `AUR-16`: all scopes that the client may come to ask for are registered, but no
+    registration fails for them.
+    """
     register = [
         (201, {"client_id": "c"}) if error is None else (400, {"error": error}) for error in answers
     ]
@@ -258,7 +271,10 @@ def test_scopes_that_an_authorization_server_does_not_know_are_left_out(
     ],
 )
 def test_a_registration_serves_for_its_scopes(told: dict[str, Any], wanted: list[str], again: bool):
-    """`AUS-06`: a step up to what was registered, or wished for then, needs no new registration; to more than that it does."""
+    """`AUS-06`: a step up to what was registered, or wished for then, needs no new registration.
+
+    To more than that it does.
+    """
     player = Player(
         world(
             protected=resource(scopes_supported=["x"]), register=(201, {"client_id": "c", **told})
@@ -297,7 +313,10 @@ def test_a_registration_serves_for_its_scopes(told: dict[str, Any], wanted: list
     ],
 )
 def test_a_registration_that_fails_says_why(answer: Any, words: str, tries: int):
-    """`AUR-15`, `AUR-16`: what the authorization server said, and what the user can do; the person is not troubled."""
+    """`AUR-15`, `AUR-16`: what the authorization server said, and what the user can do.
+
+    The person is not troubled.
+    """
     player = Player(world(register=answer))
     with pytest.raises(Unauthorized) as refused:
         player.log_in()
@@ -346,7 +365,10 @@ def test_a_registration_that_fails_says_why(answer: Any, words: str, tries: int)
 def test_the_method_that_both_sides_agree_on(
     supported: list[str] | None, told: dict[str, Any], method: str, secret: str | None
 ):
-    """`AUR-12`: what the authorization server answers counts, else what it supports; without a secret where that can be."""
+    """`AUR-12`: what the authorization server answers counts, else what it supports.
+
+    Without a secret where that can be.
+    """
     player = Player(
         world(
             metadata=metadata(token_endpoint_auth_methods_supported=supported),
@@ -378,7 +400,9 @@ def test_a_secret_that_ends_is_kept_until_then():
 
 @pytest.mark.parametrize("error", ["invalid_client", "unauthorized_client"])
 def test_a_client_that_was_forgotten_there_is_forgotten_here(error: str):
-    """An authorization server that lost its clients is not asked in vain for ever: the next log-in begins with a registration."""
+    """An authorization server that lost its clients is not asked in vain for ever: the next log-in
+    begins with a registration.
+    """
     player = Player(world(token=[(401, {"error": error}), token()]), kept={ISSUER: KEPT})
     with pytest.raises(Unauthorized) as refused:
         player.log_in()

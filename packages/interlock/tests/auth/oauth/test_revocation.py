@@ -1,4 +1,6 @@
-"""Giving tokens back: which are withdrawn, and what an authorization server may say to it (RFC 7009)."""
+"""Giving tokens back: which are withdrawn, and what an authorization server may say to it (RFC
+7009).
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,10 @@ def played(grant: Grant, *answers: Got) -> tuple[bool, list[dict[str, str]]]:
 def test_what_is_withdrawn(
     changes: dict[str, str | None], answers: list[Got], done: bool, kinds: list[str]
 ):
-    """The refresh token first, then the access token, each by the client that has it; some servers let the latter end by itself."""
+    """The refresh token first, then the access token, each by the client that has it.
+
+    Some servers let the latter end by itself.
+    """
     withdrawn, forms = played(msgspec.structs.replace(GRANT, **changes), *answers)
     assert withdrawn is done
     assert [form["token_type_hint"] for form in forms] == kinds

@@ -1,4 +1,6 @@
-"""How a person is reached while they log in: by a browser on this machine, at a terminal, or not at all."""
+"""How a person is reached while they log in: by a browser on this machine, at a terminal, or not at
+all.
+"""
 
 from __future__ import annotations
 

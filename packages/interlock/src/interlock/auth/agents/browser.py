@@ -1,4 +1,6 @@
-"""Log-in with a browser on this machine, which comes back to a listener on loopback (RFC 8252, 7.3)."""
+"""Log-in with a browser on this machine, which comes back to a listener on loopback (RFC 8252,
+7.3).
+"""
 
 from __future__ import annotations
 
@@ -24,10 +26,11 @@ _OPEN = "import sys, webbrowser; sys.exit(not webbrowser.open(sys.argv[1]))"
 class Browser:
     """Opens a browser, and waits at a port of this machine for it to come back.
 
-    `host`, `port` and `path` are where it listens; port 0 is one at which the client is registered already, where that is free, else
-    any. `redirect_uri` is the one that the client was registered with before: where it is http to this machine it says host, port and
-    path too; an https one leads here by ways of your own. `open` opens a browser at an address and returns False where it could not;
-    `say` takes lines for the person. `seconds` is how long a log-in may take.
+    `host`, `port` and `path` are where it listens; port 0 is one at which the client is registered
+    already, where that is free, else any. `redirect_uri` is the one that the client was registered
+    with before: where it is http to this machine it says host, port and path too; an https one
+    leads here by ways of your own. `open` opens a browser at an address and returns False where it
+    could not; `say` takes lines for the person. `seconds` is how long a log-in may take.
     """
 
     def __init__(
@@ -82,8 +85,10 @@ class Browser:
         except TimeoutError:
             others = f" (to other log-ins: {landing.others})" if landing.others else ""
             raise t.TimedOut(
-                f"Nobody logged in within {self._seconds:g} seconds: no answer came to {redirect_uri}{others}. Try again, and finish in "
-                "the newest window; where the browser cannot come back to this machine, log in at a terminal and paste where it ended."
+                f"Nobody logged in within {self._seconds:g} seconds: no answer came to "
+                f"{redirect_uri}{others}. Try again, and finish in "
+                "the newest window; where the browser cannot come back to this machine, log in at "
+                "a terminal and paste where it ended."
             ) from None
         finally:
             arrival.cancel()
@@ -140,7 +145,9 @@ class Browser:
         return Unauthorized(
             "log-in",
             f"nothing can listen at {where} for the browser to come back ({bad.strerror or bad})",
-            advice="End whatever uses that port, or choose another that the client is registered with.",
+            advice=(
+                "End whatever uses that port, or choose another that the client is registered with."
+            ),
             culprit="client",
         )
 
@@ -163,9 +170,12 @@ class Browser:
 
 
 def open_browser(url: str) -> bool:
-    """Open a browser at an address that was checked, never through a shell; False where none could be (`SEC-22`).
+    """Open a browser at an address that was checked, never through a shell.
 
-    A process of its own does it, so that nothing that a browser says ends up in our output, nor an interrupt in the browser.
+    False where none could be (`SEC-22`).
+
+    A process of its own does it, so that nothing that a browser says ends up in our output, nor an
+    interrupt in the browser.
     """
     plain = url.replace(
         "%action", "%ACtion"

@@ -22,8 +22,8 @@ def default_agent(
 ) -> Agent:
     """A browser where one can be seen, else the terminal where there is one, else Headless.
 
-    `redirect_uri` is the one that a client was registered with before. `environ`, `platform` and `stdin` are those of this process
-    where they are left out.
+    `redirect_uri` is the one that a client was registered with before. `environ`, `platform` and
+    `stdin` are those of this process where they are left out.
     """
     if has_browser(os.environ if environ is None else environ, platform):
         return Browser(redirect_uri=redirect_uri)

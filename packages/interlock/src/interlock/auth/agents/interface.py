@@ -17,25 +17,37 @@ _MOST_FIELDS = 100  # parameters of one query string
 
 
 class Agent(Protocol):
-    """Reaches the person who logs in. One log-in at a time; it may be used for the next once it is closed."""
+    """Reaches the person who logs in.
+
+    One log-in at a time; it may be used for the next once it is closed.
+    """
 
     async def listen(self, preferred: Sequence[str]) -> str:
-        """Be ready for the browser to come back; return the redirect URI, one of `preferred` where that can be had.
+        """Be ready for the browser to come back.
 
-        `preferred` are those at which the client is registered. Raises Unauthorized where nobody can be reached.
+        Return the redirect URI, one of `preferred` where that can be had.
+
+        `preferred` are those at which the client is registered. Raises Unauthorized where nobody
+        can be reached.
         """
         ...
 
     async def visit(self, url: str, redirect_uri: str) -> str:
-        """Let the person visit `url`; return the query string with which the browser came back to `redirect_uri`.
+        """Let the person visit `url`.
 
-        Answers with another `state` than that of `url` are passed over, so that nobody can end a log-in by knocking first. Raises
-        Unauthorized where `url` is not to be visited, Denied where the person gives up, TimedOut where nothing came.
+        Return the query string with which the browser came back to `redirect_uri`.
+
+        Answers with another `state` than that of `url` are passed over, so that nobody can end a
+        log-in by knocking first. Raises Unauthorized where `url` is not to be visited, Denied where
+        the person gives up, TimedOut where nothing came.
         """
         ...
 
     async def show_code(self, step: ShowCode) -> None:
-        """Show the person a code and where to enter it (RFC 8628, 3.3); return at once. Raises Unauthorized as `visit` does."""
+        """Show the person a code and where to enter it (RFC 8628, 3.3); return at once.
+
+        Raises Unauthorized as `visit` does.
+        """
         ...
 
     async def aclose(self) -> None:
@@ -49,7 +61,11 @@ def to_stderr(line: str) -> None:
 
 
 def visitable(url: str) -> str:
-    """The address. Raises Unauthorized unless it is https, or http to this machine, and written plainly (`SEC-20` to `SEC-22`)."""
+    """The address.
+
+    Raises Unauthorized unless it is https, or http to this machine, and written plainly (`SEC-20`
+    to `SEC-22`).
+    """
     return usable(url, what="the address to visit", step="log-in", document="")
 
 
@@ -82,10 +98,14 @@ def belongs(query: str, state: str | None) -> bool:
 
 
 def code_words(step: ShowCode) -> list[str]:
-    """What the person is told of a code for another device; nothing of it can steer a terminal. Raises Unauthorized."""
+    """What the person is told of a code for another device; nothing of it can steer a terminal.
+
+    Raises Unauthorized.
+    """
     code = "".join(c if c.isprintable() else "?" for c in step.user_code[:64])
     words = [
-        f"To log in, visit {visitable(step.verification_uri)} on any device, and enter the code {code}"
+        f"To log in, visit {visitable(step.verification_uri)} on any device, and enter the code "
+        f"{code}"
     ]
     if step.complete is not None:
         words.append(f"or visit {visitable(step.complete)} and compare the code.")

@@ -1,4 +1,6 @@
-"""A line that a person types or pastes at a terminal, however long it is, waited for without a thread that would outlive the waiting."""
+"""A line that a person types or pastes at a terminal, however long it is, waited for without a
+thread that would outlive the waiting.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,10 @@ class Typed:
         self._echo = echo
 
     def feed(self, data: bytes) -> str | None:
-        """Take some more; the line once it is whole, else None. Raises EOFError where the person ended the input instead."""
+        """Take some more; the line once it is whole, else None.
+
+        Raises EOFError where the person ended the input instead.
+        """
         for byte in data:
             if byte in _ENTER:
                 self._echo("\n")
@@ -52,7 +57,10 @@ class Typed:
 
 
 async def read_line(fd: int, echo: Callable[[str], object]) -> str:
-    """A line from the terminal at a file descriptor, which is as it was afterwards. Raises EOFError at the end of the input."""
+    """A line from the terminal at a file descriptor, which is as it was afterwards.
+
+    Raises EOFError at the end of the input.
+    """
     typed = Typed(echo)
     if sys.platform == "win32":
         return await _glance(typed)
@@ -72,7 +80,9 @@ async def read_line(fd: int, echo: Callable[[str], object]) -> str:
 
 @contextlib.contextmanager
 def _key_by_key(fd: int) -> Iterator[None]:
-    """Have each key as it is pressed: a terminal that gathers lines itself cuts them, after as little as 1,024 characters."""
+    """Have each key as it is pressed: a terminal that gathers lines itself cuts them, after as
+    little as 1,024 characters.
+    """
     if sys.platform == "win32" or not os.isatty(fd):
         yield
         return

@@ -1,4 +1,6 @@
-"""Where the browser lands after a log-in: a listener on this machine that takes one request, and is rude to nobody else."""
+"""Where the browser lands after a log-in: a listener on this machine that takes one request, and is
+rude to nobody else.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,10 @@ main { max-width: 32rem; margin: auto; }
 h1 { font-size: 1.375rem; line-height: 1.3; }
 """
 _DIGEST = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
-_POLICY = f"default-src 'none'; style-src 'sha256-{_DIGEST}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+_POLICY = (
+    f"default-src 'none'; style-src 'sha256-{_DIGEST}'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
 _HEADERS = (
     "Content-Type: text/html; charset=utf-8",
     "Cache-Control: no-store",
@@ -70,10 +75,12 @@ TOO_LONG = _page(
 
 
 def query_of(head: bytes, path: str, hosts: Collection[str]) -> str | None:
-    """The query of a request to this path of this machine, by its whole head; None for every other request.
+    """The query of a request to this path of this machine, by its whole head.
 
-    `hosts` are the values of Host, in lower case, under which this machine may be asked: a name of anybody else's that leads here
-    (DNS rebinding) is none of them.
+    None for every other request.
+
+    `hosts` are the values of Host, in lower case, under which this machine may be asked: a name of
+    anybody else's that leads here (DNS rebinding) is none of them.
     """
     first, *lines = head.removesuffix(b"\r\n\r\n").split(b"\r\n")
     request, headers = _REQUEST.fullmatch(first), [_HEADER.fullmatch(line) for line in lines]
@@ -91,7 +98,8 @@ def query_of(head: bytes, path: str, hosts: Collection[str]) -> str | None:
 
 
 class Landing:
-    """A listener for one log-in: the first answer with the right state ends the waiting, whatever else has come.
+    """A listener for one log-in: the first answer with the right state ends the waiting, whatever
+    else has come.
 
     `others` counts the answers to other questions that came meanwhile.
     """
@@ -107,7 +115,10 @@ class Landing:
         self._arrival: asyncio.Future[str] | None = None
 
     async def open(self, host: str, port: int, names: Collection[str] = ()) -> None:
-        """Listen; `names` are further values of Host under which this machine may be asked. Raises OSError."""
+        """Listen; `names` are further values of Host under which this machine may be asked.
+
+        Raises OSError.
+        """
         is_name = host == "localhost" or host.endswith(".localhost")
         first = "127.0.0.1" if is_name else host
         self._servers.append(
@@ -127,7 +138,10 @@ class Landing:
         )
 
     def expect(self, state: str | None) -> asyncio.Future[str]:
-        """From now on wait for the answer with this state (any, where it is None); what is returned becomes its query string."""
+        """From now on wait for the answer with this state (any, where it is None).
+
+        What is returned becomes its query string.
+        """
         self._state = state
         self._arrival = asyncio.get_running_loop().create_future()
         return self._arrival

@@ -1,4 +1,6 @@
-"""Log-in at a terminal: the person takes the address to a browser anywhere, and pastes what came of it."""
+"""Log-in at a terminal: the person takes the address to a browser anywhere, and pastes what came of
+it.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,13 @@ from .keyboard import read_line
 
 
 class Terminal:
-    """Prints the address, and reads the code, or the address at which the browser ended, from the terminal.
+    """Prints the address, and reads the code, or the address at which the browser ended, from the
+    terminal.
 
-    `redirect_uri` is the one that the client was registered with before; otherwise it is an address of loopback where nobody listens,
-    so that the browser stops there and shows it. `stdin` is the terminal (sys.stdin), `say` takes lines for the person, `show` what
-    they type (stderr). `seconds` is how long a log-in may take.
+    `redirect_uri` is the one that the client was registered with before; otherwise it is an address
+    of loopback where nobody listens, so that the browser stops there and shows it. `stdin` is the
+    terminal (sys.stdin), `say` takes lines for the person, `show` what they type (stderr).
+    `seconds` is how long a log-in may take.
     """
 
     def __init__(
@@ -52,7 +56,8 @@ class Terminal:
         """See Agent."""
         self._say(f"To log in, visit this address in any browser:\n\n{visitable(url)}\n")
         self._say(
-            "Afterwards the browser goes to an address that it cannot open, which is as it should be: "
+            "Afterwards the browser goes to an address that it cannot open, which is as it should "
+            "be: "
             f"it begins with {redirect_uri}\nPaste that whole address here, and press Enter:"
         )
         try:
@@ -60,7 +65,8 @@ class Terminal:
                 return await self._pasted(state_of(url))
         except TimeoutError:
             raise t.TimedOut(
-                f"Nobody logged in within {self._seconds:g} seconds: nothing was pasted at the terminal. Try again."
+                f"Nobody logged in within {self._seconds:g} seconds: nothing was pasted at the "
+                "terminal. Try again."
             ) from None
         except EOFError:
             raise Denied(
@@ -93,7 +99,8 @@ class Terminal:
                 )
             elif not belongs(query, state):
                 self._say(
-                    "That is the answer to another log-in. Visit the address above, and paste where the browser ends:"
+                    "That is the answer to another log-in. Visit the address above, and paste "
+                    "where the browser ends:"
                 )
             else:
                 return query

@@ -1,4 +1,6 @@
-"""The authorization of a server looked at step by step, without logging in: what is there, what is wrong, and who has to repair it."""
+"""The authorization of a server looked at step by step, without logging in: what is there, what is
+wrong, and who has to repair it.
+"""
 
 from __future__ import annotations
 

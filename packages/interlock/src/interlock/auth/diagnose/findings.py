@@ -1,4 +1,7 @@
-"""What an examination finds: lines, each good, worth a remark, or wrong; where it is wrong, what was expected and who has to repair it."""
+"""What an examination finds: lines, each good, worth a remark, or wrong.
+
+Where it is wrong, what was expected and who has to repair it.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +23,13 @@ _HEADERS = (("Accept", "application/json"), ("MCP-Protocol-Version", "2026-07-28
 
 
 class Finding(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One thing that was found out, in the part of the examination that `part` heads; `document` is where.
+    """One thing that was found out, in the part of the examination that `part` heads.
 
-    `level`: "ok" is as it should be, "info" neither good nor bad, "remark" could be better and keeps nobody out, "wrong" does, or is
-    not safe. For the last two `expected` says what should have been there, `culprit` who has to repair it, `advice` how.
+    `document` is where.
+
+    `level`: "ok" is as it should be, "info" neither good nor bad, "remark" could be better and
+    keeps nobody out, "wrong" does, or is not safe. For the last two `expected` says what should
+    have been there, `culprit` who has to repair it, `advice` how.
     """
 
     part: str
@@ -158,7 +164,10 @@ def outcome(got: Got | str) -> str:
 def loosely(
     data: dict[str, Any], kind: type[D], report: Report, *, culprit: Culprit, document: str
 ) -> D:
-    """A document as a type; members that do not fit are reported and left out, required ones become empty text."""
+    """A document as a type.
+
+    Members that do not fit are reported and left out, required ones become empty text.
+    """
     known: dict[str, Any] = {}
     for field in msgspec.structs.fields(kind):
         if field.encode_name not in data:
@@ -179,6 +188,9 @@ def loosely(
             value = msgspec.json.encode(data[field.encode_name]).decode("utf-8", "replace")
             report.wrong_that(
                 f"`{field.encode_name}` is {shown(value)}, which does not fit", culprit=culprit, document=document,
-                expected=str(bad).partition(" - ")[0].removeprefix("Expected ") or "another kind of value",
+                expected=str(bad).partition(" - ")[0].removeprefix("Expected ") or (
+                    "another kind of "
+                    "value"
+                ),
             )  # fmt: skip
     return kind(**known)

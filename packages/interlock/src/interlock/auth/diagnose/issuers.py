@@ -1,4 +1,6 @@
-"""The second half of an examination: the authorization servers that a server trusts, and what a client would be to them."""
+"""The second half of an examination: the authorization servers that a server trusts, and what a
+client would be to them.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,10 @@ _BY: Final = "authorization server"
 
 
 class Who(Struct, frozen=True, kw_only=True):
-    """What the client would be: registered before as `client_id`, or by a `document` of its own; and whether it binds tokens (`dpop`)."""
+    """What the client would be: registered before as `client_id`, or by a `document` of its own.
+
+    And whether it binds tokens (`dpop`).
+    """
 
     client_id: str | None = None
     document: str | None = None
@@ -32,7 +37,10 @@ class Who(Struct, frozen=True, kw_only=True):
 def issuer_metadata(
     issuer: str, legacy: bool, report: Report
 ) -> Procedure[tuple[ServerMetadata, str] | None]:
-    """Find and judge what an authorization server says of itself, and where; None where it says nothing."""
+    """Find and judge what an authorization server says of itself, and where.
+
+    None where it says nothing.
+    """
     report.part = f"The authorization server {issuer}"
     try:
         usable(
@@ -63,7 +71,10 @@ def issuer_metadata(
     if answered:
         report.wrong_that(
             "it does not say where its endpoints are", document=issuer, culprit=_BY,
-            expected=f"its metadata at {' or '.join(places)} (RFC 8414 or OpenID Connect Discovery)",
+            expected=(
+                f"its metadata at {' or '.join(places)} (RFC 8414 or OpenID Connect "
+                "Discovery)"
+            ),
             advice="Or the server names a wrong address in `authorization_servers`.",
         )  # fmt: skip
     else:
@@ -84,9 +95,13 @@ def _judge_issuer(said: str, issuer: str, legacy: bool, place: str, report: Repo
     report.wrong_that(
         f"`issuer` is {said}", document=place, culprit="server" if slash else _BY, expected=f"exactly {issuer}",
         advice=(
-            f"They differ by a slash at the end: the server has to write {said} in `authorization_servers`."
+            f"They differ by a slash at the end: the server has to write {said} in "
+            "`authorization_servers`."
             if slash
-            else "The one may pretend to be the other, so that no client uses it. The two have to be made the same."
+            else (
+                "The one may pretend to be the other, so that no client uses it. The two have to "
+                "be made the same."
+            )
         ),
     )  # fmt: skip
 
@@ -135,9 +150,15 @@ def _judge_codes(metadata: ServerMetadata, place: str, report: Report) -> None:
         report.ok("it protects codes with PKCE (S256)")
     elif metadata.authorization_endpoint is not None:
         report.wrong_that(
-            f"it does PKCE by {', '.join(methods)} only" if methods else "it does not say that it protects codes with PKCE",
+            f"it does PKCE by {', '.join(methods)} only" if methods else (
+                "it does not say that it protects codes with "
+                "PKCE"
+            ),
             document=place, culprit=_BY, expected='"S256" in `code_challenge_methods_supported`',
-            advice="" if methods else "Clients refuse to go on. If you know that it does, log in with --assume-pkce.",
+            advice="" if methods else (
+                "Clients refuse to go on. If you know that it does, log in with "
+                "--assume-pkce."
+            ),
         )  # fmt: skip
     if metadata.authorization_response_iss_parameter_supported:
         report.ok("it names itself in its answers (`iss`, RFC 9207)")
@@ -181,7 +202,8 @@ def _judge_registration(metadata: ServerMetadata, who: Who, place: str, report: 
         report.ok(f"the client is known by its own document, {who.document}")
     elif by_itself:
         report.ok(
-            "it registers clients by itself (RFC 7591); not tried, for that would leave a client behind"
+            "it registers clients by itself (RFC 7591); not tried, for that would leave a client "
+            "behind"
         )
     elif by_document:
         report.wrong_that(
@@ -192,8 +214,14 @@ def _judge_registration(metadata: ServerMetadata, who: Who, place: str, report: 
     else:
         report.wrong_that(
             "it registers nobody by itself", culprit="client", document=place,
-            expected="`registration_endpoint` or `client_id_metadata_document_supported`, or a client that is registered by hand",
-            advice="Register one there, with the redirect URI http://127.0.0.1/callback, and give its --client-id.",
+            expected=(
+                "`registration_endpoint` or `client_id_metadata_document_supported`, or a client "
+                "that is registered by hand"
+            ),
+            advice=(
+                "Register one there, with the redirect URI http://127.0.0.1/callback, and give "
+                "its --client-id."
+            ),
         )  # fmt: skip
     if by_document and who.document is None:
         report.info("it also reads documents that clients have of themselves (--document)")
@@ -224,7 +252,10 @@ def _judge_scopes(site: Site, challenge: Challenge | None, report: Report) -> No
     if strange:
         report.remark(
             f"the authorization server does not list {' '.join(strange)}", culprit=_BY, document=site.document,
-            expected="the scopes of the server in `scopes_supported`", advice="It may refuse the log-in as invalid_scope.",
+            expected="the scopes of the server in `scopes_supported`", advice=(
+                "It may refuse the log-in as "
+                "invalid_scope."
+            ),
         )  # fmt: skip
 
 
@@ -241,7 +272,8 @@ def _judge_binding(site: Site, who: Who, report: Report) -> None:
         )
     if needs and not algorithms:
         report.wrong_that(
-            "the server takes only tokens that are bound to a key, and the authorization server binds none", culprit=_BY,
+            "the server takes only tokens that are bound to a key, and the authorization server "
+            "binds none", culprit=_BY,
             document=site.document, expected="`dpop_signing_alg_values_supported`",
         )  # fmt: skip
     elif algorithms:

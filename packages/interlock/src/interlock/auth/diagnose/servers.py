@@ -1,4 +1,6 @@
-"""The first half of an examination: what the server says to a stranger, and what it says of its protection (RFC 9728)."""
+"""The first half of an examination: what the server says to a stranger, and what it says of its
+protection (RFC 9728).
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,10 @@ _MAY_FOLLOW = "Clients go on to the well-known places."
 
 
 class Protection(Struct, frozen=True, kw_only=True):
-    """What a server says of its protection; `legacy` where it says nothing and is its own authorization server, as in 2025-03-26."""
+    """What a server says of its protection.
+
+    `legacy` where it says nothing and is its own authorization server, as in 2025-03-26.
+    """
 
     protected: ProtectedResource | None
     issuers: tuple[str, ...]
@@ -47,7 +52,10 @@ def stranger(url: str, report: Report) -> Procedure[Knock | None]:
         answer = yield from knock(url)
     except t.Unreachable as bad:
         report.wrong_that(
-            f"there was no answer: {str(bad).rstrip('.')}", document=url, culprit="network", expected="401, or what was asked for",
+            f"there was no answer: {str(bad).rstrip('.')}", document=url, culprit="network", expected=(
+                "401, or what was asked "
+                "for"
+            ),
             advice="Is the address right, and the server running?",
         )  # fmt: skip
         return None
@@ -66,17 +74,26 @@ def _judge_status(url: str, answer: Knock, report: Report) -> None:
         report.ok(f"{asked}: answered; the server lets anybody in", url)
     elif status == 403:
         report.wrong_that(
-            f"{asked}: refused with 403", document=url, culprit="server", expected="401 to who shows no token",
+            f"{asked}: refused with 403", document=url, culprit="server", expected=(
+                "401 to who shows no "
+                "token"
+            ),
             advice="403 says that a token was good and not enough, so that clients do not log in.",
         )  # fmt: skip
     elif 300 <= status < 400:
         report.wrong_that(
-            f"{asked}: {status}, sends on to {leads}", document=url, culprit="person", expected="the address of the server itself",
+            f"{asked}: {status}, sends on to {leads}", document=url, culprit="person", expected=(
+                "the address of the server "
+                "itself"
+            ),
             advice="Give that address: a token is for one address and no other.",
         )  # fmt: skip
     elif status in (404, 405, 410):
         report.wrong_that(
-            f"{asked}: {status}, nothing takes messages here", document=url, culprit="person", expected="401, or what was asked for",
+            f"{asked}: {status}, nothing takes messages here", document=url, culprit="person", expected=(
+                "401, or what was asked "
+                "for"
+            ),
             advice="Is this the address of the MCP endpoint, path and all?",
         )  # fmt: skip
     else:
@@ -95,7 +112,10 @@ def _judge_challenges(url: str, answer: Knock, report: Report) -> None:
     if challenge is None:
         schemes = ", ".join(sorted({found.scheme for found in answer.challenges}))
         report.remark(
-            f"WWW-Authenticate asks for {schemes}" if schemes else "there is no WWW-Authenticate with it",
+            f"WWW-Authenticate asks for {schemes}" if schemes else (
+                "there is no WWW-Authenticate with "
+                "it"
+            ),
             culprit="server", expected=f"WWW-Authenticate: {wanted}", advice=_MAY_FOLLOW,
         )  # fmt: skip
         return
@@ -128,7 +148,10 @@ def _written(challenge: Challenge) -> str:
 
 
 def protection(url: str, answer: Knock, report: Report) -> Procedure[Protection | None]:
-    """Find and judge what the server says of its protection; None where nothing more can be found out."""
+    """Find and judge what the server says of its protection.
+
+    None where nothing more can be found out.
+    """
     report.part = "What the server says of its protection"
     challenge = find(answer.challenges, "bearer", "dpop")
     named = challenge.parameters.get("resource_metadata") if challenge is not None else None
@@ -198,7 +221,8 @@ def _without_words(
     older = metadata_places(base)[0]
     if not silent and members_of(got := (yield from look(older))) is not None:
         report.remark(
-            "there is no such document; the server is its own authorization server, as in 2025-03-26", culprit="server",
+            "there is no such document; the server is its own authorization server, as in "
+            "2025-03-26", culprit="server",
             expected=f"its metadata at {place} (RFC 9728), as since 2025-06-18",
         )  # fmt: skip
         return Protection(protected=None, issuers=(base,), legacy=True)
@@ -208,7 +232,10 @@ def _without_words(
         )
     report.wrong_that(
         "the server does not say who vouches for its users", document=place, culprit="server",
-        expected='200 with {"resource": "' + canonical(url) + '", "authorization_servers": ["https://..."]} (RFC 9728)',
+        expected='200 with {"resource": "' + canonical(url) + (
+            '", "authorization_servers": ["https://..."]} (RFC '
+            '9728)'
+        ),
     )  # fmt: skip
     return None
 
@@ -224,7 +251,10 @@ def _judge_document(
         )
     elif resource:
         report.wrong_that(
-            f"the document is about {resource}", document=place, culprit="server", expected=f"a `resource` that is {canonical(url)}",
+            f"the document is about {resource}", document=place, culprit="server", expected=(
+                "a `resource` that is "
+                f"{canonical(url)}"
+            ),
             advice=_why_another(resource, url),
         )  # fmt: skip
     if protected.authorization_servers:
@@ -262,9 +292,15 @@ def _why_another(resource: str, url: str) -> str:
     try:
         one, other = urlsplit(resource), urlsplit(url)
         if one.hostname == other.hostname and one.scheme != other.scheme:
-            return "The server seems not to know that it is reached by https: tell it its public address."
+            return (
+                "The server seems not to know that it is reached by https: tell it its public "
+                "address."
+            )
         if one.hostname != other.hostname and is_loopback(resource):
-            return "The server takes the address that it listens at for its own: tell it its public address."
+            return (
+                "The server takes the address that it listens at for its own: tell it its public "
+                "address."
+            )
         if origin(resource) == origin(url):
             return f"If {resource} is the server's right address, use that one."
     except ValueError:

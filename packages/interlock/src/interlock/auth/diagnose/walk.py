@@ -1,4 +1,6 @@
-"""The whole examination of a server's authorization, from the first refusal to what a log-in would do, past every fault that allows it."""
+"""The whole examination of a server's authorization, from the first refusal to what a log-in would
+do, past every fault that allows it.
+"""
 
 from __future__ import annotations
 
@@ -25,8 +27,9 @@ def examine(
 ) -> Procedure[None]:
     """Look at everything that a log-in to the server at a URL would look at, and log nobody in.
 
-    Findings go to `report`. `who` is what the client would be, `issuer` the only authorization server that will do, `known` those
-    where the client is registered. The other authorization servers are looked at too, but what is wrong with them is only a remark.
+    Findings go to `report`. `who` is what the client would be, `issuer` the only authorization
+    server that will do, `known` those where the client is registered. The other authorization
+    servers are looked at too, but what is wrong with them is only a remark.
     """
     who = who or Who()
     answer = yield from stranger(url, report)
@@ -38,8 +41,14 @@ def examine(
     chosen = issuer or next((one for one in found.issuers if one in known), found.issuers[0])
     if chosen not in found.issuers:
         report.wrong_that(
-            f"the server trusts {', '.join(found.issuers)}", culprit="client", expected=f"{chosen}, where this client is registered",
-            advice="Register the client with an authorization server that the server trusts, and give its issuer.",
+            f"the server trusts {', '.join(found.issuers)}", culprit="client", expected=(
+                f"{chosen}, where this client is "
+                "registered"
+            ),
+            advice=(
+                "Register the client with an authorization server that the server trusts, and "
+                "give its issuer."
+            ),
         )  # fmt: skip
     for other in (chosen, *[one for one in found.issuers if one != chosen][: _MOST_ISSUERS - 1]):
         report.lenient = other != chosen

@@ -1,4 +1,6 @@
-"""The addresses of authorization: what identifies a server, where its documents are, and which may be used at all."""
+"""The addresses of authorization: what identifies a server, where its documents are, and which may
+be used at all.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ _ODD = frozenset(' "<>\\^`{|}')  # characters that no URL has as they are
 
 
 def canonical(url: str) -> str:
-    """The URI that identifies a server: scheme and host in lower case, no default port, fragment or bare slash (`AUF-04` to `AUF-06`)."""
+    """The URI that identifies a server: scheme and host in lower case, no default port, fragment or
+    bare slash (`AUF-04` to `AUF-06`).
+    """
     parts = urlsplit(url)
     path = "" if parts.path == "/" else parts.path
     return f"{origin(url)}{path}" + (f"?{parts.query}" if parts.query else "")
@@ -31,7 +35,9 @@ def origin(url: str) -> str:
 
 
 def plain_url(url: str) -> str | None:
-    """A URL as two of them are compared: without query and fragment, in the one form of its like (RFC 3986, 6.2.2); None for no URL."""
+    """A URL as two of them are compared: without query and fragment, in the one form of its like
+    (RFC 3986, 6.2.2); None for no URL.
+    """
     try:
         parts, root = urlsplit(url), origin(url)
     except ValueError:
@@ -47,9 +53,11 @@ def _plain_escape(escape: re.Match[str]) -> str:
 
 
 def plain_resource(url: str) -> str | None:
-    """The identifier of an MCP server as two of them are compared: lower case where case says nothing, no trailing slash; None for no such.
+    """The identifier of an MCP server as two of them are compared: lower case where case says
+    nothing, no trailing slash; None for no such.
 
-    A query is part of it and a fragment makes it none (2026-07-28, "Authorization", "Canonical Server URI").
+    A query is part of it and a fragment makes it none (2026-07-28, "Authorization", "Canonical
+    Server URI").
     """
     if "#" in url:
         return None
@@ -59,12 +67,16 @@ def plain_resource(url: str) -> str | None:
 
 
 def same_resource(one: str, other: str) -> bool:
-    """Whether two identifiers name the same MCP server: scheme and host in any case, with or without a trailing slash (RFC 8707, 2)."""
+    """Whether two identifiers name the same MCP server: scheme and host in any case, with or
+    without a trailing slash (RFC 8707, 2).
+    """
     return plain_resource(one) == plain_resource(other) is not None
 
 
 def identifies(resource: str, server: str) -> bool:
-    """Whether a resource identifier is that of a server: the server's address itself, or one that the server is beneath (`AU3-07`)."""
+    """Whether a resource identifier is that of a server: the server's address itself, or one that
+    the server is beneath (`AU3-07`).
+    """
     try:
         one, other = urlsplit(resource), urlsplit(server)
         if one.fragment or origin(resource) != origin(server):
@@ -76,7 +88,9 @@ def identifies(resource: str, server: str) -> bool:
 
 
 def resource_places(server: str) -> list[str]:
-    """Where the metadata of a protected server may be, in the order in which it is looked for (`AU3-05`)."""
+    """Where the metadata of a protected server may be, in the order in which it is looked for
+    (`AU3-05`).
+    """
     root = f"{origin(server)}/.well-known/oauth-protected-resource"
     parts = urlsplit(server)
     place = parts.path.rstrip("/") + (
@@ -86,7 +100,9 @@ def resource_places(server: str) -> list[str]:
 
 
 def metadata_places(issuer: str) -> list[str]:
-    """Where the metadata of an authorization server may be, in the order in which it is looked for (`AU3-11`, `AU3-12`)."""
+    """Where the metadata of an authorization server may be, in the order in which it is looked for
+    (`AU3-11`, `AU3-12`).
+    """
     root, path = origin(issuer), urlsplit(issuer).path.rstrip("/")
     if not path:
         return [
@@ -109,7 +125,10 @@ def is_loopback(url: str) -> bool:
 
 
 def is_loopback_host(host: str) -> bool:
-    """Whether a host is "localhost" or a loopback address. A name below "localhost" is not enough where others than we resolve it."""
+    """Whether a host is "localhost" or a loopback address.
+
+    A name below "localhost" is not enough where others than we resolve it.
+    """
     return is_here(host) and not host.endswith(".localhost")
 
 
@@ -120,7 +139,9 @@ def is_protected(url: str) -> bool:
 
 
 def is_usable(url: str) -> bool:
-    """Whether a URL is protected, and written so plainly that all read the same in it (`SEC-13`, `SEC-20`, `SEC-21`)."""
+    """Whether a URL is protected, and written so plainly that all read the same in it (`SEC-13`,
+    `SEC-20`, `SEC-21`).
+    """
     try:
         parts = urlsplit(url)
         plain = (

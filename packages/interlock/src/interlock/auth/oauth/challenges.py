@@ -1,4 +1,6 @@
-"""The WWW-Authenticate header: read as it comes, several challenges in one line and all, and written (RFC 9110, 11.6.1)."""
+"""The WWW-Authenticate header: read as it comes, several challenges in one line and all, and
+written (RFC 9110, 11.6.1).
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,10 @@ class Challenge(Struct, frozen=True):
 
 
 def read_challenges(header: str) -> list[Challenge]:
-    """The challenges of a header, or of several joined with commas; what cannot be read ends the list, and is no error."""
+    """The challenges of a header, or of several joined with commas.
+
+    What cannot be read ends the list, and is no error.
+    """
     found: list[Challenge] = []
     at, text = 0, header[:_LONGEST]
     scheme: str | None = None
@@ -70,7 +75,9 @@ def read_challenges(header: str) -> list[Challenge]:
 
 
 def _is_blob(text: str, end: int, blob: str) -> bool:
-    """Whether what follows a scheme is one token68 and not the next scheme, which stands behind a comma."""
+    """Whether what follows a scheme is one token68 and not the next scheme, which stands behind a
+    comma.
+    """
     return bool(blob) and (end >= len(text) or text[end:].lstrip()[:1] == ",")
 
 
@@ -81,7 +88,10 @@ def _skip(text: str, at: int) -> int:
 
 
 def _value(text: str, at: int) -> tuple[str, int] | None:
-    """The value of a parameter whose name ends before `at`, and where it ends; None where there is no equals sign."""
+    """The value of a parameter whose name ends before `at`, and where it ends.
+
+    None where there is no equals sign.
+    """
     if text[at : at + 1] != "=":
         return None
     space = _SPACE.match(text, at + 1)
@@ -105,7 +115,10 @@ def find(challenges: Iterable[Challenge], *schemes: str) -> Challenge | None:
 
 
 def write_challenge(scheme: str, parameters: Mapping[str, str]) -> str:
-    """A challenge as a header says it; values are quoted, and characters that no header may have become question marks."""
+    """A challenge as a header says it.
+
+    Values are quoted, and characters that no header may have become question marks.
+    """
     return f"{scheme} " + ", ".join(
         f'{name}="{_quoted(value)}"' for name, value in parameters.items()
     )

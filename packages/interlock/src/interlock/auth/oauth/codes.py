@@ -1,4 +1,6 @@
-"""The authorization code: the address that the person visits, and what the browser brings back, checked before anything of it is used."""
+"""The authorization code: the address that the person visits, and what the browser brings back,
+checked before anything of it is used.
+"""
 
 from __future__ import annotations
 
@@ -74,10 +76,11 @@ def errand_to(metadata: ServerMetadata, *, state: str, verifier: str, redirect_u
 
 
 def code_from(query: str, errand: Errand) -> str:
-    """The code that the browser brought, once it is known that the answer is to our question and from whom we asked.
+    """The code that the browser brought, once it is known that the answer is to our question and
+    from whom we asked.
 
-    Raises Denied where the person said no, Unauthorized for everything else; of an answer from elsewhere nothing is shown
-    (`AUT-13`, `AUF-08` to `AUF-11`).
+    Raises Denied where the person said no, Unauthorized for everything else; of an answer from
+    elsewhere nothing is shown (`AUT-13`, `AUF-08` to `AUF-11`).
     """
     told: dict[str, str] = {}
     try:

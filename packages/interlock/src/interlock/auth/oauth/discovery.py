@@ -1,4 +1,6 @@
-"""How a client finds out who vouches for whom: the server's own metadata, then the authorization server's (RFC 9728, RFC 8414)."""
+"""How a client finds out who vouches for whom: the server's own metadata, then the authorization
+server's (RFC 9728, RFC 8414).
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,12 @@ _STEP = "discovery"
 
 
 class Site(Struct, frozen=True, kw_only=True):
-    """All that is known of a server's protection: its own words, and those of the authorization server that was chosen.
+    """All that is known of a server's protection: its own words, and those of the authorization
+    server that was chosen.
 
-    `legacy` says that the server has no words of its own, so that the rules of 2025-03-26 hold: its origin is its authorization server.
-    `assumed` says that there was no metadata either, so that the endpoints are where that revision puts them.
+    `legacy` says that the server has no words of its own, so that the rules of 2025-03-26 hold: its
+    origin is its authorization server. `assumed` says that there was no metadata either, so that
+    the endpoints are where that revision puts them.
     """
 
     resource: str
@@ -45,8 +49,9 @@ def find_site(
 ) -> Procedure[Site]:
     """Find the authorization server of the MCP server at a URL, and what it says of itself.
 
-    `challenge` is what came with a 401. `issuer` is the only authorization server that will do; of several that will, one of those
-    `known` is preferred (`AU3-08`). `no_pkce_word` takes those too that do not say that they do PKCE. Raises Unauthorized.
+    `challenge` is what came with a 401. `issuer` is the only authorization server that will do; of
+    several that will, one of those `known` is preferred (`AU3-08`). `no_pkce_word` takes those too
+    that do not say that they do PKCE. Raises Unauthorized.
     """
     protected, document = yield from find_resource(server, challenge)
     if protected is None:
@@ -62,7 +67,10 @@ def find_site(
 def find_resource(
     server: str, challenge: Challenge | None
 ) -> Procedure[tuple[ProtectedResource | None, str]]:
-    """The server's own metadata and where it was; None where it has none, as before 2025-06-18 (`AU3-04` to `AU3-07`)."""
+    """The server's own metadata and where it was.
+
+    None where it has none, as before 2025-06-18 (`AU3-04` to `AU3-07`).
+    """
     named = challenge.parameters.get("resource_metadata") if challenge is not None else None
     if named:
         usable(
@@ -102,8 +110,14 @@ def _checked(got: Got, server: str, place: str) -> Procedure[ProtectedResource]:
     )
     if not identifies(protected.resource, server):
         raise Unauthorized(
-            _STEP, f"the document is about {protected.resource!r}", document=place, expected=f"a `resource` that is {canonical(server)}",
-            advice="A token for another server must not be sent here. Whoever runs the server has to repair it, or the address is wrong.",
+            _STEP, f"the document is about {protected.resource!r}", document=place, expected=(
+                "a `resource` that is "
+                f"{canonical(server)}"
+            ),
+            advice=(
+                "A token for another server must not be sent here. Whoever runs the server has to "
+                "repair it, or the address is wrong."
+            ),
         )  # fmt: skip
     if not protected.authorization_servers:
         raise Unauthorized(
@@ -114,7 +128,8 @@ def _checked(got: Got, server: str, place: str) -> Procedure[ProtectedResource]:
         )
     yield Note(
         _STEP,
-        f"the server's metadata: {protected.resource}, authorization servers {', '.join(protected.authorization_servers)}",
+        f"the server's metadata: {protected.resource}, authorization servers "
+        f"{', '.join(protected.authorization_servers)}",
         place,
     )
     return protected
@@ -126,8 +141,14 @@ def _choose(
     servers = protected.authorization_servers
     if issuer is not None and issuer not in servers:
         raise Unauthorized(
-            _STEP, f"the server now trusts {', '.join(servers)}", document=document, expected=f"{issuer}, where this client is registered",
-            advice="Register the client with the new authorization server, and give its credentials and issuer here.", culprit="client",
+            _STEP, f"the server now trusts {', '.join(servers)}", document=document, expected=(
+                f"{issuer}, where this client is "
+                "registered"
+            ),
+            advice=(
+                "Register the client with the new authorization server, and give its credentials "
+                "and issuer here."
+            ), culprit="client",
         )  # fmt: skip
     chosen = issuer or next((server for server in servers if server in known), servers[0])
     return usable(
@@ -136,7 +157,10 @@ def _choose(
 
 
 def find_metadata(issuer: str) -> Procedure[tuple[ServerMetadata, str]]:
-    """What an authorization server says of itself, and where (`AU3-11` to `AU3-13`). Raises Unauthorized."""
+    """What an authorization server says of itself, and where (`AU3-11` to `AU3-13`).
+
+    Raises Unauthorized.
+    """
     tried: list[str] = []
     for place in metadata_places(issuer):
         got = yield from _get(place)
@@ -147,36 +171,55 @@ def find_metadata(issuer: str) -> Procedure[tuple[ServerMetadata, str]]:
         metadata = read_document(got.body, ServerMetadata, step=_STEP, document=place)
         if metadata.issuer != issuer:
             raise Unauthorized(
-                _STEP, f"the document is that of {metadata.issuer!r}", document=place, expected=f"exactly {issuer!r} as `issuer`",
-                advice="The one may pretend to be the other, so that it is not used; whoever runs it has to make the two the same.",
+                _STEP, f"the document is that of {metadata.issuer!r}", document=place, expected=(
+                    f"exactly {issuer!r} as "
+                    "`issuer`"
+                ),
+                advice=(
+                    "The one may pretend to be the other, so that it is not used; whoever runs it "
+                    "has to make the two the same."
+                ),
                 culprit="authorization server",
             )  # fmt: skip
         yield Note(_STEP, "the authorization server's metadata", place)
         return metadata, place
     raise Unauthorized(
-        _STEP, f"the authorization server {issuer} does not say where its endpoints are; tried {', '.join(tried)}",
+        _STEP, (
+            f"the authorization server {issuer} does not say where its endpoints are; tried "
+            f"{', '.join(tried)}"
+        ),
         expected="its metadata (RFC 8414 or OpenID Connect Discovery)", culprit="authorization server",
     )  # fmt: skip
 
 
 def check_pkce(metadata: ServerMetadata, document: str) -> None:
-    """Raises Unauthorized where an authorization server does not say that it does PKCE with S256 (`AU3-14`, `AUF-02`)."""
+    """Raises Unauthorized where an authorization server does not say that it does PKCE with S256
+    (`AU3-14`, `AUF-02`).
+    """
     methods = metadata.code_challenge_methods_supported
     if metadata.authorization_endpoint is not None and (methods is None or "S256" not in methods):
         raise Unauthorized(
             _STEP, "the authorization server does not say that it protects codes with PKCE", document=document,
             expected="S256 in `code_challenge_methods_supported`",
-            advice="Whoever runs it has to say so there. If you know that it does, give assume_pkce=True.", culprit="authorization server",
+            advice=(
+                "Whoever runs it has to say so there. If you know that it does, give "
+                "assume_pkce=True."
+            ), culprit="authorization server",
         )  # fmt: skip
 
 
 def _legacy_site(server: str, issuer: str | None, no_pkce_word: bool) -> Procedure[Site]:
-    """The way of 2025-03-26: the origin of the server is its own authorization server (`AU2-01` to `AU2-05`)."""
+    """The way of 2025-03-26: the origin of the server is its own authorization server (`AU2-01` to
+    `AU2-05`).
+    """
     base = origin(server)
     usable(base, what="the server's address", step=_STEP, document=server, culprit="server")
     if issuer is not None and issuer.rstrip("/") != base:
         raise Unauthorized(
-            _STEP, f"the server {server} names no authorization server", expected=f"{issuer}, where this client is registered",
+            _STEP, f"the server {server} names no authorization server", expected=(
+                f"{issuer}, where this client is "
+                "registered"
+            ),
             advice="Whoever runs the server has to publish its metadata (RFC 9728).",
         )  # fmt: skip
     place = f"{base}/.well-known/oauth-authorization-server"
@@ -185,7 +228,10 @@ def _legacy_site(server: str, issuer: str | None, no_pkce_word: bool) -> Procedu
         metadata = read_document(got.body, ServerMetadata, step=_STEP, document=place)
         if metadata.issuer.rstrip("/") != base:
             raise Unauthorized(
-                _STEP, f"the document is that of {metadata.issuer!r}", document=place, expected=f"exactly {base!r} as `issuer`",
+                _STEP, f"the document is that of {metadata.issuer!r}", document=place, expected=(
+                    f"exactly {base!r} as "
+                    "`issuer`"
+                ),
                 culprit="authorization server",
             )  # fmt: skip
         if not no_pkce_word:

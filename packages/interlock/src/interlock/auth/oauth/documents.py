@@ -1,4 +1,6 @@
-"""The documents of OAuth, as far as MCP reads or writes them: each a type, and words for what is wrong with one."""
+"""The documents of OAuth, as far as MCP reads or writes them: each a type, and words for what is
+wrong with one.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,12 @@ _UNKEPT = re.compile(r"\bno-(?:store|cache)\b", re.IGNORECASE)
 
 
 def cache_seconds(control: str, *, least: float, usual: float, most: float) -> float:
-    """For how many seconds a document holds by its Cache-Control (RFC 9111, 5.2), within bounds; `usual` where that says nothing.
+    """For how many seconds a document holds by its Cache-Control (RFC 9111, 5.2), within bounds.
 
-    The least counts also where nothing is to be kept: a stranger could have us fetch it for each request else.
+    `usual` where that says nothing.
+
+    The least counts also where nothing is to be kept: a stranger could have us fetch it for each
+    request else.
     """
     if _UNKEPT.search(control):
         return least
@@ -77,7 +82,9 @@ class ServerMetadata(Struct, kw_only=True, omit_defaults=True):
 
 
 class ClientMetadata(Struct, kw_only=True, omit_defaults=True):
-    """What a client says of itself, to register (RFC 7591, 2) or in the document behind a client id that is a URL."""
+    """What a client says of itself, to register (RFC 7591, 2) or in the document behind a client id
+    that is a URL.
+    """
 
     client_id: str | UnsetType = UNSET  # of a client id metadata document only
     redirect_uris: list[str] = []
@@ -101,7 +108,10 @@ class ClientMetadata(Struct, kw_only=True, omit_defaults=True):
 
 
 class Registered(SecretRecord, frozen=True, kw_only=True, omit_defaults=True):
-    """What an authorization server says of a client that it has registered (RFC 7591, 3.2.1); `client_secret_expires_at` 0 is never."""
+    """What an authorization server says of a client that it has registered (RFC 7591, 3.2.1).
+
+    `client_secret_expires_at` 0 is never.
+    """
 
     shows: ClassVar[tuple[str, ...]] = ("client_id",)
 
@@ -132,7 +142,10 @@ class TokenAnswer(SecretRecord, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def seconds(self) -> float | None:
-        """How long the token holds from now; None where that is not said, or is no time for which a token could hold."""
+        """How long the token holds from now.
+
+        None where that is not said, or is no time for which a token could hold.
+        """
         try:
             seconds = math.nan if self.expires_in is None else float(self.expires_in)
         except ValueError:
@@ -169,7 +182,10 @@ def read_document(
     document: str,
     culprit: Culprit = "authorization server",
 ) -> D:
-    """A document as a type. Raises Unauthorized with the place of the fault; what the type does not know is ignored."""
+    """A document as a type.
+
+    Raises Unauthorized with the place of the fault; what the type does not know is ignored.
+    """
     try:
         return msgspec.json.decode(body, type=kind)
     except msgspec.ValidationError as bad:

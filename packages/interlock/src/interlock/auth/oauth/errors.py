@@ -1,4 +1,6 @@
-"""What can go wrong in authorization, always with the step, the document, what was expected and who has to repair it."""
+"""What can go wrong in authorization, always with the step, the document, what was expected and who
+has to repair it.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ _REPAIR: dict[Culprit, str] = {
 
 
 def plain(words: str) -> str:
-    """Words that may be a stranger's, so that they steer no terminal, break no log, and come to an end."""
+    """Words that may be a stranger's, so that they steer no terminal, break no log, and come to an
+    end.
+    """
     shown = "".join(c if c.isprintable() else "?" for c in words[:_LONGEST])
     return shown if len(words) <= _LONGEST else f"{shown}..."
 
@@ -29,9 +33,10 @@ def plain(words: str) -> str:
 class Unauthorized(t.Unreachable):
     """A server could not be used, for there was no way to be allowed to.
 
-    `step` is what was being done ("discovery", "registration", "log-in", "token", "refresh", "request", ...), `document` the address of
-    what was read or asked, `expected` what should have been there, `advice` what to do, `culprit` who has to do it: the words say that
-    where there is no advice. `code` is the OAuth error code, where one was given.
+    `step` is what was being done ("discovery", "registration", "log-in", "token", "refresh",
+    "request", ...), `document` the address of what was read or asked, `expected` what should have
+    been there, `advice` what to do, `culprit` who has to do it: the words say that where there is
+    no advice. `code` is the OAuth error code, where one was given.
     """
 
     def __init__(

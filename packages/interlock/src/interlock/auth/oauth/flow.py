@@ -1,4 +1,6 @@
-"""The whole dance of a client, from a refusal to a token, as procedures without I/O (2026-07-28, "Authorization Flow Steps")."""
+"""The whole dance of a client, from a refusal to a token, as procedures without I/O (2026-07-28,
+"Authorization Flow Steps").
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,10 @@ class Way(Protocol):
 
     @property
     def label(self) -> str:
-        """What tells its tokens apart from those that other ways brought; nothing where a person logs in."""
+        """What tells its tokens apart from those that other ways brought.
+
+        Nothing where a person logs in.
+        """
         ...
 
     def obtain(self, site: Site, scopes: Sequence[str], means: Means) -> Procedure[Grant]:
@@ -65,8 +70,9 @@ def choose_scopes(
 ) -> tuple[str, ...]:
     """Which scopes to ask for (`AUS-02`, `AUS-03`, `AUS-06`, `AUS-12`).
 
-    What the challenge says, else all that the server lists, else none; what the user `wanted`, and what was asked for `before`, comes on
-    top. `lasting` adds `offline_access` where the authorization server knows it.
+    What the challenge says, else all that the server lists, else none; what the user `wanted`, and
+    what was asked for `before`, comes on top. `lasting` adds `offline_access` where the
+    authorization server knows it.
     """
     challenged = challenge.scopes if challenge is not None else None
     listed = site.protected.scopes_supported if site.protected is not None else None
@@ -91,10 +97,13 @@ def authorize(
     known: Sequence[str] = (),
     assume_pkce: bool = False,
 ) -> Procedure[Grant]:
-    """Everything from a server's refusal to a token for it. Raises Unauthorized, with the step that failed.
+    """Everything from a server's refusal to a token for it.
 
-    `server` is the URL of the MCP endpoint, `before` what was granted earlier, `known` the authorization servers where the client is
-    registered, `wanted` scopes that the user wants in any case.
+    Raises Unauthorized, with the step that failed.
+
+    `server` is the URL of the MCP endpoint, `before` what was granted earlier, `known` the
+    authorization servers where the client is registered, `wanted` scopes that the user wants in any
+    case.
     """
     if not is_protected(server):
         raise Unauthorized(
@@ -121,7 +130,9 @@ def _has_code(way: Way) -> bool:
 
 
 def still_trusted(server: str, challenge: Challenge | None, grant: Grant) -> Procedure[bool]:
-    """Whether a server still trusts the authorization server that a grant is from (`AUR-18`, `AUT-09`)."""
+    """Whether a server still trusts the authorization server that a grant is from (`AUR-18`,
+    `AUT-09`).
+    """
     protected, _ = yield from find_resource(server, challenge)
     return protected is None or (
         grant.issuer in protected.authorization_servers and grant.resource == protected.resource
@@ -153,7 +164,9 @@ def _granted(
 
 
 class LogIn(Struct, frozen=True, kw_only=True):
-    """A person logs in: in a browser that comes back with a code, or with a code that they enter on another device."""
+    """A person logs in: in a browser that comes back with a code, or with a code that they enter on
+    another device.
+    """
 
     identity: Identity
     device: bool = False
@@ -257,7 +270,9 @@ class LogIn(Struct, frozen=True, kw_only=True):
 
 
 class OwnBehalf(Struct, frozen=True, kw_only=True):
-    """A program on its own behalf, registered before: the extension io.modelcontextprotocol/oauth-client-credentials."""
+    """A program on its own behalf, registered before: the extension
+    io.modelcontextprotocol/oauth-client-credentials.
+    """
 
     member: Member
 
@@ -296,7 +311,11 @@ class Workload(Struct, frozen=True, kw_only=True):
         return f"workload {self.client_id}".rstrip()
 
     def obtain(self, site: Site, scopes: Sequence[str], means: Means) -> Procedure[Grant]:
-        """See Way. An assertion that is refused is not presented again, and no other way is tried (`WIF-01` to `WIF-03`)."""
+        """See Way.
+
+        An assertion that is refused is not presented again, and no other way is tried (`WIF-01` to
+        `WIF-03`).
+        """
         assertion: str = yield Call(self.assertion)
         member = Member(issuer=site.metadata.issuer, client_id=self.client_id, method="none")
         form = _scoped(
@@ -309,10 +328,12 @@ class Workload(Struct, frozen=True, kw_only=True):
 
 
 class Enterprise(Struct, frozen=True, kw_only=True):
-    """A person who is logged in at the company: its identity provider says so to the server's authorization server (ID-JAG).
+    """A person who is logged in at the company: its identity provider says so to the server's
+    authorization server (ID-JAG).
 
-    `id_token` gives the token of that log-in; `provider` is the client at the identity provider, whose token endpoint is given, and
-    `member` the client at the server's authorization server (the extension io.modelcontextprotocol/enterprise-managed-authorization).
+    `id_token` gives the token of that log-in; `provider` is the client at the identity provider,
+    whose token endpoint is given, and `member` the client at the server's authorization server (the
+    extension io.modelcontextprotocol/enterprise-managed-authorization).
     """
 
     id_token: Ask

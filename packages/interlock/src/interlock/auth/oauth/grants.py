@@ -1,4 +1,6 @@
-"""The requests to a token endpoint: one form for each grant, the ways in which a client shows who it is, and what comes back."""
+"""The requests to a token endpoint: one form for each grant, the ways in which a client shows who
+it is, and what comes back.
+"""
 
 from __future__ import annotations
 
@@ -41,10 +43,12 @@ _LONGEST_CODE = 3600.0  # seconds for which a code is waited for
 
 
 class Means(Struct, frozen=True, kw_only=True):
-    """What a procedure needs besides its data: the time (seconds of the wall clock), random text, and keys to sign with.
+    """What a procedure needs besides its data: the time (seconds of the wall clock), random text,
+    and keys to sign with.
 
-    `assertion(audience)` is how the client shows who it is (RFC 7523); `proof(method, url, nonce)` is a DPoP proof (RFC 9449), `thumbprint`
-    that of its key and `key` the private JWK, to be kept with what is bound to it. None where there is no such key.
+    `assertion(audience)` is how the client shows who it is (RFC 7523); `proof(method, url, nonce)`
+    is a DPoP proof (RFC 9449), `thumbprint` that of its key and `key` the private JWK, to be kept
+    with what is bound to it. None where there is no such key.
     """
 
     now: Callable[[], float]
@@ -61,7 +65,8 @@ def authenticated(
     metadata: ServerMetadata | None,
     assertion: Callable[[str], str] | None,
 ) -> tuple[tuple[tuple[str, str], ...], dict[str, str]]:
-    """The headers and the form with which a client shows who it is, in the way that both sides know (`AUR-12`, `CCR-02`, `CCR-03`).
+    """The headers and the form with which a client shows who it is, in the way that both sides know
+    (`AUR-12`, `CCR-02`, `CCR-03`).
 
     Raises Unauthorized where the way that was agreed on cannot be gone.
     """
@@ -111,7 +116,9 @@ def method_of(
 
 
 def secret_method(supported: Sequence[str] | None) -> str:
-    """How a secret is shown to a server that supports these ways (RFC 8414, 2: the first is meant where nothing is said)."""
+    """How a secret is shown to a server that supports these ways (RFC 8414, 2: the first is meant
+    where nothing is said).
+    """
     ways = ("client_secret_basic", "client_secret_post")
     return next((way for way in ways if supported is None or way in supported), ways[0])
 
@@ -125,7 +132,10 @@ def ask(
     *,
     step: str = "token",
 ) -> Procedure[Got]:
-    """Post a form to an endpoint of an authorization server; once more where it wants a nonce in the proof (`DPP-03`)."""
+    """Post a form to an endpoint of an authorization server.
+
+    Once more where it wants a nonce in the proof (`DPP-03`).
+    """
     got = yield from _post(endpoint, form, member, metadata, means, None, step)
     said = read_error(got.body) if got.status >= 400 else None
     nonce = got.headers.get("dpop-nonce")
@@ -162,7 +172,10 @@ def _post(
 
 
 def token_answer(got: Got, endpoint: str, *, step: str = "token") -> TokenAnswer:
-    """What a token endpoint gave. Raises Unauthorized with what it said, Denied where it is a person's no."""
+    """What a token endpoint gave.
+
+    Raises Unauthorized with what it said, Denied where it is a person's no.
+    """
     if got.status == 200 and said_of(got) is None:
         answer = read_document(got.body, TokenAnswer, step=step, document=endpoint)
         kinds = ("bearer", "dpop", "n_a") if step == "token exchange" else ("bearer", "dpop")
@@ -187,7 +200,10 @@ def token_answer(got: Got, endpoint: str, *, step: str = "token") -> TokenAnswer
 
 
 def said_of(got: Got) -> ErrorAnswer | None:
-    """The OAuth error in an answer; there are servers that send it with the status 200 (GitHub is one)."""
+    """The OAuth error in an answer.
+
+    There are servers that send it with the status 200 (GitHub is one).
+    """
     return read_error(got.body) if got.status >= 400 or b'"access_token"' not in got.body else None
 
 
@@ -215,11 +231,13 @@ def refused(got: Got, endpoint: str, step: str) -> Unauthorized:
 _REASONS: dict[str, tuple[Any, str]] = {
     "invalid_client": (
         "client",
-        "It does not know this client, or its secret is wrong: register it anew, or correct its credentials.",
+        "It does not know this client, or its secret is wrong: register it anew, or correct its "
+        "credentials.",
     ),
     "unauthorized_client": (
         "client",
-        "This client may not use this kind of grant; whoever runs the authorization server can allow it.",
+        "This client may not use this kind of grant; whoever runs the authorization server can "
+        "allow it.",
     ),
     "invalid_grant": (
         "person",
@@ -240,7 +258,9 @@ def granted(
     answer: TokenAnswer, member: Member, *, resource: str, endpoint: str, asked: Sequence[str], means: Means, revocation: str | None = None,
     before: Grant | None = None, method: str = "",
 ) -> Grant:  # fmt: skip
-    """The record of what was granted; where a refresh gives no new refresh token, the one from `before` goes on (`AUS-13`).
+    """The record of what was granted.
+
+    Where a refresh gives no new refresh token, the one from `before` goes on (`AUS-13`).
 
     Raises Unauthorized where tokens were to be bound to a key and are not.
     """
@@ -250,7 +270,10 @@ def granted(
             "the authorization server gave a token that is not bound to the client's key",
             document=endpoint,
             expected='"token_type": "DPoP" (RFC 9449, 5)',
-            advice="Whoever runs it can allow DPoP. Without dpop=True the client takes tokens that are not bound.",
+            advice=(
+                "Whoever runs it can allow DPoP. Without dpop=True the client takes tokens that "
+                "are not bound."
+            ),
             culprit="authorization server",
         )
     now, seconds = means.now(), answer.seconds
@@ -286,7 +309,10 @@ def as_then(member: Member, grant: Grant, means: Means) -> Member:
 
 
 def renewed(grant: Grant, member: Member, means: Means) -> Procedure[Grant]:
-    """Trade the refresh token for new tokens. Raises Unauthorized; its code is "invalid_grant" where the person has to log in again."""
+    """Trade the refresh token for new tokens.
+
+    Raises Unauthorized; its code is "invalid_grant" where the person has to log in again.
+    """
     assert grant.refresh_token is not None
     form = {"grant_type": REFRESH, "refresh_token": grant.refresh_token, "resource": grant.resource}
     got = yield from ask(
@@ -307,7 +333,10 @@ def by_device(
     metadata: ServerMetadata,
     means: Means,
 ) -> Procedure[TokenAnswer]:
-    """Let the person enter a code on another device, and wait until they have (RFC 8628). Raises Unauthorized, Denied."""
+    """Let the person enter a code on another device, and wait until they have (RFC 8628).
+
+    Raises Unauthorized, Denied.
+    """
     got = yield from ask(endpoint, form, member, metadata, means, step="device code")
     if got.status != 200 or read_error(got.body) is not None:
         raise refused(got, endpoint, "device code")

@@ -1,4 +1,6 @@
-"""What a client is to an authorization server, and what it was granted there for one server: the two records that are kept."""
+"""What a client is to an authorization server, and what it was granted there for one server: the
+two records that are kept.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,14 @@ Source = Literal["given", "document", "dynamic"]
 
 
 class Member(SecretRecord, frozen=True, kw_only=True, omit_defaults=True):
-    """A client as one authorization server knows it; never used at another one (2026-07-28, "Authorization Server Binding").
+    """A client as one authorization server knows it.
 
-    `method` is how it authenticates at the token endpoint, empty where the metadata shall decide; `until` is when its secret ends, in
-    seconds of the wall clock. `scopes` are all that it may ask for, where that was said. `source` is how it came to be: given by the
-    user, a document of its own, or dynamic registration.
+    Never used at another one (2026-07-28, "Authorization Server Binding").
+
+    `method` is how it authenticates at the token endpoint, empty where the metadata shall decide;
+    `until` is when its secret ends, in seconds of the wall clock. `scopes` are all that it may ask
+    for, where that was said. `source` is how it came to be: given by the user, a document of its
+    own, or dynamic registration.
     """
 
     shows: ClassVar[tuple[str, ...]] = ("issuer", "client_id", "method", "source")
@@ -30,10 +35,13 @@ class Member(SecretRecord, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Grant(SecretRecord, frozen=True, kw_only=True, omit_defaults=True):
-    """What was granted for one server. `asked` are the scopes that were asked for, `scopes` those that were granted.
+    """What was granted for one server.
 
-    `expires` is the end of the access token in seconds of the wall clock, None where nobody said; `key` is the private JWK to which the
-    tokens are bound (RFC 9449), where they are. `method` is how the client showed who it is, as at a refresh there is no metadata to ask.
+    `asked` are the scopes that were asked for, `scopes` those that were granted.
+
+    `expires` is the end of the access token in seconds of the wall clock, None where nobody said;
+    `key` is the private JWK to which the tokens are bound (RFC 9449), where they are. `method` is
+    how the client showed who it is, as at a refresh there is no metadata to ask.
     """
 
     shows: ClassVar[tuple[str, ...]] = ("resource", "issuer", "client_id", "expires", "scopes")
@@ -54,7 +62,9 @@ class Grant(SecretRecord, frozen=True, kw_only=True, omit_defaults=True):
     revocation_endpoint: str | None = None
 
     def is_stale(self, now: float) -> bool:
-        """Whether the access token has ended, or is so near its end that a request might not arrive in time."""
+        """Whether the access token has ended, or is so near its end that a request might not arrive
+        in time.
+        """
         return self.expires is not None and now >= self.expires - min(
             30.0, (self.expires - self.issued) / 10
         )

@@ -1,4 +1,6 @@
-"""One request to an endpoint of an authorization server, with words for the case that no answer comes."""
+"""One request to an endpoint of an authorization server, with words for the case that no answer
+comes.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,10 @@ from .steps import Got, Procedure, Send
 
 
 def post(request: Request, step: str) -> Procedure[Got]:
-    """The answer to a request. Raises Unauthorized where there is none; its culprit is then the network."""
+    """The answer to a request.
+
+    Raises Unauthorized where there is none; its culprit is then the network.
+    """
     try:
         got: Got = yield Send(request, step)
     except t.Unreachable as bad:

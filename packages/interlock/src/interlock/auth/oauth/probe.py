@@ -1,4 +1,6 @@
-"""What a server says to a client that shows no token: asked as any client would ask it, before anybody has logged in."""
+"""What a server says to a client that shows no token: asked as any client would ask it, before
+anybody has logged in.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ _STEP = "request"
 
 
 class Knock(Struct, frozen=True, kw_only=True):
-    """A request without a token and what came of it: `method` is that of the message, `tried` are all methods until one was refused.
+    """A request without a token and what came of it: `method` is that of the message, `tried` are
+    all methods until one was refused.
 
     `open` says that nothing that was tried was refused for lack of a token.
     """
@@ -37,9 +40,12 @@ class Knock(Struct, frozen=True, kw_only=True):
 
 
 def knock(url: str) -> Procedure[Knock]:
-    """Ask a server without a token until it refuses: what it is, and what tools it has. Raises Unreachable where it cannot be asked.
+    """Ask a server without a token until it refuses: what it is, and what tools it has.
 
-    There are servers that tell anybody who they are, and refuse only what follows; and older ones, which do not know the first question.
+    Raises Unreachable where it cannot be asked.
+
+    There are servers that tell anybody who they are, and refuse only what follows; and older ones,
+    which do not know the first question.
     """
     tried = ["server/discover"]
     first: Got = yield Send(modern(url, "server/discover"), _STEP)
@@ -76,7 +82,10 @@ def _older_knock(url: str, tried: list[str]) -> Procedure[Got]:
 
 
 def _more(request: Request) -> Procedure[Got]:
-    """What a server says to more than its first question: a refusal counts; all else, be it silence, says that it has let us in."""
+    """What a server says to more than its first question: a refusal counts.
+
+    All else, be it silence, says that it has let us in.
+    """
     try:
         got: Got = yield Send(request, _STEP)
     except t.Unreachable:

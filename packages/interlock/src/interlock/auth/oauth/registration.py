@@ -1,4 +1,6 @@
-"""Who a client is to an authorization server: registered before, by a document of its own, or there and then (RFC 7591)."""
+"""Who a client is to an authorization server: registered before, by a document of its own, or there
+and then (RFC 7591).
+"""
 
 from __future__ import annotations
 
@@ -24,8 +26,9 @@ _STEP = "registration"
 class Identity(Struct, frozen=True, kw_only=True):
     """Who a client says that it is.
 
-    `given` is what it was registered as before; its issuer may be empty where the user did not say it, and is then the first one met.
-    `document` is the https address of its client id metadata document. `name` and `uri` are what a person is shown.
+    `given` is what it was registered as before; its issuer may be empty where the user did not say
+    it, and is then the first one met. `document` is the https address of its client id metadata
+    document. `name` and `uri` are what a person is shown.
     """
 
     given: Member | None = None
@@ -38,7 +41,8 @@ class Identity(Struct, frozen=True, kw_only=True):
 def member_of(
     site: Site, identity: Identity, redirect_uri: str, *, scopes: Sequence[str], now: float
 ) -> Procedure[Member]:
-    """The client as the authorization server of a site knows it, in the order that the specification wants (`AUR-04`).
+    """The client as the authorization server of a site knows it, in the order that the
+    specification wants (`AUR-04`).
 
     Raises Unauthorized where there is no way to be known.
     """
@@ -60,7 +64,10 @@ def member_of(
             document=site.document,
             expected="`registration_endpoint`"
             + ("" if identity.document is None else " or `client_id_metadata_document_supported`"),
-            advice="Register this client there by hand, and give its client_id (and client_secret, if it has one).",
+            advice=(
+                "Register this client there by hand, and give its client_id (and client_secret, "
+                "if it has one)."
+            ),
             culprit="client",
         )
     member = yield from register(site, identity, redirect_uri, scopes=scopes)
@@ -69,7 +76,9 @@ def member_of(
 
 
 def _given(given: Member, issuer: str) -> Procedure[Member]:
-    """What was registered before, bound to its issuer: the one that was said, or the first one met (`AUR-17`, `AUR-19`)."""
+    """What was registered before, bound to its issuer: the one that was said, or the first one met
+    (`AUR-17`, `AUR-19`).
+    """
     bound = given.issuer
     if not bound:
         kept: Member | None = yield Recall(f"given {given.client_id}")
@@ -81,16 +90,23 @@ def _given(given: Member, issuer: str) -> Procedure[Member]:
     if bound != issuer:
         raise Unauthorized(
             _STEP,
-            f"the client {given.client_id} is registered at {bound}, but the server now trusts {issuer}",
+            f"the client {given.client_id} is registered at {bound}, but the server now trusts "
+            f"{issuer}",
             expected=bound,
-            advice="Register the client at the new authorization server and give its new credentials, with issuer=.",
+            advice=(
+                "Register the client at the new authorization server and give its new "
+                "credentials, with issuer=."
+            ),
             culprit="client",
         )
     return replace(given, issuer=issuer)
 
 
 def check_document(url: str) -> str:
-    """The address of a client id metadata document. Raises ValueError unless it is https with a path (`AUR-05`)."""
+    """The address of a client id metadata document.
+
+    Raises ValueError unless it is https with a path (`AUR-05`).
+    """
     try:
         usable(url, what="the client's document", step=_STEP, document=url, culprit="client")
         good = url.startswith("https://") and bool(url[8:].partition("/")[2])
@@ -104,7 +120,9 @@ def check_document(url: str) -> str:
 
 
 def _serves(member: Member, redirect_uri: str, scopes: Sequence[str], now: float) -> bool:
-    """Whether what was registered before still is good, for these scopes and a browser that comes back to this address."""
+    """Whether what was registered before still is good, for these scopes and a browser that comes
+    back to this address.
+    """
     lasts = member.until is None or member.until > now + 30
     return (
         lasts
@@ -116,7 +134,10 @@ def _serves(member: Member, redirect_uri: str, scopes: Sequence[str], now: float
 def register(
     site: Site, identity: Identity, redirect_uri: str, *, scopes: Sequence[str] = ()
 ) -> Procedure[Member]:
-    """Register a new client (`AUR-01`, `AUR-13` to `AUR-16`). Raises Unauthorized with what the authorization server said."""
+    """Register a new client (`AUR-01`, `AUR-13` to `AUR-16`).
+
+    Raises Unauthorized with what the authorization server said.
+    """
     endpoint = usable(
         site.metadata.registration_endpoint,
         what="registration_endpoint",
@@ -150,10 +171,14 @@ def register(
     if site.assumed and (said is None or got.status in (404, 405)):
         raise Unauthorized(
             _STEP,
-            f"the server wants authorization and says nothing of how, and registers no clients as older servers do (status {got.status})",
+            "the server wants authorization and says nothing of how, and registers no clients as "
+            f"older servers do (status {got.status})",
             document=endpoint,
             expected="the server's metadata (RFC 9728)",
-            advice="It may want a key or token of its own, to be given as a header; else whoever runs it has to publish its metadata.",
+            advice=(
+                "It may want a key or token of its own, to be given as a header; else whoever "
+                "runs it has to publish its metadata."
+            ),
         )
     raise Unauthorized(
         _STEP,
@@ -162,7 +187,10 @@ def register(
         expected=f"a registration with the redirect URI {redirect_uri}"
         if redirect_uri
         else "a registration",
-        advice="If the authorization server does not take such redirect URIs, register a client there by hand and give its client_id.",
+        advice=(
+            "If the authorization server does not take such redirect URIs, register a client "
+            "there by hand and give its client_id."
+        ),
         culprit="authorization server",
         code=said.error if said is not None else "",
     )
@@ -177,7 +205,10 @@ def _faults(got: Got) -> set[str]:
 def _wanted(
     site: Site, identity: Identity, redirect_uri: str, scopes: Sequence[str], application_type: str
 ) -> ClientMetadata:
-    """What is said of the client; its scopes are all that it may come to ask for, so that a step up needs no new registration."""
+    """What is said of the client.
+
+    Its scopes are all that it may come to ask for, so that a step up needs no new registration.
+    """
     code = bool(redirect_uri)
     listed = site.protected.scopes_supported if site.protected is not None else None
     whole = dict.fromkeys([*scopes, *(listed or ())]) if scopes else {}
@@ -198,7 +229,9 @@ def _wanted(
 
 
 def _method(supported: Sequence[str] | None) -> str:
-    """How to authenticate: without a secret where that can be, for a program on somebody's desk cannot keep one (`AUR-12`)."""
+    """How to authenticate: without a secret where that can be, for a program on somebody's desk
+    cannot keep one (`AUR-12`).
+    """
     choices = ("none", "client_secret_basic", "client_secret_post")
     return next((choice for choice in choices if supported is None or choice in supported), "none")
 
@@ -227,7 +260,9 @@ def _member(
 
 
 def _scopes(wanted: str | None, told: str | None) -> tuple[str, ...] | None:
-    """What a registration is good for: all that was wished for too, for to wish again would bring no more."""
+    """What a registration is good for: all that was wished for too, for to wish again would bring
+    no more.
+    """
     if wanted is None and told is None:
         return None
     return tuple(dict.fromkeys(f"{told or ''} {wanted or ''}".split()))

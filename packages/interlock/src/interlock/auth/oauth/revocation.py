@@ -16,10 +16,12 @@ _STEP = "revocation"
 
 
 def revoke(grant: Grant, member: Member, means: Means) -> Procedure[bool]:
-    """Have an authorization server withdraw a grant: its refresh token, and the access token; False where it offers no way to.
+    """Have an authorization server withdraw a grant: its refresh token, and the access token.
 
-    A server may refuse to withdraw access tokens, which end by themselves soon (RFC 7009, 2.2.1). Raises Unauthorized where it refuses
-    the rest, or does not answer.
+    False where it offers no way to.
+
+    A server may refuse to withdraw access tokens, which end by themselves soon (RFC 7009, 2.2.1).
+    Raises Unauthorized where it refuses the rest, or does not answer.
     """
     if grant.revocation_endpoint is None:
         return False

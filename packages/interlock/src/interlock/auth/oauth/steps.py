@@ -1,4 +1,6 @@
-"""What the procedures of authorization want done: each yields one of these and receives what came of it."""
+"""What the procedures of authorization want done: each yields one of these and receives what came
+of it.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,12 @@ T = TypeVar("T")
 
 
 class Send(Struct, frozen=True):
-    """Please send this request, and give back Got; Unreachable is raised into the procedure where there is no answer.
+    """Please send this request, and give back Got.
 
-    `step` names what it is for. Every address in it was chosen by a peer, so that it goes through the fetcher which takes no private ones,
-    unless the server that we talk to is such itself.
+    Unreachable is raised into the procedure where there is no answer.
+
+    `step` names what it is for. Every address in it was chosen by a peer, so that it goes through
+    the fetcher which takes no private ones, unless the server that we talk to is such itself.
     """
 
     request: Request
@@ -36,7 +40,9 @@ class Got(SecretRecord, frozen=True):
 
 
 class Listen(Struct, frozen=True):
-    """Please be ready for a browser to come back from an authorization server, where one can; gives back the redirect URI.
+    """Please be ready for a browser to come back from an authorization server, where one can.
+
+    Gives back the redirect URI.
 
     An address at which the client is registered there already is the best one.
     """
@@ -45,14 +51,19 @@ class Listen(Struct, frozen=True):
 
 
 class Visit(Struct, frozen=True):
-    """Please let the person visit `url`, and give back the query string with which the browser came to `redirect_uri`."""
+    """Please let the person visit `url`, and give back the query string with which the browser came
+    to `redirect_uri`.
+    """
 
     url: str
     redirect_uri: str
 
 
 class ShowCode(Struct, frozen=True):
-    """Please show the person a code to be entered at an address (RFC 8628, 3.3); gives back nothing. `seconds` is how long it holds."""
+    """Please show the person a code to be entered at an address (RFC 8628, 3.3).
+
+    Gives back nothing. `seconds` is how long it holds.
+    """
 
     user_code: str
     verification_uri: str
@@ -73,7 +84,10 @@ class Call(Struct, frozen=True):
 
 
 class Note(Struct, frozen=True):
-    """Something was found out, for who wants to follow (`interlock auth explain`); gives back nothing."""
+    """Something was found out, for who wants to follow (`interlock auth explain`).
+
+    Gives back nothing.
+    """
 
     step: str
     words: str
@@ -87,7 +101,10 @@ class Recall(Struct, frozen=True):
 
 
 class Remember(Struct, frozen=True):
-    """Please keep what was registered; or forget what is kept for its issuer, where there is no `member`. Gives back nothing."""
+    """Please keep what was registered.
+
+    Or forget what is kept for its issuer, where there is no `member`. Gives back nothing.
+    """
 
     issuer: str
     member: Member | None

@@ -1,4 +1,6 @@
-"""Tokens of several kinds at one server: each is shown to those who may know it, and to nobody else."""
+"""Tokens of several kinds at one server: each is shown to those who may know it, and to nobody
+else.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,9 @@ _claims = msgspec.json.Decoder(dict[str, Any]).decode
 class AnyOf:
     """Takes what one of several verifiers takes.
 
-    A token that says who issued it goes to that issuer's verifiers, and to those without issuers where there are none: no authorization
-    server sees the tokens of another. What says nothing is tried in the order given.
+    A token that says who issued it goes to that issuer's verifiers, and to those without issuers
+    where there are none: no authorization server sees the tokens of another. What says nothing is
+    tried in the order given.
     """
 
     def __init__(self, *verifiers: Verifier) -> None:
@@ -29,7 +32,10 @@ class AnyOf:
         )
 
     async def verify(self, token: str, *, resource: str, now: float) -> Verified:
-        """See `Verifier.verify`. What is said of a token that nobody takes is what the last one said."""
+        """See `Verifier.verify`.
+
+        What is said of a token that nobody takes is what the last one said.
+        """
         said = BadToken("it is from another issuer")
         for verifier in self._asked(token):
             try:

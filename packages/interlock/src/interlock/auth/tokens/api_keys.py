@@ -18,8 +18,9 @@ _DIGEST = "sha256:"
 class ApiKeys:
     """Fixed keys, by the name of who has each: the subject of the principal.
 
-    `keys` maps a name to a key of at least 20 random characters, or to its digest as `ApiKeys.digest` gives it; only digests are kept.
-    `scopes` are what all of them may do, or by name what each may.
+    `keys` maps a name to a key of at least 20 random characters, or to its digest as
+    `ApiKeys.digest` gives it; only digests are kept. `scopes` are what all of them may do, or by
+    name what each may.
     """
 
     issuers: Sequence[str] = ()  # there is nobody to get one from
@@ -60,10 +61,12 @@ class ApiKeys:
 
 
 class Checked:
-    """What a function of the user's says: it takes a token and returns its Principal, or None for a token that is not good.
+    """What a function of the user's says: it takes a token and returns its Principal, or None for a
+    token that is not good.
 
-    The function may be async, may raise BadToken and Unverifiable, and has to see to it that the token is meant for this server.
-    `issuers` are the authorization servers that clients get tokens from; `seconds` is for how long its word is taken without asking again.
+    The function may be async, may raise BadToken and Unverifiable, and has to see to it that the
+    token is meant for this server. `issuers` are the authorization servers that clients get tokens
+    from; `seconds` is for how long its word is taken without asking again.
     """
 
     def __init__(

@@ -1,4 +1,6 @@
-"""What a set of claims is worth, whether a signature or an introspection vouches for them: for whom, until when, and for this server?"""
+"""What a set of claims is worth, whether a signature or an introspection vouches for them: for
+whom, until when, and for this server?
+"""
 
 from __future__ import annotations
 
@@ -21,12 +23,16 @@ _SPENT = frozenset(
 
 
 class Reading(Struct, frozen=True, kw_only=True):
-    """How the claims of an issuer are to be read; each is a parameter of the verifiers that have one.
+    """How the claims of an issuer are to be read.
 
-    `issuers` are the values of `iss` that are taken. `audience` are those of which a token must name one, the server's own URI where
-    there are none; `audience_claims` is where they stand. `scope_claims`, `subject_claims` and `client_claims` are where the rest stands:
-    of the first two kinds all that are there, resp. the first. `required` are claims that must be there and have this value (or hold it,
-    if they are lists); None takes any value. `leeway` is how many seconds two clocks may differ.
+    Each is a parameter of the verifiers that have one.
+
+    `issuers` are the values of `iss` that are taken. `audience` are those of which a token must
+    name one, the server's own URI where there are none; `audience_claims` is where they stand.
+    `scope_claims`, `subject_claims` and `client_claims` are where the rest stands: of the first two
+    kinds all that are there, resp. the first. `required` are claims that must be there and have
+    this value (or hold it, if they are lists); None takes any value. `leeway` is how many seconds
+    two clocks may differ.
     """
 
     issuers: tuple[str, ...]
@@ -39,7 +45,10 @@ class Reading(Struct, frozen=True, kw_only=True):
     leeway: float = 30.0
 
     def read(self, claims: Mapping[str, Any], *, resource: str, seconds: float) -> Verified:
-        """The principal that the claims tell of. Times are checked by who knows which must be there. Raises BadToken."""
+        """The principal that the claims tell of.
+
+        Times are checked by who knows which must be there. Raises BadToken.
+        """
         self._check_audience(claims, resource)
         for name, wanted in self.required.items():
             found = claims.get(name)
@@ -115,7 +124,10 @@ def _time(value: object) -> float | None:
 
 
 def _thumbprint(claims: Mapping[str, Any]) -> str | None:
-    """The key to which the token is bound. Raises BadToken for bonds of a kind that cannot be checked here."""
+    """The key to which the token is bound.
+
+    Raises BadToken for bonds of a kind that cannot be checked here.
+    """
     bond = claims.get("cnf")
     if bond is None:
         return None

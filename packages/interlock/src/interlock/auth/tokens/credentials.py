@@ -1,4 +1,6 @@
-"""What a request shows to be let in, read strictly: one header, one token, and none in the address (RFC 6750, 2; RFC 9449, 7.1)."""
+"""What a request shows to be let in, read strictly: one header, one token, and none in the address
+(RFC 6750, 2; RFC 9449, 7.1).
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ class Malformed(Exception):
 
 
 class Credentials(Struct, frozen=True):
-    """A token, the scheme under which it was sent in lower case (empty: there is none), and the DPoP proofs beside it."""
+    """A token, the scheme under which it was sent in lower case (empty: there is none), and the
+    DPoP proofs beside it.
+    """
 
     scheme: str = ""
     token: str = ""
@@ -36,7 +40,10 @@ NONE = Credentials()
 def read(
     headers: Pairs, query: bytes, schemes: Sequence[str]
 ) -> tuple[Credentials, list[tuple[bytes, bytes]]]:
-    """What a request shows, and its headers without that. Schemes that are not among those given are as nothing. Raises Malformed."""
+    """What a request shows, and its headers without that.
+
+    Schemes that are not among those given are as nothing. Raises Malformed.
+    """
     if query:
         _check_query(query)
     shown: list[bytes] = []
@@ -71,7 +78,9 @@ def read(
 
 
 def _check_query(query: bytes) -> None:
-    """Raise Malformed where the address has a token: addresses are written to logs and histories (`AUT-04`)."""
+    """Raise Malformed where the address has a token: addresses are written to logs and histories
+    (`AUT-04`).
+    """
     for part in re.split(r"[&;]", query.decode("latin-1")):
         if unquote_plus(part.partition("=")[0]).strip().lower() == "access_token":
             raise Malformed(

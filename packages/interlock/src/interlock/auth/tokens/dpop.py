@@ -1,4 +1,6 @@
-"""DPoP at servers and issuers: proofs are checked, each is taken once, and nonces can be demanded (RFC 9449, 4.3, 8 and 11.1)."""
+"""DPoP at servers and issuers: proofs are checked, each is taken once, and nonces can be demanded
+(RFC 9449, 4.3, 8 and 11.1).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from ...store.vaults.interface import Vault
 from ...store.vaults.memory import MemoryVault
 from .interface import Unverifiable
 
-# What is told to clients; the same that `interlock.auth.keys` takes, which is only loaded where a proof has come.
+# What is told to clients; the same that `interlock.auth.keys` takes, which is only loaded where a
+# proof has come.
 ALGORITHMS = (
     "ES256",
     "ES384",
@@ -32,7 +35,10 @@ _MOST = 500_000  # proofs of the last ten minutes
 
 
 class BadDpopProof(Exception):
-    """The proof is not good; `error` is the code that says how (RFC 9449, 7.1), `nonce` the nonce to come back with."""
+    """The proof is not good.
+
+    `error` is the code that says how (RFC 9449, 7.1), `nonce` the nonce to come back with.
+    """
 
     def __init__(
         self, words: str, *, error: str = "invalid_dpop_proof", nonce: str | None = None
@@ -42,9 +48,13 @@ class BadDpopProof(Exception):
 
 
 class DpopVerifier:
-    """Checks the proofs of one server. `vault` remembers which have come: shared, if several processes serve; `place` tells apart who does.
+    """Checks the proofs of one server.
 
-    `window` is how many seconds a proof's time may be away from ours; with `nonces` it must have a nonce of ours that is not older.
+    `vault` remembers which have come: shared, if several processes serve; `place` tells apart who
+    does.
+
+    `window` is how many seconds a proof's time may be away from ours; with `nonces` it must have a
+    nonce of ours that is not older.
     """
 
     def __init__(
@@ -59,7 +69,8 @@ class DpopVerifier:
         self._vault: Vault = vault if vault is not None else MemoryVault(clock=clock, most=_MOST)
         self._shared = vault is not None
         self.nonces, self.window, self._place = nonces, window, place
-        # Made before a server forks, so that its workers know each other's; a shared vault has the one that all take.
+        # Made before a server forks, so that its workers know each other's; a shared vault has the
+        # one that all take.
         self._secret = secrets.token_bytes(32)
         self._agreed = not (nonces and self._shared)
 
@@ -73,10 +84,12 @@ class DpopVerifier:
         token: str | None = None,
         thumbprint: str | None = None,
     ) -> str:
-        """The thumbprint of the key that who sends this request has, as the proof shows for the first time.
+        """The thumbprint of the key that who sends this request has, as the proof shows for the
+        first time.
 
-        `token` is the one that came with it and `thumbprint` that of the key to which it is bound, where there is one. Raises BadProof, and
-        Unverifiable where it cannot be found out whether it is the first time.
+        `token` is the one that came with it and `thumbprint` that of the key to which it is bound,
+        where there is one. Raises BadProof, and Unverifiable where it cannot be found out whether
+        it is the first time.
         """
         from ..keys import BadSignature, WantsNonce, check_dpop  # optional extra `auth`
 
@@ -134,7 +147,10 @@ class DpopVerifier:
         return hmac.digest(self._secret, b"dpop nonce" + moment, "sha256")[:16]
 
     async def agree(self) -> None:
-        """Have the one secret that all who share the vault have, as `nonce` needs it. Raises Unverifiable."""
+        """Have the one secret that all who share the vault have, as `nonce` needs it.
+
+        Raises Unverifiable.
+        """
         if self._agreed:
             return
         try:

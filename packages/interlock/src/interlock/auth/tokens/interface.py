@@ -11,14 +11,19 @@ from ...exchange import Principal
 
 
 class BadToken(Exception):
-    """The token is not good here; the words are told to whoever sent it, and never quote it (RFC 6750, 3.1, `invalid_token`)."""
+    """The token is not good here.
+
+    The words are told to whoever sent it, and never quote it (RFC 6750, 3.1, `invalid_token`).
+    """
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)
 
 
 class Unverifiable(Exception):
-    """Whether the token is good cannot be found out now, as who could say it is not there: try again in `seconds`."""
+    """Whether the token is good cannot be found out now, as who could say it is not there: try
+    again in `seconds`.
+    """
 
     def __init__(self, words: str, *, seconds: float = 5.0) -> None:
         super().__init__(words)
@@ -26,9 +31,11 @@ class Unverifiable(Exception):
 
 
 class Verified(Struct, frozen=True):
-    """A token that is good: for whom, and the thumbprint of the key to which it is bound, if it is (RFC 9449, 6).
+    """A token that is good: for whom, and the thumbprint of the key to which it is bound, if it is
+    (RFC 9449, 6).
 
-    `seconds` is for how long this may be taken as true without asking again; never beyond the principal's end.
+    `seconds` is for how long this may be taken as true without asking again; never beyond the
+    principal's end.
     """
 
     principal: Principal
@@ -38,7 +45,9 @@ class Verified(Struct, frozen=True):
 
 @runtime_checkable
 class House(Protocol):
-    """An authorization server in the same process, like `Issuer`: an ASGI app that can verify what it gives."""
+    """An authorization server in the same process, like `Issuer`: an ASGI app that can verify what
+    it gives.
+    """
 
     def verifier(self) -> Verifier:
         """What verifies its tokens."""
@@ -51,12 +60,16 @@ class House(Protocol):
 
 @runtime_checkable
 class Verifier(Protocol):
-    """Says what tokens are worth. `issuers` are the authorization servers that a client may get them from (RFC 9728, 2)."""
+    """Says what tokens are worth.
+
+    `issuers` are the authorization servers that a client may get them from (RFC 9728, 2).
+    """
 
     issuers: Sequence[str]
 
     async def verify(self, token: str, *, resource: str, now: float) -> Verified:
-        """The principal of a token that is for `resource` (the canonical URI of this server) and good at `now` (wall clock seconds).
+        """The principal of a token that is for `resource` (the canonical URI of this server) and
+        good at `now` (wall clock seconds).
 
         Raises BadToken, also where the token is for somebody else, and Unverifiable.
         """
@@ -69,5 +82,6 @@ def verifying(given: object) -> Verifier:
         return given
     name = f"the class {given.__name__}" if isinstance(given, type) else f"a {type(given).__name__}"
     raise TypeError(
-        f"a guard needs what verifies tokens, such as Jwt(...), ApiKeys(...), Checked(function) or preset.verifier(...); not {name}"
+        "a guard needs what verifies tokens, such as Jwt(...), ApiKeys(...), Checked(function) "
+        f"or preset.verifier(...); not {name}"
     )

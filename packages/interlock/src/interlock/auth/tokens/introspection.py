@@ -31,11 +31,13 @@ _LIMIT = 256 * 1024  # bytes of an answer
 class Introspection:
     """Asks the issuer what a token is worth.
 
-    `endpoint` is where; by default the issuer's metadata says it. The server shows who it is as `client_id`, with `client_secret` or by
-    signing with `key`; `method` is one of client_secret_basic, client_secret_post, private_key_jwt and none, and follows from these.
-    `audience` and the rest are as for `Jwt`: an answer that does not say for whom the token is, is not enough, unless `audience_claims`
-    names another claim that says it. `seconds` is for how long an answer is taken as true, so that a revoked token dies within them;
-    `patience` how many the issuer may take; `most` how many requests may be on their way to it.
+    `endpoint` is where; by default the issuer's metadata says it. The server shows who it is as
+    `client_id`, with `client_secret` or by signing with `key`; `method` is one of
+    client_secret_basic, client_secret_post, private_key_jwt and none, and follows from these.
+    `audience` and the rest are as for `Jwt`: an answer that does not say for whom the token is, is
+    not enough, unless `audience_claims` names another claim that says it. `seconds` is for how long
+    an answer is taken as true, so that a revoked token dies within them; `patience` how many the
+    issuer may take; `most` how many requests may be on their way to it.
     """
 
     def __init__(
@@ -184,5 +186,7 @@ def _usual(secret: str | None, has_key: bool) -> str:
 
 
 def _without(claims: Mapping[str, Any], token: str) -> dict[str, Any]:
-    """The claims, but for those that hold the token itself: it shall not come to the server by this road (`SEC-06`)."""
+    """The claims, but for those that hold the token itself: it shall not come to the server by this
+    road (`SEC-06`).
+    """
     return {name: value for name, value in claims.items() if token not in str(value)}

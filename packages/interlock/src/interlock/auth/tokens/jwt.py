@@ -16,18 +16,26 @@ TYPES = (
     "at+jwt",
     "jwt",
     "",
-)  # many issuers have not heard of the first; what else is signed with the same keys has a type of its own
+    # many issuers have not heard of the first; what else is signed with the same keys has a type of its
+    # own
+)
 
 
 class Jwt:
-    """Verifies tokens that are JWTs of one issuer. What is not a parameter is not to be had: signature, times and audience are checked.
+    """Verifies tokens that are JWTs of one issuer.
+
+    What is not a parameter is not to be had: signature, times and audience are checked.
 
     - `issuer` is its exact identifier; `also` are more values of `iss` that it uses.
-    - `audience` is what tokens for this server have in `aud`, or several such; by default the server's own URI.
-    - `jwks_uri` is where the keys are; by default the issuer's metadata says it. `keys` are the keys themselves, or how they are kept.
-    - `algorithms` and `types` (values of `typ`, "" for none) are those that are taken; never `none`, never one with a shared secret.
+    - `audience` is what tokens for this server have in `aud`, or several such; by default the
+      server's own URI.
+    - `jwks_uri` is where the keys are; by default the issuer's metadata says it. `keys` are the
+      keys themselves, or how they are kept.
+    - `algorithms` and `types` (values of `typ`, "" for none) are those that are taken; never
+      `none`, never one with a shared secret.
     - the rest says how claims are read: see `Reading`.
-    - `fetch` sends the requests; `seconds` is how long a verdict may be kept before the token is verified again.
+    - `fetch` sends the requests; `seconds` is how long a verdict may be kept before the token is
+      verified again.
     """
 
     def __init__(
@@ -55,7 +63,8 @@ class Jwt:
             checked_url(issuer, what="an issuer whose keys are fetched")
         if bad := [name for name in algorithms if name not in ASYMMETRIC]:
             raise ValueError(
-                f"{', '.join(map(repr, bad))} cannot be allowed; choose from {', '.join(ASYMMETRIC)}"
+                f"{', '.join(map(repr, bad))} cannot be allowed; choose from "
+                f"{', '.join(ASYMMETRIC)}"
             )
         self.issuers: Sequence[str] = (issuer,)
         self.algorithms, self.types, self.seconds = (

@@ -1,4 +1,6 @@
-"""The keys of one issuer as a server keeps them: fetched when needed, by one request however many wait, and kept while nobody answers."""
+"""The keys of one issuer as a server keeps them: fetched when needed, by one request however many
+wait, and kept while nobody answers.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +24,13 @@ _log = limited("interlock.auth")
 class RemoteKeys:
     """The keys of an issuer, from its JWKS.
 
-    `jwks_uri` is where they are, else the issuer's metadata says it. They are fetched anew once they are as old as the answer's
-    Cache-Control says, within `least` and `fresh` seconds (`fresh` where it says nothing), while the old ones are in use; and where a
-    token names one that is not there, but at most every `pause` seconds. While the issuer is away old ones hold up to `most` seconds.
-    A document has at most `limit` bytes and must be there within `patience` seconds; `room` says whether one more may be fetched now,
-    for who keeps those of many. All times are those that callers give.
+    `jwks_uri` is where they are, else the issuer's metadata says it. They are fetched anew once
+    they are as old as the answer's Cache-Control says, within `least` and `fresh` seconds (`fresh`
+    where it says nothing), while the old ones are in use; and where a token names one that is not
+    there, but at most every `pause` seconds. While the issuer is away old ones hold up to `most`
+    seconds. A document has at most `limit` bytes and must be there within `patience` seconds;
+    `room` says whether one more may be fetched now, for who keeps those of many. All times are
+    those that callers give.
     """
 
     def __init__(
@@ -69,7 +73,10 @@ class RemoteKeys:
         algorithms: Sequence[str],
         types: Sequence[str] | None = None,
     ) -> dict[str, Any]:
-        """The claims of a token that one of the keys has signed: see `KeySet.verify`. Raises BadSignature, and Unverifiable."""
+        """The claims of a token that one of the keys has signed: see `KeySet.verify`.
+
+        Raises BadSignature, and Unverifiable.
+        """
         keys = await self.current(now)
         try:
             return keys.verify(token, algorithms=algorithms, typ=types)[1]
@@ -101,7 +108,10 @@ class RemoteKeys:
         return self._keys
 
     async def newer(self, than: KeySet, now: float) -> KeySet:
-        """The keys once more, for a token that names one that these do not have; the same where it is too early to ask again."""
+        """The keys once more, for a token that names one that these do not have.
+
+        The same where it is too early to ask again.
+        """
         if self._keys is than and self._may_ask(now):
             self._load(now)
         await self._wait()

@@ -1,4 +1,6 @@
-"""Verdicts on tokens, kept for a short while: repeated calls cost no signature, and calls at once ask nobody twice."""
+"""Verdicts on tokens, kept for a short while: repeated calls cost no signature, and calls at once
+ask nobody twice.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,12 @@ _MOST_SECONDS = 60.0  # however long a verifier likes: a token that was withdraw
 
 
 class Verdicts:
-    """What was said of tokens, by a digest of each; at most `most` verdicts, the least recently used go first.
+    """What was said of tokens, by a digest of each.
 
-    `ask` says what a token is worth: it takes the token, the resource and the time. Only tokens that are good are kept, until they end,
-    for as long as the verifier says, and a minute at most.
+    At most `most` verdicts, the least recently used go first.
+
+    `ask` says what a token is worth: it takes the token, the resource and the time. Only tokens
+    that are good are kept, until they end, for as long as the verifier says, and a minute at most.
     """
 
     def __init__(self, ask: Ask, *, most: int = 4096) -> None:

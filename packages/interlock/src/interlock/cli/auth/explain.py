@@ -1,4 +1,6 @@
-"""`interlock auth explain`: a server's authorization step by step, what is wrong with it, and who has to repair it."""
+"""`interlock auth explain`: a server's authorization step by step, what is wrong with it, and who
+has to repair it.
+"""
 
 from __future__ import annotations
 
@@ -53,10 +55,12 @@ def explain(
     hosts: tuple[str, ...],
     machine: bool,
 ) -> None:
-    """Go through all that a log-in to the server at URL would go through, without logging in, and say what is wrong.
+    """Go through all that a log-in to the server at URL would go through, without logging in, and
+    say what is wrong.
 
-    Every line is ok, a remark (it could be better, and keeps nobody out) or wrong; then it says what was expected and who has to repair
-    it. A fault does not end it, where there is more to be seen. Nothing is registered, asked for or kept.
+    Every line is ok, a remark (it could be better, and keeps nobody out) or wrong; then it says
+    what was expected and who has to repair it. A fault does not end it, where there is more to be
+    seen. Nothing is registered, asked for or kept.
 
     The exit code is 0 where nothing is wrong, 1 where something is.
 

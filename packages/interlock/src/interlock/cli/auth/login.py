@@ -1,4 +1,6 @@
-"""`interlock auth login`: log in to a server with a browser, a pasted address or a code, and keep what is granted."""
+"""`interlock auth login`: log in to a server with a browser, a pasted address or a code, and keep
+what is granted.
+"""
 
 from __future__ import annotations
 
@@ -100,10 +102,12 @@ _IDENTITY = ("client_id", "client_secret", "issuer", "document", "redirect_uri")
 def login(url: str, **given: Any) -> None:
     """Log in to the server at URL, and keep the tokens for all other commands.
 
-    A browser opens; where there is none, the terminal says what to visit and takes what to paste. The server is asked first whether it
-    wants a log-in at all. What was said of the client (--client-id and the like) is kept too, and holds for the next time.
+    A browser opens; where there is none, the terminal says what to visit and takes what to paste.
+    The server is asked first whether it wants a log-in at all. What was said of the client
+    (--client-id and the like) is kept too, and holds for the next time.
 
-    The exit code is 3 where the answer was no, 4 where a log-in is not possible; `interlock auth explain URL` then says why.
+    The exit code is 3 where the answer was no, 4 where a log-in is not possible; `interlock auth
+    explain URL` then says why.
 
     \b
     interlock auth login https://shop.example/mcp
@@ -249,7 +253,8 @@ async def _challenge(url: str, roads: Roads) -> Challenge | None:
         else ""
     )
     raise t.Unreachable(
-        f"{url_without_secrets(url)} answers with status {status}{where}. `interlock auth explain` says more.",
+        f"{url_without_secrets(url)} answers with status {status}{where}. `interlock auth "
+        "explain` says more.",
         status=status,
     )
 

@@ -1,4 +1,6 @@
-"""`interlock auth logout`: what was granted is given back to the authorization server, and forgotten here."""
+"""`interlock auth logout`: what was granted is given back to the authorization server, and
+forgotten here.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +29,11 @@ from .saved_logins import account_option, keep_login, kept_server, vault_at, vau
 def logout(
     url: str | None, everything: bool, forget_client: bool, account: str, place: str | None
 ) -> None:
-    """Log out of the server at URL: its tokens are withdrawn at the authorization server, and forgotten here.
+    """Log out of the server at URL: its tokens are withdrawn at the authorization server, and
+    forgotten here.
 
-    Where they cannot be withdrawn they are forgotten all the same, and end by themselves; then the exit code is 4.
-    It is 1 where nothing was kept.
+    Where they cannot be withdrawn they are forgotten all the same, and end by themselves; then the
+    exit code is 4. It is 1 where nothing was kept.
 
     \b
     interlock auth logout https://shop.example/mcp
@@ -70,7 +73,8 @@ async def _leave(vault: Vault, url: str, account: str, forget_client: bool) -> i
             say(f"Logged out of {url}; the tokens were withdrawn at {grant.issuer}.")
         else:
             say(
-                f"Logged out of {url}; {grant.issuer} withdraws no tokens, so they end by themselves."
+                f"Logged out of {url}; {grant.issuer} withdraws no tokens, so they end by "
+                "themselves."
             )
     except t.Unreachable as bad:
         note(f"Forgotten here, but not withdrawn at {grant.issuer}: {bad}", fg="yellow")

@@ -1,4 +1,6 @@
-"""What is kept of log-ins, in the user's own vault, and how it is used: by the other commands too, which never log in themselves."""
+"""What is kept of log-ins, in the user's own vault, and how it is used: by the other commands too,
+which never log in themselves.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,10 @@ vault_option = click.option(
     "--vault",
     "place",
     metavar="URL",
-    help="Where tokens are kept: file:///path, sqlite:///path, keyring:, redis://host.  [INTERLOCK_VAULT, or a file of your own]",
+    help=(
+        "Where tokens are kept: file:///path, sqlite:///path, keyring:, redis://host.  "
+        "[INTERLOCK_VAULT, or a file of your own]"
+    ),
 )
 account_option = click.option(
     "--account", default="", metavar="NAME", help="Which of several log-ins to the server."
@@ -38,7 +43,9 @@ account_option = click.option(
 
 
 class Login(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a log-in was told of the client, kept beside its tokens: whoever renews them has to be the same client."""
+    """What a log-in was told of the client, kept beside its tokens: whoever renews them has to be
+    the same client.
+    """
 
     client_id: str | None = None
     client_secret: str | None = None
@@ -69,7 +76,10 @@ def server_of(
     device: bool = False,
     tell: Callable[[Note], None] | None = None,
 ) -> Access:
-    """The authorization for a server, as the client that a log-in was told; nobody can be asked to log in without `agent`."""
+    """The authorization for a server, as the client that a log-in was told.
+
+    Nobody can be asked to log in without `agent`.
+    """
     whole = OAuth(
         client_id=login.client_id,
         client_secret=login.client_secret,
@@ -141,7 +151,9 @@ def duration(seconds: float) -> str:
 
 
 class NobodyAsked:
-    """Stands where an agent would ask a person to log in: commands that only use what is kept ask nobody."""
+    """Stands where an agent would ask a person to log in: commands that only use what is kept ask
+    nobody.
+    """
 
     def __init__(self, url: str, account: str) -> None:
         self._url, self._account = url, account
@@ -171,7 +183,10 @@ class NobodyAsked:
 
 
 class KeptTokens:
-    """Authorizes the requests of the other commands with what is kept, where something is; nobody is asked to log in."""
+    """Authorizes the requests of the other commands with what is kept, where something is.
+
+    Nobody is asked to log in.
+    """
 
     def __init__(self, account: str = "") -> None:
         self._account = account
@@ -199,15 +214,20 @@ class _Kept:
             self._server, self._loaded = (server if grant is not None else None), True
             if grant is None and self._account:
                 raise t.Unreachable(
-                    f"Nothing is kept of the account {self._account}. Log in: {login_words(self._url, self._account)}"
+                    f"Nothing is kept of the account {self._account}. Log in: "
+                    f"{login_words(self._url, self._account)}"
                 )
         return request if self._server is None else await self._server.sign(request)
 
     async def heed(self, request: Request, response: Response, tries: int) -> bool:
-        """See Authorized; what only a person could repair is said in words that name the command for it."""
+        """See Authorized.
+
+        What only a person could repair is said in words that name the command for it.
+        """
         if response.status == 401 and self._server is None:
             raise t.Unreachable(
-                f"The server wants to know who asks. Log in with `{login_words(self._url, self._account)}`, or give a token with --header.",
+                "The server wants to know who asks. Log in with "
+                f"`{login_words(self._url, self._account)}`, or give a token with --header.",
                 status=401,
             )
         challenge = find(
@@ -219,7 +239,8 @@ class _Kept:
             and challenge.error == "insufficient_scope"
         ):
             raise t.Unreachable(
-                f"The server wants more than was granted. Log in with `{login_words(self._url, self._account, challenge.scopes or ())}`.",
+                "The server wants more than was granted. Log in with "
+                f"`{login_words(self._url, self._account, challenge.scopes or ())}`.",
                 status=403,
             )
         return self._server is not None and await self._server.heed(request, response, tries)

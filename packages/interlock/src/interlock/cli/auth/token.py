@@ -1,4 +1,7 @@
-"""`interlock auth token`: a token that is good now, for scripts; the one command that shows a secret."""
+"""`interlock auth token`: a token that is good now, for scripts.
+
+The one command that shows a secret.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,8 @@ async def _print(vault: Vault, url: str, account: str, refresh: bool, header: bo
         if stale or refresh:
             if grant.refresh_token is None:
                 note(
-                    f"Error: The token {'has ended' if stale else 'is good'} and cannot be renewed. {again}",
+                    f"Error: The token {'has ended' if stale else 'is good'} and cannot be "
+                    f"renewed. {again}",
                     fg="red",
                 )
                 return NOT_LOGGED_IN

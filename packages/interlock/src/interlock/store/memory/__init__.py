@@ -23,7 +23,10 @@ __all__ = [
 
 
 class MemoryStore:
-    """Keeps everything in memory, for the workers of one process. `clock` gives the seconds by which streams grow old."""
+    """Keeps everything in memory, for the workers of one process.
+
+    `clock` gives the seconds by which streams grow old.
+    """
 
     shared = False
 

@@ -13,7 +13,8 @@ class MemoryEvents:
     """An EventLog in memory. `clock` gives the seconds by which streams grow old."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        # In the order in which the sessions' latest streams ended, so that the oldest is always at the front.
+        # In the order in which the sessions' latest streams ended, so that the oldest is always at
+        # the front.
         self._logs: OrderedDict[str, _Log] = OrderedDict()
         self._clock = clock
 
@@ -37,7 +38,11 @@ class MemoryEvents:
         self._logs.pop(session, None)
 
     def _sweep(self, now: float) -> None:
-        """Forget what is too old. A session whose latest stream ended that long ago has only such streams, but for running ones."""
+        """Forget what is too old.
+
+        A session whose latest stream ended that long ago has only such streams, but for running
+        ones.
+        """
         while self._logs:
             session, log = next(iter(self._logs.items()))
             if log.stirred >= now - bounds.ENDED_AGE:

@@ -19,7 +19,8 @@ class MemorySessions:
     def __init__(self, forget: Callable[[str], None]) -> None:
         self._kept: dict[str, Session] = {}
         self._states: dict[str, bytes] = {}  # of those sessions that have one
-        # One entry at least for each session, not later than its end; moving an end back leaves the entry where it is.
+        # One entry at least for each session, not later than its end; moving an end back leaves the
+        # entry where it is.
         self._ends: list[tuple[float, str]] = []
         self._forget = forget
 
@@ -42,7 +43,10 @@ class MemorySessions:
         return session
 
     async def save(self, session: Session, *, was: Session) -> bool:
-        """Keep the session as it is now, if it still is as it `was`, and the later of its two ends; False where it is not."""
+        """Keep the session as it is now, if it still is as it `was`, and the later of its two ends.
+
+        False where it is not.
+        """
         known = self._kept.get(session.id)
         if known is None or not records.follows(was, known):
             return False

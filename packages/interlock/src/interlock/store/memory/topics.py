@@ -17,7 +17,8 @@ class MemoryTopic:
 
     def __init__(self, most: int) -> None:
         self._kept: deque[bytes] = deque(maxlen=most)
-        # Counted from the time of day, so that a position from before a restart is not taken for one of now.
+        # Counted from the time of day, so that a position from before a restart is not taken for
+        # one of now.
         self._newest = time.time_ns() // 1_000_000
         self._lock = threading.Lock()
         self._listeners = Listeners()
@@ -41,7 +42,10 @@ class MemoryTopic:
         return self._listeners.add(hear)
 
     async def replay(self, position: str) -> list[tuple[bytes, str]] | None:
-        """The notes after a position, oldest first; None where some of them are no longer kept, or there was no such position."""
+        """The notes after a position, oldest first.
+
+        None where some of them are no longer kept, or there was no such position.
+        """
         after = records.number(position)
         with self._lock:
             before_first = self._newest - len(self._kept)

@@ -17,11 +17,13 @@ __all__ = ["RedisTopic", "RedisEvents", "RedisRates", "RedisSessions", "RedisSto
 
 
 class RedisStore:
-    """Keeps everything in a Redis (6.2 or newer) or Valkey server at a `redis://`, `rediss://` or `unix://` URL.
+    """Keeps everything in a Redis (6.2 or newer) or Valkey server at a `redis://`, `rediss://` or
+    `unix://` URL.
 
-    `prefix` begins the name of every key; with a hash tag in it (`{interlock}:`) all keys live in one slot of a cluster. A server that
-    goes away is awaited: what was to be written waits too, within bounds, what needs an answer raises StoreError after `patience`
-    seconds, and who listens goes on where they were. Raises StoreError where the package `redis` is not installed.
+    `prefix` begins the name of every key; with a hash tag in it (`{interlock}:`) all keys live in
+    one slot of a cluster. A server that goes away is awaited: what was to be written waits too,
+    within bounds, what needs an answer raises StoreError after `patience` seconds, and who listens
+    goes on where they were. Raises StoreError where the package `redis` is not installed.
     """
 
     shared = True
@@ -42,7 +44,10 @@ class RedisStore:
         self._open = False
 
     async def open(self) -> None:
-        """Connect, and begin to hear. Raises StoreError where the server cannot be reached, or will not have us."""
+        """Connect, and begin to hear.
+
+        Raises StoreError where the server cannot be reached, or will not have us.
+        """
         if self._open:
             return
         await self._link.open()

@@ -1,4 +1,6 @@
-"""The connection to a Redis server: one ordered pipeline into which all commands go, and which outlives the server's absences."""
+"""The connection to a Redis server: one ordered pipeline into which all commands go, and which
+outlives the server's absences.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,8 @@ _BATCH, _BATCH_BYTES = (
 )  # commands and bytes that are sent before their replies are read
 _LONGEST_PAUSE = 1.0  # seconds between two attempts to reach a server that is away
 
-# Errors of redis-py after which another connection may fare better: the server has just begun, or another one has become the first.
+# Errors of redis-py after which another connection may fare better: the server has just begun, or
+# another one has become the first.
 _NOT_NOW = {"BusyLoadingError", "MasterDownError", "ReadOnlyError"}
 
 log = limited("interlock.store")
@@ -48,7 +51,9 @@ class _Command:
 
 
 class Link:
-    """Sends commands in the order in which they were given, as many at once as there are, from `open` to `aclose`."""
+    """Sends commands in the order in which they were given, as many at once as there are, from
+    `open` to `aclose`.
+    """
 
     def __init__(self, url: str, patience: float) -> None:
         self._url = url
@@ -98,7 +103,10 @@ class Link:
         await self._let_go()
 
     def client(self, timeout: float) -> Redis:
-        """A client of its own that never tries anything twice; `timeout` is for one reply, in seconds."""
+        """A client of its own that never tries anything twice.
+
+        `timeout` is for one reply, in seconds.
+        """
         from redis.asyncio import Redis  # optional extra `redis`, which takes its time to load
         from redis.asyncio.retry import Retry
         from redis.backoff import NoBackoff
@@ -113,7 +121,10 @@ class Link:
         )
 
     def soon(self, call: Callable[..., None], *arguments: Any) -> None:
-        """Call something in the loop of this link, at once where this is its thread; nothing happens where that has ended."""
+        """Call something in the loop of this link, at once where this is its thread.
+
+        Nothing happens where that has ended.
+        """
         if threading.get_ident() == self._thread:
             call(*arguments)
         elif self._loop is not None:
@@ -121,7 +132,10 @@ class Link:
                 self._loop.call_soon_threadsafe(call, *arguments)
 
     def send(self, *arguments: Argument, size: int = 0) -> None:
-        """Have a command carried out; where too much waits, or the link is closed, it is not. In the loop of this link."""
+        """Have a command carried out; where too much waits, or the link is closed, it is not.
+
+        In the loop of this link.
+        """
         if not self._open:
             return
         if len(self._waiting) >= bounds.WAITING or self._size + size > bounds.WAITING_BYTES:
@@ -131,7 +145,10 @@ class Link:
         self._put(_Command(arguments, None, size))
 
     async def ask(self, *arguments: Argument) -> Any:
-        """The reply to a command, carried out after all that were given before. Raises StoreError where there is none."""
+        """The reply to a command, carried out after all that were given before.
+
+        Raises StoreError where there is none.
+        """
         if not self._open:
             raise StoreError("the store is not open")
         waiter: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
@@ -164,7 +181,9 @@ class Link:
         return batch
 
     async def _carry_out(self, batch: list[_Command]) -> None:
-        """Send a batch, again and again while the server is away: each command is such that it may come twice."""
+        """Send a batch, again and again while the server is away: each command is such that it may
+        come twice.
+        """
         size = sum(command.size for command in batch)
         pause = 0.0
         try:
@@ -232,7 +251,9 @@ class Link:
 
 
 async def end(task: asyncio.Task[None]) -> None:
-    """Cancel a task that talks to Redis, again and again: redis-py loses a cancellation that comes while it connects."""
+    """Cancel a task that talks to Redis, again and again: redis-py loses a cancellation that comes
+    while it connects.
+    """
     while not task.done():
         task.cancel()
         await asyncio.wait({task}, timeout=0.05)

@@ -1,4 +1,6 @@
-"""Events of streams in Redis: a Redis stream for each, bounded for each session, each stream, and in age."""
+"""Events of streams in Redis: a Redis stream for each, bounded for each session, each stream, and
+in age.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,9 @@ from .. import bounds, records
 from .connection import Link
 from .keys import Keys
 
-# Event n has the id n+1, for no id may be 0. KEYS: events, streams, ended. ARGV: stream, number, data, last (1 or 0), prefix of the
-# session's events, and the bounds: events, bytes, ended streams, bytes in them, age of ended and of running ones in milliseconds.
+# Event n has the id n+1, for no id may be 0. KEYS: events, streams, ended. ARGV: stream, number,
+# data, last (1 or 0), prefix of the session's events, and the bounds: events, bytes, ended streams,
+# bytes in them, age of ended and of running ones in milliseconds.
 _APPEND = b"""
 local function size(stream) return tonumber(redis.call('HGET', KEYS[2], stream) or 0) end
 local function forget(stream)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-# How a session goes: its record, its place among the ends, its streams, and what was noted about them. KEYS[1] is the set of ends.
+# How a session goes: its record, its place among the ends, its streams, and what was noted about
+# them. KEYS[1] is the set of ends.
 DROP = b"""
 local function drop(prefix, id)
   local about = prefix .. 'streams:' .. id
@@ -36,5 +37,8 @@ class Keys:
         return f"{self.prefix}ended:{id}"
 
     def events(self, id: str, stream: str) -> str:
-        """The events of a stream. With the length of the id, so that no two pairs of names make one key."""
+        """The events of a stream.
+
+        With the length of the id, so that no two pairs of names make one key.
+        """
         return f"{self.prefix}events:{len(id.encode())}:{id}:{stream}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from ... import rates
 from .connection import Link
 
-# KEYS: bucket. ARGV: now, seconds for a token to come back, seconds for an empty bucket to fill, what counts as nothing.
+# KEYS: bucket. ARGV: now, seconds for a token to come back, seconds for an empty bucket to fill,
+# what counts as nothing.
 _TAKE = b"""
 local now = tonumber(ARGV[1])
 local after = math.max(tonumber(redis.call('GET', KEYS[1]) or 0), now) + tonumber(ARGV[2])

@@ -7,7 +7,8 @@ from .. import records
 from .connection import Link
 from .keys import DROP, Keys
 
-# The server's own expiry only tidies up, and so leaves room for clocks that differ: whether a session is over is for the workers to say.
+# The server's own expiry only tidies up, and so leaves room for clocks that differ: whether a
+# session is over is for the workers to say.
 _KEEP = b"""
 local function keep(key, ends, id, data, till)
   if data then redis.call('HSET', key, 'd', data) end
@@ -106,9 +107,13 @@ class RedisSessions:
         return records.decode(data, until)
 
     async def save(self, session: Session, *, was: Session) -> bool:
-        """Keep the session as it is now, if it still is as it `was`, and the later of its two ends; False where it is not."""
+        """Keep the session as it is now, if it still is as it `was`, and the later of its two ends.
+
+        False where it is not.
+        """
         key = self._keys.session(session.id)
-        # Compared here and not as bytes only: another version of Interlock may have written the same session with other bytes.
+        # Compared here and not as bytes only: another version of Interlock may have written the
+        # same session with other bytes.
         data = await self._link.ask("HGET", key, "d")
         known = None if data is None else records.decode(data, was.until)
         if known is None or not records.follows(was, known):

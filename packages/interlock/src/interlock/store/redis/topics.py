@@ -1,4 +1,6 @@
-"""Boards of notes in Redis: streams that are numbered without gaps, and one task that hears all of them."""
+"""Boards of notes in Redis: streams that are numbered without gaps, and one task that hears all of
+them.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,9 @@ _HOUR, _DAY = 3_600_000, 86_400_000  # in milliseconds
 
 log = limited("interlock.store")
 
-# KEYS: stream, counter, what this worker has posted. ARGV: where to begin to count, most, which of the worker's notes this is, note.
-# The worker counts its notes so that one that is sent again, because the connection broke, is put up once.
+# KEYS: stream, counter, what this worker has posted. ARGV: where to begin to count, most, which of
+# the worker's notes this is, note. The worker counts its notes so that one that is sent again,
+# because the connection broke, is put up once.
 _POST = f"""
 if tonumber(redis.call('GET', KEYS[3]) or 0) >= tonumber(ARGV[3]) then return end
 redis.call('SET', KEYS[3], ARGV[3], 'PX', {_HOUR})
@@ -78,7 +81,10 @@ class RedisTopic:
         return self._listeners.add(hear)
 
     async def replay(self, position: str) -> list[tuple[bytes, str]] | None:
-        """The notes after a position, all that this worker has posted before included; None where some of them are no longer kept."""
+        """The notes after a position, all that this worker has posted before included.
+
+        None where some of them are no longer kept.
+        """
         after = records.number(position)
         notes = (
             None
@@ -104,7 +110,9 @@ class RedisTopic:
 
 
 def _beginning() -> int:
-    """Where to begin to count: at the time of day, so that a position of before is not taken for one of now where the server forgot all."""
+    """Where to begin to count: at the time of day, so that a position of before is not taken for
+    one of now where the server forgot all.
+    """
     return time.time_ns() // 1_000_000
 
 

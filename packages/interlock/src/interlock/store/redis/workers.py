@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from .connection import Link
 
-_SLACK = 60.0  # seconds that a key is kept longer, for the clocks of the workers and of the server may differ
+# seconds that a key is kept longer, for the clocks of the workers and of the server may differ
+_SLACK = 60.0
 
 
 class RedisWorkers:

@@ -1,4 +1,6 @@
-"""The store of one machine: a SQLite file that several processes share, and that outlives all of them."""
+"""The store of one machine: a SQLite file that several processes share, and that outlives all of
+them.
+"""
 
 from __future__ import annotations
 
@@ -29,11 +31,12 @@ __all__ = [
 
 
 class SqliteStore:
-    """Keeps everything in one file (with two beside it while it is used), which is made, for its owner's eyes only, where there is none.
+    """Keeps everything in one file (with two beside it while it is used), which is made, for its
+    owner's eyes only, where there is none.
 
-    The workers of one machine may share it; on a network's file system it must not lie. A worker that is killed loses what it had
-    posted in its last milliseconds, and harms nothing. `clock` gives the seconds by which streams and notes grow old, the same in every
-    process.
+    The workers of one machine may share it; on a network's file system it must not lie. A worker
+    that is killed loses what it had posted in its last milliseconds, and harms nothing. `clock`
+    gives the seconds by which streams and notes grow old, the same in every process.
     """
 
     shared = True
@@ -57,7 +60,10 @@ class SqliteStore:
         self._reader: sqlite3.Connection | None = None
 
     async def open(self) -> None:
-        """Open the file, and make its tables where there are none. Raises StoreError where it cannot be used."""
+        """Open the file, and make its tables where there are none.
+
+        Raises StoreError where it cannot be used.
+        """
         if self._reader is not None:
             return
         await self._writer.open(on_posted=self._poll.look_now)

@@ -83,7 +83,9 @@ def _append(
 
 
 def _bound(db: sqlite3.Connection, session: str) -> None:
-    """Forget the oldest ended streams of a session while there are too many, or too many bytes in them."""
+    """Forget the oldest ended streams of a session while there are too many, or too many bytes in
+    them.
+    """
     ended = "FROM streams WHERE session = ? AND turn IS NOT NULL"
     ((count, size),) = db.execute(f"SELECT count(*), sum(size) {ended}", (session,)).fetchall()
     while count > bounds.ENDED_STREAMS or (size > bounds.ENDED_BYTES and count > 1):

@@ -7,7 +7,9 @@ import sqlite3
 from ... import rates
 from .writer import Writer
 
-_SWEEP = 1024  # tokens asked for by this process between two looks for buckets that are full, and so as good as none
+# tokens asked for by this process between two looks for buckets that are full, and so as good as
+# none
+_SWEEP = 1024
 
 
 class SqliteRates:

@@ -19,9 +19,12 @@ _TABLES = (
     "CREATE INDEX streams_stirred ON streams (stirred)",
     "CREATE INDEX streams_turn ON streams (session, turn)",
     # Not without row ids: an event may be large.
-    "CREATE TABLE events (session TEXT, stream TEXT, number INTEGER, data BLOB NOT NULL, PRIMARY KEY (session, stream, number))",
-    "CREATE TABLE changes (number INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, note BLOB NOT NULL)",
-    "CREATE TABLE notes (number INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, note BLOB NOT NULL)",
+    "CREATE TABLE events (session TEXT, stream TEXT, number INTEGER, data BLOB NOT NULL, PRIMARY "
+    "KEY (session, stream, number))",
+    "CREATE TABLE changes (number INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, note BLOB "
+    "NOT NULL)",
+    "CREATE TABLE notes (number INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, note BLOB "
+    "NOT NULL)",
     "CREATE TABLE rates (key TEXT PRIMARY KEY, full REAL NOT NULL) WITHOUT ROWID",
     "CREATE TABLE workers (id TEXT PRIMARY KEY, until REAL NOT NULL) WITHOUT ROWID",
 )
@@ -40,7 +43,8 @@ def prepare(db: sqlite3.Connection) -> None:
             )
         for table in _TABLES:
             db.execute(table)
-        # Notes are counted from the time of day, so that a position in a file that was deleted is not taken for one in this.
+        # Notes are counted from the time of day, so that a position in a file that was deleted is
+        # not taken for one in this.
         begin = time.time_ns() // 1_000_000
         db.executemany(
             "INSERT INTO sqlite_sequence (name, seq) VALUES (?, ?)",

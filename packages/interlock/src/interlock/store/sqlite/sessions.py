@@ -62,7 +62,10 @@ class SqliteSessions:
         return records.decode(data, until)
 
     async def save(self, session: Session, *, was: Session) -> bool:
-        """Keep the session as it is now, if it still is as it `was`, and the later of its two ends; False where it is not."""
+        """Keep the session as it is now, if it still is as it `was`, and the later of its two ends.
+
+        False where it is not.
+        """
         row = (records.encode(session), session.until, session.id)
 
         def work(db: sqlite3.Connection) -> bool:

@@ -1,4 +1,6 @@
-"""Boards of notes in SQLite: tables, and one look every few milliseconds at whether another process has written."""
+"""Boards of notes in SQLite: tables, and one look every few milliseconds at whether another process
+has written.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,10 @@ class SqliteTopic:
         return stop
 
     async def replay(self, position: str) -> list[tuple[bytes, str]] | None:
-        """The notes after a position, all that this worker has posted before included; None where some of them are no longer kept."""
+        """The notes after a position, all that this worker has posted before included.
+
+        None where some of them are no longer kept.
+        """
         after = records.number(position)
         return None if after is None else await self._writer.ask(lambda db: self._after(db, after))
 
@@ -100,14 +105,15 @@ class SqliteTopic:
         except sqlite3.Error:
             return self._heard  # an older position is a true one, too
 
-    # -- in the writer's thread ---------------------------------------------------------------------------------------
+    # -- in the writer's thread --------------------------------------------------------------------
 
     def _insert(self, db: sqlite3.Connection, note: bytes, now: float) -> None:
         db.execute(f"INSERT INTO {self._table} (at, note) VALUES (?, ?)", (now, note))
         self._posted += 1
         if self._posted % _SWEEP == 0 or now >= self._next_sweep:
             self._next_sweep = now + self._age / 10
-            # By number and never by time alone: what is left must have no holes, for that is how a lost note is noticed.
+            # By number and never by time alone: what is left must have no holes, for that is how a
+            # lost note is noticed.
             oldest = f"max(coalesce((SELECT max(number) FROM {self._table} WHERE at < ?), 0), ?)"
             db.execute(
                 f"DELETE FROM {self._table} WHERE number <= {oldest}",

@@ -1,4 +1,6 @@
-"""The one thread of a process that writes to its SQLite store: what waits goes into one transaction, in the order in which it came."""
+"""The one thread of a process that writes to its SQLite store: what waits goes into one
+transaction, in the order in which it came.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +35,16 @@ def connect(
     check_same_thread: bool = True,
     prepare: Callable[[sqlite3.Connection], None] = prepare,
 ) -> sqlite3.Connection:
-    """A connection to a store's file, which is made where there is none. Raises StoreError where it cannot be.
+    """A connection to a store's file, which is made where there is none.
+
+    Raises StoreError where it cannot be.
 
     `prepare` makes the tables; it raises StoreError where the file is of another kind.
     """
     try:
-        # Made by us and not by SQLite, so that nobody else may read it; the files beside it take over its mode. One that is there is
-        # opened by SQLite alone: to close it again would end the locks that this process has on it.
+        # Made by us and not by SQLite, so that nobody else may read it; the files beside it take
+        # over its mode. One that is there is opened by SQLite alone: to close it again would end
+        # the locks that this process has on it.
         with contextlib.suppress(FileExistsError):
             os.close(
                 os.open(
@@ -67,8 +72,8 @@ def connect(
 def to_wal(db: sqlite3.Connection, seconds: float) -> None:
     """Have readers and writers of a file not wait for each other (SQLite's write-ahead log).
 
-    SQLite does not wait by itself where another process does the same at this moment; this does, for so many seconds. Raises
-    sqlite3.Error.
+    SQLite does not wait by itself where another process does the same at this moment; this does,
+    for so many seconds. Raises sqlite3.Error.
     """
     end = time.monotonic() + seconds
     while True:
@@ -95,7 +100,10 @@ class _Piece:
 
 
 class Writer:
-    """Carries work out in a thread of its own, from `open` to `aclose`. `prepare` makes the tables, where they are not a store's."""
+    """Carries work out in a thread of its own, from `open` to `aclose`.
+
+    `prepare` makes the tables, where they are not a store's.
+    """
 
     def __init__(
         self, path: Path, *, prepare: Callable[[sqlite3.Connection], None] = prepare
@@ -142,7 +150,10 @@ class Writer:
             await asyncio.to_thread(thread.join)
 
     def send(self, work: Work[Any], *, size: int = 0, posts: bool = False) -> None:
-        """Have something done, from any thread; where too much waits, or the store is closed, it is not."""
+        """Have something done, from any thread.
+
+        Where too much waits, or the store is closed, it is not.
+        """
         with self._stirred:
             if not self._open:
                 return
@@ -152,7 +163,10 @@ class Writer:
         log.warning("the store cannot keep up and has dropped what was to be written")
 
     async def ask(self, work: Work[T]) -> T:
-        """Have something done after all that was sent before, and what came of it. Raises StoreError where it could not be done."""
+        """Have something done after all that was sent before, and what came of it.
+
+        Raises StoreError where it could not be done.
+        """
         waiter: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         with self._stirred:
             if not self._open:
@@ -166,7 +180,7 @@ class Writer:
         if len(self._waiting) == 1:
             self._stirred.notify()
 
-    # -- in the thread ------------------------------------------------------------------------------------------------
+    # -- in the thread -----------------------------------------------------------------------------
 
     def _run(self, loop: asyncio.AbstractEventLoop, ready: asyncio.Future[None]) -> None:
         try:
@@ -194,7 +208,9 @@ class Writer:
             return batch
 
     def _carry_out(self, db: sqlite3.Connection, batch: list[_Piece]) -> None:
-        """Do all of it in one transaction, or, where that fails, each piece in its own, so that only the bad ones fail."""
+        """Do all of it in one transaction, or, where that fails, each piece in its own, so that
+        only the bad ones fail.
+        """
         try:
             db.execute("BEGIN IMMEDIATE")
         except sqlite3.Error as bad:
@@ -214,7 +230,7 @@ class Writer:
             for piece in batch:
                 self._carry_out(db, [piece])
 
-    # -- in the loop --------------------------------------------------------------------------------------------------
+    # -- in the loop -------------------------------------------------------------------------------
 
     def _tell(self, batch: list[_Piece]) -> None:
         posted = False

@@ -1,1 +1,3 @@
-"""Vaults: small records, secret ones too, by kind and key, in memory, a file, SQLite, Redis or the system's keyring."""
+"""Vaults: small records, secret ones too, by kind and key, in memory, a file, SQLite, Redis or the
+system's keyring.
+"""

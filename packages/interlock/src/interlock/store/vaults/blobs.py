@@ -1,4 +1,7 @@
-"""A vault that is one book of records, read and written whole; where the book lies is the business of each such vault."""
+"""A vault that is one book of records, read and written whole.
+
+Where the book lies is the business of each such vault.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,10 @@ _decode = msgspec.msgpack.Decoder(list[Record]).decode
 
 
 class Book:
-    """Records by name. `changed` says whether there is anything to write; times are given by the caller."""
+    """Records by name.
+
+    `changed` says whether there is anything to write; times are given by the caller.
+    """
 
     def __init__(
         self,
@@ -73,7 +79,8 @@ class Book:
         ):
             holds = f"{len(self._kept)} records in {self._size} bytes"
             raise StoreError(
-                f"the vault is full: it holds {holds}, and at most {self._most} in {self._most_bytes}"
+                f"the vault is full: it holds {holds}, and at most {self._most} in "
+                f"{self._most_bytes}"
             )
         self._kept[of] = new
         self._size += more
@@ -134,7 +141,9 @@ class BookVault:
     """The methods of a Vault, each of which is one piece of work on the book."""
 
     async def _do(self, work: Callable[[Book, float], T], *, writes: bool = True) -> T:
-        """Do something with the book and the time now, alone with it, and write the book where that has changed it."""
+        """Do something with the book and the time now, alone with it, and write the book where that
+        has changed it.
+        """
         raise AssertionError("each vault has its own way to its book")
 
     async def get(self, kind: str, key: str) -> bytes | None:

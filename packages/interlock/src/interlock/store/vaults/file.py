@@ -1,4 +1,6 @@
-"""The vault of one user: a file that only its owner may read, and that is written whole, or not at all."""
+"""The vault of one user: a file that only its owner may read, and that is written whole, or not at
+all.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ _ASIDE = 100  # damaged files that are kept
 
 
 class _Header(msgspec.Struct, omit_defaults=True):
-    """The first line of the file: what it is, how its body is sealed, and the body's digest, by which damage is noticed."""
+    """The first line of the file: what it is, how its body is sealed, and the body's digest, by
+    which damage is noticed.
+    """
 
     interlock_vault: int
     id: str
@@ -47,14 +51,18 @@ class _Damaged(Exception):
 
 
 class FileVault(BookVault):
-    """Keeps records in one file of mode 0600, in a folder of mode 0700; both are made where they are missing, and refused where wider.
+    """Keeps records in one file of mode 0600, in a folder of mode 0700.
 
-    Each change writes a new file and puts it in the old one's place, so that no reader, and nobody after a crash, finds half of one; a
-    lock file beside it makes processes take turns. The file holds 16 MiB at the most. It is sealed whole, names and values, where there
-    is a `key` (32 characters or more; INTERLOCK_VAULT_KEY where none is given), or else where the system's keyring keeps one
-    (`keyring`: whether to ask it, or another one to ask); a vault that was sealed is never again written without its key. A damaged
-    file is kept aside, with an error that says so. `clock` gives the seconds by which records end; StoreError is raised where another
-    process does not let go of the lock within `patience` seconds. Raises ValueError for a key that is too short.
+    Both are made where they are missing, and refused where wider.
+
+    Each change writes a new file and puts it in the old one's place, so that no reader, and nobody
+    after a crash, finds half of one; a lock file beside it makes processes take turns. The file
+    holds 16 MiB at the most. It is sealed whole, names and values, where there is a `key` (32
+    characters or more; INTERLOCK_VAULT_KEY where none is given), or else where the system's keyring
+    keeps one (`keyring`: whether to ask it, or another one to ask); a vault that was sealed is
+    never again written without its key. A damaged file is kept aside, with an error that says so.
+    `clock` gives the seconds by which records end; StoreError is raised where another process does
+    not let go of the lock within `patience` seconds. Raises ValueError for a key that is too short.
     """
 
     shared = True
@@ -88,7 +96,7 @@ class FileVault(BookVault):
     async def _do(self, work: Callable[[Book, float], T], *, writes: bool = True) -> T:
         return await asyncio.to_thread(self._write if writes else self._read, work)
 
-    # -- in a thread ------------------------------------------------------------------------------------------------------
+    # -- in a thread -------------------------------------------------------------------------------
 
     def _read(self, work: Callable[[Book, float], T]) -> T:
         # Without the lock: what is there is always whole.
@@ -106,7 +114,8 @@ class FileVault(BookVault):
             except _Damaged as bad:
                 aside = self._put_aside()
                 raise StoreError(
-                    f"the vault {self.path} was damaged ({bad}) and is kept as {aside.name}; a new one will be begun, so log in again"
+                    f"the vault {self.path} was damaged ({bad}) and is kept as {aside.name}; a "
+                    "new one will be begun, so log in again"
                 ) from None
             value = work(book, self._clock())
             if book.changed:
@@ -114,7 +123,10 @@ class FileVault(BookVault):
             return value
 
     def _load(self) -> tuple[_Header, Key | None, Book]:
-        """The book and how it is sealed; an empty one where there is no file. Raises StoreError and _Damaged."""
+        """The book and how it is sealed; an empty one where there is no file.
+
+        Raises StoreError and _Damaged.
+        """
         found = self._bytes()
         if found is None:
             return (
@@ -185,12 +197,16 @@ class FileVault(BookVault):
                     ) from None
                 return aside
         raise StoreError(
-            f"the vault {self.path} is damaged, and there are {_ASIDE} damaged ones beside it: look at the disk"
+            f"the vault {self.path} is damaged, and there are {_ASIDE} damaged ones beside it: "
+            "look at the disk"
         )
 
 
 def _split(found: bytes) -> tuple[_Header, bytes]:
-    """The header and the body. Raises _Damaged, and StoreError where it is the file of a later version."""
+    """The header and the body.
+
+    Raises _Damaged, and StoreError where it is the file of a later version.
+    """
     line, _, body = found.partition(b"\n")
     try:
         header = msgspec.json.decode(line, type=_Header)
@@ -198,7 +214,8 @@ def _split(found: bytes) -> tuple[_Header, bytes]:
         raise _Damaged("it does not begin like one") from None
     if header.interlock_vault != _VERSION:
         raise StoreError(
-            "the vault was written by another version of Interlock: use that one, or choose another place"
+            "the vault was written by another version of Interlock: use that one, or choose "
+            "another place"
         )
     if header.digest != _digest(body):
         raise _Damaged("its digest is not that of its contents")

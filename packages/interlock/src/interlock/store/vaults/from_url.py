@@ -12,16 +12,20 @@ from .interface import Vault
 from .user_folder import VARIABLE, default_path
 
 _WHAT_THERE_IS = (
-    "there are memory:, file:///absolute/path, file:relative/path, sqlite:///absolute/path, sqlite:relative/path, keyring:, "
+    "there are memory:, file:///absolute/path, file:relative/path, sqlite:///absolute/path, "
+    "sqlite:relative/path, keyring:, "
     "redis://host:port/db, rediss:// and unix:///path/of/socket"
 )
 
 
 def open_vault(url: str | Path | None = None) -> Vault:
-    """The vault that a URL, or the path of a file, names; None: the one that the variable INTERLOCK_VAULT names, or the user's own file.
+    """The vault that a URL, or the path of a file, names.
 
-    That file lies in the platform's folder for a user's data (`default_path`). Nothing is made before it is needed. Raises ValueError
-    where the URL names no vault, and StoreError where the package for it is not installed, or a user has no folder for data.
+    None: the one that the variable INTERLOCK_VAULT names, or the user's own file.
+
+    That file lies in the platform's folder for a user's data (`default_path`). Nothing is made
+    before it is needed. Raises ValueError where the URL names no vault, and StoreError where the
+    package for it is not installed, or a user has no folder for data.
     """
     if isinstance(url, Path):
         return _file(url)

@@ -1,4 +1,6 @@
-"""What every vault does, and what it takes: names of any text, values of up to one mebibyte, ends in seconds of the wall clock."""
+"""What every vault does, and what it takes: names of any text, values of up to one mebibyte, ends
+in seconds of the wall clock.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,8 @@ from typing import Protocol, runtime_checkable
 VALUE_BYTES = 1024 * 1024
 NAME_BYTES = 8192
 
-# Records of one vault, and bytes in all their names and values, where the vault holds them in memory.
+# Records of one vault, and bytes in all their names and values, where the vault holds them in
+# memory.
 RECORDS = 100_000
 RECORDS_BYTES = 256 * 1024 * 1024
 
@@ -18,12 +21,15 @@ Name = tuple[bytes, bytes]
 
 @runtime_checkable
 class Vault(Protocol):
-    """Small records, secret ones too, by kind and key; each may have an end (`until`, wall clock seconds), after which it is gone.
+    """Small records, secret ones too, by kind and key.
 
-    Kinds and keys may be any text of up to 8,192 bytes, values are at most 1 MiB; ValueError is raised for more. Each method is one
-    step that happens whole or not at all, also among processes that share the vault. A method that is cancelled may have happened.
-    StoreError is raised, with words that say what to do, where the vault cannot be used; nothing is ever lost without one. A vault
-    may be used from several event loops, one after another, and from several threads.
+    Each may have an end (`until`, wall clock seconds), after which it is gone.
+
+    Kinds and keys may be any text of up to 8,192 bytes, values are at most 1 MiB; ValueError is
+    raised for more. Each method is one step that happens whole or not at all, also among processes
+    that share the vault. A method that is cancelled may have happened. StoreError is raised, with
+    words that say what to do, where the vault cannot be used; nothing is ever lost without one. A
+    vault may be used from several event loops, one after another, and from several threads.
     """
 
     @property
@@ -33,7 +39,9 @@ class Vault(Protocol):
 
     @property
     def sealed(self) -> bool:
-        """Whether someone who reads the disk, or the server, that the values lie on, still cannot read them."""
+        """Whether someone who reads the disk, or the server, that the values lie on, still cannot
+        read them.
+        """
         ...
 
     async def get(self, kind: str, key: str) -> bytes | None:
@@ -45,13 +53,18 @@ class Vault(Protocol):
         ...
 
     async def add(self, kind: str, key: str, value: bytes, *, until: float | None = None) -> bool:
-        """Keep this where nothing is kept; False, and nothing changed, where something is. Of many who add at once one is told True."""
+        """Keep this where nothing is kept; False, and nothing changed, where something is.
+
+        Of many who add at once one is told True.
+        """
         ...
 
     async def swap(
         self, kind: str, key: str, was: bytes, value: bytes, *, until: float | None = None
     ) -> bool:
-        """Keep this, with this end, if what is kept still is `was`; False, and nothing changed, where it is not.
+        """Keep this, with this end, if what is kept still is `was`.
+
+        False, and nothing changed, where it is not.
 
         An `until` that has passed removes it.
         """
@@ -70,7 +83,10 @@ class Vault(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Let go of files and connections; may be called twice. A vault that is used again opens them again."""
+        """Let go of files and connections; may be called twice.
+
+        A vault that is used again opens them again.
+        """
         ...
 
 
@@ -84,7 +100,8 @@ def encoded(text: str) -> bytes:
     data = text.encode("utf-8", "surrogatepass")
     if len(data) > NAME_BYTES:
         raise ValueError(
-            f"kinds and keys of a vault are at most {NAME_BYTES} bytes long, and this one is {len(data)}"
+            f"kinds and keys of a vault are at most {NAME_BYTES} bytes long, and this one is "
+            f"{len(data)}"
         )
     return data
 
@@ -95,7 +112,10 @@ def decoded(data: bytes) -> str:
 
 
 def checked(value: bytes) -> bytes:
-    """The value, if a vault takes it. Raises ValueError where it is too long, TypeError where it is not bytes."""
+    """The value, if a vault takes it.
+
+    Raises ValueError where it is too long, TypeError where it is not bytes.
+    """
     if not isinstance(value, bytes):
         raise TypeError(f"a vault keeps bytes, and this is {type(value).__name__}")
     if len(value) > VALUE_BYTES:

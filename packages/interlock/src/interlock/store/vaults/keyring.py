@@ -1,4 +1,6 @@
-"""The vault in the keyring of the system, which is unlocked with its user's log-in (extra `keyring`)."""
+"""The vault in the keyring of the system, which is unlocked with its user's log-in (extra
+`keyring`).
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ _PIECE = 1000 if sys.platform == "win32" else 32_768
 
 
 class _Root(msgspec.Struct):
-    """The entry that says where the others are: the book lies in `pieces` entries, in one of two places by turns."""
+    """The entry that says where the others are: the book lies in `pieces` entries, in one of two
+    places by turns.
+    """
 
     file_lock: int
     pieces: int
@@ -41,13 +45,15 @@ class _Root(msgspec.Struct):
 
 
 class KeyringVault(BookVault):
-    """Keeps records, 256 KiB of them at the most, in the keyring of the system, in as many entries as it takes.
+    """Keeps records, 256 KiB of them at the most, in the keyring of the system, in as many entries
+    as it takes.
 
-    They are written to one of two places by turns, and one entry, which is written last, says to which; so there is never half of a
-    change. A lock file in the user's folder for data (`lock`: another folder for it) makes processes take turns. `keyring` is
-    another keyring than that of the system. `piece` is how many letters one entry may have. `clock` gives the seconds by which
-    records end. Raises StoreError where the package `keyring` is not installed, and each method does where there is no keyring, as
-    is usual without a desktop.
+    They are written to one of two places by turns, and one entry, which is written last, says to
+    which; so there is never half of a change. A lock file in the user's folder for data (`lock`:
+    another folder for it) makes processes take turns. `keyring` is another keyring than that of the
+    system. `piece` is how many letters one entry may have. `clock` gives the seconds by which
+    records end. Raises StoreError where the package `keyring` is not installed, and each method
+    does where there is no keyring, as is usual without a desktop.
     """
 
     shared = True
@@ -65,7 +71,8 @@ class KeyringVault(BookVault):
     ) -> None:
         if keyring is None and find_spec("keyring") is None:
             raise StoreError(
-                "the vault in the keyring needs the package keyring: pip install 'interlock[keyring]'"
+                "the vault in the keyring needs the package keyring: pip install "
+                "'interlock[keyring]'"
             )
         self._name = name
         self._keyring = keyring
@@ -80,7 +87,7 @@ class KeyringVault(BookVault):
     async def _do(self, work: Callable[[Book, float], T], *, writes: bool = True) -> T:
         return await asyncio.to_thread(self._work, work)
 
-    # -- in a thread ------------------------------------------------------------------------------------------------------
+    # -- in a thread -------------------------------------------------------------------------------
 
     def _work(self, work: Callable[[Book, float], T]) -> T:
         try:
@@ -148,7 +155,8 @@ class KeyringVault(BookVault):
 
     def _damaged(self) -> str:
         return (
-            f"the vault in the keyring is damaged and is left as it is: remove the entries of {os_keyring.SERVICE} that begin with "
+            "the vault in the keyring is damaged and is left as it is: remove the entries of "
+            f"{os_keyring.SERVICE} that begin with "
             f"{self._name!r} from the keyring, and log in again"
         )
 

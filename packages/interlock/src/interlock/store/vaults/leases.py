@@ -25,12 +25,16 @@ async def lease(
     clock: Callable[[], float] = time.time,
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
 ) -> AsyncIterator[None]:
-    """Be the only one inside for this name, among all tasks and processes that share the vault; wait while another is.
+    """Be the only one inside for this name, among all tasks and processes that share the vault.
 
-    The lease is a record of the vault that ends after `seconds`, so it ends by itself when its holder dies; while the block lasts it
-    is prolonged in good time. Where that fails (the vault is away, the process stood still) the block is cancelled when its lease
-    ends, and TimeoutError raised, so that two are never inside. `clock` must be the vault's; `sleep` is for the time between two
-    attempts. Raises StoreError where the vault cannot be used. There is no limit for the waiting but that of the caller.
+    Wait while another is.
+
+    The lease is a record of the vault that ends after `seconds`, so it ends by itself when its
+    holder dies; while the block lasts it is prolonged in good time. Where that fails (the vault is
+    away, the process stood still) the block is cancelled when its lease ends, and TimeoutError
+    raised, so that two are never inside. `clock` must be the vault's; `sleep` is for the time
+    between two attempts. Raises StoreError where the vault cannot be used. There is no limit for
+    the waiting but that of the caller.
     """
     own = secrets.token_bytes(16)
     pause = _SHORTEST
@@ -79,7 +83,9 @@ async def _prolong(
     clock: Callable[[], float],
     limit: asyncio.Timeout,
 ) -> None:
-    """Move the end of the lease, again and again, and with it the moment when the block would be cancelled."""
+    """Move the end of the lease, again and again, and with it the moment when the block would be
+    cancelled.
+    """
     loop = asyncio.get_running_loop()
     while True:
         await asyncio.sleep(seconds / 3)

@@ -14,7 +14,9 @@ T = TypeVar("T")
 
 
 class MemoryVault(BookVault):
-    """Keeps records in memory: at most `most`, and `most_bytes` of names and values; StoreError is raised for more.
+    """Keeps records in memory: at most `most`, and `most_bytes` of names and values.
+
+    StoreError is raised for more.
 
     `clock` gives the seconds by which records come to their ends.
     """

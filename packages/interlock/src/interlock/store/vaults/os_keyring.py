@@ -12,13 +12,17 @@ if TYPE_CHECKING:
 SERVICE = "interlock"
 
 INSTEAD = (
-    "use a vault in a file instead: INTERLOCK_VAULT=file:///path/of/a/file (or sqlite:///path), sealed with a key of "
+    "use a vault in a file instead: INTERLOCK_VAULT=file:///path/of/a/file (or sqlite:///path), "
+    "sealed with a key of "
     "your own if you set INTERLOCK_VAULT_KEY"
 )
 
 
 def find(given: KeyringBackend | bool) -> KeyringBackend:
-    """The keyring that was given, or that of the system for True. Raises StoreError where there is none that keeps anything."""
+    """The keyring that was given, or that of the system for True.
+
+    Raises StoreError where there is none that keeps anything.
+    """
     if given is False:
         raise StoreError("the keyring is not to be used")
     if given is not True:

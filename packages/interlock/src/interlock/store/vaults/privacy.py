@@ -1,4 +1,6 @@
-"""Files and folders that nobody but their owner may look into, and the lock by which processes take turns."""
+"""Files and folders that nobody but their owner may look into, and the lock by which processes take
+turns.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,12 @@ _MODES = sys.platform != "win32"  # elsewhere the folder of a user's data is pri
 
 
 def make_folder(folder: Path, *, private: bool) -> None:
-    """Make a folder, and those above it that are missing, for its owner's eyes only; one that is there must be no opener than it may.
+    """Make a folder, and those above it that are missing, for its owner's eyes only.
 
-    `private`: nobody else may look into it; otherwise nobody else may write in it. Raises StoreError.
+    One that is there must be no opener than it may.
+
+    `private`: nobody else may look into it; otherwise nobody else may write in it. Raises
+    StoreError.
     """
     for missing in [each for each in reversed((folder, *folder.parents)) if not each.exists()]:
         try:
@@ -40,7 +45,8 @@ def make_folder(folder: Path, *, private: bool) -> None:
     if _MODES and mode & (_OTHERS if private else _MAY_WRITE):
         what, less = ("look into", "700") if private else ("write in", "go-w")
         raise StoreError(
-            f"others may {what} the folder of the vault, {folder} (its mode is {mode:04o}): run `chmod {less} {folder}`, "
+            f"others may {what} the folder of the vault, {folder} (its mode is {mode:04o}): run "
+            f"`chmod {less} {folder}`, "
             "or choose a folder of its own, which will be made"
         )
 
@@ -49,12 +55,14 @@ def check_file(found: os.stat_result, path: Path) -> None:
     """Refuse what is no file, or one that others may read or write. Raises StoreError."""
     if not stat.S_ISREG(found.st_mode):
         raise StoreError(
-            f"{path} is no file, as a vault must be, but a link, a folder or the like: choose another place"
+            f"{path} is no file, as a vault must be, but a link, a folder or the like: choose "
+            "another place"
         )
     mode = stat.S_IMODE(found.st_mode)
     if _MODES and mode & _OTHERS:
         raise StoreError(
-            f"others may read or write the vault {path} (its mode is {mode:04o}): run `chmod 600 {path}`; "
+            f"others may read or write the vault {path} (its mode is {mode:04o}): run `chmod 600 "
+            f"{path}`; "
             "if somebody else uses this machine, have the tokens in it revoked"
         )
 
@@ -68,11 +76,13 @@ def file_lock(path: Path, *, patience: float) -> Iterator[None]:
             held = stack.pop_all()
     except TimeoutError:
         raise StoreError(
-            f"another process has held the lock {path} for {patience:g} seconds: end it, and try again"
+            f"another process has held the lock {path} for {patience:g} seconds: end it, and try "
+            "again"
         ) from None
     except OSError as bad:
         raise StoreError(
-            f"{path} cannot be locked, as a vault must be ({bad.strerror}): choose a local disk for it"
+            f"{path} cannot be locked, as a vault must be ({bad.strerror}): choose a local disk "
+            "for it"
         ) from None
     with held:
         yield

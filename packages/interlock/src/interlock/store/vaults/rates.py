@@ -73,7 +73,9 @@ class VaultRates:
     async def _change(
         self, key: str, now: float, change: Callable[[float | None], float | None]
     ) -> bool:
-        """Change when a bucket is full, whoever else does so at the same time. None changes nothing.
+        """Change when a bucket is full, whoever else does so at the same time.
+
+        None changes nothing.
 
         Returns:
             False if others were faster too often.

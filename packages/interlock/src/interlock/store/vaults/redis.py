@@ -1,4 +1,6 @@
-"""The vault of many machines, in a Redis or Valkey server, reached through redis-py (extra `redis`)."""
+"""The vault of many machines, in a Redis or Valkey server, reached through redis-py (extra
+`redis`).
+"""
 
 from __future__ import annotations
 
@@ -18,9 +20,11 @@ if TYPE_CHECKING:
     from redis import Redis
 
 _NEVER = 2**53  # the end of what has none: a number that every part of a server understands
-_CENTURY = 3_155_760_000  # seconds; who asks for longer gets what has no end in the server, and an end all the same
+# seconds; who asks for longer gets what has no end in the server, and an end all the same
+_CENTURY = 3_155_760_000
 
-# KEYS: the record, the ends of all records of its kind. ARGV: the time now, the record's key, then what each step needs.
+# KEYS: the record, the ends of all records of its kind. ARGV: the time now, the record's key, then
+# what each step needs.
 _LIVE = """
 local now = tonumber(ARGV[1])
 local function live()
@@ -52,14 +56,17 @@ _REMOVE = _LIVE + "local found = live() drop() return found and 1 or 0"
 
 
 class RedisVault:
-    """Keeps records in a Redis (6.2 or newer) or Valkey server at a `redis://`, `rediss://` or `unix://` URL.
+    """Keeps records in a Redis (6.2 or newer) or Valkey server at a `redis://`, `rediss://` or
+    `unix://` URL.
 
-    `prefix` begins the name of every key; with a hash tag in it (`{interlock}:`) all keys live in one slot of a cluster. Values are sealed,
-    names are not, where there is a `key` (32 characters or more; INTERLOCK_VAULT_KEY where none is given), and then values that are
-    not sealed with it are refused. How much is kept is for the server to bound; it must not evict keys that have no end.
-    `clock` gives the seconds by which records end, the same for all who share them. StoreError is raised where the server does not
-    answer within `patience` seconds (the step may have happened: nothing is ever sent twice), and where the package `redis` is not
-    installed. Raises ValueError for a key that is too short.
+    `prefix` begins the name of every key; with a hash tag in it (`{interlock}:`) all keys live in
+    one slot of a cluster. Values are sealed, names are not, where there is a `key` (32 characters
+    or more; INTERLOCK_VAULT_KEY where none is given), and then values that are not sealed with it
+    are refused. How much is kept is for the server to bound; it must not evict keys that have no
+    end. `clock` gives the seconds by which records end, the same for all who share them. StoreError
+    is raised where the server does not answer within `patience` seconds (the step may have
+    happened: nothing is ever sent twice), and where the package `redis` is not installed. Raises
+    ValueError for a key that is too short.
     """
 
     shared = True
@@ -112,7 +119,8 @@ class RedisVault:
         of, end = name(kind, key), _score(until)
         closed = self._closed(of, checked(value))
         while True:
-            # The server sees sealed values only, and no value is sealed the same way twice: so it is told which one we have read.
+            # The server sees sealed values only, and no value is sealed the same way twice: so it
+            # is told which one we have read.
             found = await self._run(_GET, of)
             if found is None or self._opened(of, found) != was:
                 return False
@@ -163,7 +171,8 @@ class RedisVault:
         mark = "the Redis server at " + self._place
         if found[:1] == b"p":
             raise StoreError(
-                f"{mark} gave a record of kind {decoded(of[0])!r} that is not sealed, though there is a key: remove it"
+                f"{mark} gave a record of kind {decoded(of[0])!r} that is not sealed, though "
+                "there is a key: remove it"
             )
         key = self._sealing.resume(f"on {mark}", "", "key", found[1:9].hex())
         try:
@@ -209,7 +218,8 @@ class RedisVault:
                 from redis.backoff import NoBackoff
                 from redis.retry import Retry
 
-                # Never tried twice: what was taken once, and was lost on its way, is not there a second time.
+                # Never tried twice: what was taken once, and was lost on its way, is not there a
+                # second time.
                 once, limit = Retry(NoBackoff(), 0), self._patience
                 self._client = Redis.from_url(
                     self._url,

@@ -1,4 +1,6 @@
-"""How vaults seal what lies on a disk or a server: AES-256-GCM, with a key that is given, or that the system's keyring keeps."""
+"""How vaults seal what lies on a disk or a server: AES-256-GCM, with a key that is given, or that
+the system's keyring keeps.
+"""
 
 from __future__ import annotations
 
@@ -29,10 +31,12 @@ class Key:
         aead = _aead()
         if aead is None:
             raise StoreError(
-                "a vault can only be sealed where the package cryptography is installed: pip install 'interlock[seal]'"
+                "a vault can only be sealed where the package cryptography is installed: pip "
+                "install 'interlock[seal]'"
             )
         data = secret.encode()
-        # Whatever a key is written like: it is chance, not a password, so one step of a hash makes 32 bytes of it.
+        # Whatever a key is written like: it is chance, not a password, so one step of a hash makes
+        # 32 bytes of it.
         self._aead = aead(hashlib.blake2b(data, digest_size=32, person=b"interlock-vault").digest())
         self.mark = hashlib.blake2b(data, digest_size=8, person=b"interlock-vmark").hexdigest()
 
@@ -42,7 +46,10 @@ class Key:
         return nonce + bytes(self._aead.encrypt(nonce, plain, about))
 
     def open(self, sealed: bytes, about: bytes) -> bytes:
-        """What was sealed. Raises ValueError where it was not sealed by this key, for this, or was changed."""
+        """What was sealed.
+
+        Raises ValueError where it was not sealed by this key, for this, or was changed.
+        """
         if len(sealed) < _NONCE_BYTES + _TAG_BYTES:
             raise ValueError("it is too short to have been sealed")
         try:
@@ -52,8 +59,12 @@ class Key:
 
 
 class Sealing:
-    """Finds the keys of a place. `key` is a key that is given, else the variable INTERLOCK_VAULT_KEY; `keyring` is one, or whether to
-    ask that of the system where no key is given. Raises ValueError for a key that is too short."""
+    """Finds the keys of a place.
+
+    `key` is a key that is given, else the variable INTERLOCK_VAULT_KEY; `keyring` is one, or
+    whether to ask that of the system where no key is given. Raises ValueError for a key that is too
+    short.
+    """
 
     def __init__(self, key: str | None, keyring: KeyringBackend | bool) -> None:
         self._text = key or os.environ.get(VARIABLE) or ""
@@ -82,7 +93,9 @@ class Sealing:
             return False
 
     def begin(self, id: str) -> tuple[str, Key | None]:
-        """How to seal a place that is not sealed yet: "key" or "keyring" with a key, or "" where there is none."""
+        """How to seal a place that is not sealed yet: "key" or "keyring" with a key, or "" where
+        there is none.
+        """
         if key := self.given():
             return "key", key
         if id not in self._kept:
@@ -91,7 +104,10 @@ class Sealing:
         return ("keyring", key) if key is not None else ("", None)
 
     def resume(self, place: object, id: str, by: str, mark: str) -> Key | None:
-        """The key of a place that was sealed so. Raises StoreError, with what to do, where it cannot be had."""
+        """The key of a place that was sealed so.
+
+        Raises StoreError, with what to do, where it cannot be had.
+        """
         if not by:
             return None
         if by == "keyring":
@@ -103,7 +119,8 @@ class Sealing:
             )
         if key.mark != mark:
             raise StoreError(
-                f"the vault {place} is sealed with another key than {self._whose}: give the right one, or, if that is lost, "
+                f"the vault {place} is sealed with another key than {self._whose}: give the right "
+                "one, or, if that is lost, "
                 "move the vault away and log in again"
             )
         return key

@@ -1,4 +1,6 @@
-"""The vault of one machine: a SQLite file that only its owner may read, for many records and many processes."""
+"""The vault of one machine: a SQLite file that only its owner may read, for many records and many
+processes.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ _APPLICATION = 0x494C4B56
 _VERSION = 1
 _TABLES = (
     "CREATE TABLE about (id TEXT NOT NULL, sealed_by TEXT NOT NULL, mark TEXT NOT NULL)",
-    "CREATE TABLE records (kind BLOB NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL, until REAL, PRIMARY KEY (kind, key))",
+    "CREATE TABLE records (kind BLOB NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL, until "
+    "REAL, PRIMARY KEY (kind, key))",
     "CREATE INDEX records_until ON records (until)",
 )
 _LIVES = "kind = ? AND key = ? AND (until IS NULL OR until > ?)"
@@ -114,13 +117,17 @@ class _Drawer:
 
 
 class SqliteVault:
-    """Keeps records in a SQLite file of mode 0600 (a wider one is refused), up to 1 GiB; it must lie on a local disk.
+    """Keeps records in a SQLite file of mode 0600 (a wider one is refused), up to 1 GiB.
 
-    A lock file beside it makes processes take turns. Values are sealed, names are not, where there is a `key` (32 characters or more;
-    INTERLOCK_VAULT_KEY where none is given), or else where the system's keyring keeps one (`keyring`: whether to ask it, or another
-    one to ask). A vault that was sealed is never again used without its key; one that was not is sealed as soon as there is a key.
-    `clock` gives the seconds by which records end; StoreError is raised where another process does not let go of the file within
-    `patience` seconds. Raises ValueError for a key that is too short.
+    It must lie on a local disk.
+
+    A lock file beside it makes processes take turns. Values are sealed, names are not, where there
+    is a `key` (32 characters or more; INTERLOCK_VAULT_KEY where none is given), or else where the
+    system's keyring keeps one (`keyring`: whether to ask it, or another one to ask). A vault that
+    was sealed is never again used without its key; one that was not is sealed as soon as there is a
+    key. `clock` gives the seconds by which records end; StoreError is raised where another process
+    does not let go of the file within `patience` seconds. Raises ValueError for a key that is too
+    short.
     """
 
     shared = True
@@ -197,12 +204,13 @@ class SqliteVault:
     async def _do(self, work: Callable[[_Drawer], T], *, writes: bool = True) -> T:
         return await asyncio.to_thread(self._work, work, writes)
 
-    # -- in a thread ------------------------------------------------------------------------------------------------------
+    # -- in a thread -------------------------------------------------------------------------------
 
     def _work(self, work: Callable[[_Drawer], T], writes: bool) -> T:
         with self._lock:
             make_folder(self.path.parent, private=False)
-            # SQLite lets processes wait, too, but where one writes without a pause the others wait for ever.
+            # SQLite lets processes wait, too, but where one writes without a pause the others wait
+            # for ever.
             with file_lock(self.path.with_name(f"{self.path.name}.lock"), patience=self._patience):
                 try:
                     db = self._db
@@ -239,7 +247,8 @@ class SqliteVault:
             self.path, timeout=self._patience, isolation_level=None, check_same_thread=False
         )
         try:
-            # No write-ahead log: between two transactions this process then holds no lock, and may be forked.
+            # No write-ahead log: between two transactions this process then holds no lock, and may
+            # be forked.
             for pragma in ("journal_mode = DELETE", "synchronous = FULL", "secure_delete = ON"):
                 db.execute(f"PRAGMA {pragma}").fetchall()
             _prepare(db)
@@ -253,11 +262,20 @@ class SqliteVault:
     def _words(self, bad: sqlite3.Error) -> str:
         code = getattr(bad, "sqlite_errorcode", 0) & 0xFF
         if code in _GONE:
-            return f"the vault {self.path} is damaged, or no vault ({bad}); it is left as it is: move it away, and log in again"
+            return (
+                f"the vault {self.path} is damaged, or no vault ({bad}); it is left as it is: "
+                "move it away, and log in again"
+            )
         if code == sqlite3.SQLITE_FULL:
-            return f"the vault {self.path} is full ({DATABASE_BYTES} bytes at the most), or the disk is"
+            return (
+                f"the vault {self.path} is full ({DATABASE_BYTES} bytes at the most), or the disk "
+                "is"
+            )
         if code == sqlite3.SQLITE_BUSY:
-            return f"another process has used the vault {self.path} for {self._patience:g} seconds without a pause: try again"
+            return (
+                f"another process has used the vault {self.path} for {self._patience:g} seconds "
+                "without a pause: try again"
+            )
         return f"the vault {self.path} cannot be used: {bad}"
 
     def _close(self) -> None:
@@ -266,10 +284,12 @@ class SqliteVault:
             if db is not None:
                 db.close()
 
-    # -- around a fork ----------------------------------------------------------------------------------------------------
+    # -- around a fork -----------------------------------------------------------------------------
 
     def hold(self) -> None:
-        """Before a fork: wait for what is going on, for a connection must not be in use on both sides."""
+        """Before a fork: wait for what is going on, for a connection must not be in use on both
+        sides.
+        """
         self._lock.acquire()
 
     def release(self) -> None:
@@ -285,11 +305,16 @@ class SqliteVault:
 
 
 def _make(path: Path) -> None:
-    """Make the file where there is none, for its owner's eyes only, and refuse one that is not. Raises StoreError."""
-    # A file that is there is never opened but by SQLite: to close it again would end the locks that this process has on it.
+    """Make the file where there is none, for its owner's eyes only, and refuse one that is not.
+
+    Raises StoreError.
+    """
+    # A file that is there is never opened but by SQLite: to close it again would end the locks that
+    # this process has on it.
     with _MAKING:
         try:
-            # Made by us and not by SQLite, so that nobody else may read it; the journal beside it takes over its mode.
+            # Made by us and not by SQLite, so that nobody else may read it; the journal beside it
+            # takes over its mode.
             os.close(open_private(path, os.O_RDWR | os.O_CREAT | os.O_EXCL))
         except FileExistsError:
             check_file(path.lstat(), path)
@@ -313,7 +338,8 @@ def _prepare(db: sqlite3.Connection) -> None:
             return
         if version or tables:
             raise StoreError(
-                "it is a database of something else, or of another version of Interlock: choose another place for the vault"
+                "it is a database of something else, or of another version of Interlock: choose "
+                "another place for the vault"
             )
         for table in _TABLES:
             db.execute(table)

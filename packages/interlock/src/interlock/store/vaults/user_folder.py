@@ -18,7 +18,9 @@ def default_path() -> Path:
 
 
 def data_folder() -> Path:
-    """Where the vaults of a user lie: `interlock/vault` in $XDG_DATA_HOME, ~/Library/Application Support or %LOCALAPPDATA%."""
+    """Where the vaults of a user lie: `interlock/vault` in $XDG_DATA_HOME, ~/Library/Application
+    Support or %LOCALAPPDATA%.
+    """
     try:
         if sys.platform == "win32":
             data = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
@@ -31,6 +33,7 @@ def data_folder() -> Path:
             data = named if named.is_absolute() else Path.home() / ".local" / "share"
     except RuntimeError:
         raise StoreError(
-            f"this user has no home, and so no vault of their own: name one in {VARIABLE}, or `memory:`"
+            f"this user has no home, and so no vault of their own: name one in {VARIABLE}, or "
+            "`memory:`"
         ) from None
     return data / "interlock" / "vault"
