@@ -1,6 +1,4 @@
-"""Access tokens: signed JWTs for one resource (RFC 9068), made and read again, and ended before
-their time.
-"""
+"""Access tokens: signed JWTs for one resource (RFC 9068), issued, read and revoked."""
 
 from __future__ import annotations
 

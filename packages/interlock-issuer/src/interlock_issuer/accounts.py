@@ -1,6 +1,4 @@
-"""Accounts of the people who may log in, in one SQLite file: names, and passwords as argon2 has
-them.
-"""
+"""User accounts in a SQLite file, with argon2 password hashes."""
 
 from __future__ import annotations
 

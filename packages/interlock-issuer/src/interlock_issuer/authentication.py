@@ -1,6 +1,4 @@
-"""How clients show who they are: not at all, with a secret, or with a signed assertion (RFC 6749,
-2.3; RFC 7523, 2.2).
-"""
+"""Client authentication: none, a secret, or a signed assertion (RFC 6749, 2.3; RFC 7523, 2.2)."""
 
 from __future__ import annotations
 

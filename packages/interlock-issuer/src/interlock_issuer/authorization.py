@@ -1,6 +1,4 @@
-"""The authorization endpoint: a request is judged before anybody is asked, and nothing is sent
-anywhere before that is safe.
-"""
+"""The authorization endpoint: validates a request before anybody is asked or redirected."""
 
 from __future__ import annotations
 
@@ -48,10 +46,8 @@ class RedirectableError(Exception):
 
 
 def is_trusted(client: Client, redirect_uri: str) -> bool:
-    """Whether a person may be sent to a place unasked: not where a stranger chose it (AUT-19.
-
-    RFC 9700, 4.11.2).
-    """
+    """Whether a person may be sent to a place unasked: not where a stranger chose it (AUT-19; RFC
+    9700, 4.11.2)."""
     return client.source == "configured" or redirect_uris.is_loopback(redirect_uri)
 
 
@@ -62,10 +58,8 @@ class RedirectTarget(Struct, frozen=True):
     state: str | None
 
     def answer(self, issuer: str, parameters: Mapping[str, str]) -> str:
-        """The address with the parameters of an answer, always with who gives it (RFC 9207.
-
-        AUF-12, AUF-13).
-        """
+        """The address with the parameters of an answer, always with who gives it (RFC 9207; AUF-12,
+        AUF-13)."""
         state = {} if self.state is None else {"state": self.state}
         return redirect_uris.with_answer(self.redirect_uri, {**parameters, **state, "iss": issuer})
 

@@ -1,6 +1,4 @@
-"""One browser and what it may ask: its cookie, who is logged in there, and the tokens that show
-that a form is ours and meant for it.
-"""
+"""A browser at the issuer: its cookie, its login session, and CSRF tokens for forms."""
 
 from __future__ import annotations
 

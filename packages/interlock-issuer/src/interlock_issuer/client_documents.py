@@ -1,6 +1,4 @@
-"""Documents at addresses that others chose: fetched through the guarded fetcher, kept as long as
-their headers say, within bounds.
-"""
+"""Client metadata documents: fetched through the SSRF-safe fetcher, and cached."""
 
 from __future__ import annotations
 

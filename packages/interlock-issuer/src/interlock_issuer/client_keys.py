@@ -1,6 +1,4 @@
-"""The public keys of clients: those that were told, and those at addresses that clients chose, so
-many of them as there is room for.
-"""
+"""Public keys of clients: registered ones, and those at a jwks_uri."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Clients: those of the configuration, those that registered themselves, and those whose id is the
-address of a document about them.
-"""
+"""Clients: configured, dynamically registered, or described by a metadata document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people have allowed which client, so that they need not be asked again, where that is safe."""
+"""Remembered consent: what a user has allowed which client."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Devices without a browser: a code to show, another to poll with, and the person who decides
-somewhere else (RFC 8628).
-"""
+"""The device flow: a code to show, a code to poll with, and a user elsewhere (RFC 8628)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""DPoP at the token endpoint: to which key the tokens of a request shall be bound (RFC 9449, 5 and
-8).
-"""
+"""DPoP at the token endpoint: the key to which tokens are bound (RFC 9449, 5 and 8)."""
 
 from __future__ import annotations
 

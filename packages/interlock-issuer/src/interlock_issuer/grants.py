@@ -1,5 +1,4 @@
-"""What persons granted: one record from the code on, through every refresh token, until somebody or
-the clock ends it.
+"""Grants of users: one record from the code through every refresh token to its end.
 
 A code and a refresh token both name the record and hold a secret of which the record keeps a
 digest. A secret that is not (or no longer) the one to come has been stolen, or was used by the

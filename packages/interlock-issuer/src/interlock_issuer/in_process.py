@@ -1,6 +1,4 @@
-"""The issuer asked from within its own process: what it would answer over the network, without one,
-and whether its tokens still hold.
-"""
+"""The issuer in the same process as a server: verification without a network."""
 
 from __future__ import annotations
 

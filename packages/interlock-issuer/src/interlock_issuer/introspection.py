@@ -1,7 +1,4 @@
-"""Whether tokens still hold, for those who ask.
-
-And how they are ended before their time (RFC 7662, RFC 7009).
-"""
+"""Introspection and revocation of tokens (RFC 7662, RFC 7009)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Where people arrive with a browser: the pages that are the same however they log in - consent,
-devices, log-out, and the last word.
-"""
+"""Login pages: consent, devices and logout, which all kinds of users share."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What the issuer says of itself, at all the places where it is looked for (RFC 8414, 3.
-
-OpenID Connect Discovery 1.0, 4).
-"""
+"""Authorization server metadata (RFC 8414, 3; OpenID Connect Discovery 1.0, 4)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The pages that people see, each a function from values to HTML: no script, no foreign word
-unescaped, none that deceives the eye.
-"""
+"""HTML of the login pages, without scripts, with untrusted text escaped."""
 
 from __future__ import annotations
 

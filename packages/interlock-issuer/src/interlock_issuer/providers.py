@@ -1,6 +1,4 @@
-"""An authorization server at which people log in, as one that is its client must know it:
-endpoints, manners, and who somebody is there.
-"""
+"""A login provider as its client must know it: endpoints, options, and who the user is."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Redirect URIs: which may be registered, and when the one of a request is one of those (RFC 9700,
-2.1; RFC 8252, 7.3).
-"""
+"""Redirect URIs: which may be registered, and which match (RFC 9700, 2.1; RFC 8252, 7.3)."""
 
 from __future__ import annotations
 

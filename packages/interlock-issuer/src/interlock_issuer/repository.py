@@ -1,6 +1,4 @@
-"""What the issuer keeps in its vault: records of a type, by kind and key, and a bound to how many
-there are of a kind.
-"""
+"""Repositories: typed records of one kind in the vault, bounded in number."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What an issuer is told when it is made, checked once: its address, its resources and scopes, how
-long things last.
-"""
+"""Options of an issuer, checked once."""
 
 from __future__ import annotations
 

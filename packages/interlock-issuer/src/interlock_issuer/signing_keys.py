@@ -1,6 +1,4 @@
-"""The keys that sign access tokens: a new one each month, made once among all processes, shown as
-long as its tokens live.
-"""
+"""Rotating keys that sign access tokens, made once among all processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the pages look: one style sheet, and the policy that lets a browser take it and nothing else."""
+"""The style sheet of the pages, and the Content-Security-Policy that allows it."""
 
 from __future__ import annotations
 

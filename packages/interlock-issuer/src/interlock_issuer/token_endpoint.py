@@ -1,7 +1,4 @@
-"""The token endpoint: each grant that there is, and what it gives (RFC 6749, 3.2; RFC 8693.
-
-RFC 8628; RFC 7523).
-"""
+"""The token endpoint: each grant type and what it returns (RFC 6749, 3.2)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Whom the issuer trusts to vouch for others: an enterprise's identity provider for its people, a
-platform for its workloads.
-"""
+"""Trusted issuers: assertions about users (ID-JAG) and workloads (RFC 7523, 2.1)."""
 
 from __future__ import annotations
 

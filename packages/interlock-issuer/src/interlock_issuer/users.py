@@ -1,6 +1,4 @@
-"""People with accounts of our own: they log in with name and password, and are asked before a
-client acts for them.
-"""
+"""Users with local accounts: login by name and password, and consent."""
 
 from __future__ import annotations
 

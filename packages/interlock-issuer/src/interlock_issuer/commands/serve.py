@@ -1,6 +1,4 @@
-"""`interlock auth serve`: a small authorization server, for development and for teams that have
-none.
-"""
+"""`interlock auth serve`: a small authorization server."""
 
 from __future__ import annotations
 

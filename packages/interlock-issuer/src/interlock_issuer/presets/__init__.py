@@ -1,6 +1,4 @@
-"""Identity providers that people really use, as data:
-`presets.get("auth0").verifier(domain="acme.eu.auth0.com")`.
-"""
+"""Presets of identity providers: `presets.get("auth0").verifier(domain="acme.eu.auth0.com")`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Opaque tokens of providers that have no introspection: an API of theirs says whose they are, and
-to which client they were given.
-"""
+"""Opaque tokens of providers without introspection: the provider's own API is asked."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What is known of an identity provider, and how that becomes a verifier of its tokens or a
-provider to log in at.
-"""
+"""A preset: data about an identity provider, and the verifier or provider made from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of identity providers, from what they publish.
+"""The table of presets, from what the providers publish.
 
 What is not certain, or has to be set up there, is said in the remarks.
 """

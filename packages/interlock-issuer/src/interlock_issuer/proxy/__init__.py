@@ -1,4 +1,4 @@
-"""The OAuth proxy: people log in at another authorization server, and get tokens of our own."""
+"""The OAuth proxy: users log in at another provider and get tokens of this issuer."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What is said to the provider behind the proxy, not through the browser: codes and refresh tokens
-for tokens, and who somebody is.
-"""
+"""The back channel to the provider behind the proxy: tokens, and who logged in."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What the proxy holds of a person's session at the provider: its tokens, sealed in the vault, and
-renewed once however many ask.
-"""
+"""Sessions of users at the provider: sealed tokens, refreshed in single flight."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""People who log in at another authorization server, at which this one is a client with one id for
-all of its own clients.
+"""Users who log in at another provider, at which the proxy is one client for all of its own.
 
 That one id is what makes a proxy a confused deputy: who has agreed to it upstream once may never be
 asked there again, whoever sends them. So a person is asked here first, for each client anew, and

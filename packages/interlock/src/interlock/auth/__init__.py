@@ -1,5 +1,4 @@
-"""Authorization, both sides: what a client does to be let in, what a server does to let nobody else
-in, and who vouches for whom.
+"""Authorization: the OAuth client, the guard of a server, and token verification.
 
 The rules are those of 2026-07-28 ("Authorization"), which also serve and speak to the older
 revisions: authorization happens before any revision is agreed.

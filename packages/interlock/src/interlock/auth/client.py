@@ -1,5 +1,4 @@
-"""A client's authorization for servers: tokens kept, sent with each request, renewed by one for all
-who wait, asked for where refused.
+"""OAuth client: keeps a server's tokens, sends them, refreshes them and asks for new ones.
 
 No lock is held across a request: requests go out side by side, and only those wait that have no
 token that could be used.

@@ -1,6 +1,4 @@
-"""What a guarded server says of its protection: its metadata (RFC 9728), challenges and refusals
-(RFC 6750, 3; RFC 9449, 7.1).
-"""
+"""Metadata and error responses of a guarded server (RFC 9728; RFC 6750, 3; RFC 9449, 7.1)."""
 
 from __future__ import annotations
 

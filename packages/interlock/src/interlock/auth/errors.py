@@ -1,6 +1,4 @@
-"""What keeps a client from using a token: a vault that fails, a place that is not the server, a
-server that is not content with it.
-"""
+"""Errors that stop a client from using a token."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""How a client comes to its tokens, each way a class to be given as `auth=`: a person logs in, or a
-program shows who it is.
-"""
+"""Grant types: how a client gets its tokens. Each is a class that you give as `auth=`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The guard: stands before an ASGI app, lets in who shows a token that is meant for it, and tells
-all others how to get one.
-"""
+"""The guard: ASGI middleware that admits only requests with a token for this server."""
 
 from __future__ import annotations
 

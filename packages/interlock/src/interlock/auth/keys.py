@@ -1,5 +1,4 @@
-"""Signed tokens and the keys that sign them (JOSE): everything that Interlock has of joserfc,
-behind a few words of its own.
+"""Keys and signatures (JOSE): JWTs, JWK sets and DPoP proofs, on joserfc.
 
 Loaded late, by who signs or checks: it needs the extra `auth`. Times are given by the caller, in
 seconds of the wall clock.

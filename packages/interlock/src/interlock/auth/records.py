@@ -1,4 +1,4 @@
-"""What was granted for servers, as it lies in a vault."""
+"""Grants of a client as records in a vault."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Carries out what the procedures of authorization want done: sends what they send, reaches the
-person, keeps what they remember.
-"""
+"""The I/O of the OAuth client: sends requests, asks the user, keeps what was granted."""
 
 from __future__ import annotations
 

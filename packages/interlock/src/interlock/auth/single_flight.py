@@ -1,4 +1,4 @@
-"""Work that is done once for all who want what comes of it at the same time."""
+"""Single flight: concurrent callers share one run of the same work, and its result."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Where what workers share is kept: in memory, in a SQLite file for the workers of one machine, or
-in Redis or Valkey for many machines.
+"""Shared state of workers: in memory, in SQLite, or in Redis or Valkey; and vaults.
 
 `open_store("memory:" | "sqlite:///path" | "redis://...")` gives the store that a URL names. The
 seams that every store fulfils are those of `interlock.protocol.handshake.sessions`, and

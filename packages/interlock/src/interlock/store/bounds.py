@@ -1,4 +1,4 @@
-"""How much the stores keep, the same for all of them."""
+"""Limits of what the stores keep, the same for all of them."""
 
 from __future__ import annotations
 

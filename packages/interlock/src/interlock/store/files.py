@@ -1,6 +1,4 @@
-"""Files that several processes change: the lock by which they take turns, and bytes that are put in
-place whole, or not at all.
-"""
+"""Files that several processes change: file locks and atomic writes."""
 
 from __future__ import annotations
 

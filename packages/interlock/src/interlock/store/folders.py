@@ -1,6 +1,4 @@
-"""Where a program keeps what belongs to its user: at the path that they have named, else in their
-own folder for data.
-"""
+"""The folder in which a program keeps data of its user."""
 
 from __future__ import annotations
 

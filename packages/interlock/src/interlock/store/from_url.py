@@ -1,4 +1,4 @@
-"""The store that a URL names, and how it is named to others."""
+"""Opens the store that a URL names."""
 
 from __future__ import annotations
 

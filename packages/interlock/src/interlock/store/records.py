@@ -1,4 +1,4 @@
-"""Sessions as bytes and back, and positions of notes as strings and back."""
+"""Sessions as bytes, and positions in a topic as strings."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Who listens to a board, each in a loop of its own, and how notes from any thread reach all of
-them in one order.
-"""
+"""Subscribers of a topic, each in a loop of its own, in one order for messages of all threads."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""How a person is reached while they log in: by a browser on this machine, at a terminal, or not at
-all.
-"""
+"""Agents: how a client reaches the user for a login, by a browser, a terminal, or not at all."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Log-in with a browser on this machine, which comes back to a listener on loopback (RFC 8252,
-7.3).
-"""
+"""Login with a browser on this machine, through a loopback redirect (RFC 8252, 7.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which way to a person is taken where nobody says: a browser, else the terminal, else none."""
+"""The default agent: a browser, else the terminal, else none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where there is no person: every log-in is refused, with words that say what to do instead."""
+"""The agent of programs without a user: it refuses each login and says what to do instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The seam behind which a person is reached, and what all who reach one have to say and to check."""
+"""The interface of agents, and the checks that all of them share."""
 
 from __future__ import annotations
 

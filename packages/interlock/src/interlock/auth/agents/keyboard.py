@@ -1,6 +1,4 @@
-"""A line that a person types or pastes at a terminal, however long it is, waited for without a
-thread that would outlive the waiting.
-"""
+"""Reads one line at a terminal, of any length, without a thread that outlives the wait."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Where the browser lands after a log-in: a listener on this machine that takes one request, and is
-rude to nobody else.
-"""
+"""The redirect listener: a loopback server that takes one answer of a login (RFC 8252, 7.3)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Log-in at a terminal: the person takes the address to a browser anywhere, and pastes what came of
-it.
-"""
+"""Login at a terminal: the user opens the address anywhere and pastes the answer."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The authorization of a server looked at step by step, without logging in: what is there, what is
-wrong, and who has to repair it.
-"""
+"""Diagnosis of a server's authorization, without logging in: what is wrong, and who can fix it."""
 
 from __future__ import annotations
 

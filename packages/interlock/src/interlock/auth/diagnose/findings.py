@@ -1,4 +1,4 @@
-"""What an examination finds: lines, each good, worth a remark, or wrong.
+"""The findings of a diagnosis: lines that are good, worth a remark, or wrong.
 
 Where it is wrong, what was expected and who has to repair it.
 """

@@ -1,6 +1,4 @@
-"""The second half of an examination: the authorization servers that a server trusts, and what a
-client would be to them.
-"""
+"""Diagnosis, part two: the authorization servers that a server trusts."""
 
 from __future__ import annotations
 

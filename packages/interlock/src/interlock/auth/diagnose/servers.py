@@ -1,6 +1,4 @@
-"""The first half of an examination: what the server says to a stranger, and what it says of its
-protection (RFC 9728).
-"""
+"""Diagnosis, part one: the first refusal of a server, and its metadata (RFC 9728)."""
 
 from __future__ import annotations
 

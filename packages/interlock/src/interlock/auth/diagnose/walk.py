@@ -1,6 +1,4 @@
-"""The whole examination of a server's authorization, from the first refusal to what a log-in would
-do, past every fault that allows it.
-"""
+"""The whole diagnosis, from the first refusal to what a login would do."""
 
 from __future__ import annotations
 

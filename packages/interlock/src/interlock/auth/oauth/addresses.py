@@ -1,6 +1,4 @@
-"""The addresses of authorization: what identifies a server, where its documents are, and which may
-be used at all.
-"""
+"""URLs of OAuth: resource identifiers, well-known addresses, and which URLs may be used."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The WWW-Authenticate header: read as it comes, several challenges in one line and all, and
-written (RFC 9110, 11.6.1).
-"""
+"""The WWW-Authenticate header, parsed and written (RFC 9110, 11.6.1)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The authorization code: the address that the person visits, and what the browser brings back,
-checked before anything of it is used.
-"""
+"""The authorization code grant with PKCE: the address to visit, and the checks of the answer."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""How a client finds out who vouches for whom: the server's own metadata, then the authorization
-server's (RFC 9728, RFC 8414).
-"""
+"""Discovery: the server's metadata, then the authorization server's (RFC 9728, RFC 8414)."""
 
 from __future__ import annotations
 

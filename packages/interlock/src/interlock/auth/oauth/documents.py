@@ -1,6 +1,4 @@
-"""The documents of OAuth, as far as MCP reads or writes them: each a type, and words for what is
-wrong with one.
-"""
+"""The documents of OAuth that MCP uses, as types, with words for what is wrong with one."""
 
 from __future__ import annotations
 

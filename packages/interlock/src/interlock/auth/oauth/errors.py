@@ -1,6 +1,4 @@
-"""What can go wrong in authorization, always with the step, the document, what was expected and who
-has to repair it.
-"""
+"""Authorization errors: the step, the document, what was expected, and who can fix it."""
 
 from __future__ import annotations
 

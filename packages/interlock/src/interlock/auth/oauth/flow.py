@@ -1,6 +1,4 @@
-"""The whole dance of a client, from a refusal to a token, as procedures without I/O (2026-07-28,
-"Authorization Flow Steps").
-"""
+"""The flow of a client from a refusal to a token, without I/O ("Authorization Flow Steps")."""
 
 from __future__ import annotations
 

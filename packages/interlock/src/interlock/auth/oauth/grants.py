@@ -1,6 +1,4 @@
-"""The requests to a token endpoint: one form for each grant, the ways in which a client shows who
-it is, and what comes back.
-"""
+"""Token requests: the form of each grant type, client authentication, and the answers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What a client is to an authorization server, and what it was granted there for one server: the
-two records that are kept.
-"""
+"""Records of a client: its registration, and a server's grant."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""One request to an endpoint of an authorization server, with words for the case that no answer
-comes.
-"""
+"""One form request to an endpoint of an authorization server."""
 
 from __future__ import annotations
 

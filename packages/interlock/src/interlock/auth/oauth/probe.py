@@ -1,6 +1,4 @@
-"""What a server says to a client that shows no token: asked as any client would ask it, before
-anybody has logged in.
-"""
+"""Probes a server without a token, as any client would before a login."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Who a client is to an authorization server: registered before, by a document of its own, or there
-and then (RFC 7591).
-"""
+"""Client registration: known before, by a metadata document, or dynamic (RFC 7591)."""
 
 from __future__ import annotations
 

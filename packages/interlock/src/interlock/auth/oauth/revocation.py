@@ -1,4 +1,4 @@
-"""How a client gives back what it was granted, so that nobody can use it any more (RFC 7009)."""
+"""Token revocation by a client (RFC 7009)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What the procedures of authorization want done: each yields one of these and receives what came
-of it.
-"""
+"""Steps that OAuth procedures yield, and what they receive for each."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Tokens of several kinds at one server: each is shown to those who may know it, and to nobody
-else.
-"""
+"""Tokens of several kinds at one server: each goes only to the verifiers that may know it."""
 
 from __future__ import annotations
 

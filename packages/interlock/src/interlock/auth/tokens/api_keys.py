@@ -1,4 +1,4 @@
-"""Tokens that come from elsewhere: fixed keys of programs, and what a function of the user's knows."""
+"""Fixed API keys, and tokens that a function of the author's checks."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What a set of claims is worth, whether a signature or an introspection vouches for them: for
-whom, until when, and for this server?
-"""
+"""Claims of a token, signed or introspected: audience, expiry, scopes and subject."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What a request shows to be let in, read strictly: one header, one token, and none in the address
-(RFC 6750, 2; RFC 9449, 7.1).
-"""
+"""Credentials of a request, read strictly: one header, one token (RFC 6750, 2; RFC 9449, 7.1)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""DPoP at servers and issuers: proofs are checked, each is taken once, and nonces can be demanded
-(RFC 9449, 4.3, 8 and 11.1).
-"""
+"""DPoP at servers and issuers: proofs, replay checks and nonces (RFC 9449, 4.3, 8 and 11.1)."""
 
 from __future__ import annotations
 

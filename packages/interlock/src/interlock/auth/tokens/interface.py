@@ -1,4 +1,4 @@
-"""What a verifier is: it turns a token into a principal, or says in words why it does not."""
+"""The interface of verifiers: a token becomes a principal, or an error says why not."""
 
 from __future__ import annotations
 

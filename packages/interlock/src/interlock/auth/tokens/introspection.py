@@ -1,4 +1,4 @@
-"""Tokens of which only their issuer knows what they are worth: it is asked (RFC 7662)."""
+"""Opaque tokens, verified by introspection at their issuer (RFC 7662)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens that an issuer signed (RFC 9068, RFC 7519): verified here, with the issuer's keys."""
+"""JWT access tokens, verified with the issuer's keys (RFC 9068, RFC 7519)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ TYPES = (
     "at+jwt",
     "jwt",
     "",
-    # many issuers have not heard of the first; what else is signed with the same keys has a type of its
-    # own
+    # many issuers have not heard of the first; what else is signed with the same keys has a type of
+    # its own
 )
 
 

@@ -1,6 +1,4 @@
-"""The keys of one issuer as a server keeps them: fetched when needed, by one request however many
-wait, and kept while nobody answers.
-"""
+"""The JWKS of an issuer: fetched once for all who wait, cached, and kept during an outage."""
 
 from __future__ import annotations
 

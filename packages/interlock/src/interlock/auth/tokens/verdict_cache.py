@@ -1,6 +1,4 @@
-"""Verdicts on tokens, kept for a short while: repeated calls cost no signature, and calls at once
-ask nobody twice.
-"""
+"""A cache of token verdicts: repeated calls verify once, concurrent calls ask once."""
 
 from __future__ import annotations
 

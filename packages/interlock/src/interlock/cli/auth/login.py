@@ -1,6 +1,4 @@
-"""`interlock auth login`: log in to a server with a browser, a pasted address or a code, and keep
-what is granted.
-"""
+"""`interlock auth login`: logs in with a browser, a pasted address or a code."""
 
 from __future__ import annotations
 

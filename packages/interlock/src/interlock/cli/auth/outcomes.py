@@ -1,6 +1,4 @@
-"""How a command of `interlock auth` ends: what it does is carried out, and every misfortune becomes
-a sentence and an exit code.
-"""
+"""How a command of `interlock auth` ends: a sentence and an exit code for each error."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What is kept of log-ins, in the user's own vault, and how it is used: by the other commands too,
-which never log in themselves.
-"""
+"""Saved logins in the user's vault; other commands use them and never log in themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`interlock auth status`: what is kept of log-ins, and never a token."""
+"""`interlock auth status`: saved logins, without tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`interlock auth token`: a token that is good now, for scripts.
+"""`interlock auth token`: prints a valid token, for scripts.
 
 The one command that shows a secret.
 """

@@ -1,4 +1,4 @@
-"""The store of one process: nothing waits, nothing lasts."""
+"""The store of one process, in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A board of notes in memory."""
+"""Topics in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which workers live, in memory."""
+"""Heartbeats of workers, in memory."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The connection to a Redis server: one ordered pipeline into which all commands go, and which
-outlives the server's absences.
-"""
+"""The connection to Redis: one ordered pipeline that survives outages of the server."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Events of streams in Redis: a Redis stream for each, bounded for each session, each stream, and
-in age.
-"""
+"""Events of streams in Redis, bounded for each session and stream, and in age."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names of the keys in Redis, and the scripts that several seams share."""
+"""Names of keys in Redis, and scripts that several parts share."""
 
 from __future__ import annotations
 

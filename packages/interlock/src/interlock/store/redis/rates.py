@@ -1,4 +1,4 @@
-"""Token buckets in Redis: the arithmetic of `buckets.py` as a script, in one step."""
+"""Token buckets in Redis: the arithmetic of `rates.py` as one atomic script."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Boards of notes in Redis: streams that are numbered without gaps, and one task that hears all of
-them.
-"""
+"""Topics in Redis: streams numbered without gaps, and one task that reads all of them."""
 
 from __future__ import annotations
 

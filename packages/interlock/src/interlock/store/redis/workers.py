@@ -1,4 +1,4 @@
-"""Which workers live, in Redis."""
+"""Heartbeats of workers, in Redis."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The store of one machine: a SQLite file that several processes share, and that outlives all of
-them.
-"""
+"""The store of one machine: a SQLite file that several processes share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of a SQLite store, and the marks by which its file is known."""
+"""The tables of a SQLite store, and the marks that identify its file."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Boards of notes in SQLite: tables, and one look every few milliseconds at whether another process
-has written.
-"""
+"""Topics in SQLite: tables, and a poll for writes of other processes every few milliseconds."""
 
 from __future__ import annotations
 

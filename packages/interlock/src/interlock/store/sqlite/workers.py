@@ -1,4 +1,4 @@
-"""Which workers live, in SQLite."""
+"""Heartbeats of workers, in SQLite."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The one thread of a process that writes to its SQLite store: what waits goes into one
-transaction, in the order in which it came.
-"""
+"""The writer thread of a SQLite file: waiting work goes into one transaction, in order."""
 
 from __future__ import annotations
 

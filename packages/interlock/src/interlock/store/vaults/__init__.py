@@ -1,3 +1,1 @@
-"""Vaults: small records, secret ones too, by kind and key, in memory, a file, SQLite, Redis or the
-system's keyring.
-"""
+"""Vaults: small records, secrets too, in memory, a file, SQLite, Redis or the OS keyring."""

@@ -1,4 +1,4 @@
-"""A vault that is one book of records, read and written whole.
+"""A vault that is one blob of records, read and written whole.
 
 Where the book lies is the business of each such vault.
 """

@@ -1,6 +1,4 @@
-"""The vault of one user: a file that only its owner may read, and that is written whole, or not at
-all.
-"""
+"""The file vault of one user: mode 0600, written atomically."""
 
 from __future__ import annotations
 

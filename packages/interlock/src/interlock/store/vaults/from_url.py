@@ -1,4 +1,4 @@
-"""The vault that a URL names, and the one of a user who names none."""
+"""Opens the vault that a URL names, or the one of a user who names none."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What every vault does, and what it takes: names of any text, values of up to one mebibyte, ends
-in seconds of the wall clock.
-"""
+"""The interface of vaults: names of any text, values up to 1 MiB, expiry by the wall clock."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The vault in the keyring of the system, which is unlocked with its user's log-in (extra
-`keyring`).
-"""
+"""The vault in the OS keyring (extra `keyring`)."""
 
 from __future__ import annotations
 

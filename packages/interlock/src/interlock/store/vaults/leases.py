@@ -1,4 +1,4 @@
-"""One holder at a time, among all tasks and processes that share a vault."""
+"""Leases: one holder at a time, among all tasks and processes that share a vault."""
 
 from __future__ import annotations
 

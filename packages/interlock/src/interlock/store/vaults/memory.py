@@ -1,4 +1,4 @@
-"""The vault of one process, gone when that ends."""
+"""The vault of one process, in memory."""
 
 from __future__ import annotations
 

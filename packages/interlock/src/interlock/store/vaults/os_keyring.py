@@ -1,4 +1,4 @@
-"""The keyring of the system, where there is one that works (extra `keyring`)."""
+"""The OS keyring, if there is one that works (extra `keyring`)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Files and folders that nobody but their owner may look into, and the lock by which processes take
-turns.
-"""
+"""Private files and folders (modes 0600 and 0700), and the file lock of a vault."""
 
 from __future__ import annotations
 

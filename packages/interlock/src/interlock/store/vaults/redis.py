@@ -1,6 +1,4 @@
-"""The vault of many machines, in a Redis or Valkey server, reached through redis-py (extra
-`redis`).
-"""
+"""The vault of many machines, in Redis or Valkey (extra `redis`)."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""How vaults seal what lies on a disk or a server: AES-256-GCM, with a key that is given, or that
-the system's keyring keeps.
-"""
+"""Encryption of vaults: AES-256-GCM, with a key that you give or the OS keyring keeps."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The vault of one machine: a SQLite file that only its owner may read, for many records and many
-processes.
-"""
+"""The SQLite vault of one machine: mode 0600, many records, many processes."""
 
 from __future__ import annotations
 
