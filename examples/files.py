@@ -54,7 +54,9 @@ class Found(Struct):
 
 
 class Folder:
-    """A folder and the files that may be seen of it: none that is hidden or built, and no link that leads out."""
+    """A folder and the files that may be seen of it: none that is hidden or built, and no link that
+    leads out.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve(strict=True)
@@ -62,7 +64,9 @@ class Folder:
             raise NotADirectoryError(f"{root} is no folder")
 
     def paths(self, pattern: str = "*") -> Iterator[str]:
-        """The paths of the files below the folder, with `/`, in order: those whose name or whole path fits a pattern."""
+        """The paths of the files below the folder, with `/`, in order: those whose name or whole
+        path fits a pattern.
+        """
         left = MOST_FILES
         for where, folders, names in os.walk(self.root):  # follows no links to folders
             folders[:] = sorted(name for name in folders if not _unseen(name))
@@ -80,7 +84,11 @@ class Folder:
                         return
 
     def read(self, path: str) -> str:
-        """The text of a file. Raises FileNotFoundError for what there is not or must not be seen, ToolError for what is no text."""
+        """The text of a file.
+
+        Raises FileNotFoundError for what there is not or must not be seen, ToolError for what is no
+        text.
+        """
         parts = Path(path).parts
         if not parts or "\0" in path or any(_unseen(part) for part in parts):
             raise FileNotFoundError(path)
@@ -135,7 +143,8 @@ def _add_tools(made: Server, folder: Folder) -> None:
         """The files whose path fits a pattern, as links that can be read.
 
         Args:
-            pattern: of the name, like "*.md", or of the whole path, like "src/*.py"; `*` spans folders too.
+            pattern: of the name, like "*.md", or of the whole path, like "src/*.py"; `*` spans
+                folders too.
         """
         found = folder.paths(pattern)
         return [

@@ -1,1 +1,1 @@
-"""Servers that are useful as they are, and examples to read: each stands on the face of the house alone."""
+"""Reference servers: useful as they are, and built on the public API of the library alone."""

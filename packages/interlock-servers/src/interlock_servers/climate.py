@@ -1,4 +1,4 @@
-"""What the weather is mostly like: the climate of cities of the world, month by month, rounded; no forecast of any day."""
+"""Climate normals: the usual weather of cities, month by month. It forecasts no single day."""
 
 from __future__ import annotations
 
@@ -23,7 +23,9 @@ _ALSO = {
 
 
 class Climate(Struct, frozen=True):
-    """A city's climate: for each month the mean of the daily highs and lows in °C, and the days with rain or snow."""
+    """A city's climate: for each month the mean of the daily highs and lows in °C, and the days
+    with rain or snow.
+    """
 
     country: str
     high: tuple[int, ...]

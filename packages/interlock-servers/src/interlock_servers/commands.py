@@ -1,4 +1,6 @@
-"""`interlock serve` and `interlock tour`: the servers that come with Interlock, and the walk through the protocol."""
+"""`interlock serve` and `interlock tour`: the servers that come with Interlock, and the walk
+through the protocol.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ from interlock.cli.running import chosen_transport, run_server, with_transport_o
 @with_transport_options
 @click.option("--list", "listing", is_flag=True, help="List the servers that there are.")
 def serve(name: str | None, arguments: tuple[str, ...], listing: bool, **given: Any) -> None:
-    """Run one of the servers that come with Interlock; without a NAME, list them. Some take ARGUMENTS, such as folders.
+    """Run one of the servers that come with Interlock; without a NAME, list them.
+
+    Some take ARGUMENTS, such as folders.
 
     \b
     interlock serve weather
@@ -51,7 +55,11 @@ def serve(name: str | None, arguments: tuple[str, ...], listing: bool, **given: 
 
 
 def _made(name: str, arguments: tuple[str, ...]) -> Server:
-    """The server of a module: its `server`, or what its `server_of(*arguments)` makes where it has that. Raises click.ClickException."""
+    """The server of a module: its `server`, or what its `server_of(*arguments)` makes where it has
+    that.
+
+    Raises click.ClickException.
+    """
     module = import_module(f"interlock_servers.{name}")
     maker = getattr(module, "server_of", None)
     if maker is None and arguments:
@@ -69,7 +77,9 @@ def _made(name: str, arguments: tuple[str, ...]) -> Server:
 
 
 def servers_here() -> Mapping[str, str]:
-    """The servers that come with Interlock and what each is for, by the first line of its file; nothing is imported."""
+    """The servers that come with Interlock and what each is for, by the first line of its file;
+    nothing is imported.
+    """
     try:
         folder = Path(str(resources.files("interlock_servers")))
     except ModuleNotFoundError:
@@ -112,7 +122,9 @@ def _makes_a_server(tree: ast.Module) -> bool:
 )
 @click.option("--interactive", is_flag=True, help="Answer the servers' questions yourself.")
 def tour(folder: str, interactive: bool) -> None:
-    """Watch the protocol at work: a client and three servers talk, and each message is shown as it goes by."""
+    """Watch the protocol at work: a client and three servers talk, and each message is shown as it
+    goes by.
+    """
     code = import_module("interlock_servers.tour").main(
         ["--folder", folder, *(["--interactive"] if interactive else [])]
     )

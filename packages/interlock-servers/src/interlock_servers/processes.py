@@ -2,8 +2,8 @@
 
 A child process that handles hostile input may hang, flood its output or start processes of its own.
 Therefore each child leads a process group, and nothing of the group outlives the block in which it
-runs. `running` is for short programs on an event loop, `StreamProcess` for workers that live longer,
-and `blocking` for threads.
+runs. `running` is for short programs on an event loop, `StreamProcess` for workers that live
+longer, and `blocking` for threads.
 """
 
 from __future__ import annotations
@@ -205,7 +205,10 @@ class StreamProcess:
         fed: bool = True,
         errors: int | None = None,
     ) -> StreamProcess:
-        """Start it. `errors` is where its standard error goes: by default to ours. Raises OSError."""
+        """Start it.
+
+        `errors` is where its standard error goes: by default to ours. Raises OSError.
+        """
         starting = asyncio.ensure_future(
             asyncio.create_subprocess_exec(
                 *command,
@@ -344,7 +347,9 @@ async def read_output(process: Process, most: int) -> bytes:
 
 
 class BlockingProcess:
-    """A child process for a thread, which waits for it in short steps and can be stopped between."""
+    """A child process for a thread, which waits for it in short steps and can be stopped
+    between.
+    """
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdout is not None

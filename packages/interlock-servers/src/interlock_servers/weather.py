@@ -1,8 +1,8 @@
-"""The weather: alerts and forecasts for the USA, from the National Weather Service, and what it is mostly like elsewhere.
+"""Weather server: US alerts and forecasts, and climate normals of the world.
 
-`interlock serve weather` runs it over stdio. What the weather is mostly like is in a table that comes with it and needs no
-network. INTERLOCK_WEATHER_URL names another address that answers as https://api.weather.gov does, INTERLOCK_WEATHER_SECONDS how
-long one answer may take.
+`interlock serve weather` runs it over stdio. Climate normals come from a table in the package and
+need no network. INTERLOCK_WEATHER_URL names another address that answers as
+https://api.weather.gov does, INTERLOCK_WEATHER_SECONDS how long one answer may take.
 """
 
 from __future__ import annotations
@@ -49,13 +49,15 @@ T = TypeVar("T")
 
 
 class WeatherSettings(Struct, frozen=True):
-    """Whom the server asks, and for how long: INTERLOCK_WEATHER_URL sets `url`, INTERLOCK_WEATHER_SECONDS `seconds`."""
+    """Whom the server asks, and for how long: INTERLOCK_WEATHER_URL sets `url`,
+    INTERLOCK_WEATHER_SECONDS `seconds`.
+    """
 
     url: str = NWS
     seconds: float = 20.0  # that one answer may take
 
 
-# -- what the service answers, as far as it is needed ----------------------------------------------------------
+# -- what the service answers, as far as it is needed ----------------------------------------------
 
 
 class _Alert(Struct, rename="camel"):
@@ -123,7 +125,7 @@ class _Problem(Struct):
     detail: str = ""
 
 
-# -- what the tools give ------------------------------------------------------------------------------------------
+# -- what the tools give ---------------------------------------------------------------------------
 
 
 class Period(Struct, rename="camel"):
@@ -148,7 +150,9 @@ class Forecast(Struct, rename="camel"):
 
 
 class ClimateNormals(Struct, rename="camel"):
-    """What the weather of a month is mostly like in a city; `rain_days` are days with rain or snow, `note` says what this is."""
+    """What the weather of a month is mostly like in a city; `rain_days` are days with rain or snow,
+    `note` says what this is.
+    """
 
     city: str
     country: str
@@ -162,7 +166,7 @@ class ClimateNormals(Struct, rename="camel"):
     date: datetime.date | None = None
 
 
-# -- the service ---------------------------------------------------------------------------------------------------
+# -- the service -----------------------------------------------------------------------------------
 
 
 class _Absent(Exception):
@@ -184,7 +188,10 @@ class WeatherService:
         self._client: AsyncClient | None = None
 
     async def get(self, path: str, kind: type[T]) -> T:
-        """What the service has under `path`, read as `kind`. Raises _Absent for what it has not, ToolError for all else."""
+        """What the service has under `path`, read as `kind`.
+
+        Raises _Absent for what it has not, ToolError for all else.
+        """
         status, body = await self._fetch(path)
         if status in (400, 404):
             problem = self._read(body, _Problem) if body else _Problem()
@@ -217,17 +224,20 @@ class WeatherService:
                     body += chunk
                     if len(body) > MOST_BYTES:
                         raise ToolError(
-                            f"The weather service sent more than {MOST_BYTES} bytes, which is more than a forecast has."
+                            f"The weather service sent more than {MOST_BYTES} bytes, which is "
+                            "more than a forecast has."
                         )
                 return response.status_code, body
         except httpx2.TimeoutException:
             raise ToolError(
-                f"The weather service at {host} did not answer within {self.seconds:g} seconds. Try again later."
+                f"The weather service at {host} did not answer within {self.seconds:g} seconds. "
+                "Try again later."
             ) from None
         except (httpx2.HTTPError, httpx2.InvalidURL) as bad:
             why = str(bad) or type(bad).__name__
             raise ToolError(
-                f"The weather service at {host} cannot be reached ({why}). Is there a connection to the network?"
+                f"The weather service at {host} cannot be reached ({why}). Is there a connection "
+                "to the network?"
             ) from None
 
     def _opened(self) -> AsyncClient:
@@ -235,7 +245,8 @@ class WeatherService:
             import httpx2  # at the first call: it takes longer to load than all the rest
         except ImportError:
             raise ToolError(
-                "The weather server needs an HTTP client. Install it with: pip install 'interlock[servers]'"
+                "The weather server needs an HTTP client. Install it with: pip install "
+                "'interlock[servers]'"
             ) from None
         return httpx2.AsyncClient(
             headers={"User-Agent": "interlock-weather/1.0", "Accept": "application/geo+json"},
@@ -254,7 +265,7 @@ class WeatherService:
             ) from None
 
 
-# -- the tools -----------------------------------------------------------------------------------------------------
+# -- the tools -------------------------------------------------------------------------------------
 
 State = Annotated[str, Meta(pattern="^[A-Za-z]{2}$", examples=["CA", "NY"])]
 Latitude = Annotated[float, Meta(ge=-90, le=90, examples=[38.58])]
@@ -291,13 +302,17 @@ async def get_forecast(
     where = f"{_degrees(latitude)},{_degrees(longitude)}"
     try:
         point = (await ctx.lifespan_state.get(f"/points/{where}", _PointAnswer)).properties
-        # Only the path is taken from the answer: whatever it says, the request goes to the service that we were told to ask.
+        # Only the path is taken from the answer: whatever it says, the request goes to the service
+        # that we were told to ask.
         found = urlsplit(point.forecast)
         answer = await ctx.lifespan_state.get(
             found.path + (f"?{found.query}" if found.query else ""), _ForecastAnswer
         )
     except _Absent as bad:
-        words = f"There is no forecast for {where}: the National Weather Service covers the USA and its territories only. {bad.words}"
+        words = (
+            f"There is no forecast for {where}: the National Weather Service covers the USA and "
+            f"its territories only. {bad.words}"
+        )
         raise ToolError(words.strip()) from None
     city = point.relative_location.properties if point.relative_location is not None else None
     place = f"{city.city}, {city.state}" if city is not None else None
@@ -309,7 +324,8 @@ async def get_forecast(
 
 
 async def check_weather(city: City, date: datetime.date) -> ToolResult[ClimateNormals]:
-    """What the weather is mostly like in a city at a time of the year: climate normals of the month, not a forecast.
+    """What the weather is mostly like in a city at a time of the year: climate normals of the
+    month, not a forecast.
 
     Args:
         city: one of many cities of the world, such as Barcelona.
@@ -318,14 +334,19 @@ async def check_weather(city: City, date: datetime.date) -> ToolResult[ClimateNo
     found = _normals(city, date)
     days = monthrange(date.year, date.month)[1]
     words = (
-        f"{found.city}, {found.country}, in {found.month}: mostly {found.low_celsius} to {found.high_celsius} °C "
-        f"({found.low_fahrenheit} to {found.high_fahrenheit} °F), and rain on {found.rain_days} of {days} days. {NORMALS}"
+        f"{found.city}, {found.country}, in {found.month}: mostly {found.low_celsius} to "
+        f"{found.high_celsius} °C "
+        f"({found.low_fahrenheit} to {found.high_fahrenheit} °F), and rain on {found.rain_days} "
+        f"of {days} days. {NORMALS}"
     )
     return ToolResult(found, words)
 
 
 def _normals(city: str, day: datetime.date, *, dated: bool = True) -> ClimateNormals:
-    """The normals of a city for the month of a day. Raises ToolError for a city that is not in the table."""
+    """The normals of a city for the month of a day.
+
+    Raises ToolError for a city that is not in the table.
+    """
     try:
         name = find_city(city)
     except UnknownCity as bad:
@@ -391,7 +412,9 @@ def _add_climate(made: Server) -> None:
 
 
 def _dates_like(start: str, today: datetime.date) -> list[str]:
-    """Days whose date begins so: those from today on first, then those of the year that is given."""
+    """Days whose date begins so: those from today on first, then those of the year that is
+    given.
+    """
     spans = [today.toordinal()]
     if len(start) >= 4 and start[:4].isdecimal() and start[:4].isascii() and start[:4] != "0000":
         spans.append(datetime.date(int(start[:4]), 1, 1).toordinal())
@@ -404,7 +427,9 @@ def _dates_like(start: str, today: datetime.date) -> list[str]:
 
 
 def _degrees(value: float) -> str:
-    """With the four digits that the service takes, and no zeros at the end, which it does not like."""
+    """With the four digits that the service takes, and no zeros at the end, which it does not
+    like.
+    """
     text = f"{value:.4f}".rstrip("0").rstrip(".")
     return "0" if text == "-0" else text
 
@@ -424,7 +449,10 @@ def _alert(alert: _Alert) -> str:
 
 def _words(period: Period) -> str:
     rain = f", rain {period.rain_percent:g} %" if period.rain_percent else ""
-    return f"{period.name}: {period.temperature:g} °{period.unit}, wind {period.wind or 'none'}{rain}. {period.words}".strip()
+    return (
+        f"{period.name}: {period.temperature:g} °{period.unit}, wind "
+        f"{period.wind or 'none'}{rain}. {period.words}"
+    ).strip()
 
 
 def _period(period: _Period) -> Period:
@@ -441,7 +469,8 @@ def _period(period: _Period) -> Period:
 
 
 def weather_server(address: str | None = None, seconds: float | None = None) -> Server:
-    """A weather server that asks `address`; the environment's, or the real service, where none is given.
+    """A weather server that asks `address`; the environment's, or the real service, where none is
+    given.
 
     `seconds` is how long one answer may take.
     """
@@ -463,8 +492,10 @@ def weather_server(address: str | None = None, seconds: float | None = None) -> 
             description="Alerts and forecasts for the USA, and what the weather is mostly like elsewhere.",
         ),
         instructions=(
-            "Forecasts (by latitude and longitude) and alerts (by state) are for the USA. For other places and for days far away "
-            "check_weather says what the weather is mostly like: climate normals of the month, no forecast. Say so."
+            "Forecasts (by latitude and longitude) and alerts (by state) are for the USA. For "
+            "other places and for days far away "
+            "check_weather says what the weather is mostly like: climate normals of the month, no "
+            "forecast. Say so."
         ),
         lifespan=lifespan,
         limits=ServerLimits(list_ttl_ms=3_600_000),
@@ -477,7 +508,10 @@ def weather_server(address: str | None = None, seconds: float | None = None) -> 
 
 
 def server_of(*arguments: str) -> Server:
-    """The server for the command line. Raises ValueError for arguments, of which it takes none, and for settings that are none."""
+    """The server for the command line.
+
+    Raises ValueError for arguments, of which it takes none, and for settings that are none.
+    """
     if arguments:
         raise ValueError(
             f"weather takes no arguments; {PREFIX}URL and {PREFIX}SECONDS configure it."

@@ -1,4 +1,6 @@
-"""Files of calendars for the tests, as several programs write them, and what belongs to looking at a folder."""
+"""Files of calendars for the tests, as several programs write them, and what belongs to looking at
+a folder.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,8 @@ from pathlib import Path
 
 TODAY = date(2026, 11, 21)
 
-# Made by another program: a zone of its own, an alarm, a task, properties nobody else knows, and long lines that are folded.
+# Made by another program: a zone of its own, an alarm, a task, properties nobody else knows, and
+# long lines that are folded.
 FOREIGN = "\r\n".join(
     [
         "BEGIN:VCALENDAR",
@@ -52,7 +55,9 @@ FOREIGN = "\r\n".join(
 
 
 def calendar(*events: str, newline: str = "\r\n") -> bytes:
-    """A file with events, each given as its lines without BEGIN, END and UID; their ids are e0, e1, ..."""
+    """A file with events, each given as its lines without BEGIN, END and UID; their ids are e0, e1,
+    ...
+    """
     blocks = [
         newline.join(["BEGIN:VEVENT", f"UID:e{n}", *lines.split("\n"), "END:VEVENT"])
         for n, lines in enumerate(events)

@@ -1,4 +1,6 @@
-"""How the tests call the tools of a server, and what they want of the answer: its data, its words, or why it was refused."""
+"""How the tests call the tools of a server, and what they want of the answer: its data, its words,
+or why it was refused.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ STRUCTURED_SINCE = "2025-06-18"
 
 
 def told(client: Client, result: CallToolResult) -> str:
-    """The texts of a result that are for reading: not the data, which stand behind them for clients that know no structured content."""
+    """The texts of a result that are for reading: not the data, which stand behind them for clients
+    that know no structured content.
+    """
     assert not result.is_error, result.text
     texts = [block.text for block in result.content if isinstance(block, TextContent)]
     return "\n".join(

@@ -12,9 +12,11 @@ TOP = Path(__file__).parents[4]
 
 
 def clone(folder: Path) -> Path:
-    """A clone of this repository in a folder that is made, with files of its own: no hard links, which the filesystem server refuses.
+    """A clone of this repository in a folder that is made, with files of its own: no hard links,
+    which the filesystem server refuses.
 
-    Where the tests are in no repository, as in an unpacked archive, the test fails in continuous integration, and elsewhere is skipped.
+    Where the tests are in no repository, as in an unpacked archive, the test fails in continuous
+    integration, and elsewhere is skipped.
     """
     if not (TOP / ".git").exists():
         (pytest.fail if os.environ.get("CI") else pytest.skip)(

@@ -1,4 +1,6 @@
-"""What the tests of several servers need: a client of the one that a file's `server` gives, and the weather service on loopback."""
+"""What the tests of several servers need: a client of the one that a file's `server` gives, and the
+weather service on loopback.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ from tests.servers.weather_site import WeatherSite
 
 @pytest.fixture
 async def client(server: Server) -> AsyncIterator[Client]:
-    """A client that checks results against the output schemas, with a person who agrees to everything."""
+    """A client that checks results against the output schemas, with a person who agrees to
+    everything.
+    """
     async with Client(server, elicit=lambda question: {"confirm": True}) as opened:
         await opened.list_tools()
         yield opened

@@ -35,8 +35,11 @@ class Handed:
 
 @dataclass
 class Conduct:
-    """How the server behaves. `at` names a place ("connect", "EHLO", "MAIL", "RCPT", "DATA", "end", "QUIT") where it does `then`:
-    "hang", "leave", or a reply of its own."""
+    """How the server behaves.
+
+    `at` names a place ("connect", "EHLO", "MAIL", "RCPT", "DATA", "end", "QUIT") where it does
+    `then`: "hang", "leave", or a reply of its own.
+    """
 
     starttls: bool = True
     auth: bool = True

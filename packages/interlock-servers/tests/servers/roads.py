@@ -1,4 +1,6 @@
-"""The roads that lead to a server: in memory, over HTTP on loopback, and over stdio as a host starts it."""
+"""The roads that lead to a server: in memory, over HTTP on loopback, and over stdio as a host
+starts it.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,9 @@ async def over_http(server: Server) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def over(road: str, server: Server, program: Sequence[str] = ()) -> AsyncIterator[Any]:
-    """What a client is given to reach a server by a road: `memory`, `http`, or `stdio`, where `program` is the command that serves it."""
+    """What a client is given to reach a server by a road: `memory`, `http`, or `stdio`, where
+    `program` is the command that serves it.
+    """
     if road == "http":
         async with over_http(server) as address:
             yield address

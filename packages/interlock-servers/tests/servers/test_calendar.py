@@ -1,4 +1,6 @@
-"""The calendar server: its tools, resources, completions and notices, as clients of all revisions see them."""
+"""The calendar server: its tools, resources, completions and notices, as clients of all revisions
+see them.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ async def listed(client: Client, **arguments: Any) -> list[tuple[str, str, str]]
     ]
 
 
-# -- what it offers -------------------------------------------------------------------------------------------------------
+# -- what it offers --------------------------------------------------------------------------------
 
 
 async def test_nobody_who_uses_it_is_broken(server: Server, interlock_catalogue: Any) -> None:
@@ -54,7 +56,9 @@ async def test_nobody_who_uses_it_is_broken(server: Server, interlock_catalogue:
 
 
 async def test_every_tool_says_truly_what_it_does(client: Client) -> None:
-    """Titles, descriptions, output schemas, and hints by which a host may decide (`TOL-04`, `TOL-05`)."""
+    """Titles, descriptions, output schemas, and hints by which a host may decide (`TOL-04`,
+    `TOL-05`).
+    """
     hints = {}
     for tool in await client.list_tools():
         assert all((tool.title, tool.description, tool.output_schema)), tool.name
@@ -71,7 +75,9 @@ async def test_every_tool_says_truly_what_it_does(client: Client) -> None:
 
 
 async def test_what_only_reads_changes_nothing(client: Client, folder: Path) -> None:
-    """Neither a tool that says so, nor a resource, nor a completion leaves a trace; no folder is made (`TOL-04`)."""
+    """Neither a tool that says so, nor a resource, nor a completion leaves a trace; no folder is
+    made (`TOL-04`).
+    """
     assert await listed(client) == []
     assert not folder.exists()
     event = (await made(client, **TRIP))["id"]
@@ -88,11 +94,13 @@ async def test_what_only_reads_changes_nothing(client: Client, folder: Path) -> 
     assert bytes_of(folder) == before
 
 
-# -- events ------------------------------------------------------------------------------------------------------------------
+# -- events ----------------------------------------------------------------------------------------
 
 
 async def test_the_trip_of_the_guide(client: Client, folder: Path) -> None:
-    """An event for whole days ends on the day that is given: DTEND is the day after (RFC 5545, section 3.6.1; `TOL-09`)."""
+    """An event for whole days ends on the day that is given: DTEND is the day after (RFC 5545,
+    section 3.6.1; `TOL-09`).
+    """
     event = await made(client, **TRIP)
     assert (event["start"], event["end"], event["allDay"], event["calendar"]) == (
         "2024-06-15",
@@ -148,7 +156,9 @@ async def test_the_trip_of_the_guide(client: Client, folder: Path) -> None:
 async def test_times(
     client: Client, folder: Path, given: dict[str, str], start: str, end: str
 ) -> None:
-    """Days, times that float, with an offset, and in a zone, whose definition is then in the file (RFC 5545, section 3.3.5)."""
+    """Days, times that float, with an offset, and in a zone, whose definition is then in the file
+    (RFC 5545, section 3.3.5).
+    """
     event = await made(client, title="x", **given)
     assert (event["start"], event["end"]) == (start, end)
     assert (await listed(client)) == [("x", start, end)]
@@ -200,7 +210,9 @@ async def test_what_is_no_event(
 
 
 async def test_text_is_kept_as_it_is(client: Client) -> None:
-    """Signs that iCalendar needs for itself, line breaks and other scripts come back; nothing of them becomes a property."""
+    """Signs that iCalendar needs for itself, line breaks and other scripts come back; nothing of
+    them becomes a property.
+    """
     words = "a;b,c\\n \\ “ü” 旅行\nDTSTART:19700101\r\nEND:VEVENT\n" + "long " * 60
     event = await made(
         client, title="旅行; x, y", start_date="2024-06-15", location="A, B; C", notes=words
@@ -217,7 +229,9 @@ async def test_text_is_kept_as_it_is(client: Client) -> None:
 
 
 async def test_changing(client: Client, folder: Path) -> None:
-    """What is not given stays, what is moved lasts as long, and what is emptied is gone; the change is counted (RFC 5545, section 3.8.7.4)."""
+    """What is not given stays, what is moved lasts as long, and what is emptied is gone; the change
+    is counted (RFC 5545, section 3.8.7.4).
+    """
     event = (await made(client, **TRIP, location="Gràcia", notes="Passport!"))["id"]
 
     async def change(**arguments: Any) -> dict[str, Any]:
@@ -230,8 +244,12 @@ async def test_changing(client: Client, folder: Path) -> None:
         }
 
     assert await change(title="Holiday") == {
-        "title": "Holiday", "start": "2024-06-15", "end": "2024-06-22", "location": "Gràcia", "notes": "Passport!",
-    }  # fmt: skip
+        "title": "Holiday",
+        "start": "2024-06-15",
+        "end": "2024-06-22",
+        "location": "Gràcia",
+        "notes": "Passport!",
+    }
     moved = await change(start_date="2024-07-01", location="")
     assert (moved["start"], moved["end"], moved["location"]) == ("2024-07-01", "2024-07-08", None)
     assert (await change(end_date="2024-07-03"))["end"] == "2024-07-03"
@@ -254,7 +272,9 @@ async def test_changing(client: Client, folder: Path) -> None:
 
 
 async def test_an_event_of_another_program(client: Client, folder: Path) -> None:
-    """It keeps all that we know nothing of: its own properties, its alarm, its zone, and what else is in the file."""
+    """It keeps all that we know nothing of: its own properties, its alarm, its zone, and what else
+    is in the file.
+    """
     folder.mkdir()
     (folder / "other.ics").write_bytes(FOREIGN)
     assert await listed(client) == [
@@ -289,7 +309,9 @@ async def test_an_event_of_another_program(client: Client, folder: Path) -> None
 
 
 async def test_events_that_repeat(client: Client, folder: Path) -> None:
-    """They are shown on each day, changed in their words as a whole and not in their dates, and deleted with all repetitions."""
+    """They are shown on each day, changed in their words as a whole and not in their dates, and
+    deleted with all repetitions.
+    """
     folder.mkdir()
     series = "DTSTART:20240603T090000Z\nRRULE:FREQ=WEEKLY;COUNT=3\nSUMMARY:Yoga"
     (folder / "work.ics").write_bytes(
@@ -331,12 +353,14 @@ async def test_one_id_in_two_calendars(client: Client, folder: Path) -> None:
     assert [title for title, _, _ in await listed(client, calendar="b")] == ["y"]
 
 
-# -- deleting asks the person -------------------------------------------------------------------------------------------
+# -- deleting asks the person ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("way", EVERY_WAY, ids=str)
 async def test_deleting_asks(server: Server, folder: Path, way: Way) -> None:
-    """A yes deletes, a no and a dismissal do not, and who cannot be asked deletes nothing; whatever the revision (`ELI-14`, `ERR-08`)."""
+    """A yes deletes, a no and a dismissal do not, and who cannot be asked deletes nothing; whatever
+    the revision (`ELI-14`, `ERR-08`).
+    """
     async with Client(server) as client:
         event = (await made(client, **TRIP))["id"]
     before = bytes_of(folder)
@@ -352,7 +376,8 @@ async def test_deleting_asks(server: Server, folder: Path, way: Way) -> None:
             assert (
                 answers.messages
                 == [
-                    "Delete “Barcelona Trip” (2024-06-15 to 2024-06-22) from the calendar my-calendar?"
+                    "Delete “Barcelona Trip” (2024-06-15 to 2024-06-22) from the calendar "
+                    "my-calendar?"
                 ]
                 * 3
             )
@@ -387,11 +412,13 @@ async def test_a_title_is_no_part_of_the_question(server: Server, folder: Path) 
     assert len(question) < 200
 
 
-# -- days that are free ------------------------------------------------------------------------------------------------------
+# -- days that are free ----------------------------------------------------------------------------
 
 
 async def test_free_days(client: Client, folder: Path) -> None:
-    """Between what takes time: what is transparent or cancelled takes none, and an event to midnight not the next day."""
+    """Between what takes time: what is transparent or cancelled takes none, and an event to
+    midnight not the next day.
+    """
     folder.mkdir()
     (folder / "work.ics").write_bytes(
         calendar(
@@ -443,7 +470,7 @@ async def test_what_cannot_be_listed(
     assert words in await refusal(client, "list_events", **given)
 
 
-# -- resources ------------------------------------------------------------------------------------------------------------------
+# -- resources -------------------------------------------------------------------------------------
 
 
 async def titles(client: Client, uri: str) -> list[str]:
@@ -454,7 +481,9 @@ async def titles(client: Client, uri: str) -> list[str]:
 
 
 async def test_reading(client: Client, folder: Path) -> None:
-    """Years, months in three spellings, one calendar's month as the guide has it, and nothing where there is nothing (`RES-08`, `RES-13`)."""
+    """Years, months in three spellings, one calendar's month as the guide has it, and nothing where
+    there is nothing (`RES-08`, `RES-13`).
+    """
     await made(client, **TRIP)
     await made(client, title="Long", start_date="2024-06-30", end_date="2024-07-01")
     (folder / "work place.ics").write_bytes(calendar("DTSTART;VALUE=DATE:20240620\nSUMMARY:Work"))
@@ -483,7 +512,9 @@ async def test_reading(client: Client, folder: Path) -> None:
 
 
 async def test_an_event_as_a_file(client: Client, folder: Path) -> None:
-    """Other programs can open it: it is a whole calendar, with the zone that the event is in and with no other event."""
+    """Other programs can open it: it is a whole calendar, with the zone that the event is in and
+    with no other event.
+    """
     folder.mkdir()
     (folder / "other.ics").write_bytes(FOREIGN)
     await made(client, title="x", start_date="2024-06-15", calendar="other")
@@ -508,7 +539,9 @@ async def told(changes: Watch, wanted: set[str]) -> set[str]:
 
 
 async def test_years_come_and_go(client: Client, folder: Path) -> None:
-    """This year is always listed, others where something occurs; listeners are told, and find what another program wrote (`RES-09`, `SUB-01`)."""
+    """This year is always listed, others where something occurs; listeners are told, and find what
+    another program wrote (`RES-09`, `SUB-01`).
+    """
 
     async def years() -> list[str]:
         return sorted(resource.uri.rpartition("/")[2] for resource in await client.list_resources())

@@ -1,4 +1,6 @@
-"""The calendar's files: repetitions as tables, broken files, and what is left when processes change one at once or are killed."""
+"""The calendar's files: repetitions as tables, broken files, and what is left when processes change
+one at once or are killed.
+"""
 
 from __future__ import annotations
 
@@ -45,17 +47,28 @@ def put(
     return str(changed.after[0].id)
 
 
-# -- on which days ---------------------------------------------------------------------------------------------------------
+# -- on which days ---------------------------------------------------------------------------------
 
 # The event's lines, and its starts within June and July 2024.
 ON_DAYS = {
-    "daily, twice": ("DTSTART;VALUE=DATE:20240630\nRRULE:FREQ=DAILY;COUNT=2", ["2024-06-30", "2024-07-01"]),
+    "daily, twice": (
+        "DTSTART;VALUE=DATE:20240630\nRRULE:FREQ=DAILY;COUNT=2",
+        ["2024-06-30", "2024-07-01"],
+    ),
     "without an end": ("DTSTART;VALUE=DATE:20000615\nRRULE:FREQ=YEARLY", ["2024-06-15"]),
     "every second week on two days": (
         "DTSTART:20240603T100000\nRRULE:FREQ=WEEKLY;INTERVAL=2;BYDAY=MO,WE;UNTIL=20240620T000000",
-        ["2024-06-03T10:00:00", "2024-06-05T10:00:00", "2024-06-17T10:00:00", "2024-06-19T10:00:00"],
+        [
+            "2024-06-03T10:00:00",
+            "2024-06-05T10:00:00",
+            "2024-06-17T10:00:00",
+            "2024-06-19T10:00:00",
+        ],
     ),
-    "the last Friday": ("DTSTART;VALUE=DATE:20240126\nRRULE:FREQ=MONTHLY;BYDAY=-1FR", ["2024-06-28", "2024-07-26"]),
+    "the last Friday": (
+        "DTSTART;VALUE=DATE:20240126\nRRULE:FREQ=MONTHLY;BYDAY=-1FR",
+        ["2024-06-28", "2024-07-26"],
+    ),
     "until a day that counts, as some write it": (
         "DTSTART;TZID=Europe/Madrid:20240610T100000\nRRULE:FREQ=DAILY;UNTIL=20240611",
         ["2024-06-10T10:00:00+02:00", "2024-06-11T10:00:00+02:00"],
@@ -84,25 +97,51 @@ ON_DAYS = {
         "DTSTART:20240601T100000\nRRULE:FREQ=DAILY;COUNT=2\nEXDATE;VALUE=DATE:20240602",
         ["2024-06-01T10:00:00"],
     ),
-    "besides": ("DTSTART;VALUE=DATE:20240601\nRDATE;VALUE=DATE:20240610", ["2024-06-01", "2024-06-10"]),
-    "a rule that never holds": ("DTSTART;VALUE=DATE:20240601\nRRULE:FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30", ["2024-06-01"]),
-    "rules that make no sense": ("DTSTART;VALUE=DATE:20240601\nRRULE:FREQ=DAILY;COUNT=x\nRRULE:FREQ=NEVER", ["2024-06-01"]),
-    "a rule that makes no sense to everybody": ("DTSTART;VALUE=DATE:20240601\nRRULE:FREQ=DAILY;BYDAY=9XX;COUNT=2", ["2024-06-01"]),
-    "begun before, and still going on": ("DTSTART;VALUE=DATE:20240520\nDTEND;VALUE=DATE:20240602", ["2024-05-20"]),
+    "besides": (
+        "DTSTART;VALUE=DATE:20240601\nRDATE;VALUE=DATE:20240610",
+        ["2024-06-01", "2024-06-10"],
+    ),
+    "a rule that never holds": (
+        "DTSTART;VALUE=DATE:20240601\nRRULE:FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30",
+        ["2024-06-01"],
+    ),
+    "rules that make no sense": (
+        "DTSTART;VALUE=DATE:20240601\nRRULE:FREQ=DAILY;COUNT=x\nRRULE:FREQ=NEVER",
+        ["2024-06-01"],
+    ),
+    "a rule that makes no sense to everybody": (
+        "DTSTART;VALUE=DATE:20240601\nRRULE:FREQ=DAILY;BYDAY=9XX;COUNT=2",
+        ["2024-06-01"],
+    ),
+    "begun before, and still going on": (
+        "DTSTART;VALUE=DATE:20240520\nDTEND;VALUE=DATE:20240602",
+        ["2024-05-20"],
+    ),
     "over before": ("DTSTART;VALUE=DATE:20240520\nDTEND;VALUE=DATE:20240601", []),
     "to midnight": ("DTSTART:20240531T200000\nDTEND:20240601T000000", []),
     "without an end of its own": ("DTSTART:20240601T000000", ["2024-06-01T00:00:00"]),
-    "an end before its beginning": ("DTSTART;VALUE=DATE:20240601\nDTEND;VALUE=DATE:20240501", ["2024-06-01"]),
-    "an end of another kind": ("DTSTART;VALUE=DATE:20240601\nDTEND:20240603T100000Z", ["2024-06-01"]),
+    "an end before its beginning": (
+        "DTSTART;VALUE=DATE:20240601\nDTEND;VALUE=DATE:20240501",
+        ["2024-06-01"],
+    ),
+    "an end of another kind": (
+        "DTSTART;VALUE=DATE:20240601\nDTEND:20240603T100000Z",
+        ["2024-06-01"],
+    ),
     "a zone nobody knows": ("DTSTART;TZID=Nowhere/Land:20240601T100000", ["2024-06-01T10:00:00"]),
-    "in the first year there is": ("DTSTART;VALUE=DATE:00010101\nRRULE:FREQ=YEARLY;BYMONTH=6;BYMONTHDAY=1", ["2024-06-01"]),
+    "in the first year there is": (
+        "DTSTART;VALUE=DATE:00010101\nRRULE:FREQ=YEARLY;BYMONTH=6;BYMONTHDAY=1",
+        ["2024-06-01"],
+    ),
     "in the last year there is": ("DTSTART:99991231T230000Z\nDURATION:P400D", []),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", ON_DAYS)
 def test_on_which_days(calendars: Calendars, case: str) -> None:
-    """Repetitions as RFC 5545 has them, by the clock of their zone; and what other programs write beside it."""
+    """Repetitions as RFC 5545 has them, by the clock of their zone; and what other programs write
+    beside it.
+    """
     lines, starts = ON_DAYS[case]
     (calendars.folder / "x.ics").write_bytes(calendar(lines))
     found = events_in(calendars, "2024-06-01", "2024-07-31")
@@ -227,7 +266,9 @@ LINES = st.builds(
     st.text(max_size=20).filter(lambda text: not set(text) & set("\r\n")),
 )
 def test_no_event_surprises_the_reader(lines: list[str], noise: str) -> None:
-    """Whatever stands in an event, it is shown, counted as unreadable, or the file is called broken; and it can be looked for."""
+    """Whatever stands in an event, it is shown, counted as unreadable, or the file is called
+    broken; and it can be looked for.
+    """
     days = folder_module.load_days()
     document = IcalDocument(calendar("\n".join([*lines, noise or "X:1"])))
     try:
@@ -249,7 +290,7 @@ def test_at_most_so_many(calendars: Calendars) -> None:
     assert found.words().endswith("There are more than 500.")
 
 
-# -- files that are not as they should be ------------------------------------------------------------------------------------
+# -- files that are not as they should be ----------------------------------------------------------
 
 GOOD = calendar("DTSTART;VALUE=DATE:20240601\nSUMMARY:a")
 BROKEN = {
@@ -257,11 +298,17 @@ BROKEN = {
     "no calendar at all": (b"Dear Ann,\n", "line 1 stands outside of any calendar"),
     "an address book": (b"BEGIN:VCARD\r\nEND:VCARD\r\n", "line 1 begins a VCARD"),
     "cut off": (GOOD[: GOOD.index(b"SUMMARY")], "breaks off in the middle of a VEVENT"),
-    "cut off behind an event": (GOOD.removesuffix(b"END:VCALENDAR\r\n"), "breaks off in the middle of a VCALENDAR"),
+    "cut off behind an event": (
+        GOOD.removesuffix(b"END:VCALENDAR\r\n"),
+        "breaks off in the middle of a VCALENDAR",
+    ),
     "badly nested": (GOOD.replace(b"END:VEVENT", b"END:VTODO"), "ends a VTODO that has not begun"),
     "ended twice": (GOOD + b"END:VCALENDAR\r\n", "ends a VCALENDAR that has not begun"),
-    "zones that are none": (GOOD.replace(b"BEGIN:VEVENT", b"BEGIN:VTIMEZONE\r\nfoo\r\nEND:VTIMEZONE\r\nBEGIN:VEVENT"), "time zones make no sense"),
-}  # fmt: skip
+    "zones that are none": (
+        GOOD.replace(b"BEGIN:VEVENT", b"BEGIN:VTIMEZONE\r\nfoo\r\nEND:VTIMEZONE\r\nBEGIN:VEVENT"),
+        "time zones make no sense",
+    ),
+}
 
 
 @pytest.mark.parametrize("case", BROKEN)
@@ -337,7 +384,9 @@ def test_lines_end_as_they_did(calendars: Calendars, newline: str, mark: bytes) 
 
 
 def test_mode_and_links_stay(calendars: Calendars, tmp_path: Path) -> None:
-    """A file that others may read stays so, a new one is for its owner alone, and a link goes on leading where it led."""
+    """A file that others may read stays so, a new one is for its owner alone, and a link goes on
+    leading where it led.
+    """
     put(calendars, "x")
     path = calendars.folder / "my-calendar.ics"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -392,12 +441,14 @@ async def test_without_icalendar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert "pip install 'interlock[servers]'" in result.text
 
 
-# -- the text of a file ---------------------------------------------------------------------------------------------------------
+# -- the text of a file ----------------------------------------------------------------------------
 
 
 @given(st.binary(max_size=200))
 def test_no_bytes_surprise_the_reader(noise: bytes) -> None:
-    """Whatever the bytes, they are a document or Unreadable; a document that is added to keeps all of them."""
+    """Whatever the bytes, they are a document or Unreadable; a document that is added to keeps all
+    of them.
+    """
     for data in (noise, GOOD[:40] + noise + GOOD[40:]):
         try:
             document = IcalDocument(data)
@@ -433,7 +484,7 @@ def test_a_component_that_is_taken_out_leaves_the_others(lines: list[bytes]) -> 
         assert len(IcalDocument(without).blocks) == len(document.blocks) - 1
 
 
-# -- several at once, and death in the middle ----------------------------------------------------------------------------------
+# -- several at once, and death in the middle ------------------------------------------------------
 
 WRITER = """
 import asyncio, sys
@@ -479,7 +530,9 @@ async def test_threads_lose_nothing(tmp_path: Path) -> None:
 def test_a_program_that_takes_no_turns(
     calendars: Calendars, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It changes the file between our reading and our writing: its change stays, and ours is made again."""
+    """It changes the file between our reading and our writing: its change stays, and ours is made
+    again.
+    """
     put(calendars, "first")
     path = calendars.folder / "my-calendar.ics"
     fsync, left = os.fsync, [2]
@@ -556,7 +609,9 @@ add_event(Calendars(sys.argv[1]), "my-calendar", "new", "2024-06-15", None, time
 
 @pytest.mark.parametrize("place", ["half", "fsync", "replace"])
 def test_killed_in_the_middle(calendars: Calendars, place: str) -> None:
-    """Whoever is killed while it writes leaves the old file whole, and nobody waits for it: the next change is made."""
+    """Whoever is killed while it writes leaves the old file whole, and nobody waits for it: the
+    next change is made.
+    """
     path = calendars.folder / "my-calendar.ics"
     path.write_bytes(FOREIGN)
     victim = subprocess.Popen(

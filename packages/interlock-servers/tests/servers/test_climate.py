@@ -1,4 +1,6 @@
-"""The weather server's climate: what the weather is mostly like in cities of the world, with no network, and never called a forecast."""
+"""The weather server's climate: what the weather is mostly like in cities of the world, with no
+network, and never called a forecast.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ async def test_the_template_of_the_guide(client: Client) -> None:
 
 
 async def test_what_the_weather_is_mostly_like(client: Client) -> None:
-    """Highs, lows and rain of the month, in both scales; data and words say that it is no forecast (`TOL-09`)."""
+    """Highs, lows and rain of the month, in both scales; data and words say that it is no forecast
+    (`TOL-09`).
+    """
     result = await client.call_tool("check_weather", JUNE)
     assert result.structured_content == {
         "city": "Barcelona",
@@ -61,9 +65,9 @@ async def test_what_the_weather_is_mostly_like(client: Client) -> None:
         "note": NORMALS,
         "date": "2024-06-15",
     }
-    assert (
-        result.text
-        == f"Barcelona, Spain, in June: mostly 17 to 26 °C (63 to 79 °F), and rain on 4 of 30 days. {NORMALS}"
+    assert result.text == (
+        "Barcelona, Spain, in June: mostly 17 to 26 °C (63 to 79 °F), and rain on 4 of 30 "
+        f"days. {NORMALS}"
     )
     assert "no forecast" in NORMALS
     tool = next(tool for tool in await client.list_tools() if tool.name == "check_weather")
@@ -134,7 +138,9 @@ async def test_reading(client: Client) -> None:
 
 
 async def test_completion(client: Client) -> None:
-    """Three letters suggest the two cities of the guide; a date is completed to days there are (`CMP-02`, `CMP-03`)."""
+    """Three letters suggest the two cities of the guide; a date is completed to days there are
+    (`CMP-02`, `CMP-03`).
+    """
     for template in (FORECAST, "weather://forecast/{city}"):
         assert (await client.complete(template, "city", "Par")).values == ["Paris", "Park City"]
         assert (await client.complete(template, "city", "york")).values == ["New York"]
@@ -167,7 +173,9 @@ def test_dates(start: str, first: str | None, count: int) -> None:
 
 
 def test_the_table_makes_sense() -> None:
-    """Twelve months, highs above lows, days that a month has; the seasons are where they belong; names in order, none twice."""
+    """Twelve months, highs above lows, days that a month has; the seasons are where they belong;
+    names in order, none twice.
+    """
     table = climates()
     assert len(table) >= 60
     for name, one in table.items():

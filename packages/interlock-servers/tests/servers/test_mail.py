@@ -1,4 +1,6 @@
-"""The mail server without an SMTP server: letters are checked, kept, found and thrown away, and nobody is told that they were sent."""
+"""The mail server without an SMTP server: letters are checked, kept, found and thrown away, and
+nobody is told that they were sent.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,7 @@ async def ids(client: Client, tool: str, **arguments: Any) -> list[str]:
     return [letter["id"] for letter in (await done(client, tool, **arguments))["letters"]]
 
 
-# -- what it offers ----------------------------------------------------------------------------------------------------------
+# -- what it offers --------------------------------------------------------------------------------
 
 
 async def test_nobody_who_uses_it_is_broken(server: Server, interlock_catalogue: Any) -> None:
@@ -61,7 +63,9 @@ async def test_nobody_who_uses_it_is_broken(server: Server, interlock_catalogue:
 
 
 async def test_every_tool_says_truly_what_it_does(client: Client) -> None:
-    """Titles, output schemas, and hints by which a host may decide: sending reaches the world (`TOL-04`, `TOL-05`)."""
+    """Titles, output schemas, and hints by which a host may decide: sending reaches the world
+    (`TOL-04`, `TOL-05`).
+    """
     hints = {}
     for tool in await client.list_tools():
         assert all((tool.title, tool.description, tool.output_schema, tool.annotations)), tool.name
@@ -80,7 +84,9 @@ async def test_every_tool_says_truly_what_it_does(client: Client) -> None:
 
 
 async def test_what_only_reads_changes_nothing(client: Client, folder: Path) -> None:
-    """Neither a tool that says so, nor a resource, nor a completion leaves a trace; no folder is made (`TOL-04`)."""
+    """Neither a tool that says so, nor a resource, nor a completion leaves a trace; no folder is
+    made (`TOL-04`).
+    """
     reading = [
         tool.name
         for tool in await client.list_tools()
@@ -103,14 +109,15 @@ async def test_what_only_reads_changes_nothing(client: Client, folder: Path) -> 
     assert bytes_of(folder) == before
 
 
-# -- letters -------------------------------------------------------------------------------------------------------------------
+# -- letters ---------------------------------------------------------------------------------------
 
 
 async def test_the_mail_of_the_guide(client: Client, folder: Path) -> None:
     """It is kept as a letter that other programs read, and nobody is told that it went out."""
     result = await client.call_tool("send_mail", AWAY)
     assert result.text.startswith(
-        "Not sent to anybody: no SMTP server is configured (INTERLOCK_SMTP_HOST). Put into the local Maildir"
+        "Not sent to anybody: no SMTP server is configured (INTERLOCK_SMTP_HOST). Put into the "
+        "local Maildir"
     )
     sent = result.structured_content
     assert (sent["how"], sent["to"], sent["from"]) == (
@@ -141,12 +148,19 @@ async def test_the_mail_of_the_guide(client: Client, folder: Path) -> None:
 
 
 async def test_several_and_copies(client: Client) -> None:
-    """Addresses come as a list or in one text, with names, each once; the text is kept in any script."""
+    """Addresses come as a list or in one text, with names, each once; the text is kept in any
+    script.
+    """
     body = "Grüße, 旅行\n" + "x" * 2000 + "\n.\nFrom here on\n"
     sent = await done(
-        client, "create_draft", to=["Bob Läufer <bob@example.com>", "eve@example.com, bob@EXAMPLE.com"], cc="Ann <ann@bücher.example>",
-        subject="Ferien 旅行", body=body, **{"from": "ann@work.com"},
-    )  # fmt: skip
+        client,
+        "create_draft",
+        to=["Bob Läufer <bob@example.com>", "eve@example.com, bob@EXAMPLE.com"],
+        cc="Ann <ann@bücher.example>",
+        subject="Ferien 旅行",
+        body=body,
+        **{"from": "ann@work.com"},
+    )
     assert sent["to"] == ["Bob Läufer <bob@example.com>", "eve@example.com"]
     assert (sent["cc"], sent["from"], sent["subject"], sent["body"]) == (
         ["Ann <ann@xn--bcher-kva.example>"],
@@ -208,14 +222,18 @@ async def test_several_and_copies(client: Client) -> None:
 async def test_what_is_no_letter(
     client: Client, folder: Path, tool: str, given: dict[str, Any], words: str
 ) -> None:
-    """Injected headers, bad addresses, and too much of anything: said in words, and nothing is kept (`TOL-16`, `TOL-23`)."""
+    """Injected headers, bad addresses, and too much of anything: said in words, and nothing is kept
+    (`TOL-16`, `TOL-23`).
+    """
     assert words in await refusal(client, tool, **{**AWAY, **given})
     assert not folder.exists()
 
 
 @given(st.lists(st.text(max_size=40), max_size=3), st.text(max_size=60), st.text(max_size=200))
 def test_whatever_is_written_is_one_letter(to: list[str], subject: str, body: str) -> None:
-    """Text that is taken makes a letter with the headers that were meant, and no others; all else is refused in words."""
+    """Text that is taken makes a letter with the headers that were meant, and no others; all else
+    is refused in words.
+    """
     try:
         message = written([*to, "team@work.com"], subject, body, (), SENDER.senders[0])
     except ToolError:
@@ -223,8 +241,15 @@ def test_whatever_is_written_is_one_letter(to: list[str], subject: str, body: st
     data = message.as_bytes()
     read = BytesParser(policy=policy.default).parsebytes(data)
     assert set(read.keys()) <= {
-        "From", "To", "Subject", "Date", "Message-ID", "Content-Type", "Content-Transfer-Encoding", "MIME-Version",
-    }  # fmt: skip
+        "From",
+        "To",
+        "Subject",
+        "Date",
+        "Message-ID",
+        "Content-Type",
+        "Content-Transfer-Encoding",
+        "MIME-Version",
+    }
     assert len(read.keys()) == len(set(read.keys()))
     assert data.isascii()
     assert "team@work.com" in str(read["To"])
@@ -244,7 +269,7 @@ def test_whatever_lies_there_is_read(noise: bytes) -> None:
         json.dumps([letter_of(data, "x", "mail://sent/x", whole=True).body])
 
 
-# -- drafts and boxes --------------------------------------------------------------------------------------------------------------
+# -- drafts and boxes ------------------------------------------------------------------------------
 
 
 async def test_a_draft_until_it_is_sent(client: Client) -> None:
@@ -314,7 +339,9 @@ async def test_letters_of_one_moment(client: Client, monkeypatch: pytest.MonkeyP
 
 
 async def test_lists_and_searching(client: Client) -> None:
-    """The latest first, as many as are wanted; all words have to be there, in any case and any part."""
+    """The latest first, as many as are wanted; all words have to be there, in any case and any
+    part.
+    """
     letters = [
         await done(
             client,
@@ -352,7 +379,9 @@ async def test_completion(client: Client) -> None:
 
 
 async def test_the_prompt(client: Client) -> None:
-    """Days and a colleague in, one request to write out; what is no day is refused (`PRM-02`, `PRM-05`)."""
+    """Days and a colleague in, one request to write out; what is no day is refused (`PRM-02`,
+    `PRM-05`).
+    """
     prompt = await client.get_prompt(
         "out-of-office", {"first_day": "2024-06-15", "last_day": "2024-06-22", "colleague": "Bob"}
     )
@@ -372,10 +401,15 @@ async def test_the_prompt(client: Client) -> None:
 
 
 async def test_letters_of_other_programs(client: Client, folder: Path) -> None:
-    """A Maildir that others fill is shown as far as it can be, and a draft of theirs can be sent."""
+    """A Maildir that others fill is shown as far as it can be, and a draft of theirs can be
+    sent.
+    """
     await done(client, "create_draft", **AWAY)
     drafts = mailbox.Maildir(folder, create=False).get_folder("Drafts")
-    html = b"To: bob@example.com\nSubject: =?utf-8?q?=C3=BC?=\nContent-Type: text/html; charset=klingon\n\n<b>hi</b>"
+    html = (
+        b"To: bob@example.com\nSubject: =?utf-8?q?=C3=BC?=\nContent-Type: text/html; "
+        b"charset=klingon\n\n<b>hi</b>"
+    )
     theirs, nobody = drafts.add(html), drafts.add(b"Subject: no one\n\nhm")
     assert set(await ids(client, "list_drafts")) >= {theirs, nobody}
     (contents,) = (await client.read_resource(f"mail://drafts/{theirs}")).contents
@@ -446,7 +480,9 @@ asyncio.run(main(sys.argv[1], sys.argv[2]))
 
 
 async def test_two_processes_lose_nothing(folder: Path, tmp_path: Path) -> None:
-    """Both write into one Maildir at the same time, each from many threads; all letters of both are there, and the folder is new to both."""
+    """Both write into one Maildir at the same time, each from many threads; all letters of both are
+    there, and the folder is new to both.
+    """
     processes = [
         await asyncio.create_subprocess_exec(
             sys.executable, "-c", WRITER, str(folder), name, cwd=TOP
@@ -460,7 +496,9 @@ async def test_two_processes_lose_nothing(folder: Path, tmp_path: Path) -> None:
 
 
 async def test_older_clients_read_it_in_words(server: Server) -> None:
-    """A peer that knows no structured content finds ids, and how a letter was sent, in the text (`TOL-11`)."""
+    """A peer that knows no structured content finds ids, and how a letter was sent, in the text
+    (`TOL-11`).
+    """
     async with Client(server, revision="2024-11-05") as client:
         assert "[" in await words(client, "create_draft", **AWAY)
         draft = (await words(client, "list_drafts")).rpartition("id ")[2].rstrip("]")

@@ -1,4 +1,6 @@
-"""The mail server with an SMTP server: letters go out, safely, and whatever that server does is told truly."""
+"""The mail server with an SMTP server: letters go out, safely, and whatever that server does is
+told truly.
+"""
 
 from __future__ import annotations
 
@@ -61,12 +63,15 @@ def kept(folder: Path) -> list[tuple[str, str]]:
 
 
 async def test_a_letter_goes_out(tmp_path: Path) -> None:
-    """To each of the addresses once, as it was written; a copy is kept, and it is said that it was sent."""
+    """To each of the addresses once, as it was written; a copy is kept, and it is said that it was
+    sent.
+    """
     with post_office() as office:
         failed, text, data = await send(office, tmp_path)
     assert not failed
     assert text.startswith(
-        "Sent by SMTP through 127.0.0.1: “Später” to team@work.com, bob@example.com, eve@example.com"
+        "Sent by SMTP through 127.0.0.1: “Später” to team@work.com, bob@example.com, "
+        "eve@example.com"
     )
     assert (data["how"], data["refused"]) == ("smtp", {})
     (handed,) = office.letters
@@ -167,14 +172,18 @@ TROUBLE = [
     (
         "end",
         "leave",
-        "closed the connection once it had been given the letter, so that nobody knows whether it went out",
+        "closed the connection once it had been given the letter, so that nobody knows whether it "
+        "went out",
     ),
 ]
 
 
 @pytest.mark.parametrize("at, then, words", TROUBLE)
 async def test_a_server_in_trouble(tmp_path: Path, at: str, then: str, words: str) -> None:
-    """In one line of words: what it said, and whether the letter may have gone out. Nothing is kept as sent."""
+    """In one line of words: what it said, and whether the letter may have gone out.
+
+    Nothing is kept as sent.
+    """
     with post_office(at=at, then=then) as office:
         failed, text, _ = await send(office, tmp_path)
     assert failed
@@ -214,7 +223,9 @@ async def test_a_server_that_is_rude_at_the_end(tmp_path: Path, then: str) -> No
 async def test_no_safe_connection_no_letter(
     tmp_path: Path, pem: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A server without STARTTLS, and one whose certificate nobody trusts, get neither letter nor password."""
+    """A server without STARTTLS, and one whose certificate nobody trusts, get neither letter nor
+    password.
+    """
     more = {
         "INTERLOCK_SMTP_TLS": "starttls",
         "INTERLOCK_SMTP_USER": USER,
@@ -282,7 +293,8 @@ async def test_no_copy_can_be_kept(tmp_path: Path) -> None:
     assert not failed
     assert len(office.letters) == 1
     assert text.startswith(
-        "Sent by SMTP through 127.0.0.1, but no copy could be kept: The folder of the mail cannot be written to"
+        "Sent by SMTP through 127.0.0.1, but no copy could be kept: The folder of the mail cannot "
+        "be written to"
     )
     assert (data["how"], data["uri"]) == ("smtp", "")
 

@@ -1,4 +1,6 @@
-"""What every reference server has: titles, hints, schemas, words beside data, completions, a page, a place in the lists, and plain refusals."""
+"""What every reference server has: titles, hints, schemas, words beside data, completions, a page,
+a place in the lists, and plain refusals.
+"""
 
 from __future__ import annotations
 
@@ -87,33 +89,59 @@ GIVES_NO_DATA = {
     "weather": {"get_alerts"},  # the tutorial's, a text to be read
 }
 
-# Arguments that are said by their names alone; those of the everything server show what a schema can be, with words and without.
+# Arguments that are said by their names alone; those of the everything server show what a schema
+# can be, with words and without.
 PLAIN_NAMES = {
     "calendar": {"title", "location", "notes"},
     "git": {
-        "context", "cursor", "ignore_case", "limit", "most", "name", "patch", "path", "repository", "revision", "text",
+        "context",
+        "cursor",
+        "ignore_case",
+        "limit",
+        "most",
+        "name",
+        "patch",
+        "path",
+        "repository",
+        "revision",
+        "text",
     },
-}  # fmt: skip
+}
 
-# Those with tools that have to do with more than what lies here: the web, people, the client's model.
+# Those with tools that have to do with more than what lies here: the web, people, the client's
+# model.
 OPEN = {"everything", "fetch", "mail", "travel", "weather"}
 
-# Arguments for which nobody can suggest anything: what somebody has to say in their own words, numbers and days.
+# Arguments for which nobody can suggest anything: what somebody has to say in their own words,
+# numbers and days.
 FREE = {
     "database": {"ask_database.question"},
     "everything": {
-        "review.code", "repeat.times", "everything://paths/{+path}.path", "everything://words/{letter:1}/{word}.letter",
-        "everything://words/{letter:1}/{word}.word", "everything://page{#part}.part", "everything://file{.suffix}.suffix",
-        "everything://segments{/segments*}.segments", "everything://points{;x,y}.x", "everything://points{;x,y}.y",
-        "everything://search{?q,limit}.q", "everything://search{?q,limit}.limit", "everything://list?kind={kind}{&page}.kind",
-        "everything://list?kind={kind}{&page}.page", "everything://greetings/{language}/{name}.name",
+        "review.code",
+        "repeat.times",
+        "everything://paths/{+path}.path",
+        "everything://words/{letter:1}/{word}.letter",
+        "everything://words/{letter:1}/{word}.word",
+        "everything://page{#part}.part",
+        "everything://file{.suffix}.suffix",
+        "everything://segments{/segments*}.segments",
+        "everything://points{;x,y}.x",
+        "everything://points{;x,y}.y",
+        "everything://search{?q,limit}.q",
+        "everything://search{?q,limit}.limit",
+        "everything://list?kind={kind}{&page}.kind",
+        "everything://list?kind={kind}{&page}.page",
+        "everything://greetings/{language}/{name}.name",
     },
     "fetch": {"fetch.pdf_pages"},
     "mail": {"out-of-office.first_day", "out-of-office.last_day", "out-of-office.language"},
     "thinking": {"think_through.problem", "think_through.thoughts"},
     "time": {"plan_meeting.day"},
-    "travel": {f"plan-vacation.{name}" for name in ("departure_date", "return_date", "duration", "budget", "travelers")},
-}  # fmt: skip
+    "travel": {
+        f"plan-vacation.{name}"
+        for name in ("departure_date", "return_date", "duration", "budget", "travelers")
+    },
+}
 
 # A variable of the environment that makes no sense, and what is said of it.
 WRONG = {
@@ -143,7 +171,9 @@ async def offered(name: str, folder: Path) -> AsyncIterator[tuple[Server, str, d
 
 
 def paragraph(page: str, begins: str) -> str:
-    """What stands on a page from some words to the next one in bold, the next row, or the next heading."""
+    """What stands on a page from some words to the next one in bold, the next row, or the next
+    heading.
+    """
     text = (TOP / page).read_text(encoding="utf-8")
     start = text.index(f"\n{begins}")
     return re.split(r"\n(?=- \*\*|\||#|[A-Z][a-z]+:\n)", text[start + 1 :], maxsplit=1)[0]
@@ -151,7 +181,9 @@ def paragraph(page: str, begins: str) -> str:
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_each_server_says_what_it_is_and_what_its_tools_do(name: str, tmp_path: Path) -> None:
-    """Of itself: title, description, instructions. Of each tool: title, description, all hints, a schema, what each argument is.
+    """Of itself: title, description, instructions.
+
+    Of each tool: title, description, all hints, a schema, what each argument is.
 
     `TOL-02`, `TOL-04`, `TOL-05`, `TOL-10`.
     """
@@ -187,7 +219,9 @@ async def test_each_server_says_what_it_is_and_what_its_tools_do(name: str, tmp_
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_nothing_is_said_twice(name: str, tmp_path: Path) -> None:
-    """Data stand in the structured content, and the text says it in words; who knows no structured content gets the data as well (`TOL-09`, `TOL-11`)."""
+    """Data stand in the structured content, and the text says it in words; who knows no structured
+    content gets the data as well (`TOL-09`, `TOL-11`).
+    """
     async with offered(name, tmp_path) as (server, tool, arguments):
         async with Client(server) as client:
             await client.list_tools()  # so that the data are checked against the schema
@@ -219,7 +253,9 @@ def is_json(text: str) -> bool:
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_what_can_be_completed_is(name: str, tmp_path: Path) -> None:
-    """Every argument of a prompt and every variable of a template has suggestions, but for those that are anybody's guess (`CMP-01`)."""
+    """Every argument of a prompt and every variable of a template has suggestions, but for those
+    that are anybody's guess (`CMP-01`).
+    """
     async with offered(name, tmp_path) as (server, _, _), Client(server) as client:
         assert client.server_capabilities.completions is not None
         places = {one.listing.uri_template: one.strings.choices for one in server.templates.all()}
@@ -252,7 +288,9 @@ async def test_what_can_be_completed_is(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_each_server_has_a_page(name: str, tmp_path: Path) -> None:
-    """It names every tool, prompt and template, and how the server is started; the guide, the README and the command list the server."""
+    """It names every tool, prompt and template, and how the server is started; the guide, the
+    README and the command list the server.
+    """
     async with offered(name, tmp_path) as (server, _, _), Client(server) as client:
         can = client.server_capabilities
         tools = [tool.name for tool in await client.list_tools()]
@@ -296,7 +334,9 @@ async def test_over_http(name: str, tmp_path: Path) -> None:
 def test_a_setting_that_makes_no_sense_is_told_by_the_command(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`interlock serve NAME` ends with one line, which names the variable where the words do not say more."""
+    """`interlock serve NAME` ends with one line, which names the variable where the words do not
+    say more.
+    """
     setting, value, words = WRONG[name]
     monkeypatch.setenv(f"INTERLOCK_{name.upper()}_{setting}", value)
     ended = CliRunner().invoke(serve, [name])

@@ -66,7 +66,9 @@ async def test_what_is_fed_comes_back(tmp_path: Path) -> None:
 
 
 async def test_who_does_not_read_is_not_waited_for(tmp_path: Path) -> None:
-    """A process that ends without its input, one that leaves in the middle of its output, and one that says nothing."""
+    """A process that ends without its input, one that leaves in the middle of its output, and one
+    that says nothing.
+    """
     async with running(
         ["true"], cwd=tmp_path, env=ENV, memory=MEMORY, feed=bytes(5_000_000)
     ) as child:
@@ -91,7 +93,9 @@ async def test_who_does_not_read_is_not_waited_for(tmp_path: Path) -> None:
 
 
 async def test_who_still_reads_when_it_is_over_is_told(tmp_path: Path) -> None:
-    """Nobody waits for what nobody will write, and no descriptor is watched once it is another's."""
+    """Nobody waits for what nobody will write, and no descriptor is watched once it is
+    another's.
+    """
     async with running(["sleep", "600"], cwd=tmp_path, env=ENV, memory=MEMORY) as child:
         readers = [
             asyncio.ensure_future(child.stdout.read(1)),
@@ -104,7 +108,9 @@ async def test_who_still_reads_when_it_is_over_is_told(tmp_path: Path) -> None:
 
 
 async def test_a_pipe_that_is_closed_is_not_watched() -> None:
-    """Whoever waits for it waits no more, also where nothing else happens on the loop before it is closed."""
+    """Whoever waits for it waits no more, also where nothing else happens on the loop before it is
+    closed.
+    """
     given, taken = os.pipe()
     pipe = Pipe(FileIO(given))
     reading = asyncio.ensure_future(pipe.read(1))
@@ -151,7 +157,9 @@ async def test_no_process_of_the_group_stays(tmp_path: Path) -> None:
 
 
 def test_a_thread_stops_waiting(tmp_path: Path) -> None:
-    """A blocking read asks between two looks whether to go on; what was started is gone after the block."""
+    """A blocking read asks between two looks whether to go on; what was started is gone after the
+    block.
+    """
     with blocking(["sh", "-c", "echo $$; exec sleep 600"]) as child:
         assert (line := child.read(lambda: False)) is not None
         assert child.read(lambda: True) is None

@@ -34,7 +34,9 @@ async def test_interlock_serve(name: str, tools: set[str], tmp_path: Path) -> No
 
 
 async def test_options_of_a_server(tmp_path: Path) -> None:
-    """What `interlock serve` does not know goes to the server; what nobody knows is said to be none."""
+    """What `interlock serve` does not know goes to the server; what nobody knows is said to be
+    none.
+    """
     sqlite3.connect(tmp_path / "shop.db").close()
     for options, there in ((["--write=shop"], True), ([], False)):
         async with Client(

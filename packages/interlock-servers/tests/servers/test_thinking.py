@@ -1,4 +1,6 @@
-"""The thinking server: chains, revisions, branches, whose they are, how much is kept, and what clients of all revisions see."""
+"""The thinking server: chains, revisions, branches, whose they are, how much is kept, and what
+clients of all revisions see.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,7 @@ async def think(client: Client, *arguments: Any, **others: Any) -> dict[str, Any
     return await done(client, "sequentialthinking", **step(*arguments, **others))
 
 
-# -- what it offers -------------------------------------------------------------------------------------------------------
+# -- what it offers --------------------------------------------------------------------------------
 
 
 async def test_nobody_who_uses_it_is_broken(interlock_catalogue: Any) -> None:
@@ -71,7 +73,9 @@ async def test_nobody_who_uses_it_is_broken(interlock_catalogue: Any) -> None:
     "name", ["sequentialthinking", "list_chains", "review_chain", "forget_chain"]
 )
 async def test_annotations_are_true(client: Client, name: str) -> None:
-    """A tool that only reads changes nothing, an idempotent one may be repeated, one that is not destructive loses nothing (`TOL-04`)."""
+    """A tool that only reads changes nothing, an idempotent one may be repeated, one that is not
+    destructive loses nothing (`TOL-04`).
+    """
     chain = (await think(client, 1))["chain"]
 
     async def seen() -> list[Any]:
@@ -124,7 +128,9 @@ async def test_every_revision(revision: str, road: str) -> None:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_from_the_command_line(revision: str, tmp_path: Path) -> None:
-    """`interlock serve thinking` over stdio; a client that knows no `chain` can think as it always did."""
+    """`interlock serve thinking` over stdio; a client that knows no `chain` can think as it always
+    did.
+    """
     env = {
         "INTERLOCK_THINKING_THOUGHT": "20",
         "INTERLOCK_THINKING_STORE": f"sqlite:{tmp_path}/thoughts.db",
@@ -136,17 +142,25 @@ async def test_from_the_command_line(revision: str, tmp_path: Path) -> None:
         assert "(3 thoughts)" in await words(client, "list_chains")
 
 
-# -- thinking ---------------------------------------------------------------------------------------------------------------
+# -- thinking --------------------------------------------------------------------------------------
 
 
 async def test_the_fields_that_callers_know(client: Client) -> None:
-    """The arguments and the result have the names of the server that people come from; a total that is too small grows."""
+    """The arguments and the result have the names of the server that people come from; a total that
+    is too small grows.
+    """
     first = await think(client, 1, total=2)
     chain = first["chain"]
     assert first == {
-        "thoughtNumber": 1, "totalThoughts": 2, "nextThoughtNeeded": True, "branches": [], "thoughtHistoryLength": 1,
-        "chain": chain, "branch": "main", "revised": [],
-    }  # fmt: skip
+        "thoughtNumber": 1,
+        "totalThoughts": 2,
+        "nextThoughtNeeded": True,
+        "branches": [],
+        "thoughtHistoryLength": 1,
+        "chain": chain,
+        "branch": "main",
+        "revised": [],
+    }
     await think(client, 2, chain=chain)
     await think(
         client, 3, chain=chain, isRevision=True, revisesThought=1, needsMoreThoughts=True, total=2
@@ -163,7 +177,9 @@ async def test_the_fields_that_callers_know(client: Client) -> None:
 
 
 async def test_the_text_is_not_the_data_again(client: Client) -> None:
-    """Words for people and models, which name the chain; the data is in the structured content alone."""
+    """Words for people and models, which name the chain; the data is in the structured content
+    alone.
+    """
     result = await client.call_tool("sequentialthinking", step(1, "a secret thought"))
     data: Any = result.structured_content
     assert (
@@ -214,7 +230,9 @@ async def test_the_text_is_not_the_data_again(client: Client) -> None:
 async def test_what_does_not_fit_is_said_in_words(
     client: Client, given: dict[str, Any], words: str
 ) -> None:
-    """Numbers rise, revisions and branches begin at what there is; and nothing is added where they do not (`TOL-15`, `TOL-16`)."""
+    """Numbers rise, revisions and branches begin at what there is; and nothing is added where they
+    do not (`TOL-15`, `TOL-16`).
+    """
     chain = (await think(client, 1))["chain"]
     for one in (step(2), step(3), step(3, branchFromThought=2, branchId="b")):
         await client.call_tool("sequentialthinking", {**one, "chain": chain})
@@ -287,7 +305,9 @@ async def test_a_thought_whose_answer_was_lost_may_be_sent_again(client: Client)
 
 
 async def test_several_conversations_in_one_process(client: Client) -> None:
-    """Each has its chain; who names none goes on with the last one, and begins a new one with thought 1."""
+    """Each has its chain; who names none goes on with the last one, and begins a new one with
+    thought 1.
+    """
     one, two = (await think(client, 1, "one"))["chain"], (await think(client, 1, "two"))["chain"]
     assert (await think(client, 2, chain=one))["thoughtHistoryLength"] == 2
     assert (await think(client, 3))["chain"] == one
@@ -300,7 +320,9 @@ async def test_several_conversations_in_one_process(client: Client) -> None:
 
 
 async def test_reading_completing_watching_and_forgetting(client: Client) -> None:
-    """A chain is a resource; its id completes, who watches it hears of each thought, and it goes when it is told to (`CMP-02`, `SUB-02`)."""
+    """A chain is a resource; its id completes, who watches it hears of each thought, and it goes
+    when it is told to (`CMP-02`, `SUB-02`).
+    """
     chain = (await think(client, 1))["chain"]
     other = (await think(client, 1))["chain"]
     assert (await client.complete(CHAIN, "chain", "")).values == [other, chain]
@@ -348,7 +370,7 @@ def test_no_thought_can_pass_for_a_part_of_the_outline(text: str) -> None:
     assert len(drawing(chain).splitlines()) == 2
 
 
-# -- chains as such -----------------------------------------------------------------------------------------------------------
+# -- chains as such --------------------------------------------------------------------------------
 
 STEPS = st.lists(
     st.tuples(
@@ -363,7 +385,9 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_what_is_taken_always_fits(steps: list[tuple[int, str, int | None, int | None]]) -> None:
-    """Along each line numbers rise, and what is revised or branched from is there; what does not fit leaves no trace in the thoughts."""
+    """Along each line numbers rise, and what is revised or branched from is there; what does not
+    fit leaves no trace in the thoughts.
+    """
     chain = Chain("x", "here")
     for count, (number, line, fork, revises) in enumerate(steps):
         before = list(chain.thoughts)
@@ -414,7 +438,7 @@ def test_a_branch_of_a_branch_sees_what_led_to_it() -> None:
     }
 
 
-# -- whose it is ----------------------------------------------------------------------------------------------------------------
+# -- whose it is -----------------------------------------------------------------------------------
 
 
 def called(server: Server, caller: Caller, tool: str, arguments: dict[str, Any]) -> Any:
@@ -438,7 +462,9 @@ PEOPLE = {
 @pytest.mark.parametrize("mine", PEOPLE)
 @pytest.mark.parametrize("other", PEOPLE)
 async def test_nobody_gets_at_the_chains_of_others(mine: str, other: str) -> None:
-    """Not even with the id: it is not read, added to, forgotten, listed or completed (`TOL-23`, `CMP-07`)."""
+    """Not even with the id: it is not read, added to, forgotten, listed or completed (`TOL-23`,
+    `CMP-07`).
+    """
     server = thinking_server()
     async with Client(server):  # so that its lifespan has begun
         begun = await called(server, PEOPLE[mine], "sequentialthinking", step(1, "private"))
@@ -476,7 +502,7 @@ async def test_who_may_have_several_conversations_names_the_chain(who: str) -> N
         assert "Name it with `chain`" in refused.content[0].text
 
 
-# -- how much is kept -----------------------------------------------------------------------------------------------------------
+# -- how much is kept ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""The time server: moments of all zones, changes of clocks, adding and counting, searching, and what clients of all revisions see."""
+"""The time server: moments of all zones, changes of clocks, adding and counting, searching, and
+what clients of all revisions see.
+"""
 
 from __future__ import annotations
 
@@ -54,14 +56,17 @@ def server() -> Server:
     return time_server("Europe/Madrid", lambda: THEN)
 
 
-# -- what it offers -------------------------------------------------------------------------------------------------------
+# -- what it offers --------------------------------------------------------------------------------
 
 # tool -> arguments of a call that works
 CALLS: dict[str, dict[str, Any]] = {
-    "get_current_time": {"timezone": "Asia/Tokyo"}, "convert_time": {"time": "15:30", "target_timezone": "Asia/Tokyo"},
-    "add_to_time": {"time": "now", "duration": "P1D"}, "time_between": {"start": "now", "end": "2025-01-01"},
-    "next_clock_changes": {}, "find_timezones": {"query": "Spain"},
-}  # fmt: skip
+    "get_current_time": {"timezone": "Asia/Tokyo"},
+    "convert_time": {"time": "15:30", "target_timezone": "Asia/Tokyo"},
+    "add_to_time": {"time": "now", "duration": "P1D"},
+    "time_between": {"start": "now", "end": "2025-01-01"},
+    "next_clock_changes": {},
+    "find_timezones": {"query": "Spain"},
+}
 
 
 async def test_nobody_who_uses_it_is_broken(interlock_catalogue: Any) -> None:
@@ -72,7 +77,9 @@ async def test_nobody_who_uses_it_is_broken(interlock_catalogue: Any) -> None:
 async def test_annotations_are_there_and_true(
     client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All of it only reads: nothing is written wherever one stands, and a second look has the same answer (`TOL-02`, `TOL-04`, `TOL-05`)."""
+    """All of it only reads: nothing is written wherever one stands, and a second look has the same
+    answer (`TOL-02`, `TOL-04`, `TOL-05`).
+    """
     monkeypatch.chdir(tmp_path)
     tools = {tool.name: tool for tool in await client.list_tools()}
     assert set(tools) == set(CALLS)
@@ -97,7 +104,9 @@ async def test_annotations_are_there_and_true(
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("road", ["memory", "http"])
 async def test_every_revision(server: Server, revision: str, road: str) -> None:
-    """Telling, converting, refusing, reading and prompting, in memory and over HTTP, in all revisions."""
+    """Telling, converting, refusing, reading and prompting, in memory and over HTTP, in all
+    revisions.
+    """
     async with over(road, server) as target, Client(target, revision=revision) as client:
         assert (
             await words(client, "get_current_time")
@@ -120,7 +129,9 @@ async def test_every_revision(server: Server, revision: str, road: str) -> None:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_from_the_command_line(revision: str) -> None:
-    """`interlock serve time` over stdio; the environment says where the person is, and an argument says it louder."""
+    """`interlock serve time` over stdio; the environment says where the person is, and an argument
+    says it louder.
+    """
     for arguments, zone in (([], "Asia/Tokyo"), (["Asia/Kathmandu"], "Asia/Kathmandu")):
         program = Stdio(serving("time", *arguments), env={"INTERLOCK_TIME_ZONE": "Asia/Tokyo"})
         async with Client(program, revision=revision) as client:
@@ -135,15 +146,22 @@ def test_a_zone_that_is_none_is_said_at_once(monkeypatch: pytest.MonkeyPatch) ->
             server_of(*arguments)
 
 
-# -- telling and converting --------------------------------------------------------------------------------------------------
+# -- telling and converting ------------------------------------------------------------------------
 
 
 async def test_all_that_is_told_of_a_moment(client: Client) -> None:
     """The fields that callers of the existing server know, and more."""
     assert await done(client, "get_current_time", timezone="America/New_York") == {
-        "timezone": "America/New_York", "datetime": "2024-06-15T09:30:00-04:00", "day_of_week": "Saturday", "is_dst": True,
-        "utc_offset": "-04:00", "abbreviation": "EDT", "week": "2024-W24", "day_of_year": 167, "unix_time": 1718458200.0,
-    }  # fmt: skip
+        "timezone": "America/New_York",
+        "datetime": "2024-06-15T09:30:00-04:00",
+        "day_of_week": "Saturday",
+        "is_dst": True,
+        "utc_offset": "-04:00",
+        "abbreviation": "EDT",
+        "week": "2024-W24",
+        "day_of_year": 167,
+        "unix_time": 1718458200.0,
+    }
 
 
 async def test_several_zones_at_once(client: Client) -> None:
@@ -206,17 +224,78 @@ async def test_what_is_no_time_is_refused_in_words(client: Client, text: str) ->
 
 # zone, local time -> taken for, the other moment, words
 ODD_TIMES = [
-    ("Europe/Madrid", "2024-03-31T02:30", "2024-03-31T03:30:00+02:00", None, "There is no 02:30 on 2024-03-31 in Europe/Madrid: clocks go forward from 02:00 to 03:00."),
-    ("Europe/Madrid", "2024-10-27T02:30", "2024-10-27T02:30:00+02:00", "2024-10-27T02:30:00+01:00", "02:30 comes twice on 2024-10-27 in Europe/Madrid: clocks go back from 03:00 to 02:00. This is the first"),
-    ("Australia/Lord_Howe", "2024-10-06T02:15", "2024-10-06T02:45:00+11:00", None, "clocks go forward from 02:00 to 02:30"),
-    ("Australia/Lord_Howe", "2024-04-07T01:45", "2024-04-07T01:45:00+11:00", "2024-04-07T01:45:00+10:30", "clocks go back from 02:00 to 01:30"),
-    ("Pacific/Apia", "2011-12-30T12:00", "2011-12-31T12:00:00+14:00", None, "clocks go forward from 00:00 to 2011-12-31 00:00"),
-    ("Pacific/Apia", "2011-12-30", "2011-12-31T00:00:00+14:00", None, "There is no 00:00 on 2011-12-30"),
-    ("Pacific/Kwajalein", "1993-08-21T12:00", "1993-08-22T12:00:00+12:00", None, "There is no 12:00 on 1993-08-21"),
-    ("Africa/Casablanca", "2024-03-10T02:30", "2024-03-10T02:30:00+01:00", "2024-03-10T02:30:00+00:00", "clocks go back from 03:00 to 02:00"),
-    ("Africa/Casablanca", "2024-04-14T02:30", "2024-04-14T03:30:00+01:00", None, "clocks go forward from 02:00 to 03:00"),
-    ("America/Sao_Paulo", "2018-11-04", "2018-11-04T01:00:00-02:00", None, "clocks go forward from 00:00 to 01:00"),
-]  # fmt: skip
+    (
+        "Europe/Madrid",
+        "2024-03-31T02:30",
+        "2024-03-31T03:30:00+02:00",
+        None,
+        "There is no 02:30 on 2024-03-31 in Europe/Madrid: clocks go forward from 02:00 to 03:00.",
+    ),
+    (
+        "Europe/Madrid",
+        "2024-10-27T02:30",
+        "2024-10-27T02:30:00+02:00",
+        "2024-10-27T02:30:00+01:00",
+        "02:30 comes twice on 2024-10-27 in Europe/Madrid: clocks go back from 03:00 to 02:00. "
+        "This is the first",
+    ),
+    (
+        "Australia/Lord_Howe",
+        "2024-10-06T02:15",
+        "2024-10-06T02:45:00+11:00",
+        None,
+        "clocks go forward from 02:00 to 02:30",
+    ),
+    (
+        "Australia/Lord_Howe",
+        "2024-04-07T01:45",
+        "2024-04-07T01:45:00+11:00",
+        "2024-04-07T01:45:00+10:30",
+        "clocks go back from 02:00 to 01:30",
+    ),
+    (
+        "Pacific/Apia",
+        "2011-12-30T12:00",
+        "2011-12-31T12:00:00+14:00",
+        None,
+        "clocks go forward from 00:00 to 2011-12-31 00:00",
+    ),
+    (
+        "Pacific/Apia",
+        "2011-12-30",
+        "2011-12-31T00:00:00+14:00",
+        None,
+        "There is no 00:00 on 2011-12-30",
+    ),
+    (
+        "Pacific/Kwajalein",
+        "1993-08-21T12:00",
+        "1993-08-22T12:00:00+12:00",
+        None,
+        "There is no 12:00 on 1993-08-21",
+    ),
+    (
+        "Africa/Casablanca",
+        "2024-03-10T02:30",
+        "2024-03-10T02:30:00+01:00",
+        "2024-03-10T02:30:00+00:00",
+        "clocks go back from 03:00 to 02:00",
+    ),
+    (
+        "Africa/Casablanca",
+        "2024-04-14T02:30",
+        "2024-04-14T03:30:00+01:00",
+        None,
+        "clocks go forward from 02:00 to 03:00",
+    ),
+    (
+        "America/Sao_Paulo",
+        "2018-11-04",
+        "2018-11-04T01:00:00-02:00",
+        None,
+        "clocks go forward from 00:00 to 01:00",
+    ),
+]
 
 
 @pytest.mark.parametrize("zone, local, taken, other, words", ODD_TIMES)
@@ -261,7 +340,9 @@ async def test_times_at_changes_of_clocks(
     ],
 )
 def test_unusual_offsets(zone: str, moment: str, local: str) -> None:
-    """Quarters of hours, the far side of the date line, and seconds where clocks went by the sun."""
+    """Quarters of hours, the far side of the date line, and seconds where clocks went by the
+    sun.
+    """
     assert moment_of(read_moment(moment, zoneinfo.ZoneInfo(zone), THEN).moment).datetime == local
 
 
@@ -290,7 +371,9 @@ def test_there_and_back_is_the_same_moment(one: tzinfo, other: tzinfo, moment: d
 
 @given(zones, moments)
 def test_what_a_clock_says_is_read_as_that_moment(zone: tzinfo, moment: datetime) -> None:
-    """Without its offset too: it is that moment, or the other one of the two that the note speaks of."""
+    """Without its offset too: it is that moment, or the other one of the two that the note speaks
+    of.
+    """
     local = moment.astimezone(zone)
     found = settled(local.replace(tzinfo=None, fold=0), zone)
     both = [one.astimezone(UTC) for one in (found.moment, found.other) if one is not None]
@@ -301,7 +384,9 @@ def test_what_a_clock_says_is_read_as_that_moment(zone: tzinfo, moment: datetime
 
 @given(zones, st.datetimes(datetime(1900, 1, 1), datetime(2100, 12, 31)))
 def test_every_local_time_is_settled(zone: tzinfo, local: datetime) -> None:
-    """To a moment at which clocks say it, or, where there is none, to one as much later as clocks were set on, and a note says so."""
+    """To a moment at which clocks say it, or, where there is none, to one as much later as clocks
+    were set on, and a note says so.
+    """
     found = settled(local, zone)
     says = found.moment.replace(tzinfo=None, fold=0)
     assert (says == local) == (found.note is None or found.other is not None)
@@ -314,7 +399,7 @@ def test_every_local_time_is_settled(zone: tzinfo, local: datetime) -> None:
         assert says - local == change.after - change.before
 
 
-# -- changes of clocks ---------------------------------------------------------------------------------------------------------
+# -- changes of clocks -----------------------------------------------------------------------------
 
 
 async def test_the_next_changes(client: Client) -> None:
@@ -322,9 +407,21 @@ async def test_the_next_changes(client: Client) -> None:
     found = await done(client, "next_clock_changes")
     assert (found["timezone"], found["utc_offset"]) == ("Europe/Madrid", "+02:00")
     assert found["changes"] == [
-        {"at": "2024-10-27T01:00:00Z", "before": "2024-10-27T03:00:00+02:00", "after": "2024-10-27T02:00:00+01:00", "shift": "-01:00", "unix_time": 1729990800},
-        {"at": "2025-03-30T01:00:00Z", "before": "2025-03-30T02:00:00+01:00", "after": "2025-03-30T03:00:00+02:00", "shift": "+01:00", "unix_time": 1743296400},
-    ]  # fmt: skip
+        {
+            "at": "2024-10-27T01:00:00Z",
+            "before": "2024-10-27T03:00:00+02:00",
+            "after": "2024-10-27T02:00:00+01:00",
+            "shift": "-01:00",
+            "unix_time": 1729990800,
+        },
+        {
+            "at": "2025-03-30T01:00:00Z",
+            "before": "2025-03-30T02:00:00+01:00",
+            "after": "2025-03-30T03:00:00+02:00",
+            "shift": "+01:00",
+            "unix_time": 1743296400,
+        },
+    ]
     apia = await done(
         client, "next_clock_changes", timezone="Pacific/Apia", after="2011-12-01", count=1
     )
@@ -339,7 +436,9 @@ async def test_the_next_changes(client: Client) -> None:
 
 
 def written(name: str) -> Iterator[tuple[int, int, int]]:
-    """The changes of offset that a zone's file has (RFC 8536, section 3): Unix time, offset before, offset after, in seconds."""
+    """The changes of offset that a zone's file has (RFC 8536, section 3): Unix time, offset before,
+    offset after, in seconds.
+    """
     paths = [path for folder in zoneinfo.TZPATH if (path := Path(folder, name)).is_file()]
     data = (
         paths[0].read_bytes()
@@ -377,13 +476,14 @@ def test_no_change_is_missed(name: str) -> None:
         for one in found
         if one.at < end
     ]
-    # What the rule at the file's end says of later years is not among its entries; ours begin with those that are.
+    # What the rule at the file's end says of later years is not among its entries; ours begin with
+    # those that are.
     theirs = [one for one in written(name) if begin.timestamp() < one[0] < end.timestamp()]
     assert len(theirs) >= 2
     assert ours[: len(theirs)] == theirs
 
 
-# -- adding and counting ---------------------------------------------------------------------------------------------------------
+# -- adding and counting ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -499,7 +599,9 @@ async def test_counting(
 def test_what_lies_between_leads_from_one_to_the_other(
     zone: tzinfo, one: datetime, other: datetime
 ) -> None:
-    """In every zone: the earlier one and the difference are the later one, to the microsecond, and the way back is as long."""
+    """In every zone: the earlier one and the difference are the later one, to the microsecond, and
+    the way back is as long.
+    """
     first, last = sorted((one, other))
     span = between(first.astimezone(zone), last.astimezone(zone))
     assert min(span.months, span.days) >= 0
@@ -519,7 +621,7 @@ def test_adding_never_goes_back(zone: tzinfo, moment: datetime, span: CalendarSp
     assert offset_at(zone, moment) == moment.astimezone(zone).utcoffset()
 
 
-# -- zones -----------------------------------------------------------------------------------------------------------------------
+# -- zones -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name, key", [("europe/madrid", "Europe/Madrid"), ("America/New York", "America/New_York"), ("utc", "UTC"), (" Z ", "UTC"), ("+05:30", "UTC+05:30"), ("UTC-3", "UTC-03:00"), ("gmt+0545", "UTC+05:45"), ("Etc/GMT+5", "Etc/GMT+5")])  # fmt: skip
@@ -595,7 +697,9 @@ async def test_finding_nothing_and_too_much(client: Client) -> None:
 
 
 async def test_completion(client: Client) -> None:
-    """Of templates and the prompt: what begins so, then what has a part that does (`CMP-02`, `CMP-05`)."""
+    """Of templates and the prompt: what begins so, then what has a part that does (`CMP-02`,
+    `CMP-05`).
+    """
     for of in (NOW, CHANGES, "plan_meeting"):
         assert (await client.complete(of, "zone", "europe/mad")).values == ["Europe/Madrid"]
         assert "America/New_York" in (await client.complete(of, "zone", "new y")).values
@@ -650,7 +754,9 @@ async def test_reading(client: Client) -> None:
 def test_where_the_person_is(
     tmp_path: Path, environment: dict[str, str], link: str | None, written_: str | None, zone: str
 ) -> None:
-    """What they say, else TZ where it is a name, else the link or the file of the system, else UTC; no machine is without an answer."""
+    """What they say, else TZ where it is a name, else the link or the file of the system, else UTC;
+    no machine is without an answer.
+    """
     if link is not None:
         (tmp_path / "localtime").symlink_to(f"/usr/share/zoneinfo/{link}")
     if written_ is not None:
@@ -659,7 +765,9 @@ def test_where_the_person_is(
 
 
 async def test_without_data_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the system nor tzdata has zones: UTC and offsets of a time still work, and all else says what to do."""
+    """Neither the system nor tzdata has zones: UTC and offsets of a time still work, and all else
+    says what to do.
+    """
     monkeypatch.setitem(sys.modules, "tzdata", None)
     zoneinfo.reset_tzpath(to=[])
     try:

@@ -1,4 +1,6 @@
-"""The tour: all of it goes well, with the weather and without, and it looks right where there are no colours."""
+"""The tour: all of it goes well, with the weather and without, and it looks right where there are
+no colours.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def test_all_goes_well(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Three servers as children, six conversations in both eras, two over HTTP; every message is shown with direction and revision."""
+    """Three servers as children, six conversations in both eras, two over HTTP; every message is
+    shown with direction and revision.
+    """
     monkeypatch.setenv("INTERLOCK_WEATHER_URL", site.url)
     assert main(["--folder", str(folder)]) == 0
     shown = capsys.readouterr().out
@@ -139,7 +143,9 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 async def test_the_person_answers(
     typed: list[str], lines: list[str], answer: tuple[str, object]
 ) -> None:
-    """Fields are asked one by one, checked, defaulted; a dash declines, and the end of the input cancels (`ELI-12`)."""
+    """Fields are asked one by one, checked, defaulted; a dash declines, and the end of the input
+    cancels (`ELI-12`).
+    """
     typed += lines
     person = AtTerminal(Stage(io.StringIO()))
     asked: list[types.ElicitResult] = []
@@ -156,7 +162,9 @@ async def test_the_person_answers(
 
 
 def test_a_plain_terminal() -> None:
-    """Where the terminal has no Unicode the signs become ASCII, and nothing a server says can move the cursor."""
+    """Where the terminal has no Unicode the signs become ASCII, and nothing a server says can move
+    the cursor.
+    """
     raw = io.BytesIO()
     stage = Stage(io.TextIOWrapper(raw, encoding="ascii", write_through=True))
     stage.done("well \x1b[2J\u202e é")

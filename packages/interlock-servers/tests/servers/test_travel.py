@@ -1,4 +1,6 @@
-"""The travel server: flights, hotels, notes, prompt and completions, as the guide's holiday in Barcelona has them."""
+"""The travel server: flights, hotels, notes, prompt and completions, as the guide's holiday in
+Barcelona has them.
+"""
 
 from __future__ import annotations
 
@@ -49,11 +51,13 @@ async def search(client: Client, **arguments: Any) -> dict[str, Any]:
     return found
 
 
-# -- what it offers ---------------------------------------------------------------------------------------------------
+# -- what it offers --------------------------------------------------------------------------------
 
 
 async def test_nobody_who_uses_it_is_broken(server: Server, interlock_catalogue: Any) -> None:
-    """Tools, resources, templates and the prompt are those of the snapshot (`TOL-02`, `RES-02`, `PRM-02`)."""
+    """Tools, resources, templates and the prompt are those of the snapshot (`TOL-02`, `RES-02`,
+    `PRM-02`).
+    """
     drift = await interlock_catalogue(server, "travel_catalogue.json")
     assert not drift.breaking
 
@@ -62,8 +66,15 @@ async def test_one_tool_takes_something_away(client: Client) -> None:
     """And says so; all others add, or read (`TOL-04`)."""
     tools = {tool.name: tool for tool in await client.list_tools()}
     assert set(tools) == {
-        "search_flights", "find_best_flight", "search_hotels", "book_trip", "book_flight", "book_hotel", "cancel_booking", "list_bookings",
-    }  # fmt: skip
+        "search_flights",
+        "find_best_flight",
+        "search_hotels",
+        "book_trip",
+        "book_flight",
+        "book_hotel",
+        "cancel_booking",
+        "list_bookings",
+    }
     destructive = [
         name
         for name, tool in tools.items()
@@ -79,7 +90,7 @@ async def test_the_file_of_data_is_what_the_script_writes() -> None:
     assert len(committed.encode()) < 400_000
 
 
-# -- flights ----------------------------------------------------------------------------------------------------------
+# -- flights ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("origin", ["NYC", "New York", "new york", "New York (NYC)", " nyc "])
@@ -98,12 +109,14 @@ async def test_47_flights_to_barcelona(client: Client, origin: str, destination:
 
 
 async def test_words_say_it_too(client: Client) -> None:
-    """Beside the data stand lines to be read, with the ids that other tools take, and not the data once more (`TOL-09`)."""
+    """Beside the data stand lines to be read, with the ids that other tools take, and not the data
+    once more (`TOL-09`).
+    """
     found = await done(client, "search_flights", **WAY)
     lines = (await words(client, "search_flights", **WAY)).splitlines()
-    assert (
-        lines[0]
-        == "47 flights from New York (NYC) to Barcelona (BCN) on 2024-06-15, priced in US dollars for one seat"
+    assert lines[0] == (
+        "47 flights from New York (NYC) to Barcelona (BCN) on 2024-06-15, priced in US "
+        "dollars for one seat"
     )
     assert [line.split(" | ")[0] for line in lines[1:]] == [
         f"- {flight['id']}" for flight in found["flights"]
@@ -111,9 +124,9 @@ async def test_words_say_it_too(client: Client) -> None:
     hotels = {"city": "Barcelona", **STAY}
     ids = [hotel["id"] for hotel in (await done(client, "search_hotels", **hotels))["hotels"]]
     first, *others = (await words(client, "search_hotels", **hotels)).splitlines()
-    assert (
-        first
-        == f"{len(ids)} hotels in Barcelona (BCN) for 2, 2024-06-15 to 2024-06-22, priced in US dollars"
+    assert first == (
+        f"{len(ids)} hotels in Barcelona (BCN) for 2, 2024-06-15 to 2024-06-22, priced in US "
+        "dollars"
     )
     assert [line.split(" | ")[0] for line in others] == [f"- {one}" for one in ids]
     assert (await words(client, "search_flights", **WAY, max_price=1)).startswith("No flights from")
@@ -121,7 +134,9 @@ async def test_words_say_it_too(client: Client) -> None:
 
 
 async def test_choosing_is_a_trade_off(client: Client) -> None:
-    """The cheapest flights leave at night; those in the morning with at most one stop cost more, the guide's one the least of them."""
+    """The cheapest flights leave at night; those in the morning with at most one stop cost more,
+    the guide's one the least of them.
+    """
     flights = (await search(client))["flights"]
     prices = [flight["price"] for flight in flights]
     assert prices == sorted(prices)
@@ -142,14 +157,18 @@ async def test_choosing_is_a_trade_off(client: Client) -> None:
 
 
 async def test_the_way_back(client: Client) -> None:
-    """There are flights home a week later, the guide's among them, and as many as the timetable has for a Saturday."""
+    """There are flights home a week later, the guide's among them, and as many as the timetable has
+    for a Saturday.
+    """
     found = await search(client, origin="Barcelona", destination="NYC", date="2024-06-22")
     assert found["count"] == 39
     assert BACK in [flight["id"] for flight in found["flights"]]
 
 
 async def test_one_airport_of_a_city(client: Client) -> None:
-    """An airport is not its whole city: what leaves from there is a part of what leaves from the city."""
+    """An airport is not its whole city: what leaves from there is a part of what leaves from the
+    city.
+    """
     jfk = await search(client, origin="JFK")
     assert jfk == await search(client, origin="JFK - John F. Kennedy International")
     assert {flight["origin"] for flight in jfk["flights"]} == {"JFK"}
@@ -159,7 +178,9 @@ async def test_one_airport_of_a_city(client: Client) -> None:
 
 
 async def test_every_city_can_be_reached_from_every_other(client: Client) -> None:
-    """On a Saturday and a Wednesday, with prices that are whole dollars and times that are times."""
+    """On a Saturday and a Wednesday, with prices that are whole dollars and times that are
+    times.
+    """
     cities = [city.name for city in travel_data.CITIES]
     assert {"Barbados", "Paris", "London", "Tokyo", "Boston", "San Francisco", "Madrid"} <= set(
         cities
@@ -237,12 +258,17 @@ async def test_what_cannot_be_searched(
     assert words in result.text
 
 
-# -- the best flight ----------------------------------------------------------------------------------------------------
+# -- the best flight -------------------------------------------------------------------------------
 
 
 async def test_the_best_flight(interlock_client: Any, interlock_way: Any, server: Server) -> None:
-    """The model is asked as in the guide, sees every flight in a line, and what it names is what is recommended (`SAM-05`, `SAM-08`)."""
-    answer = f"1. {OUT}: leaves in the morning, nonstop\n2. NS102-2024-06-15: cheaper, later\n3. AX107-2024-06-15: also nonstop"
+    """The model is asked as in the guide, sees every flight in a line, and what it names is what is
+    recommended (`SAM-05`, `SAM-08`).
+    """
+    answer = (
+        f"1. {OUT}: leaves in the morning, nonstop\n2. NS102-2024-06-15: cheaper, later\n3. "
+        "AX107-2024-06-15: also nonstop"
+    )
     answers = ScriptedAnswers(sample=[answer])
     async with interlock_client(server, answers=answers) as client:
         best = (await client.call_tool("find_best_flight", WAY)).value()
@@ -299,7 +325,9 @@ async def test_the_best_flight(interlock_client: Any, interlock_way: Any, server
     ],
 )
 def test_answers_of_models(text: str, picks: list[tuple[str, str]]) -> None:
-    """Lines with a number, a flight that there is and a reason count, in their order; all else does not."""
+    """Lines with a number, a flight that there is and a reason count, in their order; all else does
+    not.
+    """
     offered = {name: flight(name) for name in (OUT, BACK)}
     found = picked(text, offered)
     assert [(pick.flight.id, pick.reason) for pick in found] == picks
@@ -323,7 +351,9 @@ def flight(name: str) -> Flight:
 
 
 async def test_a_model_that_names_no_flight(server: Server) -> None:
-    """An answer without a flight that there is fails in words for the model that called (`TOL-15`)."""
+    """An answer without a flight that there is fails in words for the model that called
+    (`TOL-15`).
+    """
     async with Client(
         server, answers=Answers(sample=lambda p: "1. XX1-2024-06-15: my favourite")
     ) as client:
@@ -351,7 +381,9 @@ async def test_preferences_stay_on_their_line(server: Server) -> None:
 
 
 async def test_sampling_refused(server: Server) -> None:
-    """A person who refuses, and a client without a model, end the call in words (`ERR-17`, `SAM-03`, `SAM-07`)."""
+    """A person who refuses, and a client without a model, end the call in words (`ERR-17`,
+    `SAM-03`, `SAM-07`).
+    """
     refusal = ScriptedAnswers(sample=[McpError(types.USER_REJECTED, "Not today.")])
     async with Client(server, revision="2025-11-25", answers=refusal) as client:
         result = await client.call_tool("find_best_flight", WAY)
@@ -365,11 +397,13 @@ async def test_sampling_refused(server: Server) -> None:
             await client.call_tool("find_best_flight", WAY)
 
 
-# -- hotels -------------------------------------------------------------------------------------------------------------
+# -- hotels ----------------------------------------------------------------------------------------
 
 
 async def test_hotels(client: Client) -> None:
-    """The best rated first, within the price for a night, with the price of the whole stay; the guide's is by the sea."""
+    """The best rated first, within the price for a night, with the price of the whole stay; the
+    guide's is by the sea.
+    """
     every = (await client.call_tool("search_hotels", {"city": "Barcelona", **STAY})).value()
     found = (
         await client.call_tool(
@@ -400,7 +434,7 @@ async def test_guests_who_do_not_fit_into_one_room(client: Client) -> None:
         assert hotel["total"] == 7 * hotel["rooms"] * hotel["price_per_night"]
 
 
-# -- resources ------------------------------------------------------------------------------------------------------------
+# -- resources -------------------------------------------------------------------------------------
 
 
 async def read(client: Client, uri: str) -> str:
@@ -411,7 +445,9 @@ async def read(client: Client, uri: str) -> str:
 
 
 async def test_what_the_guide_attaches(client: Client) -> None:
-    """The preferences, the past trip and the history are in the list, and say what a plan needs (`RES-02`, `RES-06`)."""
+    """The preferences, the past trip and the history are in the list, and say what a plan needs
+    (`RES-02`, `RES-06`).
+    """
     listed = {resource.uri: resource for resource in await client.list_resources()}
     assert listed["travel://preferences/europe"].mime_type == "text/markdown"
     assert "Home airport: New York (NYC)" in await read(client, "travel://preferences/europe")
@@ -428,7 +464,9 @@ async def test_what_the_guide_attaches(client: Client) -> None:
 
 
 async def test_the_template_of_the_guide(client: Client) -> None:
-    """The flight search is described as in the guide, and reads what its completions give (`RES-12`, `CMP-03`)."""
+    """The flight search is described as in the guide, and reads what its completions give
+    (`RES-12`, `CMP-03`).
+    """
     templates = {
         template.uri_template: template for template in await client.list_resource_templates()
     }
@@ -450,7 +488,9 @@ async def test_the_template_of_the_guide(client: Client) -> None:
 
 
 async def test_activities(client: Client) -> None:
-    """Museums of Barcelona as in the guide; for every city that is suggested there is every category that is suggested."""
+    """Museums of Barcelona as in the guide; for every city that is suggested there is every
+    category that is suggested.
+    """
     museums = json.loads(await read(client, "travel://activities/barcelona/museums"))
     assert "Museu Picasso" in [museum["name"] for museum in museums]
     for city in (await client.complete(ACTIVITIES, "city")).values:
@@ -497,7 +537,7 @@ async def test_what_is_not_there(client: Client, uri: str) -> None:
         await client.read_resource(uri)
 
 
-# -- completion and prompt -----------------------------------------------------------------------------------------------
+# -- completion and prompt -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -557,7 +597,9 @@ async def planned(client: Client, **arguments: Any) -> str:
 
 
 async def test_the_prompt_with_dates(client: Client) -> None:
-    """The first call of the guide: every argument in a line of its own, and then the whole way to the mail (`PRM-02`, `PRM-05`)."""
+    """The first call of the guide: every argument in a line of its own, and then the whole way to
+    the mail (`PRM-02`, `PRM-05`).
+    """
     text = await planned(
         client,
         destination="Barcelona",
@@ -567,8 +609,12 @@ async def test_the_prompt_with_dates(client: Client) -> None:
         travelers=2,
     )
     assert text.split("\n\n")[1].splitlines() == [
-        "Destination: Barcelona", "Departure date: 2024-06-15", "Return date: 2024-06-22", "Budget: 3000", "Travelers: 2",
-    ]  # fmt: skip
+        "Destination: Barcelona",
+        "Departure date: 2024-06-15",
+        "Return date: 2024-06-22",
+        "Budget: 3000",
+        "Travelers: 2",
+    ]
     steps = [
         "resources",
         "weather",
@@ -592,17 +638,24 @@ async def test_the_prompt_with_dates(client: Client) -> None:
     ],
 )
 async def test_the_prompt_with_interests(client: Client, interests: Any) -> None:
-    """The second call of the guide: Barcelona, 7, 3000 and a list, which may be JSON or words with commas."""
+    """The second call of the guide: Barcelona, 7, 3000 and a list, which may be JSON or words with
+    commas.
+    """
     text = await planned(
         client, destination="barcelona (BCN)", duration=7, budget=3000, interests=interests
     )
     assert text.split("\n\n")[1].splitlines() == [
-        "Destination: Barcelona", "Duration: 7", "Budget: 3000", "Interests: beaches, architecture, food",
-    ]  # fmt: skip
+        "Destination: Barcelona",
+        "Duration: 7",
+        "Budget: 3000",
+        "Interests: beaches, architecture, food",
+    ]
 
 
 async def test_the_prompt_is_described(client: Client) -> None:
-    """Name, title, description and arguments as in the guide; only the destination is required (`PRM-03`)."""
+    """Name, title, description and arguments as in the guide; only the destination is required
+    (`PRM-03`).
+    """
     (prompt,) = await client.list_prompts()
     assert (prompt.name, prompt.title, prompt.description) == (
         "plan-vacation",
@@ -657,12 +710,14 @@ async def test_arguments_do_not_break_their_lines(client: Client) -> None:
     ]
 
 
-# -- parts ------------------------------------------------------------------------------------------------------------------
+# -- parts -----------------------------------------------------------------------------------------
 
 
 @given(st.text(max_size=30))
 def test_any_words_for_a_place(text: str) -> None:
-    """Whatever is written, it is a place or it is not; a suggestion always is the place that it came from."""
+    """Whatever is written, it is a place or it is not; a suggestion always is the place that it
+    came from.
+    """
     atlas = CityIndex(
         [
             TravelCity(city.code, city.name, city.country, city.airports)

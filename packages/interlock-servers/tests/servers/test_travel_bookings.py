@@ -1,4 +1,6 @@
-"""The travel server books once, only after a yes, and safely beside other processes; what only reads changes not a byte."""
+"""The travel server books once, only after a yes, and safely beside other processes; what only
+reads changes not a byte.
+"""
 
 from __future__ import annotations
 
@@ -67,14 +69,16 @@ def kept(path: Path) -> list[Booking]:
     return bookings(TravelDatabase(path))
 
 
-# -- a trip ---------------------------------------------------------------------------------------------------------------
+# -- a trip ----------------------------------------------------------------------------------------
 
 
 @ASKING
 async def test_a_trip(
     interlock_client: Any, interlock_way: Any, server: Server, path: Path
 ) -> None:
-    """The holiday of the guide: one form with the total, one for the contact, and one booking of it all (`ELI-04`, `ELI-06`, `MRT-24`)."""
+    """The holiday of the guide: one form with the total, one for the contact, and one booking of it
+    all (`ELI-04`, `ELI-06`, `MRT-24`).
+    """
     answers = person()
     async with interlock_client(server, answers=answers) as client:
         await client.list_tools()
@@ -113,7 +117,9 @@ async def test_a_trip(
 
 
 async def test_the_forms_of_a_trip(server: Server) -> None:
-    """The first form is the guide's, with the summary and the total of $3,000; the second asks for the contact (`ELI-08` to `ELI-11`)."""
+    """The first form is the guide's, with the summary and the total of $3,000; the second asks for
+    the contact (`ELI-08` to `ELI-11`).
+    """
     answers = person({"confirmBooking": True})
     async with Client(server, answers=answers) as client:
         done = (await client.call_tool("book_trip", TRIP)).value()["booking"]
@@ -191,7 +197,9 @@ async def test_a_no_books_nothing(
     contact: Any,
     words: str,
 ) -> None:
-    """Refused, dismissed or not confirmed, in either form: a result that says so, and no booking (`ELI-13`, `ELI-14`)."""
+    """Refused, dismissed or not confirmed, in either form: a result that says so, and no booking
+    (`ELI-13`, `ELI-14`).
+    """
     async with interlock_client(server, answers=person(booking, contact)) as client:
         await client.list_tools()
         result = await client.call_tool("book_trip", TRIP)
@@ -213,7 +221,9 @@ async def test_a_no_books_nothing(
     ],
 )
 async def test_nobody_to_write_to(server: Server, path: Path, contact: dict[str, str]) -> None:
-    """A form without a name or an address books nothing, whoever of the two sides notices it (`ELI-35`)."""
+    """A form without a name or an address books nothing, whoever of the two sides notices it
+    (`ELI-35`).
+    """
     async with Client(server, answers=person(contact=contact)) as client:
         try:
             failed = (await client.call_tool("book_trip", TRIP)).is_error
@@ -282,7 +292,7 @@ async def test_what_cannot_be_booked(
     assert kept(path) == []
 
 
-# -- parts of a trip ------------------------------------------------------------------------------------------------------
+# -- parts of a trip -------------------------------------------------------------------------------
 
 
 @ASKING
@@ -317,7 +327,9 @@ async def test_a_flight_alone(
 async def test_a_hotel_alone(
     interlock_client: Any, interlock_way: Any, server: Server, path: Path
 ) -> None:
-    """A form with the room, and neither seat nor insurance; guests who need two rooms pay for two (`ELI-06`)."""
+    """A form with the room, and neither seat nor insurance; guests who need two rooms pay for two
+    (`ELI-06`).
+    """
     answers = person({"confirmBooking": True, "roomType": "Garden view"})
     async with interlock_client(server, answers=answers) as client:
         done = (
@@ -340,7 +352,9 @@ async def test_a_hotel_alone(
 async def test_cancelling(
     interlock_client: Any, interlock_way: Any, server: Server, path: Path
 ) -> None:
-    """Only after a yes; the booking stays, as cancelled; a second time there is nothing to do (`ELI-14`)."""
+    """Only after a yes; the booking stays, as cancelled; a second time there is nothing to do
+    (`ELI-14`).
+    """
     async with interlock_client(server, answers=person(cancel={"confirm": False})) as client:
         await client.call_tool("book_trip", TRIP)
         kept_on = (await client.call_tool("cancel_booking", {"booking": "bk-2024-0001"})).value()
@@ -361,7 +375,7 @@ async def test_cancelling(
     ]
 
 
-# -- once -------------------------------------------------------------------------------------------------------------------
+# -- once ------------------------------------------------------------------------------------------
 
 
 async def put(client: Client, **more: Any) -> Any:
@@ -382,7 +396,9 @@ def accepted(key: str, content: dict[str, Any]) -> dict[str, Raw]:
 async def test_a_retry_that_comes_twice(
     path: Path, monkeypatch: pytest.MonkeyPatch, suspend: bool, elsewhere: bool
 ) -> None:
-    """The last round sent twice, also at once and to two workers that know nothing of each other, books once (`MRT-24`, `MRT-09`)."""
+    """The last round sent twice, also at once and to two workers that know nothing of each other,
+    books once (`MRT-24`, `MRT-09`).
+    """
     monkeypatch.setenv("INTERLOCK_STATE_KEY", "00" * 32)
     one, other = travel_server(path, suspend=suspend), travel_server(path, suspend=suspend)
     async with (
@@ -426,7 +442,9 @@ async def test_a_year_counts_for_itself(client: Client, path: Path) -> None:
 
 
 async def test_two_processes_book_at_once(path: Path) -> None:
-    """Two servers that start on a file that is not there yet, and book at the same time: every booking has an id of its own."""
+    """Two servers that start on a file that is not there yet, and book at the same time: every
+    booking has an id of its own.
+    """
     command = [sys.executable, "-m", "interlock", "serve", "travel"]
     env = {**os.environ, VARIABLE: str(path)}
     async with (
@@ -442,7 +460,7 @@ async def test_two_processes_book_at_once(path: Path) -> None:
     assert listed["count"] == 16
 
 
-# -- what only reads --------------------------------------------------------------------------------------------------------
+# -- what only reads -------------------------------------------------------------------------------
 
 READS: dict[str, dict[str, Any]] = {
     "search_flights": WAY,
@@ -459,7 +477,9 @@ CHANGES: dict[str, dict[str, Any]] = {
 
 
 async def test_the_annotations_are_true(server: Server, path: Path) -> None:
-    """A tool that says it only reads leaves every byte of the folder as it was; the others do not (`TOL-04`)."""
+    """A tool that says it only reads leaves every byte of the folder as it was; the others do not
+    (`TOL-04`).
+    """
     async with Client(server, answers=person(model=f"1. {OUT}: yes")) as client:
         tools = {tool.name: tool for tool in await client.list_tools()}
         assert set(tools) == set(READS) | set(CHANGES)
@@ -478,12 +498,14 @@ async def test_the_annotations_are_true(server: Server, path: Path) -> None:
         assert contents(path.parent) == before
 
 
-# -- what is told ---------------------------------------------------------------------------------------------------------
+# -- what is told ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 async def test_bookings_are_resources(server: Server, path: Path, revision: str) -> None:
-    """A booking comes into the list, and who watches hears of it, of its cancellation, and of the list (`RES-09`, `SUB-01`, `LSN-02`)."""
+    """A booking comes into the list, and who watches hears of it, of its cancellation, and of the
+    list (`RES-09`, `SUB-01`, `LSN-02`).
+    """
     uri = "travel://bookings/BK-2024-0001"
     async with Client(server, revision=revision, answers=person()) as client:
         async with (
@@ -529,7 +551,7 @@ async def test_bookings_outlive_the_server(server: Server, path: Path) -> None:
         ]
 
 
-# -- files in trouble -----------------------------------------------------------------------------------------------------
+# -- files in trouble ------------------------------------------------------------------------------
 
 
 def wreck(path: Path, kind: str) -> None:
@@ -561,7 +583,9 @@ def wreck(path: Path, kind: str) -> None:
 async def test_a_file_that_is_no_travel_database(
     server: Server, path: Path, kind: str, words: str
 ) -> None:
-    """The server starts, every call says what is wrong with which file, and the file stays as it was (`TOL-15`)."""
+    """The server starts, every call says what is wrong with which file, and the file stays as it
+    was (`TOL-15`).
+    """
     wreck(path, kind)
     before = path.read_bytes() if path.is_file() else None
     async with Client(server, answers=person()) as client:
@@ -643,7 +667,9 @@ def test_newer_data_keeps_the_bookings(path: Path) -> None:
 
 
 def test_one_reference_one_booking(path: Path) -> None:
-    """The same reference is the same booking, by whichever connection it comes; cancelling happens once."""
+    """The same reference is the same booking, by whichever connection it comes; cancelling happens
+    once.
+    """
     one, other = TravelDatabase(path), TravelDatabase(path)
     assert book(one, "r", 2024, booking()) == book(other, "r", 2024, booking()) == "BK-2024-0001"
     assert book(other, "s", 2024, booking()) == "BK-2024-0002"

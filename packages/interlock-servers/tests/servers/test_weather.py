@@ -50,8 +50,10 @@ async def test_alerts(site: WeatherSite) -> None:
     failed, text, _ = await call(site.url, "get_alerts", {"state": "ca"})
     assert not failed
     assert text == (
-        "Wind Advisory until this evening\nArea: Coast; Hills\nSeverity: Moderate\nUrgency: Expected\n"
-        "Until: 2026-11-21T18:00:00-08:00\n\nGusts up to 50 mph.\n\nTie down what may fly.\n\n---\n\nFrost Advisory"
+        "Wind Advisory until this evening\nArea: Coast; Hills\nSeverity: Moderate\nUrgency: "
+        "Expected\n"
+        "Until: 2026-11-21T18:00:00-08:00\n\nGusts up to 50 mph.\n\nTie down what may "
+        "fly.\n\n---\n\nFrost Advisory"
     )
     assert site.requests == [("/alerts/active/area/CA", "interlock-weather/1.0")]
 
@@ -65,7 +67,9 @@ async def test_no_alerts(site: WeatherSite) -> None:
 
 
 async def test_a_forecast(site: WeatherSite) -> None:
-    """Five periods as data, which the client checks against the schema; redirections of the service are followed (`TOL-10`)."""
+    """Five periods as data, which the client checks against the schema; redirections of the service
+    are followed (`TOL-10`).
+    """
     failed, text, data = await call(site.url, "get_forecast", HERE)
     assert not failed
     assert text.splitlines()[::2][:2] == [
@@ -123,7 +127,9 @@ async def test_only_the_service_itself_is_asked(site: WeatherSite) -> None:
 async def test_what_cannot_be_answered(
     site: WeatherSite, name: str, arguments: dict[str, Any], words: str
 ) -> None:
-    """Places abroad, states that do not exist and arguments out of range fail in words (`TOL-16`, `TOL-23`)."""
+    """Places abroad, states that do not exist and arguments out of range fail in words (`TOL-16`,
+    `TOL-23`).
+    """
     failed, text, _ = await call(site.url, name, arguments)
     assert failed
     assert words in text
@@ -174,13 +180,14 @@ async def test_a_service_that_is_not_there(site: WeatherSite) -> None:
 
 
 async def test_without_the_extra(site: WeatherSite, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A missing HTTP client costs one line that says what to install; the tools are listed all the same."""
+    """A missing HTTP client costs one line that says what to install; the tools are listed all the
+    same.
+    """
     monkeypatch.setitem(sys.modules, "httpx2", None)
     failed, text, _ = await call(site.url, "get_alerts", {"state": "CA"})
     assert failed
-    assert (
-        text
-        == "The weather server needs an HTTP client. Install it with: pip install 'interlock[servers]'"
+    assert text == (
+        "The weather server needs an HTTP client. Install it with: pip install 'interlock[servers]'"
     )
 
 
@@ -202,7 +209,9 @@ async def test_as_a_program(site: WeatherSite) -> None:
 
 
 async def test_older_clients_are_told_in_their_way(site: WeatherSite) -> None:
-    """Arguments that do not fit are a protocol error before 2025-11-25, and the text of a forecast holds its data (`TOL-11`, `TOL-16`)."""
+    """Arguments that do not fit are a protocol error before 2025-11-25, and the text of a forecast
+    holds its data (`TOL-11`, `TOL-16`).
+    """
     async with Client(weather_server(site.url), revision="2024-11-05") as client:
         with pytest.raises(McpError, match="state"):
             await client.call_tool("get_alerts", {"state": "California"})

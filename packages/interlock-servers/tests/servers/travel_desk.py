@@ -1,4 +1,6 @@
-"""What the tests of the travel server share: a server over a file of its own, a person who answers, and a journey to book."""
+"""What the tests of the travel server share: a server over a file of its own, a person who answers,
+and a journey to book.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ CONTACT = {"name": "Ada Lovelace", "email": "ada@example.com", "specialRequests"
 def person(
     booking: Any = None, contact: Any = None, cancel: Any = None, model: Any = None
 ) -> ScriptedAnswers:
-    """Somebody who agrees to everything, unless the test has another answer; `model` answers sampling."""
+    """Somebody who agrees to everything, unless the test has another answer; `model` answers
+    sampling.
+    """
     forms: Mapping[str, Any] = {
         "Please confirm": YES if booking is None else booking,
         "Who travels": CONTACT if contact is None else contact,
@@ -48,7 +52,9 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def stock(path: Path) -> Path:
-    """Put a database that is filled and has no bookings at a path; to copy one is quicker than to fill one."""
+    """Put a database that is filled and has no bookings at a path; to copy one is quicker than to
+    fill one.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(_filled())
     return path

@@ -148,7 +148,9 @@ def test_what_is_no_folder_is_refused(folder: Path) -> None:
 
 @given(st.text(alphabet="./\\%2eEfFcC~ab\0 ", max_size=24))
 def test_no_path_leads_out(path: str) -> None:
-    """Whatever the path, what is read lies within the folder: the tests' own, in which nothing is called so."""
+    """Whatever the path, what is read lies within the folder: the tests' own, in which nothing is
+    called so.
+    """
     here = Folder(Path(__file__).parent)
     for asked in (path, quote(path)):
         with pytest.raises(FileNotFoundError):

@@ -1,7 +1,8 @@
-"""Calendars in iCalendar files, to read, to search for free days and to write into.
+"""Calendar server: reads iCalendar files, searches them for free days and changes events.
 
-`interlock serve calendar` runs it. INTERLOCK_CALENDAR_FOLDER names the folder of the .ics files; without it one among the user's
-data is used. Each file is a calendar; what other programs wrote into it stays as it is.
+`interlock serve calendar` runs it. INTERLOCK_CALENDAR_FOLDER names the folder of the .ics files; by
+default it is one among the user's data. Each file is a calendar. What other programs wrote into it
+stays as it is.
 """
 
 from __future__ import annotations
@@ -87,7 +88,8 @@ _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 def calendar_server(
     folder: str | os.PathLike[str] | None = None, today: Callable[[], date] = date.today
 ) -> Server:
-    """A server over the calendars of `folder`; the environment's folder, or one among the user's data, where none is given.
+    """A server over the calendars of `folder`; the environment's folder, or one among the user's
+    data, where none is given.
 
     `today` is asked what day it is: this year is always among the resources.
     """
@@ -110,7 +112,10 @@ def calendar_server(
         "calendar",
         "1.0.0",
         info=ServerInfo(title="Calendar", description="Calendars in iCalendar files."),
-        instructions="Dates are ISO 8601, such as 2024-06-15. Look at list_events or find_free_days before creating an event.",
+        instructions=(
+            "Dates are ISO 8601, such as 2024-06-15. Look at list_events or find_free_days before "
+            "creating an event."
+        ),
         lifespan=lifespan,
         middleware=[years_kept],
         limits=ServerLimits(page_size=200),
@@ -134,7 +139,7 @@ def calendar_server(
     return made
 
 
-# -- the tools -----------------------------------------------------------------------------------------------------------
+# -- the tools -------------------------------------------------------------------------------------
 
 
 async def create_event(
@@ -150,9 +155,12 @@ async def create_event(
     """Put an event into a calendar.
 
     Args:
-        start_date: the first day (2024-06-15) of an event for whole days, or when it begins (2024-06-15T10:00).
-        end_date: the last day, which belongs to it, or when it ends; without it one day, or one hour.
-        time_zone: of times that say none themselves, such as Europe/Madrid; without it they are local wherever one is.
+        start_date: the first day (2024-06-15) of an event for whole days, or when it begins
+            (2024-06-15T10:00).
+        end_date: the last day, which belongs to it, or when it ends; without it one day, or one
+            hour.
+        time_zone: of times that say none themselves, such as Europe/Madrid; without it they are
+            local wherever one is.
         calendar: the calendar's name.
     """
     changed = await asyncio.to_thread(
@@ -186,7 +194,8 @@ async def update_event(
 
     Args:
         event: its id.
-        start_date: when it begins; an event of which only this is given moves, and lasts as long as before.
+        start_date: when it begins; an event of which only this is given moves, and lasts as long as
+            before.
         end_date: the last day, which belongs to it, or when it ends.
         location: where; empty for nowhere.
         notes: what else there is to say; empty for nothing.
@@ -252,7 +261,7 @@ def find_free_days(arguments: dict[str, Any], ctx: Context[Calendars]) -> ToolRe
     return ToolResult(found, found.words())
 
 
-# -- what they have in common ------------------------------------------------------------------------------------------
+# -- what they have in common ----------------------------------------------------------------------
 
 
 async def _told(

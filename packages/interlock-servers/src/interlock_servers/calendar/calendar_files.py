@@ -1,4 +1,4 @@
-"""A folder of iCalendar files, one for each calendar: read as they are, and changed whole or not at all."""
+"""Folder of iCalendar files, one for each calendar, which are replaced whole or not at all."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ Signature = tuple[int, int, int]
 
 
 class CalendarFile(IcalDocument):
-    """A calendar's file as it was read, with the events in it; `unread` events say no time that can be read."""
+    """A calendar's file as it was read, with the events in it; `unread` events say no time that can
+    be read.
+    """
 
     def __init__(self, data: bytes, signature: Signature | None) -> None:
         super().__init__(data)
@@ -43,7 +45,9 @@ class CalendarFile(IcalDocument):
 
 
 class Calendars:
-    """The calendars of a folder. Reading changes nothing; what is read is kept as long as the files stay as they are.
+    """The calendars of a folder.
+
+    Reading changes nothing; what is read is kept as long as the files stay as they are.
 
     Every method may be called from any thread, and raises ToolError in words for the model.
     """
@@ -58,7 +62,9 @@ class Calendars:
 
     @property
     def folder(self) -> Path:
-        """Where the files lie: the folder given, that of the environment, or one among the user's data."""
+        """Where the files lie: the folder given, that of the environment, or one among the user's
+        data.
+        """
         if self._folder is None:
             try:
                 self._folder = own_path(FOLDER_VARIABLE, "calendars")
@@ -82,7 +88,8 @@ class Calendars:
             ) from None
         if len(found) > MOST_CALENDARS:
             raise ToolError(
-                f"There are more than {MOST_CALENDARS} calendars in the folder, and that many are not read."
+                f"There are more than {MOST_CALENDARS} calendars in the folder, and that many are "
+                "not read."
             )
         return found
 
@@ -110,9 +117,12 @@ class Calendars:
         return found
 
     def change(self, calendar: str, work: Callable[[CalendarFile], bytes]) -> None:
-        """Write a calendar anew: `work` gets the file and returns its new bytes. The default calendar is made where it is missing.
+        """Write a calendar anew: `work` gets the file and returns its new bytes.
 
-        Changes of several processes take turns; where a program that does not has changed the file meanwhile, `work` is done again.
+        The default calendar is made where it is missing.
+
+        Changes of several processes take turns; where a program that does not has changed the file
+        meanwhile, `work` is done again.
         """
         there = self.names()
         if calendar not in there and calendar != DEFAULT:
@@ -126,7 +136,8 @@ class Calendars:
                     new = work(page)
                     if len(new) > MOST_BYTES:
                         raise ToolError(
-                            f"The calendar {calendar} would have more than {MOST_BYTES} bytes, and is left as it is."
+                            f"The calendar {calendar} would have more than {MOST_BYTES} bytes, "
+                            "and is left as it is."
                         )
                     IcalDocument(
                         new
@@ -149,7 +160,7 @@ class Calendars:
             f"Another program keeps changing the calendar {calendar}; it is left to it. Try again."
         )
 
-    # -- one file -------------------------------------------------------------------------------------------------------
+    # -- one file ----------------------------------------------------------------------------------
 
     def _path(self, calendar: str) -> Path:
         return Path(
@@ -173,7 +184,8 @@ class Calendars:
             raise ToolError(f"The calendar {calendar} cannot be read: {bad.strerror}.") from None
         if len(data) > MOST_BYTES:
             raise ToolError(
-                f"The calendar {calendar} has more than {MOST_BYTES} bytes, and that much is not read."
+                f"The calendar {calendar} has more than {MOST_BYTES} bytes, and that much is not "
+                "read."
             )
         try:
             page = CalendarFile(data, signature)
@@ -183,13 +195,16 @@ class Calendars:
             page.entries, page.unread = days.entries_of(page, calendar, before)
         except InvalidCalendar as bad:
             raise ToolError(
-                f"The file of the calendar {calendar} is broken, and nothing of it is used or overwritten: {bad}."
+                f"The file of the calendar {calendar} is broken, and nothing of it is used or "
+                f"overwritten: {bad}."
             ) from None
         self._pages[calendar] = page
         return page
 
     def _written(self, calendar: str, page: CalendarFile, data: bytes) -> bool:
-        """Put new bytes in the place of a file, unless it is no longer as it was when it was read."""
+        """Put new bytes in the place of a file, unless it is no longer as it was when it was
+        read.
+        """
         path = self._path(calendar)
 
         def still() -> bool:
@@ -217,7 +232,10 @@ def _unknown(calendar: str, there: list[str]) -> str:
 
 
 def load_days() -> ModuleType:
-    """The module that knows of days and repetitions. Raises ToolError where icalendar is not installed."""
+    """The module that knows of days and repetitions.
+
+    Raises ToolError where icalendar is not installed.
+    """
     try:
         from . import (
             events as days,  # optional extra `servers`; late, for it takes longer to load than all the rest

@@ -1,4 +1,4 @@
-"""Changes of a calendar: an event is put in, changed or taken out, and every other byte of the file stays."""
+"""Creates, changes and deletes events. Every other byte of the file stays as it was."""
 
 from __future__ import annotations
 
@@ -32,7 +32,11 @@ class EventDiff(Struct, frozen=True):
 
 
 def find_event(calendars: Calendars, event: str, calendar: str | None) -> list[CalendarEntry]:
-    """The components of an event: the first is the event itself, the others are repetitions of it that were changed. Raises ToolError."""
+    """The components of an event: the first is the event itself, the others are repetitions of it
+    that were changed.
+
+    Raises ToolError.
+    """
     found = [entry for entry in calendars.entries(calendar) if entry.id == event]
     if not found:
         place = f" in the calendar {calendar}" if calendar is not None else ""
@@ -42,7 +46,8 @@ def find_event(calendars: Calendars, event: str, calendar: str | None) -> list[C
     where = list(dict.fromkeys(entry.calendar for entry in found))
     if len(where) > 1:
         raise ToolError(
-            f"More than one calendar has an event with the id {event!r}: {', '.join(where)}. Name the calendar."
+            f"More than one calendar has an event with the id {event!r}: {', '.join(where)}. Name "
+            "the calendar."
         )
     return sorted(found, key=lambda entry: entry.instead_of is not None)
 
@@ -110,7 +115,8 @@ def change_event(
         if start is not None or end is not None:
             if len(own) > 1 or main.repeats is not None or main.instead_of is not None:
                 raise ToolError(
-                    "The event repeats, and its dates cannot be changed here. Delete it and create it anew."
+                    "The event repeats, and its dates cannot be changed here. Delete it and "
+                    "create it anew."
                 )
             zone = time_zone or _zone_of(main.first)
             first = _moment(start, "start_date", zone) if start is not None else main.first
@@ -149,7 +155,9 @@ def _with_event(
     calendar: str,
     work: Callable[[CalendarFile, list[CalendarEntry]], bytes],
 ) -> None:
-    """Change a calendar by what it holds of an event at that moment, which may be other than before."""
+    """Change a calendar by what it holds of an event at that moment, which may be other than
+    before.
+    """
 
     def change(page: CalendarFile) -> bytes:
         own = sorted(
@@ -164,7 +172,9 @@ def _with_event(
 
 
 def _rewritten(entry: CalendarEntry, new: dict[str, Any], newline: bytes) -> bytes:
-    """A component with new values, and with what says that it was changed (RFC 5545, section 3.8.7)."""
+    """A component with new values, and with what says that it was changed (RFC 5545, section
+    3.8.7).
+    """
     days = load_days()
     now = _now()
     stays = {name: value for name, value in new.items() if value != ""}
@@ -181,11 +191,14 @@ def _said(entry: CalendarEntry, name: str) -> str | None:
     return {"summary": entry.title, "location": entry.location, "description": entry.notes}[name]
 
 
-# -- times -------------------------------------------------------------------------------------------------------------
+# -- times -----------------------------------------------------------------------------------------
 
 
 def _moment(text: str, argument: str, time_zone: str | None) -> Moment:
-    """A day or a time. Times with an offset become universal time where no zone is named (RFC 5545 knows no offsets)."""
+    """A day or a time.
+
+    Times with an offset become universal time where no zone is named (RFC 5545 knows no offsets).
+    """
     try:
         if len(text) == len("2024-06-15"):
             return date.fromisoformat(text)
@@ -213,14 +226,20 @@ def _zone_called(name: str) -> ZoneInfo:
 
 
 def _length(entry: CalendarEntry, first: Moment) -> timedelta | None:
-    """How long an event lasts that moves to `first`; None where a day becomes a time, or a time a day."""
+    """How long an event lasts that moves to `first`; None where a day becomes a time, or a time a
+    day.
+    """
     return entry.length if entry.all_day == (not isinstance(first, datetime)) else None
 
 
 def _end(
     first: Moment, text: str | None, time_zone: str | None, length: timedelta | None = None
 ) -> Moment:
-    """When an event ends, as iCalendar has it: the day after the last one, for an event of whole days. Raises ToolError."""
+    """When an event ends, as iCalendar has it: the day after the last one, for an event of whole
+    days.
+
+    Raises ToolError.
+    """
     timed = isinstance(first, datetime)
     try:
         if text is None:
@@ -234,7 +253,8 @@ def _end(
             and (last.tzinfo is None) != (first.tzinfo is None)
         ):
             raise ToolError(
-                "Of start_date and end_date only one says its time zone. Give both an offset, or name a time_zone."
+                "Of start_date and end_date only one says its time zone. Give both an offset, or "
+                "name a time_zone."
             )
         wrong, end = last < first, last if timed else last + _ONE_DAY
     except OverflowError:

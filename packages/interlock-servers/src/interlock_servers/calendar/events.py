@@ -1,4 +1,4 @@
-"""Events in time: what the components of a file say, and the days on which an event occurs. Loaded late, for it needs icalendar."""
+"""Events and their occurrences, with recurrence rules expanded by icalendar (imported late)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ class RepeatsTooOften(Exception):
 
 
 class CalendarEntry(Struct, frozen=True):
-    """One VEVENT: `first` is when it begins (for the first time), `length` how long it lasts, an all-day event at least a day."""
+    """One VEVENT: `first` is when it begins (for the first time), `length` how long it lasts, an
+    all-day event at least a day.
+    """
 
     calendar: str
     id: str
@@ -125,7 +127,10 @@ def entries_of(
 
 
 def _entry(block: IcalComponent, calendar: str) -> CalendarEntry | None:
-    """The event of a component; None where it has no id, or no time that can be read. Raises Unreadable for what is no component."""
+    """The event of a component; None where it has no id, or no time that can be read.
+
+    Raises Unreadable for what is no component.
+    """
     try:
         event = Event.from_ical(block.raw)
     except (ValueError, KeyError, IndexError) as bad:
@@ -205,7 +210,9 @@ def _wall(moment: Moment) -> datetime:
 
 
 def _wall_like(moment: Moment, first: Moment) -> datetime:
-    """A moment by the clock of the zone that an event begins in; a day is the event's own time on it."""
+    """A moment by the clock of the zone that an event begins in; a day is the event's own time on
+    it.
+    """
     if isinstance(first, datetime):
         if not isinstance(moment, datetime):
             return datetime.combine(moment, first.time())
@@ -221,7 +228,8 @@ def occurrences(
 ) -> Iterator[Occurrence]:
     """When an event occurs on the days from `begin` to `end`, in order, `most` times at most.
 
-    `changed` are the repetitions that other components of the same event stand for. Raises TooOften.
+    `changed` are the repetitions that other components of the same event stand for. Raises
+    TooOften.
     """
     for start in islice(_starts(entry, changed, begin, end), most):
         made = _occurrence(entry, start)
@@ -256,7 +264,10 @@ def _starts(
 
 
 def _repeated(entry: CalendarEntry, first: datetime, last: datetime) -> Iterator[datetime]:
-    """The rule's own times up to `last`. An end is set to every rule, for one that never holds would be followed for ages."""
+    """The rule's own times up to `last`.
+
+    An end is set to every rule, for one that never holds would be followed for ages.
+    """
     if entry.rule is None or last < first:
         return
     parts = dict(entry.rule)
@@ -297,7 +308,9 @@ def _occurrence(entry: CalendarEntry, start: datetime) -> Occurrence | None:
 def between(
     entries: Iterable[CalendarEntry], begin: date, end: date, most: int
 ) -> tuple[list[Occurrence], list[CalendarEntry]]:
-    """What occurs on the days from `begin` to `end`, in order, and the events that repeat too often to be followed."""
+    """What occurs on the days from `begin` to `end`, in order, and the events that repeat too often
+    to be followed.
+    """
     entries = list(entries)
     changed: dict[tuple[str, str], set[datetime]] = {}
     for entry in entries:
@@ -325,7 +338,10 @@ def zone_text(name: str) -> bytes:
 
 
 def properties(**given: Any) -> Event:
-    """An event with properties and nothing else; their names in small letters, `_` for `-`. None leaves one out."""
+    """An event with properties and nothing else; their names in small letters, `_` for `-`.
+
+    None leaves one out.
+    """
     made = Event()
     for name, value in given.items():
         if value is not None:

@@ -1,4 +1,4 @@
-"""The text of an iCalendar file, cut into its components, so that a change of one leaves every other byte as it was."""
+"""Splits the text of an iCalendar file into components, so that one can be replaced on its own."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ class InvalidCalendar(ValueError):
 
 
 class IcalComponent(Struct, frozen=True):
-    """A component as it stands in the file: its kind (VEVENT), its bytes, where they begin, and in which line."""
+    """A component as it stands in the file: its kind (VEVENT), its bytes, where they begin, and in
+    which line.
+    """
 
     kind: str
     raw: bytes
@@ -31,7 +33,11 @@ class IcalComponent(Struct, frozen=True):
 
 
 class IcalDocument:
-    """One file. `blocks` are the components of its calendars, `newline` ends its lines (RFC 5545, section 3.4). Raises Unreadable."""
+    """One file.
+
+    `blocks` are the components of its calendars, `newline` ends its lines (RFC 5545, section 3.4).
+    Raises Unreadable.
+    """
 
     def __init__(self, data: bytes) -> None:
         self.data = data
@@ -47,7 +53,9 @@ class IcalDocument:
     def with_changes(
         self, changes: Mapping[IcalComponent, bytes | None], added: Iterable[bytes] = ()
     ) -> bytes:
-        """The file with other bytes in the place of some components, None for none at all, and with more at its end."""
+        """The file with other bytes in the place of some components, None for none at all, and with
+        more at its end.
+        """
         pieces, at = [], 0
         for block in self.blocks:
             if block in changes:
@@ -103,7 +111,8 @@ def empty(newline: bytes = b"\r\n") -> bytes:
 
 
 def edited(raw: bytes, properties: Component, newline: bytes, drop: Iterable[str] = ()) -> bytes:
-    """A component's bytes with the given properties in the place of its own of the same names, and without those to `drop`.
+    """A component's bytes with the given properties in the place of its own of the same names, and
+    without those to `drop`.
 
     All its other lines, and the components within it, stay as they are.
     """
@@ -141,7 +150,9 @@ def _name(line: bytes) -> str:
 
 
 def _lines(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """The physical lines and where they begin, without the mark that some programs put before the first."""
+    """The physical lines and where they begin, without the mark that some programs put before the
+    first.
+    """
     at = len(_BOM) if data.startswith(_BOM) else 0
     for line in data[at:].splitlines(keepends=True):
         yield at, line

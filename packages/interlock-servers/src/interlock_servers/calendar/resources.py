@@ -1,4 +1,4 @@
-"""The calendar's resources: years, months and single events, what completes their names, and which of them a change has touched."""
+"""Resources of the calendar server: years, months and single events, with completion."""
 
 from __future__ import annotations
 
@@ -91,7 +91,10 @@ def _add_completions(made: Server, calendars: Calendars) -> None:
 
 
 def list_years(made: RunningServer, calendars: Calendars, years: set[int]) -> None:
-    """Have a resource for each of the years, and for no other one. Whoever listens is told where that changes the list."""
+    """Have a resource for each of the years, and for no other one.
+
+    Whoever listens is told where that changes the list.
+    """
     wanted = set(sorted(years)[-MOST_YEARS:])
     for year in sorted(calendars.listed - wanted):
         made.remove_resource(f"{EVENTS}/{year}")
@@ -115,7 +118,9 @@ def _reader(calendars: Calendars, year: int) -> Callable[[], EventList | None]:
 
 
 def years_with_events(calendars: Calendars) -> set[int]:
-    """The years that have events, and this one; nothing but this one where a file cannot be read, as whoever reads it is told."""
+    """The years that have events, and this one; nothing but this one where a file cannot be read,
+    as whoever reads it is told.
+    """
     now = calendars.today().year
     try:
         return calendars.years(now + 1) | {now}
@@ -147,7 +152,9 @@ def touched(calendars: Calendars, changed: EventDiff) -> list[str]:
 
 
 def _months_of(entry: CalendarEntry, last_year: int) -> set[tuple[int, int]]:
-    """The years and months in which an event occurs; of one that repeats without end those up to a year."""
+    """The years and months in which an event occurs; of one that repeats without end those up to a
+    year.
+    """
     days = load_days()
     own = days.only_occurrence(entry)
     end = own.last_day if entry.repeats is None else max(own.last_day, date(last_year, 12, 31))

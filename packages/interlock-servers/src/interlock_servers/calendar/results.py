@@ -1,4 +1,4 @@
-"""What the calendar's tools and resources give: events as data, and the same in words."""
+"""Results of the calendar server's tools and resources, as data and as text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,11 @@ MOST_DAYS = 1830  # that are looked at together: five years
 
 
 class CalendarEvent(Struct, rename="camel", omit_defaults=True):
-    """An event. `start` and `end` are ISO 8601: of an event for whole days its first and its last day, else times."""
+    """An event.
+
+    `start` and `end` are ISO 8601: of an event for whole days its first and its last day, else
+    times.
+    """
 
     id: str
     title: str
@@ -37,7 +41,9 @@ class CalendarEvent(Struct, rename="camel", omit_defaults=True):
 
     @property
     def headline(self) -> str:
-        """The title in one line, and not too long: it may be somebody else's, and is shown to a person who is asked."""
+        """The title in one line, and not too long: it may be somebody else's, and is shown to a
+        person who is asked.
+        """
         return shorten(self.title, MOST_OF_TITLE, placeholder=" ...")
 
     @property
@@ -47,7 +53,9 @@ class CalendarEvent(Struct, rename="camel", omit_defaults=True):
 
 
 class EventList(Struct, rename={"first": "from", "last": "to"}):
-    """The events from one day to another; `complete` is false where there are more, or where `problems` says what is not among them."""
+    """The events from one day to another; `complete` is false where there are more, or where
+    `problems` says what is not among them.
+    """
 
     first: str
     last: str
@@ -82,7 +90,9 @@ class FreePeriod(Struct):
 
 
 class FreeDays(Struct):
-    """Where there are enough free days; of events that repeat too often to be followed `problems` speaks."""
+    """Where there are enough free days; of events that repeat too often to be followed `problems`
+    speaks.
+    """
 
     free: list[FreePeriod]
     problems: list[str] = field(default_factory=list)
@@ -105,7 +115,10 @@ def line_of(event: CalendarEvent) -> str:
     )
     marks = [f"repeats: {event.repeats}"] * bool(event.repeats) + ["cancelled"] * event.cancelled
     notes = " - " + shorten(event.notes, MOST_OF_NOTES, placeholder=" ...") if event.notes else ""
-    return f"{event.when}: {event.headline}{where} [{'; '.join([event.calendar, f'id {event.id}', *marks])}]{notes}"
+    return (
+        f"{event.when}: {event.headline}{where} "
+        f"[{'; '.join([event.calendar, f'id {event.id}', *marks])}]{notes}"
+    )
 
 
 def event_of(entry: CalendarEntry, occurrence: Occurrence | None = None) -> CalendarEvent:
@@ -161,7 +174,10 @@ def events_between(
 def free_days(
     calendars: Calendars, first: str, last: str, length: int, calendar: str | None = None
 ) -> FreeDays:
-    """Where there are `length` days in a row without anything that takes one's time. Raises ToolError."""
+    """Where there are `length` days in a row without anything that takes one's time.
+
+    Raises ToolError.
+    """
     begin, end = span_of(first, last)
     entries = [entry for entry in calendars.entries(calendar) if entry.busy and not entry.cancelled]
     found, lost = load_days().between(entries, begin, end, MOST_DAYS + 1)

@@ -1,7 +1,8 @@
-"""Databases, to ask and to look into: SQLite files and PostgreSQL, read-only unless allowed, which the engines themselves enforce.
+"""Database server: SQLite and PostgreSQL, read-only unless you allow writing.
 
-`interlock serve database FILE_OR_URL...` runs it; without arguments INTERLOCK_DATABASE_URLS names the databases, divided by spaces. Each
-may have a name before it (`shop=orders.db`). INTERLOCK_DATABASE_WRITE names those that may be changed.
+`interlock serve database FILE_OR_URL...` runs it. Without arguments INTERLOCK_DATABASE_URLS names
+the databases, separated by spaces. Each may have a name before it (`shop=orders.db`).
+INTERLOCK_DATABASE_WRITE names those that may be changed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The databases that were given, by their names, and how a caller's word leads to one of them and to its tables."""
+"""Finds the database and the tables that a caller names among those that were configured."""
 
 from __future__ import annotations
 
@@ -30,9 +30,11 @@ class Databases:
         write: bool | Collection[str] = False,
         limits: DatabaseLimits | None = None,
     ) -> None:
-        """Each target is a file or a URL, or a name, `=` and one of these; `write` says which names may be changed, or that all may.
+        """Each target is a file or a URL, or a name, `=` and one of these; `write` says which names
+        may be changed, or that all may.
 
-        Raises ValueError for a target that can be none, for a name that comes twice and for one in `write` that there is not.
+        Raises ValueError for a target that can be none, for a name that comes twice and for one in
+        `write` that there is not.
         """
         self.limits = limits or settings_of(DatabaseLimits, PREFIX)
         self.engines: dict[str, Engine] = {}
@@ -43,7 +45,8 @@ class Databases:
         for name, target in named:
             if name in self.engines:
                 raise ValueError(
-                    f"Two databases are called {name}. Give them names: one={line(_place(target))} other=..."
+                    f"Two databases are called {name}. Give them names: "
+                    f"one={line(_place(target))} other=..."
                 )
             allowed = write if isinstance(write, bool) else name in write
             self.engines[name] = _engine(target, name, self.limits, write=allowed)
@@ -52,7 +55,8 @@ class Databases:
         )
         if unknown:
             raise ValueError(
-                f"There is no database {', '.join(map(line, unknown))} to be written to; there is {self._listed()}."
+                f"There is no database {', '.join(map(line, unknown))} to be written to; there is "
+                f"{self._listed()}."
             )
 
     def _listed(self) -> str:
@@ -73,7 +77,10 @@ class Databases:
         await asyncio.gather(*(engine.close() for engine in self.engines.values()))
 
     def find(self, name: str | None) -> Engine:
-        """The database that a caller means; the only one where there is no name. Raises ToolError."""
+        """The database that a caller means; the only one where there is no name.
+
+        Raises ToolError.
+        """
         if not self.engines:
             raise ToolError(
                 f"No database was given. Run `interlock serve database FILE_OR_URL`, or set {URLS}."
@@ -87,7 +94,9 @@ class Databases:
         return self.engines[name]
 
     async def labels(self, engine: Engine) -> dict[str, TableName]:
-        """The tables of a database by what they are called here: with their schema where that is not the one looked into first."""
+        """The tables of a database by what they are called here: with their schema where that is
+        not the one looked into first.
+        """
         if engine.name not in self._schemas:
             self._schemas[engine.name] = (await engine.about()).schema
         names = self.names(engine)
@@ -99,7 +108,10 @@ class Databases:
         return lambda schema, name: name if schema in ("", first) else f"{schema}.{name}"
 
     async def described(self, engine: Engine, wanted: Iterable[str]) -> list[Table]:
-        """Tables in full, by their labels or whole names. Raises ToolError for one that there is not."""
+        """Tables in full, by their labels or whole names.
+
+        Raises ToolError for one that there is not.
+        """
         known = await self.labels(engine)
         whole = {f"{one.schema}.{one.name}": one for one in known.values() if one.schema}
         found = []
@@ -134,7 +146,11 @@ def table_uri(database: str, table: str) -> str:
 def given_of(
     words: Sequence[str], environment: Mapping[str, str] = os.environ
 ) -> tuple[list[str], list[str]]:
-    """The targets, and the names of those that may be written to, of the command line, else of the environment. Raises ValueError."""
+    """The targets, and the names of those that may be written to, of the command line, else of the
+    environment.
+
+    Raises ValueError.
+    """
     write = [name for name in re.split(r"[\s,]+", environment.get(WRITE, "")) if name]
     targets = []
     for word in words:
@@ -176,6 +192,7 @@ def _engine(target: str, name: str, limits: DatabaseLimits, *, write: bool) -> E
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+)://", target)
     if scheme and scheme[1] != "sqlite":
         raise ValueError(
-            f"{scheme[1]}:// is none of the databases that there are: a file of SQLite, sqlite:/// or postgresql://."
+            f"{scheme[1]}:// is none of the databases that there are: a file of SQLite, "
+            "sqlite:/// or postgresql://."
         )
     return sqlite.engine_of(target, name, limits, write=write)

@@ -1,4 +1,4 @@
-"""The seam between the database server's tools and the engines: what an engine does, and the records that it answers with."""
+"""Interface between the tools and the database engines: methods, and the records they return."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ Ended = Literal["all", "rows", "bytes"]
 
 
 class EngineInfo(Struct, omit_defaults=True):
-    """What a database is: `version` of its engine, where it lies (never with a password), and its size in bytes where that is cheap to say.
+    """What a database is: `version` of its engine, where it lies (never with a password), and its
+    size in bytes where that is cheap to say.
 
-    `schema` is the one in which a name without a schema is looked for first; empty where the engine has no schemas.
+    `schema` is the one in which a name without a schema is looked for first; empty where the engine
+    has no schemas.
     """
 
     version: str
@@ -28,7 +30,10 @@ class EngineInfo(Struct, omit_defaults=True):
 
 
 class TableName(Struct, omit_defaults=True):
-    """A table, or what can be read like one. `schema` is empty where the engine has none; `rows` is an estimate, where there is one."""
+    """A table, or what can be read like one.
+
+    `schema` is empty where the engine has none; `rows` is an estimate, where there is one.
+    """
 
     name: str
     kind: TableKind = "table"
@@ -38,9 +43,11 @@ class TableName(Struct, omit_defaults=True):
 
 
 class Column(Struct, omit_defaults=True):
-    """A column: its type as declared, the text of its default, and its place in the primary key, counted from 1 (0: not in it).
+    """A column: its type as declared, the text of its default, and its place in the primary key,
+    counted from 1 (0: not in it).
 
-    `values` are the labels of an enumerated type; `generated` is true where the database computes the value.
+    `values` are the labels of an enumerated type; `generated` is true where the database computes
+    the value.
     """
 
     name: str
@@ -54,7 +61,9 @@ class Column(Struct, omit_defaults=True):
 
 
 class ForeignKey(Struct, omit_defaults=True):
-    """Columns that point to a row of another table, in the order of the columns that they point to."""
+    """Columns that point to a row of another table, in the order of the columns that they
+    point to.
+    """
 
     columns: list[str]
     table: str
@@ -63,7 +72,11 @@ class ForeignKey(Struct, omit_defaults=True):
 
 
 class Index(Struct, omit_defaults=True):
-    """An index. A column that is an expression stands as the engine writes it; `partial` is true where it covers some rows only."""
+    """An index.
+
+    A column that is an expression stands as the engine writes it; `partial` is true where it covers
+    some rows only.
+    """
 
     name: str
     columns: list[str]
@@ -86,18 +99,22 @@ class Table(Struct, omit_defaults=True):
 
 
 class ResultColumn(Struct, omit_defaults=True):
-    """A column of a result. `type` is the declared one where the engine knows it; two columns may have one name."""
+    """A column of a result.
+
+    `type` is the declared one where the engine knows it; two columns may have one name.
+    """
 
     name: str
     type: str = ""
 
 
 class Rows(Struct):
-    """Rows of a result, each a list of values in the order of `columns`; `values.cell_of` says how values become JSON.
+    """Rows of a result, each a list of values in the order of `columns`; `values.cell_of` says how
+    values become JSON.
 
-    `ended` says why there are no more of them here: that was all, or there was no room for another row, or not for its bytes.
-    `seconds` is how long the engine took. `changed` is how many rows a statement changed, None where it was only read or where
-    the engine does not say.
+    `ended` says why there are no more of them here: that was all, or there was no room for another
+    row, or not for its bytes. `seconds` is how long the engine took. `changed` is how many rows a
+    statement changed, None where it was only read or where the engine does not say.
     """
 
     columns: list[ResultColumn]
@@ -108,9 +125,11 @@ class Rows(Struct):
 
 
 class RowRange(Struct, frozen=True):
-    """Which rows are wanted: `skip` of them are stepped over, and at most `most` are kept, of at most `size` bytes as JSON.
+    """Which rows are wanted: `skip` of them are stepped over, and at most `most` are kept, of at
+    most `size` bytes as JSON.
 
-    The first `free` rows are kept whatever their size. A value of more than `cell` bytes is cut, and of a very wide row any value.
+    The first `free` rows are kept whatever their size. A value of more than `cell` bytes is cut,
+    and of a very wide row any value.
     """
 
     skip: int
@@ -121,14 +140,19 @@ class RowRange(Struct, frozen=True):
 
 
 class Statement(Struct, frozen=True):
-    """One statement of SQL, and what is bound to its parameters: by place, or by name where the engine has names."""
+    """One statement of SQL, and what is bound to its parameters: by place, or by name where the
+    engine has names.
+    """
 
     sql: str
     parameters: Parameters = ()
 
 
 class PlanStep(Struct, omit_defaults=True):
-    """A step of a plan in the engine's words, `depth` levels below the top. Rows and cost are estimates; the others were measured."""
+    """A step of a plan in the engine's words, `depth` levels below the top.
+
+    Rows and cost are estimates; the others were measured.
+    """
 
     depth: int
     what: str
@@ -140,7 +164,9 @@ class PlanStep(Struct, omit_defaults=True):
 
 
 class Plan(Struct, omit_defaults=True):
-    """How a statement is, or was, carried out, the steps from the top down; `seconds` is how long it ran where it was run."""
+    """How a statement is, or was, carried out, the steps from the top down; `seconds` is how long
+    it ran where it was run.
+    """
 
     steps: list[PlanStep]
     seconds: float | None = None
@@ -149,17 +175,20 @@ class Plan(Struct, omit_defaults=True):
 class Engine(Protocol):
     """One database.
 
-    Every method that waits may be called by several tasks at once, and stops what it does when its task is cancelled: the statement has
-    ended by the time that CancelledError leaves the method, or will have without any further help, and the next call finds a free
-    connection. Whatever goes wrong with a database is a ToolError: the engine's own message without passwords, where in the SQL it is
-    where the engine says so, and what to do. Each statement runs for `Limits.seconds` at most, and waits `Limits.waiting` at most for a
-    connection.
+    Every method that waits may be called by several tasks at once, and stops what it does when its
+    task is cancelled: the statement has ended by the time that CancelledError leaves the method, or
+    will have without any further help, and the next call finds a free connection. Whatever goes
+    wrong with a database is a ToolError: the engine's own message without passwords, where in the
+    SQL it is where the engine says so, and what to do. Each statement runs for `Limits.seconds` at
+    most, and waits `Limits.waiting` at most for a connection.
 
-    `rows` and `explain` can change nothing: the engine itself refuses, whatever the SQL says, on an engine that may write as well. No
-    method looks at the text of SQL to decide whether it may run. One call runs one statement; SQL with a second one is refused.
+    `rows` and `explain` can change nothing: the engine itself refuses, whatever the SQL says, on an
+    engine that may write as well. No method looks at the text of SQL to decide whether it may run.
+    One call runs one statement; SQL with a second one is refused.
 
-    An engine is made by a function of its module, `engine_of(target: str, name: str, limits: Limits, *, write: bool) -> Engine`, which
-    connects to nothing and raises ValueError in words for a target that can be none.
+    An engine is made by a function of its module, `engine_of(target: str, name: str, limits:
+    Limits, *, write: bool) -> Engine`, which connects to nothing and raises ValueError in words for
+    a target that can be none.
     """
 
     name: str  # by which callers know the database
@@ -170,7 +199,11 @@ class Engine(Protocol):
     ]  # sentences about its SQL, for a model that writes some: how parameters are written, what to mind
 
     async def open(self) -> None:
-        """Get ready. A database that cannot be reached is no reason to raise: calls say so, and it may be there later."""
+        """Get ready.
+
+        A database that cannot be reached is no reason to raise: calls say so, and it may be there
+        later.
+        """
 
     async def close(self) -> None:
         """End what runs and let go of everything; no thread and no connection stays."""
@@ -180,22 +213,32 @@ class Engine(Protocol):
         ...
 
     async def version(self) -> str:
-        """A text that is another one once tables were made, changed or dropped; cheap, since it is asked for every few seconds.
+        """A text that is another one once tables were made, changed or dropped; cheap, since it is
+        asked for every few seconds.
 
         Empty where it cannot be told at the moment. It raises nothing.
         """
         ...
 
     async def tables(self) -> list[TableName]:
-        """All tables and views that the connection may read, by schema and name, without the engine's own. Raises ToolError."""
+        """All tables and views that the connection may read, by schema and name, without the
+        engine's own.
+
+        Raises ToolError.
+        """
         ...
 
     async def describe(self, tables: Sequence[TableName]) -> list[Table]:
-        """These tables in full, in their order; without those that are gone meanwhile. Raises ToolError."""
+        """These tables in full, in their order; without those that are gone meanwhile.
+
+        Raises ToolError.
+        """
         ...
 
     async def rows(self, statement: Statement, page: RowRange) -> Rows:
-        """Run a statement that reads, and keep the rows of a page. Raises ToolError, also for a statement that would change something.
+        """Run a statement that reads, and keep the rows of a page.
+
+        Raises ToolError, also for a statement that would change something.
 
         It is run anew for each page, without anything held open in between.
         """
@@ -204,16 +247,19 @@ class Engine(Protocol):
     async def explain(self, statement: Statement, *, analyze: bool = False) -> Plan:
         """How the engine would carry a statement out. Raises ToolError.
 
-        With `analyze` it is run as well, with the powers of `rows`; ToolError where the engine cannot measure it.
+        With `analyze` it is run as well, with the powers of `rows`; ToolError where the engine
+        cannot measure it.
         """
         ...
 
     async def execute(
         self, statements: Sequence[Statement], page: RowRange, *, keep: bool = True
     ) -> list[Rows]:
-        """Run statements in one transaction: all of them happen or none; with `keep` false none in any case, as a trial.
+        """Run statements in one transaction: all of them happen or none; with `keep` false none in
+        any case, as a trial.
 
-        Each gives its rows, as far as `page` has room (a statement without rows has no columns), and how many it changed. Raises
-        ToolError where it is not `writable`, and for the first statement that fails, which it names by its number where there are several.
+        Each gives its rows, as far as `page` has room (a statement without rows has no columns),
+        and how many it changed. Raises ToolError where it is not `writable`, and for the first
+        statement that fails, which it names by its number where there are several.
         """
         ...

@@ -1,4 +1,4 @@
-"""Questions with their SQL, made from the tables that there are: a model learns a schema by them. They hold nothing of the data."""
+"""Example questions with their SQL for few-shot prompting, made from the schema alone."""
 
 from __future__ import annotations
 
@@ -11,11 +11,38 @@ from .sql_text import line, quoted
 Names = Callable[[str, str], str]
 _LONGEST = 63  # characters of a name in an example
 _FEW = 20  # rows that an example asks for
-# Columns that have few values nearly everywhere, by their names; enumerated types and truth values have them by their nature.
+# Columns that have few values nearly everywhere, by their names; enumerated types and truth values
+# have them by their nature.
 _GROUPS = frozenset(
-    {"status", "state", "type", "kind", "category", "country", "city", "region", "role", "level", "currency", "language", "gender", "brand",
-     "department", "priority", "severity", "source", "channel", "tier", "plan", "class", "genre", "color", "colour", "unit"}
-)  # fmt: skip
+    {
+        "status",
+        "state",
+        "type",
+        "kind",
+        "category",
+        "country",
+        "city",
+        "region",
+        "role",
+        "level",
+        "currency",
+        "language",
+        "gender",
+        "brand",
+        "department",
+        "priority",
+        "severity",
+        "source",
+        "channel",
+        "tier",
+        "plan",
+        "class",
+        "genre",
+        "color",
+        "colour",
+        "unit",
+    }
+)
 _WHEN_ENDS = ("_at", "_on", "_date", "_time", "date", "time", "day", "created", "updated")
 
 
@@ -27,7 +54,9 @@ class Example(NamedTuple):
 
 
 def examples_of(tables: Sequence[Table], names: Names) -> Iterator[Example]:
-    """Examples of several kinds, from the tables that most others point to or that point to others."""
+    """Examples of several kinds, from the tables that most others point to or that point to
+    others.
+    """
     ranked = sorted(
         (table for table in tables if table.columns and _can_be_shown(table)),
         key=lambda table: -_weight(table, tables),
@@ -41,7 +70,9 @@ def examples_of(tables: Sequence[Table], names: Names) -> Iterator[Example]:
 
 
 def _can_be_shown(table: Table) -> bool:
-    """Whether its names can stand in a line as they are, so that an example is what the engine has looked at."""
+    """Whether its names can stand in a line as they are, so that an example is what the engine has
+    looked at.
+    """
     names = (table.schema, table.name, *(column.name for column in table.columns))
     return all(len(name) <= _LONGEST and line(name) == name for name in names)
 
@@ -76,8 +107,10 @@ def _join(table: Table, tables: Sequence[Table], names: Names) -> Example | None
             f"a.{quoted(one)} = b.{quoted(to)}" for one, to in zip(key.columns, key.to, strict=True)
         )
         return Example(
-            f"Which row of {names(other.schema, other.name)} does each row of {names(table.schema, table.name)} belong to?",
-            f"SELECT {', '.join(shown)} FROM {_from(table, names)} AS a JOIN {_from(other, names)} AS b ON {on} LIMIT {_FEW}",
+            f"Which row of {names(other.schema, other.name)} does each row of "
+            f"{names(table.schema, table.name)} belong to?",
+            f"SELECT {', '.join(shown)} FROM {_from(table, names)} AS a JOIN "
+            f"{_from(other, names)} AS b ON {on} LIMIT {_FEW}",
         )
     return None
 
@@ -95,8 +128,10 @@ def _group(table: Table, tables: Sequence[Table], names: Names) -> Example | Non
         return None
     column = quoted(by.name)
     return Example(
-        f"How many rows of {names(table.schema, table.name)} are there for each {by.name}, the most first?",
-        f"SELECT {column}, count(*) AS n FROM {_from(table, names)} GROUP BY {column} ORDER BY n DESC LIMIT {_FEW}",
+        f"How many rows of {names(table.schema, table.name)} are there for each {by.name}, the "
+        "most first?",
+        f"SELECT {column}, count(*) AS n FROM {_from(table, names)} GROUP BY {column} ORDER BY n "
+        f"DESC LIMIT {_FEW}",
     )
 
 
@@ -108,7 +143,8 @@ def _range(table: Table, tables: Sequence[Table], names: Names) -> Example | Non
     column = quoted(when.name)
     return Example(
         f"How many rows of {names(table.schema, table.name)} have a {when.name} in January 2026?",
-        f"SELECT count(*) FROM {_from(table, names)} WHERE {column} >= '2026-01-01' AND {column} < '2026-02-01'",
+        f"SELECT count(*) FROM {_from(table, names)} WHERE {column} >= '2026-01-01' AND {column} "
+        "< '2026-02-01'",
     )
 
 

@@ -1,4 +1,6 @@
-"""What is kept for the next call, and ended where none comes: processes that read, connections to servers."""
+"""Idle workers: keeps processes and connections for the next call, and closes them after a
+while.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,10 @@ T = TypeVar("T")
 
 
 class IdlePool(Generic[T]):
-    """Things that nobody uses at the moment. The one that was used last is taken first, so that the others may go."""
+    """Things that nobody uses at the moment.
+
+    The one that was used last is taken first, so that the others may go.
+    """
 
     def __init__(self, seconds: float, end: Callable[[T], Awaitable[None]]) -> None:
         """`end` ends a thing, once it was here for so many seconds."""

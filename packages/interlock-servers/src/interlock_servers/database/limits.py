@@ -1,4 +1,4 @@
-"""How much the database server does at most in one call; all of it can be set in the environment."""
+"""Limits of the database server. Each can be set by an environment variable."""
 
 from __future__ import annotations
 

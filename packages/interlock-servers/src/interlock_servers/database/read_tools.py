@@ -1,4 +1,4 @@
-"""The tools that look: which databases and tables there are, what a query gives, and how it is carried out."""
+"""Read-only tools of the database server: databases, tables, queries and their plans."""
 
 from __future__ import annotations
 
@@ -28,13 +28,16 @@ _MOST_NAMES = 500  # tables on a page
 
 
 async def list_databases(ctx: Context[Databases]) -> ToolResult[DatabaseList]:
-    """The databases that there are, which of them may be changed, and how much a call may ask for."""
+    """The databases that there are, which of them may be changed, and how much a call may ask
+    for.
+    """
     found = DatabaseList(
         [await _about(engine) for engine in ctx.lifespan_state.engines.values()],
         msgspec.to_builtins(ctx.lifespan_state.limits),
     )
     lines = [
-        f"{one.name}: {one.version or one.kind}{f', {one.size:,} bytes' if one.size is not None else ''}, "
+        f"{one.name}: "
+        f"{one.version or one.kind}{f', {one.size:,} bytes' if one.size is not None else ''}, "
         f"{'may be changed' if one.writable else 'read only'}, {one.place}{one.problem}"
         for one in found.databases
     ]
@@ -111,13 +114,18 @@ async def describe_tables(
 
 
 async def query(
-    sql: Sql, ctx: Context[Databases], parameters: Given = None, database: str | None = None,
-    limit: Annotated[int, Meta(ge=1)] | None = None, cursor: Cursor | None = None,
-) -> ToolResult[QueryResult]:  # fmt: skip
+    sql: Sql,
+    ctx: Context[Databases],
+    parameters: Given = None,
+    database: str | None = None,
+    limit: Annotated[int, Meta(ge=1)] | None = None,
+    cursor: Cursor | None = None,
+) -> ToolResult[QueryResult]:
     """Run one statement of SQL that reads, and get its rows. Nothing can be changed by it.
 
-    Pass values as `parameters` instead of writing them into the SQL. A next page runs the statement again and steps over what was seen:
-    order it by something unique, and for long ways through a large table go on by a key (WHERE id > ?) instead.
+    Pass values as `parameters` instead of writing them into the SQL. A next page runs the statement
+    again and steps over what was seen: order it by something unique, and for long ways through a
+    large table go on by a key (WHERE id > ?) instead.
 
     Args:
         sql: one statement, in the dialect of the database.
@@ -139,7 +147,8 @@ async def query(
         found = await engine.rows(statement, page)
     if place and digest(*found.rows[:1]) != place.last:
         raise ToolError(
-            "The rows before this page are not what they were: the data has changed, or the order is not the same. Begin anew."
+            "The rows before this page are not what they were: the data has changed, or the order "
+            "is not the same. Begin anew."
         )
     result = QueryResult(
         engine.name, found.columns, found.rows[seen:], before, found.ended, found.seconds
@@ -159,7 +168,10 @@ def statement_of(sql: str, parameters: Parameters | None, most: int) -> Statemen
 def _in_words(result: QueryResult) -> str:
     if not result.columns:
         return "The statement gives no rows."
-    last = f"{len(result.rows)} row{'s' * (len(result.rows) != 1)}{f' from row {result.first}' * (result.first > 0)}"
+    last = (
+        f"{len(result.rows)} "
+        f"row{'s' * (len(result.rows) != 1)}{f' from row {result.first}' * (result.first > 0)}"
+    )
     return "\n".join([rows_in_words(result.columns, result.rows), f"({last})", *_more(result.next)])
 
 
@@ -174,12 +186,14 @@ async def explain(
     database: str | None = None,
     analyze: bool = False,
 ) -> ToolResult[QueryPlan]:
-    """How the database would carry a statement out: which indexes it uses, and what it reads as a whole.
+    """How the database would carry a statement out: which indexes it uses, and what it reads as a
+    whole.
 
     Args:
         sql: one statement, in the dialect of the database.
         database: its name, where there are several.
-        analyze: run it as well, and say what each step took, where the database can tell. Nothing can be changed by it.
+        analyze: run it as well, and say what each step took, where the database can tell. Nothing
+            can be changed by it.
     """
     engine, limits = ctx.lifespan_state.find(database), ctx.lifespan_state.limits
     statement = statement_of(sql, parameters, limits.statement)

@@ -1,4 +1,4 @@
-"""Tables, results and plans in words, for whoever reads."""
+"""Renders tables, results and plans as text."""
 
 from __future__ import annotations
 
@@ -97,11 +97,13 @@ def table_in_words(table: Table, name: Callable[[str, str], str]) -> str:
     for key in table.foreign_keys:
         if not _plain(key):
             lines.append(
-                f"  ({_names(key.columns)}) -> {line(name(key.schema, key.table))} ({_names(key.to)})"
+                f"  ({_names(key.columns)}) -> {line(name(key.schema, key.table))} "
+                f"({_names(key.to)})"
             )
     for index in table.indexes:
         lines.append(
-            f"  {'unique ' * index.unique}index {line(index.name)} ({_names(index.columns)}){' of some rows' * index.partial}"
+            f"  {'unique ' * index.unique}index {line(index.name)} "
+            f"({_names(index.columns)}){' of some rows' * index.partial}"
         )
     if table.definition:
         lines.append(f"  {line(table.definition, _MOST_DEFINITION)}")
@@ -155,7 +157,11 @@ def plan_in_words(steps: Sequence[PlanStep]) -> str:
 
 def _measures(step: PlanStep) -> str:
     known = (
-        ("rows", step.rows), ("cost", step.cost), ("actual rows", step.actual_rows), ("ms", step.actual_ms), ("loops", step.loops),
-    )  # fmt: skip
+        ("rows", step.rows),
+        ("cost", step.cost),
+        ("actual rows", step.actual_rows),
+        ("ms", step.actual_ms),
+        ("loops", step.loops),
+    )
     parts = [f"{name} {value:,g}" for name, value in known if value is not None]
     return f"  ({', '.join(parts)})" if parts else ""

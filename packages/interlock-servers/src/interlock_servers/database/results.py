@@ -1,4 +1,4 @@
-"""What the database server's tools give, as data."""
+"""Results of the database server's tools."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from .engine import PlanStep, ResultColumn, Table, TableName
 
 
 class Database(Struct, omit_defaults=True):
-    """A database: its name here, the product, whether it may be changed, and what it is; `problem` says why it cannot be reached."""
+    """A database: its name here, the product, whether it may be changed, and what it is; `problem`
+    says why it cannot be reached.
+    """
 
     name: str
     kind: str
@@ -45,11 +47,14 @@ class TableDescriptions(Struct):
 
 
 class QueryResult(Struct):
-    """Rows of a result, each a list of values in the order of `columns`, from the one with the number `first` (counted from 0).
+    """Rows of a result, each a list of values in the order of `columns`, from the one with the
+    number `first` (counted from 0).
 
-    `next` is the cursor of the page after, where there is one. `ended` says why this page ends: "all" rows were there, or it has as many
-    "rows" as were asked for, or as many "bytes" as an answer may have. Whole numbers beyond 2**53 and decimals are texts. Bytes are an
-    object with `base64` and the number of `bytes`, a text that was cut one with `text` and the number of `characters`.
+    `next` is the cursor of the page after, where there is one. `ended` says why this page ends:
+    "all" rows were there, or it has as many "rows" as were asked for, or as many "bytes" as an
+    answer may have. Whole numbers beyond 2**53 and decimals are texts. Bytes are an object with
+    `base64` and the number of `bytes`, a text that was cut one with `text` and the number of
+    `characters`.
     """
 
     database: str
@@ -62,7 +67,9 @@ class QueryResult(Struct):
 
 
 class QueryPlan(Struct):
-    """The steps by which the engine carries a statement out, from the top down; `depth` says what belongs to what."""
+    """The steps by which the engine carries a statement out, from the top down; `depth` says what
+    belongs to what.
+    """
 
     database: str
     steps: list[PlanStep]
@@ -70,7 +77,9 @@ class QueryPlan(Struct):
 
 
 class StatementResult(Struct, omit_defaults=True):
-    """What a statement did: how many rows it changed, and those that it returned; `complete` is false where there were more of them."""
+    """What a statement did: how many rows it changed, and those that it returned; `complete` is
+    false where there were more of them.
+    """
 
     changed: int | None = None
     columns: list[ResultColumn] = field(default_factory=list)
@@ -79,7 +88,9 @@ class StatementResult(Struct, omit_defaults=True):
 
 
 class TransactionResult(Struct):
-    """What statements did together; `kept` is false where it was a trial, and nothing is changed."""
+    """What statements did together; `kept` is false where it was a trial, and nothing is
+    changed.
+    """
 
     database: str
     kept: bool

@@ -1,4 +1,4 @@
-"""Makes the server of some databases: its tools, resources and prompt, and what runs while it does."""
+"""Assembles the database server: tools, resources, prompt and the watcher of schemas."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ def database_server(
     write: bool | Collection[str] = False,
     limits: DatabaseLimits | None = None,
 ) -> Server:
-    """A server over databases: files, `sqlite:///` or `postgresql://` URLs, each with a name and `=` before it where it should have one.
+    """A server over databases: files, `sqlite:///` or `postgresql://` URLs, each with a name and
+    `=` before it where it should have one.
 
-    `write` names those that callers may change, or says that they may change all; there is a tool for that only then. `limits` are
-    those of the environment where none are given. Nothing is opened before the first client comes. Raises ValueError for a target
-    that can be none.
+    `write` names those that callers may change, or says that they may change all; there is a tool
+    for that only then. `limits` are those of the environment where none are given. Nothing is
+    opened before the first client comes. Raises ValueError for a target that can be none.
     """
     databases = Databases(targets, write, limits)
 
@@ -61,7 +62,8 @@ def database_server(
     )
     seconds = databases.limits.seconds + _SLACK
     for tool, title in _READS:
-        # The functions of SQL can tell the time and roll dice, and no more: the world outside is not open to them.
+        # The functions of SQL can tell the time and roll dice, and no more: the world outside is
+        # not open to them.
         made.add_tool(
             tool,
             title=title,
@@ -81,7 +83,9 @@ def database_server(
 
 
 def server_of(*words: str) -> Server:
-    """The server for what was typed, else for the databases of the environment. `--write=NAME` lets one be changed.
+    """The server for what was typed, else for the databases of the environment.
+
+    `--write=NAME` lets one be changed.
 
     Raises ValueError for what can be no database.
     """

@@ -1,4 +1,4 @@
-"""Texts of databases, made harmless to look at; names as SQL has them; and the cursors that lead to a next page."""
+"""SQL identifiers, page cursors, and text from databases made safe to show."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ _MOST_SKIPPED = 10**12
 
 
 def visible(text: str) -> str:
-    """A text in which nothing is left that a terminal would obey or a reader could not see; lines and tabs stay."""
+    """A text in which nothing is left that a terminal would obey or a reader could not see; lines
+    and tabs stay.
+    """
     return _UNSEEN.sub(
         lambda found: (
             f"\\u{ord(found[0]):04x}" if ord(found[0]) > 255 else f"\\x{ord(found[0]):02x}"
@@ -41,7 +43,9 @@ def quoted(name: str) -> str:
 
 
 class PageCursor(msgspec.Struct, array_like=True):
-    """Where a next page begins: the digest of the call it belongs to, how many rows are before it, and the digest of the last of them."""
+    """Where a next page begins: the digest of the call it belongs to, how many rows are before it,
+    and the digest of the last of them.
+    """
 
     call: str
     skip: int
@@ -59,7 +63,10 @@ def cursor_of(place: PageCursor) -> str:
 
 
 def place_of(cursor: str, call: str) -> PageCursor:
-    """The place of a cursor that belongs to a call. It is the caller's, and says nothing but numbers. Raises ToolError."""
+    """The place of a cursor that belongs to a call.
+
+    It is the caller's, and says nothing but numbers. Raises ToolError.
+    """
     try:
         place = msgspec.json.decode(
             base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True),
@@ -71,7 +78,8 @@ def place_of(cursor: str, call: str) -> PageCursor:
         ) from None
     if place.call != call:
         raise ToolError(
-            "This cursor belongs to another call. Repeat the call that gave it, with the same arguments."
+            "This cursor belongs to another call. Repeat the call that gave it, with the same "
+            "arguments."
         )
     if not 0 < place.skip <= _MOST_SKIPPED:
         raise ToolError(

@@ -1,4 +1,6 @@
-"""The engine for SQLite files: reading by connections that can do nothing else, and writing, where that is allowed, by one of its own."""
+"""SQLite engine: readers open the file read-only, and one writer exists where writing is
+allowed.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,10 @@ _WRITERS = 1  # SQLite has one writer at a time
 
 
 def engine_of(target: str, name: str, limits: DatabaseLimits, *, write: bool) -> SqliteEngine:
-    """The engine for a file: its path, or `sqlite:///` and its path. Raises ValueError where there is no such file."""
+    """The engine for a file: its path, or `sqlite:///` and its path.
+
+    Raises ValueError where there is no such file.
+    """
     if target.startswith("sqlite:"):
         target = unquote(target.removeprefix("sqlite:").removeprefix("//"))
     path = Path(target).expanduser().absolute()
@@ -42,10 +47,14 @@ class SqliteEngine:
 
     kind = "SQLite"
     dialect: Sequence[str] = (
-        "SQLite: parameters are ? for a list, or :name for an object; a list or object within is bound as its JSON.",
-        "Dates are texts (ISO 8601) or numbers, as the column has them: compare texts with texts, and use date(), datetime(), strftime().",
-        "A column may hold any type, whatever it was declared as. Integers divide to integers. LIKE ignores the case of ASCII letters.",
-        "There is no ILIKE and no ::cast: write CAST(x AS REAL), lower(x) LIKE lower(?), || to join texts.",
+        "SQLite: parameters are ? for a list, or :name for an object; a list or object within is "
+        "bound as its JSON.",
+        "Dates are texts (ISO 8601) or numbers, as the column has them: compare texts with texts, "
+        "and use date(), datetime(), strftime().",
+        "A column may hold any type, whatever it was declared as. Integers divide to integers. "
+        "LIKE ignores the case of ASCII letters.",
+        "There is no ILIKE and no ::cast: write CAST(x AS REAL), lower(x) LIKE lower(?), || to "
+        "join texts.",
     )
 
     def __init__(self, path: Path, name: str, limits: DatabaseLimits, *, write: bool) -> None:
@@ -103,7 +112,8 @@ class SqliteEngine:
         """SQLite's query plan. Raises ToolError for `analyze`."""
         if analyze:
             raise ToolError(
-                "SQLite cannot measure the steps of a plan. Ask without `analyze`; query says how long it took."
+                "SQLite cannot measure the steps of a plan. Ask without `analyze`; query says how "
+                "long it took."
             )
         bound_of(statement.parameters)
         return await self._read(Plan, what="explain", statements=[statement])
@@ -114,7 +124,8 @@ class SqliteEngine:
         """Run statements in one transaction."""
         if not self.writable:
             raise ToolError(
-                f"The database {self.name} may only be read. Whoever started the server decides that."
+                f"The database {self.name} may only be read. Whoever started the server decides "
+                "that."
             )
         for statement in statements:
             bound_of(statement.parameters)
@@ -126,7 +137,8 @@ class SqliteEngine:
     async def _read(self, kind: type[T], **given: Any) -> T:
         answer = await self._ask(self._readers, **given)
         if answer.journal and self._writers is not None:
-            # A program that died has left changes half done, and whoever reads only may not roll them back.
+            # A program that died has left changes half done, and whoever reads only may not roll
+            # them back.
             await self._ask(self._writers, what="check")
             answer = await self._ask(self._readers, **given)
         return _result(answer, kind)

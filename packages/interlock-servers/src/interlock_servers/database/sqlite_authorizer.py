@@ -1,4 +1,6 @@
-"""What keeps a connection to SQLite within bounds: how it is opened, its limits, and the authorizer that SQLite asks about everything."""
+"""Confines a SQLite connection: open flags, limits, and an authorizer that checks every
+statement.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +14,17 @@ from urllib.parse import quote
 from .limits import DatabaseLimits
 
 Mode = Literal["own", "read", "explain", "write"]
-OPCODES = 20_000  # of SQLite's machine between two looks at whether a statement should go on: well under a millisecond
-_BUSY = 0.05  # seconds that SQLite itself waits for a lock; we try again until we have waited long enough, and can be stopped meanwhile
+# Of SQLite's machine between two looks at whether a statement should go on: well under a
+# millisecond
+OPCODES = 20_000
+# Seconds that SQLite itself waits for a lock; we try again until we have waited long enough, and
+# can be stopped meanwhile
+_BUSY = 0.05
 _SQL = (
     16 * 1024 * 1024
 )  # bytes, of what a schema holds; callers' statements are bounded by Limits.statement
-_LIKE = 1_000  # bytes of a pattern: matching takes pattern times text, and nothing stops it within one value
+# Bytes of a pattern: matching takes pattern times text, and nothing stops it within one value
+_LIKE = 1_000
 
 # Reading, as SQLite calls its parts.
 _READS = frozenset(
@@ -25,25 +32,76 @@ _READS = frozenset(
 )
 _ROWS = frozenset({sqlite3.SQLITE_INSERT, sqlite3.SQLITE_UPDATE, sqlite3.SQLITE_DELETE})
 _CHANGES = _ROWS | {
-    sqlite3.SQLITE_CREATE_INDEX, sqlite3.SQLITE_CREATE_TABLE, sqlite3.SQLITE_CREATE_TRIGGER, sqlite3.SQLITE_CREATE_VIEW,
-    sqlite3.SQLITE_CREATE_VTABLE, sqlite3.SQLITE_DROP_INDEX, sqlite3.SQLITE_DROP_TABLE, sqlite3.SQLITE_DROP_TRIGGER,
-    sqlite3.SQLITE_DROP_VIEW, sqlite3.SQLITE_DROP_VTABLE, sqlite3.SQLITE_ALTER_TABLE, sqlite3.SQLITE_REINDEX, sqlite3.SQLITE_ANALYZE,
-}  # fmt: skip
+    sqlite3.SQLITE_CREATE_INDEX,
+    sqlite3.SQLITE_CREATE_TABLE,
+    sqlite3.SQLITE_CREATE_TRIGGER,
+    sqlite3.SQLITE_CREATE_VIEW,
+    sqlite3.SQLITE_CREATE_VTABLE,
+    sqlite3.SQLITE_DROP_INDEX,
+    sqlite3.SQLITE_DROP_TABLE,
+    sqlite3.SQLITE_DROP_TRIGGER,
+    sqlite3.SQLITE_DROP_VIEW,
+    sqlite3.SQLITE_DROP_VTABLE,
+    sqlite3.SQLITE_ALTER_TABLE,
+    sqlite3.SQLITE_REINDEX,
+    sqlite3.SQLITE_ANALYZE,
+}
 _SCHEMAS = ("sqlite_master", "sqlite_temp_master")
-# Those that tell of the schema and set nothing, with an argument; and those that are read without one, and would set something with one.
+# Those that tell of the schema and set nothing, with an argument; and those that are read without
+# one, and would set something with one.
 _TELLING = frozenset(
-    {"table_info", "table_xinfo", "table_list", "index_list", "index_info", "index_xinfo", "foreign_key_list", "collation_list",
-     "function_list", "module_list", "pragma_list", "compile_options"}
-)  # fmt: skip
+    {
+        "table_info",
+        "table_xinfo",
+        "table_list",
+        "index_list",
+        "index_info",
+        "index_xinfo",
+        "foreign_key_list",
+        "collation_list",
+        "function_list",
+        "module_list",
+        "pragma_list",
+        "compile_options",
+    }
+)
 _READ_ONLY_WITHOUT = frozenset(
-    {"schema_version", "user_version", "application_id", "data_version", "encoding", "page_count", "page_size", "freelist_count",
-     "journal_mode", "foreign_keys", "auto_vacuum"}
-)  # fmt: skip
-# Functions that read or write elsewhere, run code or hand out pointers. Most are the shell's; whoever built SQLite may have built them in.
+    {
+        "schema_version",
+        "user_version",
+        "application_id",
+        "data_version",
+        "encoding",
+        "page_count",
+        "page_size",
+        "freelist_count",
+        "journal_mode",
+        "foreign_keys",
+        "auto_vacuum",
+    }
+)
+# Functions that read or write elsewhere, run code or hand out pointers. Most are the shell's;
+# whoever built SQLite may have built them in.
 _FUNCTIONS = frozenset(
-    {"load_extension", "readfile", "writefile", "lsmode", "fsdir", "edit", "fts3_tokenizer", "sqlite_log", "sqlite_rename_column",
-     "sqlite_rename_table", "shell_add_schema", "shell_module_schema", "shell_putsnl", "zipfile", "zipfile_cds", "sqlar_compress"}
-)  # fmt: skip
+    {
+        "load_extension",
+        "readfile",
+        "writefile",
+        "lsmode",
+        "fsdir",
+        "edit",
+        "fts3_tokenizer",
+        "sqlite_log",
+        "sqlite_rename_column",
+        "sqlite_rename_table",
+        "shell_add_schema",
+        "shell_module_schema",
+        "shell_putsnl",
+        "zipfile",
+        "zipfile_cds",
+        "sqlar_compress",
+    }
+)
 _RAW = frozenset(
     {"sqlite_dbpage"}
 )  # the bytes of the file as a table, behind the back of everything else
@@ -53,7 +111,9 @@ _MODULES = frozenset(
 
 
 class Authorizer:
-    """The authorizer of a connection. SQLite asks it about each thing that a statement would do, when it reads the statement.
+    """The authorizer of a connection.
+
+    SQLite asks it about each thing that a statement would do, when it reads the statement.
 
     `mode` says what is allowed at the moment; `refused` is the first thing that was not, in words.
     """
@@ -77,7 +137,9 @@ class Authorizer:
         database: str | None,
         _within: str | None,
     ) -> int:
-        """SQLite's question: a kind of action, two words about it, and the database ("main", "temp") that it is about."""
+        """SQLite's question: a kind of action, two words about it, and the database ("main",
+        "temp") that it is about.
+        """
         if self._allows(action, first, second, database):
             self._reads = self._reads or action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_PRAGMA)
             return sqlite3.SQLITE_OK
@@ -115,12 +177,14 @@ class Authorizer:
         return self.mode == "write" and action in _CHANGES
 
     def _of_a_virtual_table(self, action: int, table: str | None) -> bool:
-        """Whether this is what SQLite asks when it first looks at a virtual table (also json_each and the like), though nothing is written.
+        """Whether this is what SQLite asks when it first looks at a virtual table (also json_each
+        and the like), though nothing is written.
 
-        It reads the table's declaration as a CREATE TABLE, and R*Trees get their statements for writing ready, after it has asked
-        about the SELECT or the pragma. Who asks for the first outright is refused by the core, which lets nobody change the schema's own
-        table. An INSERT or DELETE, be it of a table of somebody's that is called so, is asked about before all that it reads; and a
-        connection that is read-only refuses it as well.
+        It reads the table's declaration as a CREATE TABLE, and R*Trees get their statements for
+        writing ready, after it has asked about the SELECT or the pragma. Who asks for the first
+        outright is refused by the core, which lets nobody change the schema's own table. An INSERT
+        or DELETE, be it of a table of somebody's that is called so, is asked about before all that
+        it reads; and a connection that is read-only refuses it as well.
         """
         if action == sqlite3.SQLITE_UPDATE:
             return table in _SCHEMAS
@@ -129,10 +193,29 @@ class Authorizer:
 
 
 _WORDS = (
-    "ATTACH", "DETACH", "PRAGMA", "TRANSACTION", "SAVEPOINT", "FUNCTION", "INSERT", "UPDATE", "DELETE", "ALTER_TABLE", "REINDEX", "ANALYZE",
-    *(f"{do}_{what}" for do in ("CREATE", "DROP") for what in ("TABLE", "INDEX", "TRIGGER", "VIEW", "VTABLE")),
-    *(f"{do}_TEMP_{what}" for do in ("CREATE", "DROP") for what in ("TABLE", "INDEX", "TRIGGER", "VIEW")),
-)  # fmt: skip
+    "ATTACH",
+    "DETACH",
+    "PRAGMA",
+    "TRANSACTION",
+    "SAVEPOINT",
+    "FUNCTION",
+    "INSERT",
+    "UPDATE",
+    "DELETE",
+    "ALTER_TABLE",
+    "REINDEX",
+    "ANALYZE",
+    *(
+        f"{do}_{what}"
+        for do in ("CREATE", "DROP")
+        for what in ("TABLE", "INDEX", "TRIGGER", "VIEW", "VTABLE")
+    ),
+    *(
+        f"{do}_TEMP_{what}"
+        for do in ("CREATE", "DROP")
+        for what in ("TABLE", "INDEX", "TRIGGER", "VIEW")
+    ),
+)
 _ACTIONS: dict[int, str] = {
     getattr(sqlite3, f"SQLITE_{word}"): word.replace("_", " ") for word in _WORDS
 }
@@ -141,9 +224,13 @@ _ACTIONS: dict[int, str] = {
 def opened(
     path: Path, authorizer: Authorizer, limits: DatabaseLimits, *, write: bool
 ) -> sqlite3.Connection:
-    """A connection to a file that is there, with all its fences; to be used by the thread that opened it. Raises sqlite3.Error.
+    """A connection to a file that is there, with all its fences; to be used by the thread that
+    opened it.
 
-    No statement is kept for another time: one that was allowed to us once would else be there for a caller who sends the same text.
+    Raises sqlite3.Error.
+
+    No statement is kept for another time: one that was allowed to us once would else be there for a
+    caller who sends the same text.
     """
     uri = f"file:{quote(os.fsencode(path))}?mode={'rw' if write else 'ro'}"
     connection = sqlite3.connect(
@@ -164,8 +251,8 @@ def _configure(connection: sqlite3.Connection, limits: DatabaseLimits, *, write:
         AttributeError, sqlite3.NotSupportedError
     ):  # Pythons that can load none at all
         connection.enable_load_extension(False)
-    # Python has setconfig from 3.12 on. What is defensive cannot be broken through SQL; views and triggers of a hostile file find no
-    # function that is not known to be harmless.
+    # Python has setconfig from 3.12 on. What is defensive cannot be broken through SQL; views and
+    # triggers of a hostile file find no function that is not known to be harmless.
     setconfig = getattr(connection, "setconfig", None)
     if setconfig is not None:
         for name in (
@@ -179,7 +266,8 @@ def _configure(connection: sqlite3.Connection, limits: DatabaseLimits, *, write:
         "trusted_schema = OFF",
         "cell_size_check = ON",
         "mmap_size = 0",
-        "temp_store = MEMORY",  # what is read is written nowhere, and what does not fit ends the statement and not the disk
+        # What is read is written nowhere, and what does not fit ends the statement and not the disk
+        "temp_store = MEMORY",
         "recursive_triggers = OFF",
         f"foreign_keys = {'ON' if write else 'OFF'}",
         f"query_only = {'OFF' if write else 'ON'}",

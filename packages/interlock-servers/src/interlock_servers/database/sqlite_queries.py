@@ -1,4 +1,4 @@
-"""What is done with a connection to SQLite: rows, plans and transactions, and what is said where they fail."""
+"""Runs queries, plans and transactions on a SQLite connection, and words their errors."""
 
 from __future__ import annotations
 
@@ -89,7 +89,10 @@ class SqliteSession:
             cursor.close()
 
     def plan(self, statement: Statement) -> Plan:
-        """SQLite's query plan; what changes something may be explained as well, for it is not run. Raises sqlite3.Error."""
+        """SQLite's query plan; what changes something may be explained as well, for it is not run.
+
+        Raises sqlite3.Error.
+        """
         self.authorizer.enter("explain")
         depths: dict[int, int] = {}
         steps = []
@@ -104,7 +107,10 @@ class SqliteSession:
     def transaction(
         self, statements: Sequence[Statement], page: RowRange, *, keep: bool
     ) -> list[Rows]:
-        """All of these statements or none of them. Raises ToolError, and sqlite3.Error before the first one."""
+        """All of these statements or none of them.
+
+        Raises ToolError, and sqlite3.Error before the first one.
+        """
         self.authorizer.enter("own")
         self._patiently(lambda: self.connection.execute("BEGIN IMMEDIATE"))
         results: list[Rows] = []
@@ -149,7 +155,9 @@ class SqliteSession:
             cursor.close()
 
     def _patiently(self, do: Callable[[], T]) -> T:
-        """Do what may find the database locked, again and again until others have been waited for long enough."""
+        """Do what may find the database locked, again and again until others have been waited for
+        long enough.
+        """
         give_up = time.monotonic() + self.limits.waiting
         while True:
             try:
@@ -206,7 +214,8 @@ class SqliteSession:
         )
 
 
-# What the sqlite3 module raises for a statement; those that are no errors of its own are for parameters and for more than one statement.
+# What the sqlite3 module raises for a statement; those that are no errors of its own are for
+# parameters and for more than one statement.
 FAILURES = (sqlite3.Error, sqlite3.Warning, MemoryError, OverflowError, ValueError)
 
 
@@ -217,7 +226,9 @@ def code_of(bad: BaseException) -> int:
 
 
 def has_journal(bad: BaseException) -> bool:
-    """Whether a reader cannot go on because a program that died left changes that a writer has to roll back."""
+    """Whether a reader cannot go on because a program that died left changes that a writer has to
+    roll back.
+    """
     return getattr(bad, "sqlite_errorcode", 0) in (
         sqlite3.SQLITE_READONLY_ROLLBACK,
         sqlite3.SQLITE_READONLY_RECOVERY,
@@ -229,20 +240,34 @@ def told(bad: BaseException, limits: DatabaseLimits, more: str = "") -> ToolErro
     """A failure of SQLite in words, with a hint."""
     code = code_of(bad)
     if isinstance(bad, MemoryError):
-        said = f"This needs more memory than the {limits.memory:,} bytes of SQLite here. Ask for less, or sort by an index."
+        said = (
+            f"This needs more memory than the {limits.memory:,} bytes of SQLite here. Ask for "
+            "less, or sort by an index."
+        )
     elif isinstance(bad, UnicodeError):
-        said = "The file holds a name that is no Unicode: it is damaged, or was made by something else than SQLite."
+        said = (
+            "The file holds a name that is no Unicode: it is damaged, or was made by something "
+            "else than SQLite."
+        )
     elif code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        said = f"Another program has locked the database for more than {limits.waiting:g} seconds. Try again later."
+        said = (
+            f"Another program has locked the database for more than {limits.waiting:g} seconds. "
+            "Try again later."
+        )
     elif has_journal(bad):
         said = (
-            "SQLite cannot open the file. It may lack the right to read it, or, where other programs write to it (WAL), to make files "
-            "beside it; or a program that died left a journal behind, which the next program that writes rolls back."
+            "SQLite cannot open the file. It may lack the right to read it, or, where other "
+            "programs write to it (WAL), to make files "
+            "beside it; or a program that died left a journal behind, which the next program that "
+            "writes rolls back."
         )
     elif code == sqlite3.SQLITE_READONLY:
         said = "SQLite refuses to write: only what reads is allowed here."
     elif code == sqlite3.SQLITE_TOOBIG:
-        said = f"A value has more than {limits.value:,} bytes. Leave its column out, or ask for its length() only."
+        said = (
+            f"A value has more than {limits.value:,} bytes. Leave its column out, or ask for its "
+            "length() only."
+        )
     elif code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
         said = f"The file is no SQLite database, or is damaged, or encrypted: {line(str(bad))}."
     else:
@@ -253,13 +278,17 @@ def told(bad: BaseException, limits: DatabaseLimits, more: str = "") -> ToolErro
 def too_long(seconds: float) -> ToolError:
     """What is said of a statement that ran for too long."""
     return ToolError(
-        f"The statement ran for more than {seconds:g} seconds and was stopped. Ask for less: a WHERE that an index serves, a LIMIT, "
+        f"The statement ran for more than {seconds:g} seconds and was stopped. Ask for less: a "
+        "WHERE that an index serves, a LIMIT, "
         "fewer joins. The tool explain shows what it would do."
     )
 
 
 def bound_of(parameters: Parameters) -> tuple[Any, ...] | dict[str, Any]:
-    """Parameters as SQLite takes them; names may have the sign before them that they have in SQL. Raises ToolError."""
+    """Parameters as SQLite takes them; names may have the sign before them that they have in SQL.
+
+    Raises ToolError.
+    """
     if isinstance(parameters, Mapping):
         return {name.lstrip(":@$"): _bound(value) for name, value in parameters.items()}
     return tuple(map(_bound, parameters))

@@ -1,4 +1,4 @@
-"""What SQLite says of the tables of a file: columns, keys, indexes, views."""
+"""Reads tables, columns, keys and indexes of a SQLite file."""
 
 from __future__ import annotations
 
@@ -10,14 +10,19 @@ from .engine import Column, ForeignKey, Index, Table, TableKind, TableName
 from .values import WIDE
 
 _KINDS: dict[str, TableKind] = {"table": "table", "view": "view", "virtual": "virtual table"}
-_NAME = 500  # characters of a name; tables with longer ones are left out, since nobody could ask for them
+# Characters of a name; tables with longer ones are left out, since nobody could ask for them
+_NAME = 500
 _SHORT = 200  # characters that every name, type and default of a column may have
 _LONG = 16 * 1024  # characters of a view's SQL
 _TABLE_LIST = (3, 37, 0)  # the first SQLite that tells the tables behind virtual tables from others
 
 
 def tables_of(connection: sqlite3.Connection) -> list[TableName]:
-    """The tables and views, by name, without those of SQLite itself and those behind virtual tables. Raises sqlite3.Error."""
+    """The tables and views, by name, without those of SQLite itself and those behind virtual
+    tables.
+
+    Raises sqlite3.Error.
+    """
     if sqlite3.sqlite_version_info >= _TABLE_LIST:
         listed = connection.execute(
             "SELECT name, type FROM pragma_table_list WHERE schema = 'main' AND type <> 'shadow'"
@@ -76,12 +81,16 @@ def _columns(connection: sqlite3.Connection, table: str) -> list[Column]:
     most = max(_SHORT, WIDE // max(1, len(rows)))  # SQLite itself bounds none of it
     return [
         Column(
-            _cut(name, most), _cut(kind, most), nullable=not (required or key), default=default and _cut(default, most), key=key,
+            _cut(name, most),
+            _cut(kind, most),
+            nullable=not (required or key),
+            default=default and _cut(default, most),
+            key=key,
             generated=hidden in (2, 3),
         )
         for name, kind, required, default, key, hidden in rows
         if hidden != 1  # those of virtual tables that are none to look at
-    ]  # fmt: skip
+    ]
 
 
 def _foreign_keys(connection: sqlite3.Connection, table: str) -> list[ForeignKey]:

@@ -1,6 +1,7 @@
-"""The process in which a connection to a SQLite file lives: what cannot be stopped there can be ended, and what it takes is its own.
+"""Worker process for one SQLite connection. A statement that cannot be interrupted ends with it.
 
-It reads calls from its input and writes what came of them to its output, each as its length and JSON. It ends with its input.
+It reads calls from its input and writes what came of them to its output, each as its length and
+JSON. It ends with its input.
 """
 
 from __future__ import annotations
@@ -62,7 +63,9 @@ class StopCall(Struct, tag="stop"):
 
 
 class WorkerReply(Struct):
-    """What came of a call, or why nothing did; `journal` where somebody who may write has to clear up first."""
+    """What came of a call, or why nothing did; `journal` where somebody who may write has to clear
+    up first.
+    """
 
     result: Raw = Raw(b"null")
     error: str = ""
@@ -70,7 +73,9 @@ class WorkerReply(Struct):
 
 
 class SqliteWorker:
-    """One connection, opened when it is first needed, and again where another file has taken the place of the old one."""
+    """One connection, opened when it is first needed, and again where another file has taken the
+    place of the old one.
+    """
 
     def __init__(self, opening: OpenDatabase) -> None:
         self._opening = opening
@@ -133,7 +138,8 @@ class SqliteWorker:
             raise ToolError(f"The file of the database cannot be opened: {bad.strerror}.") from None
         if not stat.S_ISREG(found.st_mode):  # to open a pipe would wait for whoever writes to it
             raise ToolError(
-                "The file of the database cannot be opened: something else than a file is in its place."
+                "The file of the database cannot be opened: something else than a file is in its "
+                "place."
             )
         if self._file == (found.st_dev, found.st_ino):
             return

@@ -1,4 +1,6 @@
-"""Processes with a connection to a SQLite file each: given a call at a time, stopped, and ended where they do not stop."""
+"""Worker pool for SQLite files: one connection in each child process, which is killed if it
+hangs.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,10 @@ _KEPT = (
     "TMPDIR",
 )  # of the environment: no passwords
 # It finds what this process has found, and nothing of the current folder.
-_PROGRAM = "import sys; sys.path[:] = sys.argv[1:]; from interlock_servers.database.sqlite_worker import main; main()"
+_PROGRAM = (
+    "import sys; sys.path[:] = sys.argv[1:]; from interlock_servers.database.sqlite_worker import "
+    "main; main()"
+)
 _HERE = str(Path(__file__).resolve().parents[3])
 
 
@@ -46,7 +51,10 @@ class WorkerProcess:
 
     @classmethod
     async def start(cls, path: Path, limits: DatabaseLimits, *, write: bool) -> WorkerProcess:
-        """A new process, which opens the file when it is first asked something. Raises OSError where none can be started."""
+        """A new process, which opens the file when it is first asked something.
+
+        Raises OSError where none can be started.
+        """
         found = [entry for entry in sys.path if entry and os.path.isabs(entry)]
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
         command = [sys.executable, "-I", "-S", "-c", _PROGRAM, *found, _HERE]
@@ -57,7 +65,8 @@ class WorkerProcess:
     async def ask(self, call: WorkerCall) -> WorkerReply:
         """Have a call done. Raises ToolError where it takes too long, or the process ends over it.
 
-        Whoever cancels this stops the statement and waits for its end, which is that of the process where the statement goes on.
+        Whoever cancels this stops the statement and waits for its end, which is that of the process
+        where the statement goes on.
         """
         self._number += 1
         call.number = self._number
@@ -92,7 +101,8 @@ class WorkerProcess:
             self._process.kill()
             await self._process.wait()
             raise ToolError(
-                "The process that reads the database has ended over this: it took too much memory, or the file is damaged."
+                "The process that reads the database has ended over this: it took too much "
+                "memory, or the file is damaged."
             ) from None
 
     async def _stop(self, answering: asyncio.Future[WorkerReply]) -> None:
@@ -127,7 +137,9 @@ class WorkerProcess:
 
 
 class WorkerPool:
-    """The processes of one kind for a file: started when they are needed, as many as may be, and kept for the next calls."""
+    """The processes of one kind for a file: started when they are needed, as many as may be, and
+    kept for the next calls.
+    """
 
     def __init__(self, path: Path, limits: DatabaseLimits, count: int, *, write: bool) -> None:
         self._path, self._limits, self._write, self._count = path, limits, write, count
@@ -143,7 +155,8 @@ class WorkerPool:
                 await self._free.acquire()
         except TimeoutError:
             raise ToolError(
-                f"All {self._count} connections to the database are busy. Try again later, or ask for less at once."
+                f"All {self._count} connections to the database are busy. Try again later, or ask "
+                "for less at once."
             ) from None
         try:
             if self._closed:
@@ -179,7 +192,9 @@ class WorkerPool:
         self._all.discard(lane)
 
     async def close(self) -> None:
-        """End all of them, also those that still do something or have not quite begun; calls that they do are told."""
+        """End all of them, also those that still do something or have not quite begun; calls that
+        they do are told.
+        """
         self._closed = True
         await asyncio.gather(*(lane.close(GRACE) for lane in self._all))
         await self._idle.close()

@@ -1,4 +1,4 @@
-"""Values of databases as JSON and back, and the rows of a page as they are collected."""
+"""Converts values of databases to JSON and back, and collects the rows of a page."""
 
 from __future__ import annotations
 
@@ -25,10 +25,12 @@ _ENCODER = msgspec.json.Encoder()
 def cell_of(value: object, most: int) -> Json:
     """A value as JSON, of about `most` bytes at most.
 
-    Numbers, texts, booleans and null are themselves. Integers beyond 2**53 and decimals are texts of all their digits; NaN and the
-    infinities are texts. Times are ISO 8601. Bytes are {"base64": ..., "bytes": how many there are}, of which the first are kept where
-    there are too many. A text that is too long is {"text": its beginning, "characters": how many it has}. Lists and objects stay what
-    they are, and are cut as a text of JSON where they are too long. Anything else is the text that it has in Python.
+    Numbers, texts, booleans and null are themselves. Integers beyond 2**53 and decimals are texts
+    of all their digits; NaN and the infinities are texts. Times are ISO 8601. Bytes are {"base64":
+    ..., "bytes": how many there are}, of which the first are kept where there are too many. A text
+    that is too long is {"text": its beginning, "characters": how many it has}. Lists and objects
+    stay what they are, and are cut as a text of JSON where they are too long. Anything else is the
+    text that it has in Python.
     """
     if value is None or value is True or value is False:
         return value
@@ -105,7 +107,10 @@ def _within(value: object, most: int, depth: int) -> Json:
 
 
 def bytes_of(value: Json) -> bytes | None:
-    """The bytes that a parameter {"base64": ...} stands for; None for any other. Raises ToolError where they are no Base64."""
+    """The bytes that a parameter {"base64": ...} stands for; None for any other.
+
+    Raises ToolError where they are no Base64.
+    """
     if (
         not isinstance(value, Mapping)
         or "base64" not in value
@@ -129,7 +134,10 @@ class RowCollector:
         self.ended: Ended = "all"
 
     def add(self, row: Sequence[Any]) -> bool:
-        """Keep a row where there is room, and say whether there was. Where there was not, `ended` says why, and no more should come."""
+        """Keep a row where there is room, and say whether there was.
+
+        Where there was not, `ended` says why, and no more should come.
+        """
         if len(self.rows) >= self._page.most:
             self.ended = "rows"
             return False

@@ -1,4 +1,6 @@
-"""The tool that changes a database, for those that whoever started the server lets be changed."""
+"""The tool that changes a database, for databases that the owner of the server opened for
+writing.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,8 @@ Changes = Annotated[list[SqlStatement], Meta(min_length=1)]
 async def execute(
     statements: Changes, ctx: Context[Databases], database: str | None = None, dry_run: bool = False
 ) -> ToolResult[TransactionResult]:
-    """Run statements of SQL that may change data or tables, in one transaction: all of them happen, or none.
+    """Run statements of SQL that may change data or tables, in one transaction: all of them happen,
+    or none.
 
     Args:
         statements: each is one statement; what it returns (RETURNING) comes back.

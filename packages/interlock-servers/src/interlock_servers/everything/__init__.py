@@ -1,4 +1,4 @@
-"""Every feature of every revision, to look at and to test clients with; nothing that it does has an effect outside of it.
+"""Everything server: each feature of each revision, to look at and to test clients with.
 
 `interlock serve everything` runs it. INTERLOCK_EVERYTHING_SECONDS, _EXTRAS, _ROUNDS, _VISITS and
 _PAGE_SIZE set how much it does at most. The table in docs/servers/everything.md says which tool,
@@ -86,7 +86,10 @@ def everything_server(limits: EverythingLimits | None = None) -> Server:
 
 
 def server_of(*arguments: str) -> Server:
-    """The server for the command line. Raises ValueError for arguments, of which it takes none, and for limits that are none."""
+    """The server for the command line.
+
+    Raises ValueError for arguments, of which it takes none, and for limits that are none.
+    """
     if arguments:
         raise ValueError("everything takes no arguments.")
     return everything_server(settings_of(EverythingLimits, PREFIX))

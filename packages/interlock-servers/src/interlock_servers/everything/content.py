@@ -1,4 +1,4 @@
-"""What a tool may give: text, numbers, data, bytes, pictures, sound, files, links, several of these, and the result itself."""
+"""Content of results: text, data, images, audio, files, links, and several of them."""
 
 from __future__ import annotations
 
@@ -102,7 +102,9 @@ async def document() -> File:
 
 
 async def links() -> list[ResourceLink]:
-    """Return links to resources, to be read or not: one that says all that a link can say, and one that says little."""
+    """Return links to resources, to be read or not: one that says all that a link can say, and one
+    that says little.
+    """
     hints = types.Annotations(
         audience=["user", "assistant"], priority=0.5, last_modified="2026-01-01T00:00:00Z"
     )
@@ -126,7 +128,9 @@ async def mixture() -> list[Any]:
 
 
 async def annotated() -> list[Any]:
-    """Return a block of each kind, each with annotations and `_meta`: for whom it is, how much it matters, since when it is so."""
+    """Return a block of each kind, each with annotations and `_meta`: for whom it is, how much it
+    matters, since when it is so.
+    """
     user = types.Annotations(audience=["user"], priority=1.0, last_modified="2026-01-01T00:00:00Z")
     model = types.Annotations(
         audience=["assistant"], priority=0.2, last_modified="2026-01-02T12:30:00Z"
@@ -162,13 +166,17 @@ class Measurement:
 
 
 async def measure(place: Annotated[str, "Where."]) -> ToolResult[Measurement]:
-    """Return data under an output schema that comes from the type, and beside it words to be read."""
+    """Return data under an output schema that comes from the type, and beside it words to be
+    read.
+    """
     reading = Measurement(place, float(len(place)), "cloudy")
     return ToolResult(reading, f"{place}: {reading.celsius:g} °C, {reading.sky}.")
 
 
 async def measure_in_json(place: Annotated[str, "Where."]) -> Measurement:
-    """Return the same data, and as the text its JSON: for clients that read no structured content, at twice the price."""
+    """Return the same data, and as the text its JSON: for clients that read no structured content,
+    at twice the price.
+    """
     return Measurement(place, float(len(place)), "cloudy")
 
 

@@ -1,4 +1,4 @@
-"""Dice with an app: hosts that have apps show the result in a page with a button to roll again (MCP Apps, 2026-01-26)."""
+"""Dice with an MCP App: a page shows the roll and has a button to roll again (2026-01-26)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ SAFE = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 def _roll(count: int) -> ToolResult[dict[str, Any]]:
     dice = [random.randint(1, 6) for _ in range(count)]  # a game, nothing that has to be secret
     rolled = {"dice": dice, "total": sum(dice)}
-    said = f"Rolled {', '.join(map(str, dice))}: {sum(dice)} in all."  # hosts without apps, and the model, have it in words
+    # Hosts without apps, and the model, have it in words
+    said = f"Rolled {', '.join(map(str, dice))}: {sum(dice)} in all."
     return ToolResult(rolled, said)
 
 

@@ -1,4 +1,4 @@
-"""Features that come and go while the server runs: a tool, a prompt and a resource at once."""
+"""Tools, prompts and resources that appear and disappear while the server runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from .state import CHANGES, PURE, REMOVES, Ctx
 
 
 async def grow(ctx: Ctx) -> str:
-    """Add a tool, a prompt and a resource while the server runs; whoever listens is told that the lists are not as they were."""
+    """Add a tool, a prompt and a resource while the server runs; whoever listens is told that the
+    lists are not as they were.
+    """
     extras, most = ctx.lifespan_state.extras, ctx.lifespan_state.limits.extras
     if len(extras) >= most:
         raise ToolError(f"There are {most} extra tools already, which is the most. Call shrink.")

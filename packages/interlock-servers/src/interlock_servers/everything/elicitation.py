@@ -1,4 +1,4 @@
-"""How a tool asks the person with forms: once, twice, depending on the answer, at once with other questions, by hand, in a hurry."""
+"""Form elicitation: one form, two in a row, a form that depends on an answer, with a timeout."""
 
 from __future__ import annotations
 
@@ -50,7 +50,10 @@ async def book_table(day: Annotated[str, "When."], ctx: Ctx) -> str:
         return ctx.lifespan_state.charged
 
     number = await ctx.once("deposit", charge)
-    return f"Booked for {booking.name}: {booking.guests} on {day} ({booking.seat}), deposit number {number}."
+    return (
+        f"Booked for {booking.name}: {booking.guests} on {day} ({booking.seat}), deposit number "
+        f"{number}."
+    )
 
 
 @dataclass
@@ -64,7 +67,8 @@ class FormAnswer:
 async def ask_form(
     ctx: Ctx, part: Literal["texts", "numbers", "switches", "choices", "several", "all"] = "all"
 ) -> ToolResult[FormAnswer]:
-    """Show the person a form with each kind of field that a form may have, and give back what they did with it.
+    """Show the person a form with each kind of field that a form may have, and give back what they
+    did with it.
 
     Args:
         part: which kinds of fields.
@@ -72,7 +76,8 @@ async def ask_form(
     several = ctx.caller.supports("multiple_choice")
     if part == "several" and not several:
         raise ToolError(
-            f"Before {SEVERAL_SINCE} a form has no field of which more than one can be chosen. Ask for another part."
+            f"Before {SEVERAL_SINCE} a form has no field of which more than one can be chosen. "
+            "Ask for another part."
         )
     try:
         content = await ctx.elicit(
@@ -105,7 +110,10 @@ class Dough:
 
 
 async def order_pizza(ctx: Ctx) -> str:
-    """Ask with a form; whether there is a second and a third one depends on the answers. Nothing is really ordered."""
+    """Ask with a form; whether there is a second and a third one depends on the answers.
+
+    Nothing is really ordered.
+    """
     pizza = await ctx.elicit("Which pizza?", Pizza)
     kind: str = pizza.kind
     if pizza.kind == "your own":
@@ -128,7 +136,9 @@ class ThreeAnswers:
 
 
 async def ask_together(ctx: Ctx) -> ToolResult[ThreeAnswers]:
-    """Ask the person, the model and for the folders at once: in the stateless era the three questions travel in one result."""
+    """Ask the person, the model and for the folders at once: in the stateless era the three
+    questions travel in one result.
+    """
     name, greeting, folders = await asyncio.gather(
         ctx.elicit("What is your name?", str, key="name"),
         ctx.sample("Greet somebody, in three words.", max_tokens=20, key="greeting"),
@@ -139,7 +149,8 @@ async def ask_together(ctx: Ctx) -> ToolResult[ThreeAnswers]:
 
 
 async def ask_in_a_hurry(ctx: Ctx, seconds: Annotated[float, Meta(ge=0.01, le=60)] = 5.0) -> str:
-    """Ask the person, and give up after a while: a client of the handshake era is told that the question is off.
+    """Ask the person, and give up after a while: a client of the handshake era is told that the
+    question is off.
 
     Args:
         seconds: how long the person has.
@@ -177,7 +188,9 @@ async def ask_by_hand(ctx: Ctx) -> CallToolResult | InputRequiredResult:
 
 
 async def list_roots(ctx: Ctx) -> ToolResult[list[str]]:
-    """The folders that the client lets its servers work in, as they are now: they may change while it runs."""
+    """The folders that the client lets its servers work in, as they are now: they may change while
+    it runs.
+    """
     roots = await ctx.roots()
     words = "\n".join(f"{root.name}: {root.uri}" if root.name else root.uri for root in roots)
     return ToolResult([root.uri for root in roots], words or "There are none.")

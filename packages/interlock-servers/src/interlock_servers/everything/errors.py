@@ -1,4 +1,4 @@
-"""Every way in which a call can fail: in words for the model, by an error of the protocol, by a limit, and unforeseen."""
+"""Each way in which a call can fail: a tool error, a protocol error, a limit, an exception."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ Kind = Literal[
 
 
 async def broken() -> str:
-    """Fail in a way that nobody foresaw: the client gets a plain sentence and a reference, the log all the rest."""
+    """Fail in a way that nobody foresaw: the client gets a plain sentence and a reference, the log
+    all the rest.
+    """
     raise RuntimeError("this text is for the server's log only")
 
 
@@ -50,7 +52,8 @@ async def fail_with_content() -> CallToolResult:
 
 
 async def refuse(kind: Kind = "of its own") -> str:
-    """Answer with an error of the protocol, which has a code and data, and which a model is seldom shown.
+    """Answer with an error of the protocol, which has a code and data, and which a model is seldom
+    shown.
 
     Args:
         kind: which error; one `of its own` has a code that the protocol does not use.
@@ -73,13 +76,17 @@ async def one_at_a_time(
 
 
 async def with_scope(ctx: Ctx) -> str:
-    """Ask for a scope: over HTTP whoever lacks it is told which one; whoever runs the server over stdio has all of them."""
+    """Ask for a scope: over HTTP whoever lacks it is told which one; whoever runs the server over
+    stdio has all of them.
+    """
     ctx.require(SCOPE)
     return f"You have {SCOPE}, or need none."
 
 
 async def contradict() -> CallToolResult:
-    """Give what the output schema of this tool does not allow: the server notices, and sends an error in its place."""
+    """Give what the output schema of this tool does not allow: the server notices, and sends an
+    error in its place.
+    """
     return CallToolResult(
         content=[TextContent("Not a number.")], structured_content={"number": "none"}
     )

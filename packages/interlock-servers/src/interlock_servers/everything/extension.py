@@ -1,4 +1,4 @@
-"""An extension of the protocol, with a method of its own, as anybody may make one (2026-07-28, "Extensions")."""
+"""An extension of the protocol with a method of its own (2026-07-28, "Extensions")."""
 
 from __future__ import annotations
 
@@ -32,6 +32,9 @@ async def echo(x: Exchange) -> EchoResult:
 
 
 def echo_extension() -> Extension:
-    """The extension as a server offers it. Clients need not declare it, so that any of them can try it out."""
+    """The extension as a server offers it.
+
+    Clients need not declare it, so that any of them can try it out.
+    """
     method = Method(EchoParams, EchoResult, echo, open_to_all=True)
     return Extension(ECHO, settings={"most": MOST}, methods={METHOD: method})

@@ -1,4 +1,4 @@
-"""Every kind of field that a form may have, as the restricted schema of elicitation knows them (2026-07-28, "Elicitation")."""
+"""Each kind of field of an elicitation form (2026-07-28, "Elicitation")."""
 
 from __future__ import annotations
 
@@ -116,7 +116,9 @@ PARTS: dict[str, Schema] = {
 
 
 def form_of(part: str, *, several: bool) -> Schema:
-    """The form of one kind of field, or of "all"; nothing in it is required but what the first field of each says."""
+    """The form of one kind of field, or of "all"; nothing in it is required but what the first
+    field of each says.
+    """
     chosen = PARTS if part == "all" else {part: PARTS[part]}
     fields = {
         name: field

@@ -1,4 +1,4 @@
-"""Every kind of input schema: one tool for each theme of JSON Schema, which takes what its schema allows and says it again."""
+"""Input schemas: one tool for each topic of JSON Schema, which returns its arguments."""
 
 from __future__ import annotations
 
@@ -43,7 +43,9 @@ def taker(
 
 
 async def convert(arguments: dict[str, float]) -> str:
-    """Convert a temperature; its schema says what Python's types cannot: one of the two, not both."""
+    """Convert a temperature; its schema says what Python's types cannot: one of the two, not
+    both.
+    """
     if "celsius" in arguments:
         return f"{arguments['celsius'] * 9 / 5 + 32:g} °F"
     return f"{(arguments['fahrenheit'] - 32) * 5 / 9:g} °C"
@@ -80,7 +82,9 @@ class Order:
 
 
 async def take_types(order: Annotated[Order, "What is ordered."]) -> ToolResult[ReceivedArguments]:
-    """Take what Python's types say: a class, a list, choices, a date, a time, a UUID, a mapping, a pair or a string."""
+    """Take what Python's types say: a class, a list, choices, a date, a time, a UUID, a mapping, a
+    pair or a string.
+    """
     count = sum(item.count for item in order.items)
     return ToolResult(
         ReceivedArguments({"order": msgspec.to_builtins(order)}), f"{count} ordered, {order.speed}."
@@ -88,7 +92,9 @@ async def take_types(order: Annotated[Order, "What is ordered."]) -> ToolResult[
 
 
 async def mirror(arguments: dict[str, Any]) -> ToolResult[ReceivedArguments]:
-    """Take arguments that clients over HTTP repeat in headers, so that what stands between can route by them."""
+    """Take arguments that clients over HTTP repeat in headers, so that what stands between can
+    route by them.
+    """
     return ToolResult(ReceivedArguments(arguments), f"Taken: {', '.join(arguments) or 'nothing'}.")
 
 

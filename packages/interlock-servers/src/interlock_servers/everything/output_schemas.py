@@ -1,7 +1,7 @@
-"""Every kind of output schema: objects in all their forms, and, as 2026-07-28 allows it, arrays and single values.
+"""Output schemas: objects, and since 2026-07-28 arrays and single values.
 
-Older revisions want an object: to them the schemas of other kinds and their data are not sent. In the two oldest, which have no
-structured content, the data are a text behind the words.
+Revisions before 2026-07-28 allow only objects: schemas of other kinds and their data are not sent
+to them. The two oldest have no structured content, so the data follows the words as text.
 """
 
 from __future__ import annotations
@@ -95,7 +95,9 @@ async def draw_tree(
         int, Meta(ge=0, le=5, description="How many generations come after the first.")
     ] = 2,
 ) -> ToolResult[dict[str, Any]]:
-    """Give an object that holds others of its kind: a family, by a schema with references to itself."""
+    """Give an object that holds others of its kind: a family, by a schema with references to
+    itself.
+    """
 
     def person(name: str, left: int) -> dict[str, Any]:
         return {

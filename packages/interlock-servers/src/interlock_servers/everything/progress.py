@@ -1,4 +1,4 @@
-"""What a call tells while it runs, and how it ends before its time: progress, logs, cancellation, long work of every kind."""
+"""Progress, log messages, cancellation and long calls."""
 
 from __future__ import annotations
 
@@ -73,7 +73,8 @@ def sleep_in_thread(seconds: Seconds, ctx: Ctx) -> str:
 
 
 def count_primes(ctx: Ctx, most: Annotated[int, Meta(ge=2, le=1_000_000)] = 50_000) -> int:
-    """Count the primes up to a number: work for the processor in a thread, with progress, and given up with the call.
+    """Count the primes up to a number: work for the processor in a thread, with progress, and given
+    up with the call.
 
     Args:
         most: the last number that is looked at.
@@ -112,7 +113,11 @@ async def side_by_side(
 
 
 async def come_back_later(ctx: Ctx, seconds: Seconds = 0.1) -> str:
-    """Let the client go while the work goes on, where it can come back for the rest: HTTP in 2025-11-25. Elsewhere it stays."""
+    """Let the client go while the work goes on, where it can come back for the rest: HTTP in
+    2025-11-25.
+
+    Elsewhere it stays.
+    """
     ctx.log.info("The stream is about to be closed.", logger="come_back_later")
     gone = await ctx.disconnect(retry_ms=50)
     await asyncio.sleep(within(ctx, seconds))

@@ -1,4 +1,4 @@
-"""Prompts of every kind: without arguments and with them, in one message and in several, with everything that a message may hold."""
+"""Prompts with and without arguments, in one message and in several, with every kind of content."""
 
 from __future__ import annotations
 
@@ -82,7 +82,9 @@ async def look_up() -> list[Any]:
 
 
 async def annotated() -> types.GetPromptResult:
-    """A prompt by hand: its result has a description and `_meta` of its own, and what it holds is annotated."""
+    """A prompt by hand: its result has a description and `_meta` of its own, and what it holds is
+    annotated.
+    """
     content: list[types.ContentBlock] = [
         TextContent("For the model.", annotations=HINTS, meta=MADE_BY),
         EmbeddedResource(resource=NOTE, annotations=HINTS),

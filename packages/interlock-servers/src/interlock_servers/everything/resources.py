@@ -1,4 +1,4 @@
-"""Resources of every kind, and templates with every operator of RFC 6570; some change when a tool is called, one by itself."""
+"""Resources of each kind, and templates with each operator of RFC 6570. Some change over time."""
 
 from __future__ import annotations
 
@@ -50,12 +50,16 @@ async def clock(ctx: Ctx) -> dict[str, int]:
 
 
 async def shelf() -> list[ResourceContents]:
-    """Several contents behind one address: a text and bytes, each with an address of its own and `_meta`."""
+    """Several contents behind one address: a text and bytes, each with an address of its own and
+    `_meta`.
+    """
     return [NOTE, BYTES]
 
 
 async def stamped() -> types.ReadResourceResult:
-    """A result by hand: it says itself for how long it may be kept and for whom, and has `_meta`."""
+    """A result by hand: it says itself for how long it may be kept and for whom, and has
+    `_meta`.
+    """
     contents = ResourceContents(
         uri="everything://stamped",
         mime_type="text/plain",
@@ -151,7 +155,9 @@ async def complete_language(value: str) -> list[str]:
 
 
 async def complete_number(value: str) -> list[str]:
-    """The numbers that begin like this: more than a hundred, of which a hundred are sent, with how many there are."""
+    """The numbers that begin like this: more than a hundred, of which a hundred are sent, with how
+    many there are.
+    """
     return [number for number in NUMBERS if number.startswith(value)]
 
 
@@ -173,7 +179,8 @@ async def start_clock(
     ticks: Annotated[int, Meta(ge=1, le=100)] = 3,
     seconds: Annotated[float, Meta(ge=0.001, le=5)] = 0.1,
 ) -> str:
-    """Let the clock tick by itself for a while: whoever watches it is told each time, though nobody calls anything.
+    """Let the clock tick by itself for a while: whoever watches it is told each time, though nobody
+    calls anything.
 
     Args:
         ticks: how often.

@@ -1,4 +1,4 @@
-"""Small pictures and a short sound, made on the spot so that the servers need no files beside them."""
+"""Small images and a short sound, generated so that the servers need no data files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a tool asks the client's model: plainly, with all that may be wished for, with pictures and sound, and in a conversation."""
+"""Sampling: plain, with all parameters, with images and audio, and as a conversation."""
 
 from __future__ import annotations
 
@@ -56,13 +56,15 @@ async def ask_model_closely(
     most: Annotated[int, Meta(ge=1, le=4096)] = 300,
     context: Whole = "thisServer",
 ) -> ToolResult[ModelReply]:
-    """Ask the client's model with all that a server may wish for: how it answers, which model, how much, and where it stops.
+    """Ask the client's model with all that a server may wish for: how it answers, which model, how
+    much, and where it stops.
 
     Args:
         question: what the model is asked.
         temperature: how daring it is.
         most: how many tokens it may say.
-        context: what of the conversation with this server, or all, it should know; a client that does not take this is not sent it.
+        context: what of the conversation with this server, or all, it should know; a client that
+            does not take this is not sent it.
     """
     answer = await ctx.sample(
         question,
@@ -91,7 +93,9 @@ async def show_model(ctx: Ctx) -> str:
 
 
 async def talk_to_model(ctx: Ctx) -> str:
-    """Show the client's model a conversation to go on with: words of both sides, several blocks in one message, `_meta`."""
+    """Show the client's model a conversation to go on with: words of both sides, several blocks in
+    one message, `_meta`.
+    """
     seen = types.Annotations(audience=["assistant"], priority=0.9)
     messages = [
         types.SamplingMessage(

@@ -1,4 +1,4 @@
-"""Sampling with tools: the client's model is given tools, and what it calls is run here, round after round, until it answers in words."""
+"""Sampling with tools: the client's model calls tools that run here, until it answers with text."""
 
 from __future__ import annotations
 
@@ -69,7 +69,10 @@ TOOLS = [
         {"sum": {"type": "number"}},
     ),
 ]
-"""What the model is given. These tools are for the model alone: they are not in the server's own list."""
+"""What the model is given.
+
+These tools are for the model alone: they are not in the server's own list.
+"""
 
 _RUN: dict[str, Any] = {"capital": capital, "total": total}
 _SCHEMAS = {tool.name: compile_schema(tool.input_schema) for tool in TOOLS}
@@ -124,8 +127,10 @@ async def ask_model_with_tools(
     ctx: Ctx,
     choice: Literal["auto", "required", "none"] = "auto",
 ) -> ToolResult[ModelAnswer]:
-    """Ask the client's model, and give it tools: one knows capitals, one adds. What it calls is run here, several at once where it
-    asks for several, and it is asked again with what they gave, until it answers in words. In the last round it has to.
+    """Ask the client's model, and give it tools: one knows capitals, one adds.
+
+    What it calls is run here, several at once where it asks for several, and it is asked again with
+    what they gave, until it answers in words. In the last round it has to.
 
     Args:
         question: what the model is asked.
@@ -154,7 +159,8 @@ async def ask_model_with_tools(
         ctx.progress(number, most, f"the model uses {', '.join(block.name for block in wanted)}")
         done = await asyncio.gather(*map(run, wanted))
         uses += [use for use, _ in done]
-        # What the model said goes back as it was, its `_meta` too (`SAM-21`), and after it the results and nothing else (`SAM-14`).
+        # What the model said goes back as it was, its `_meta` too (`SAM-21`), and after it the
+        # results and nothing else (`SAM-14`).
         messages.append(types.SamplingMessage(role="assistant", content=blocks))
         messages.append(types.SamplingMessage(role="user", content=[result for _, result in done]))
     raise ToolError(f"The model has called tools for {most} rounds, and has not answered.")

@@ -1,4 +1,6 @@
-"""The themes of JSON Schema, each with arguments that fit and arguments that do not: 2020-12, and the two dialects before it."""
+"""Topics of JSON Schema with arguments that match and that do not: 2020-12 and both older
+dialects.
+"""
 
 from __future__ import annotations
 
@@ -24,23 +26,47 @@ def _object(properties: JSON, **more: Any) -> JSON:
 TEXTS = _object(
     {
         "name": {
-            "type": "string", "title": "Name", "description": "A short name.", "minLength": 1, "maxLength": 20, "examples": ["Ada", "Alan"],
+            "type": "string",
+            "title": "Name",
+            "description": "A short name.",
+            "minLength": 1,
+            "maxLength": 20,
+            "examples": ["Ada", "Alan"],
         },
         "code": {"type": "string", "pattern": "^[A-Z]{2}[0-9]{2}$", "default": "AB12"},
         "kind": {"type": "string", "const": "text"},
         "size": {"enum": ["small", "large", 7, True, None], "$comment": "An enum may mix types."},
         "secret": {"type": "string", "writeOnly": True, "deprecated": True},
-        "data": {"type": "string", "contentEncoding": "base64", "contentMediaType": "application/json", "contentSchema": {"type": "array"}},
+        "data": {
+            "type": "string",
+            "contentEncoding": "base64",
+            "contentMediaType": "application/json",
+            "contentSchema": {"type": "array"},
+        },
     },
     required=["name"],
-)  # fmt: skip
+)
 FORMATS = _object(
     {
         name.replace("-", "_"): {"type": "string", "format": name}
-        for name in ("email", "uri", "uri-reference", "uri-template", "date", "time", "date-time", "duration", "uuid", "hostname", "ipv4",
-                     "ipv6", "json-pointer", "regex")
+        for name in (
+            "email",
+            "uri",
+            "uri-reference",
+            "uri-template",
+            "date",
+            "time",
+            "date-time",
+            "duration",
+            "uuid",
+            "hostname",
+            "ipv4",
+            "ipv6",
+            "json-pointer",
+            "regex",
+        )
     }
-)  # fmt: skip
+)
 NUMBERS = _object(
     {
         "count": {"type": "integer", "minimum": 0, "maximum": 10, "default": 1},
@@ -180,83 +206,180 @@ NULLABLE = _object(
 
 VARIANTS: dict[str, SchemaVariant] = {
     "take_texts": SchemaVariant(
-        "Strings", "Take strings: by length, pattern, constant, choice, encoding, with titles, defaults and examples.",
-        TEXTS, {"name": "Ada", "code": "CD34", "kind": "text", "size": 7},
-        ({"name": ""}, {}, {"name": "Ada", "code": "cd34"}, {"name": "Ada", "kind": "number"}, {"name": "Ada", "size": "huge"}),
+        "Strings",
+        "Take strings: by length, pattern, constant, choice, encoding, with titles, defaults and "
+        "examples.",
+        TEXTS,
+        {"name": "Ada", "code": "CD34", "kind": "text", "size": 7},
+        (
+            {"name": ""},
+            {},
+            {"name": "Ada", "code": "cd34"},
+            {"name": "Ada", "kind": "number"},
+            {"name": "Ada", "size": "huge"},
+        ),
     ),
     "take_formats": SchemaVariant(
-        "Formats", "Take strings of each format; a format says what is meant, and is not what a call fails for.",
-        FORMATS, {"email": "ada@example.com", "uri": "https://example.com", "date": "2026-07-28", "date_time": "2026-07-28T09:00:00Z"},
+        "Formats",
+        "Take strings of each format; a format says what is meant, and is not what a call fails "
+        "for.",
+        FORMATS,
+        {
+            "email": "ada@example.com",
+            "uri": "https://example.com",
+            "date": "2026-07-28",
+            "date_time": "2026-07-28T09:00:00Z",
+        },
         ({"email": 7},),
     ),
     "take_numbers": SchemaVariant(
-        "Numbers", "Take whole and other numbers within bounds, true and false, and null.",
-        NUMBERS, {"count": 3, "even": 4, "share": 0.5, "sure": True, "nothing": None},
+        "Numbers",
+        "Take whole and other numbers within bounds, true and false, and null.",
+        NUMBERS,
+        {"count": 3, "even": 4, "share": 0.5, "sure": True, "nothing": None},
         ({"count": 11}, {"even": 3}, {"share": 1}, {"sure": "yes"}, {"nothing": 0}, {"count": 1.5}),
     ),
     "take_arrays": SchemaVariant(
-        "Arrays", "Take arrays: of one kind, of a kind for each place, that hold something, that are unique, of arrays.",
-        ARRAYS, {"tags": ["a", "b"], "point": [1, 2], "row": ["a", 1, 2], "marks": [5, 1], "grid": [[1]], "list": ["x", True]},
-        ({"tags": ["a", "a"]}, {"tags": []}, {"point": [1, 2, 3]}, {"row": ["a", "b"]}, {"marks": [1]}, {"list": ["x", 1]}),
+        "Arrays",
+        "Take arrays: of one kind, of a kind for each place, that hold something, that are "
+        "unique, of arrays.",
+        ARRAYS,
+        {
+            "tags": ["a", "b"],
+            "point": [1, 2],
+            "row": ["a", 1, 2],
+            "marks": [5, 1],
+            "grid": [[1]],
+            "list": ["x", True],
+        },
+        (
+            {"tags": ["a", "a"]},
+            {"tags": []},
+            {"point": [1, 2, 3]},
+            {"row": ["a", "b"]},
+            {"marks": [1]},
+            {"list": ["x", 1]},
+        ),
     ),
     "take_objects": SchemaVariant(
-        "Objects", "Take objects: closed ones, mappings, names by a pattern, members that depend on others.",
+        "Objects",
+        "Take objects: closed ones, mappings, names by a pattern, members that depend on others.",
         OBJECTS,
-        {"place": {"city": "Lyon"}, "scores": {"a": 1}, "headers": {"X-A": "b"}, "words": {"abc": 1}, "card": {}, "whole": {"a": 1}},
+        {
+            "place": {"city": "Lyon"},
+            "scores": {"a": 1},
+            "headers": {"X-A": "b"},
+            "words": {"abc": 1},
+            "card": {},
+            "whole": {"a": 1},
+        },
         (
-            {"place": {"city": "Lyon", "planet": "Earth"}}, {"scores": {"a": "b"}}, {"scores": {}}, {"headers": {"A": "b"}},
-            {"words": {"ABC": 1}}, {"card": {"number": "1"}}, {"parcel": {"express": True}}, {"whole": {"a": 1, "b": 2}},
+            {"place": {"city": "Lyon", "planet": "Earth"}},
+            {"scores": {"a": "b"}},
+            {"scores": {}},
+            {"headers": {"A": "b"}},
+            {"words": {"ABC": 1}},
+            {"card": {"number": "1"}},
+            {"parcel": {"express": True}},
+            {"whole": {"a": 1, "b": 2}},
         ),
     ),
     "take_choices": SchemaVariant(
-        "Choices of schemas", "Take what fits one schema of several, any of them, all of them, or not a certain one.",
-        CHOICES, {"contact": {"phone": "1"}, "amount": "12", "range": 5, "colour": "green"},
-        ({"contact": {"phone": "1", "email": "a@b"}}, {"amount": "x"}, {"range": 10}, {"colour": "red"}),
+        "Choices of schemas",
+        "Take what fits one schema of several, any of them, all of them, or not a certain one.",
+        CHOICES,
+        {"contact": {"phone": "1"}, "amount": "12", "range": 5, "colour": "green"},
+        (
+            {"contact": {"phone": "1", "email": "a@b"}},
+            {"amount": "x"},
+            {"range": 10},
+            {"colour": "red"},
+        ),
     ),
     "take_conditions": SchemaVariant(
-        "Conditions", "Take a phone number where the method is phone, else an address.",
-        CONDITIONS, {"method": "phone", "phone": "1"}, ({"method": "phone", "email": "a@b"}, {"method": "email"}),
+        "Conditions",
+        "Take a phone number where the method is phone, else an address.",
+        CONDITIONS,
+        {"method": "phone", "phone": "1"},
+        ({"method": "phone", "email": "a@b"}, {"method": "email"}),
     ),
     "take_references": SchemaVariant(
-        "References", "Take what definitions describe, by reference, by anchor, and by references to themselves.",
-        REFERENCES, {"from": {"city": "Lyon"}, "tree": {"name": "a", "children": [{"name": "b"}]}, "open": {"inner": {"inner": {}}}},
-        ({"from": {}}, {"from": {"city": "Lyon"}, "to": {}}, {"from": {"city": "Lyon"}, "tree": {"name": "a", "children": [{}]}}),
+        "References",
+        "Take what definitions describe, by reference, by anchor, and by references to themselves.",
+        REFERENCES,
+        {
+            "from": {"city": "Lyon"},
+            "tree": {"name": "a", "children": [{"name": "b"}]},
+            "open": {"inner": {"inner": {}}},
+        },
+        (
+            {"from": {}},
+            {"from": {"city": "Lyon"}, "to": {}},
+            {"from": {"city": "Lyon"}, "tree": {"name": "a", "children": [{}]}},
+        ),
     ),
     "take_nullable": SchemaVariant(
-        "Null", "Take null in the place of a value, in each of the ways in which a schema can allow that.",
-        NULLABLE, {"by_type": None, "by_choice": None, "by_enum": None}, ({}, {"by_type": 1}, {"by_type": "a", "by_enum": "maybe"}),
+        "Null",
+        "Take null in the place of a value, in each of the ways in which a schema can allow that.",
+        NULLABLE,
+        {"by_type": None, "by_choice": None, "by_enum": None},
+        ({}, {"by_type": 1}, {"by_type": "a", "by_enum": "maybe"}),
     ),
-    "take_anything": SchemaVariant("Anything", "Take any object whatever.", {"type": "object"}, {"a": [1, {"b": None}]}, ()),
+    "take_anything": SchemaVariant(
+        "Anything", "Take any object whatever.", {"type": "object"}, {"a": [1, {"b": None}]}, ()
+    ),
     "take_nothing": SchemaVariant(
-        "Nothing", "Take no arguments at all.", {"type": "object", "additionalProperties": False}, {}, ({"a": 1},)
+        "Nothing",
+        "Take no arguments at all.",
+        {"type": "object", "additionalProperties": False},
+        {},
+        ({"a": 1},),
     ),
-}  # fmt: skip
+}
 """Tool -> its schema of JSON Schema 2020-12, which holds where a schema names no other."""
 
 DIALECTS: dict[str, SchemaVariant] = {
     "take_draft_07": SchemaVariant(
-        "Draft 07", "Take what a schema of draft-07 allows, as many tools of older days have it.",
+        "Draft 07",
+        "Take what a schema of draft-07 allows, as many tools of older days have it.",
         {
             "$schema": "http://json-schema.org/draft-07/schema#",
             "definitions": {"name": {"type": "string", "minLength": 1}},
             **_object(
                 {
                     "name": {"$ref": "#/definitions/name"},
-                    "pair": {"type": "array", "items": [{"type": "integer"}], "additionalItems": False},
+                    "pair": {
+                        "type": "array",
+                        "items": [{"type": "integer"}],
+                        "additionalItems": False,
+                    },
                 },
                 dependencies={"pair": ["name"]},
             ),
         },
-        {"name": "Ada", "pair": [1]}, ({"pair": [1]}, {"name": "Ada", "pair": [1, 2]}, {"name": ""}),
+        {"name": "Ada", "pair": [1]},
+        ({"pair": [1]}, {"name": "Ada", "pair": [1, 2]}, {"name": ""}),
     ),
     "take_draft_2019": SchemaVariant(
-        "Draft 2019-09", "Take what a schema of draft 2019-09 allows.",
+        "Draft 2019-09",
+        "Take what a schema of draft 2019-09 allows.",
         {
             "$schema": "https://json-schema.org/draft/2019-09/schema",
             **_object({"tree": {"$ref": "#/$defs/tree"}}),
-            "$defs": {"tree": _object({"children": {"type": "array", "items": [{"$ref": "#/$defs/tree"}], "additionalItems": False}})},
+            "$defs": {
+                "tree": _object(
+                    {
+                        "children": {
+                            "type": "array",
+                            "items": [{"$ref": "#/$defs/tree"}],
+                            "additionalItems": False,
+                        }
+                    }
+                )
+            },
         },
-        {"tree": {"children": [{}]}}, ({"tree": {"children": [{}, {}]}},),
+        {"tree": {"children": [{}]}},
+        ({"tree": {"children": [{}, {}]}},),
     ),
-}  # fmt: skip
+}
 """Tool -> its schema in another dialect, which it names."""

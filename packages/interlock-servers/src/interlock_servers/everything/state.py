@@ -1,4 +1,4 @@
-"""What the everything server remembers while it runs, how much it does at most, and the hints that many of its tools share."""
+"""State, limits and tool annotations of the everything server."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ MADE_BY: JSONObject = {"example.com/made-by": "everything"}
 
 
 class EverythingLimits(Struct, frozen=True):
-    """How much the server does at most. `INTERLOCK_EVERYTHING_SECONDS` sets `seconds`, and so on."""
+    """How much the server does at most.
+
+    `INTERLOCK_EVERYTHING_SECONDS` sets `seconds`, and so on.
+    """
 
     seconds: Annotated[float, Meta(gt=0, le=1_000_000)] = 60.0  # that a call waits or works
     extras: int = 20  # features that were added while it runs

@@ -1,6 +1,6 @@
-"""How a tool sends the person to a page: once they agree, until they are done there, and as an error that asks for it first.
+"""URL elicitation: the person is sent to a page, and the tool waits or fails until they are done.
 
-No page is really visited: the address leads nowhere, and what would happen there is played by a tool.
+No page is opened: the address leads nowhere, and a tool plays the part of the page.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from .state import ASKS, CHANGES, PAGE, Ctx
 
 WORDS = "Please sign in on this page."
 WITH_IDS = "2025-11-25"
-"""The one revision in which the question has an id, and its end a notification (`ELI-18`, `ELI-19`)."""
+"""The one revision in which the question has an id, and its end a notification (`ELI-18`,
+`ELI-19`).
+"""
 
 
 async def sign_in(ctx: Ctx) -> str:
@@ -24,7 +26,9 @@ async def sign_in(ctx: Ctx) -> str:
 
 
 async def visit_page(ctx: Ctx) -> str:
-    """Send the person to a page, wait until they are done there, and tell the client so: in 2025-11-25 by a notification."""
+    """Send the person to a page, wait until they are done there, and tell the client so: in
+    2025-11-25 by a notification.
+    """
     id = await ctx.once("id", new_id)
     await ctx.elicit_url("Please have a look at this page.", f"{PAGE}?visit", elicitation_id=id)
     ctx.elicitation_complete(id)  # where there is a page, it is the page that knows when
@@ -32,8 +36,10 @@ async def visit_page(ctx: Ctx) -> str:
 
 
 async def open_account(ctx: Ctx) -> str:
-    """Do what can be done only after a visit to a page. In 2025-11-25 the call fails with an error that names the page; once
-    `finish_visit` was called it works. In 2026-07-28 the question is asked in a round of the call, as any other.
+    """Do what can be done only after a visit to a page.
+
+    In 2025-11-25 the call fails with an error that names the page; once `finish_visit` was called
+    it works. In 2026-07-28 the question is asked in a round of the call, as any other.
     """
     if not ctx.caller.supports("elicitation_ids"):
         await ctx.elicit_url(WORDS, PAGE)
@@ -59,7 +65,9 @@ async def open_account(ctx: Ctx) -> str:
 async def finish_visit(
     id: Annotated[str, "The elicitationId of the error that open_account gave."], ctx: Ctx
 ) -> str:
-    """Play the page that open_account sends to: the person is done there, and the client is told."""
+    """Play the page that open_account sends to: the person is done there, and the client is
+    told.
+    """
     if ctx.lifespan_state.visits.get(id, ("", False))[0] != who(ctx):
         raise ToolError("You were not sent to a page under this id. Call open_account first.")
     ctx.lifespan_state.visits[id] = (who(ctx), True)

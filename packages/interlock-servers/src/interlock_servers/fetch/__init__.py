@@ -1,7 +1,8 @@
-"""Pages of the web, to read: only what is public, within bounds, as sites allow it, and as text that a model can use.
+"""Fetch server: reads public pages of the web as text that a model can use.
 
-`interlock serve fetch` runs it. Variables that begin with INTERLOCK_FETCH_ set what may be asked for and how much; `Settings` has all of
-them. Addresses are judged once they are resolved, and nothing else is connected to; each redirect is judged anew.
+`interlock serve fetch` runs it. Variables that begin with INTERLOCK_FETCH_ set what may be fetched
+and how much (see `FetchSettings`). The library's guarded fetcher checks each address after it is
+resolved, and each redirect again.
 """
 
 from __future__ import annotations
@@ -30,11 +31,19 @@ _SPARE = 30.0  # seconds that a call has besides those for the answer and for ma
 
 
 def fetcher_of(settings: FetchSettings) -> SafeFetch:
-    """What goes out into the web under these settings: through the proxy of the environment, where it names one."""
+    """What goes out into the web under these settings: through the proxy of the environment, where
+    it names one.
+    """
     return SafeFetch(
-        loopback=settings.loopback, plain=settings.plain_http, limit=max(settings.bytes, MOST + _PIECE), seconds=settings.seconds,
-        give_redirects=True, hosts=settings.hosts or None, never=settings.never, networks=settings.networks,
-    )  # fmt: skip
+        loopback=settings.loopback,
+        plain=settings.plain_http,
+        limit=max(settings.bytes, MOST + _PIECE),
+        seconds=settings.seconds,
+        give_redirects=True,
+        hosts=settings.hosts or None,
+        never=settings.never,
+        networks=settings.networks,
+    )
 
 
 def fetch_server(
@@ -43,7 +52,8 @@ def fetch_server(
 ) -> Server:
     """A server that reads the web, under the settings of the environment where none are given.
 
-    `fetcher` makes what goes out, with `give_redirects=True`. Raises ValueError for settings that make no sense.
+    `fetcher` makes what goes out, with `give_redirects=True`. Raises ValueError for settings that
+    make no sense.
     """
     given = settings or settings_of(FetchSettings, PREFIX)
     hints = ToolAnnotations(
@@ -78,7 +88,10 @@ def fetch_server(
 
 
 def server_of(*hosts: str) -> Server:
-    """The server under the settings of the environment; where hosts were typed, only for these. Raises ValueError."""
+    """The server under the settings of the environment; where hosts were typed, only for these.
+
+    Raises ValueError.
+    """
     given = settings_of(FetchSettings, PREFIX)
     if hosts:
         given = replace(given, hosts=hosts)
@@ -86,7 +99,9 @@ def server_of(*hosts: str) -> Server:
     return fetch_server(given)
 
 
-server: Server  # made when it is asked for: what is wrong in the environment is then told, and not while this is imported
+# Made when it is asked for: what is wrong in the environment is then told, and not while this is
+# imported
+server: Server
 
 
 def __getattr__(name: str) -> Server:

@@ -1,4 +1,4 @@
-"""Bytes to text: which encoding a page is in, by its mark, its header and its own word, and only encodings that the web has."""
+"""Detects the encoding of a page by byte order mark, header and `<meta>`, as browsers do."""
 
 from __future__ import annotations
 
@@ -15,30 +15,58 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 
-# The labels of the web and the codecs they mean (WHATWG Encoding). Others are not looked up: Python has codecs that are
-# slow on purpose-made text (idna, punycode) or read it as a program's (unicode_escape), and the web has none of them.
+# The labels of the web and the codecs they mean (WHATWG Encoding). Others are not looked up: Python
+# has codecs that are slow on purpose-made text (idna, punycode) or read it as a program's
+# (unicode_escape), and the web has none of them.
 _LABELS = {
     **dict.fromkeys(("utf-8", "utf8", "unicode-1-1-utf-8", "x-unicode20utf8"), "utf-8"),
-    **dict.fromkeys(("iso-8859-1", "iso8859-1", "latin1", "latin-1", "l1", "ascii", "us-ascii", "windows-1252", "cp1252"), "cp1252"),
+    **dict.fromkeys(
+        (
+            "iso-8859-1",
+            "iso8859-1",
+            "latin1",
+            "latin-1",
+            "l1",
+            "ascii",
+            "us-ascii",
+            "windows-1252",
+            "cp1252",
+        ),
+        "cp1252",
+    ),
     **dict.fromkeys(("iso-8859-9", "latin5", "windows-1254", "cp1254"), "cp1254"),
     **dict.fromkeys(("tis-620", "iso-8859-11", "windows-874"), "cp874"),
     **{f"iso-8859-{n}": f"iso8859-{n}" for n in (2, 3, 4, 5, 6, 7, 8, 10, 13, 14, 15, 16)},
     **{f"windows-{n}": f"cp{n}" for n in (1250, 1251, 1253, 1255, 1256, 1257, 1258)},
     **dict.fromkeys(("gb2312", "gbk", "gb18030", "x-gbk", "gb_2312-80"), "gb18030"),
     **dict.fromkeys(("big5", "big5-hkscs", "x-x-big5"), "big5hkscs"),
-    **dict.fromkeys(("shift_jis", "shift-jis", "sjis", "x-sjis", "windows-31j", "ms_kanji"), "cp932"),
+    **dict.fromkeys(
+        ("shift_jis", "shift-jis", "sjis", "x-sjis", "windows-31j", "ms_kanji"), "cp932"
+    ),
     **dict.fromkeys(("euc-kr", "ks_c_5601-1987", "ksc5601", "windows-949"), "cp949"),
-    "latin2": "iso8859-2", "latin9": "iso8859-15", "euc-jp": "euc_jp", "x-euc-jp": "euc_jp", "iso-2022-jp": "iso2022_jp",
-    "koi8-r": "koi8-r", "koi8-u": "koi8-u", "ibm866": "cp866", "cp866": "cp866", "macintosh": "mac-roman", "x-mac-cyrillic": "mac-cyrillic",
-    "utf-16": "utf-16-le", "utf-16le": "utf-16-le", "utf-16be": "utf-16-be",
-}  # fmt: skip
+    "latin2": "iso8859-2",
+    "latin9": "iso8859-15",
+    "euc-jp": "euc_jp",
+    "x-euc-jp": "euc_jp",
+    "iso-2022-jp": "iso2022_jp",
+    "koi8-r": "koi8-r",
+    "koi8-u": "koi8-u",
+    "ibm866": "cp866",
+    "cp866": "cp866",
+    "macintosh": "mac-roman",
+    "x-mac-cyrillic": "mac-cyrillic",
+    "utf-16": "utf-16-le",
+    "utf-16le": "utf-16-le",
+    "utf-16be": "utf-16-be",
+}
 
 
 def decoded(body: bytes, content_type: str = "", *, markup: bool = False) -> tuple[str, str]:
     """The text of a body, and the encoding it was read in; what is wrong in it becomes U+FFFD.
 
-    A byte order mark counts first, then the `charset` of the header, then, in markup, what the page says itself; then UTF-8 where
-    it is that, and else windows-1252, in which anything means something.
+    A byte order mark counts first, then the `charset` of the header, then, in markup, what the page
+    says itself; then UTF-8 where it is that, and else windows-1252, in which anything means
+    something.
     """
     for mark, name in _MARKS:
         if body.startswith(mark):

@@ -48,7 +48,9 @@ class ConvertedHtml(Struct):
 
 
 class ConvertedPdf(Struct):
-    """Pages of a PDF: how many there are, the texts of those that were read, from `first` on, and whether time ran out before the last."""
+    """Pages of a PDF: how many there are, the texts of those that were read, from `first` on, and
+    whether time ran out before the last.
+    """
 
     count: int
     title: str | None
@@ -58,7 +60,10 @@ class ConvertedPdf(Struct):
 
 
 class DocumentConverter:
-    """Where documents are converted, a few at a time. `seconds` and `memory` (bytes) are for each."""
+    """Where documents are converted, a few at a time.
+
+    `seconds` and `memory` (bytes) are for each.
+    """
 
     def __init__(self, seconds: float, memory: int) -> None:
         self.seconds, self.memory = seconds, memory
@@ -73,12 +78,17 @@ class DocumentConverter:
         main: bool = True,
         links: bool = False,
     ) -> ConvertedHtml:
-        """The text of a page at a URL, to which its links are relative; `main` leaves out what stands around it. Raises ToolError."""
+        """The text of a page at a URL, to which its links are relative; `main` leaves out what
+        stands around it.
+
+        Raises ToolError.
+        """
         job = {"kind": "html", "url": url, "format": form, "main": main, "links": links}
         said, whole = await self._done(job, page.encode("utf-8", "replace"), "servers")
         if not said or not whole:
             raise ToolError(
-                f"This page cannot be converted within {self.seconds:g} seconds and {self.memory // 2**20} MiB. "
+                f"This page cannot be converted within {self.seconds:g} seconds and "
+                f"{self.memory // 2**20} MiB. "
                 'Ask for it as it is, with format "html".'
             )
         found = said[0]
@@ -92,7 +102,8 @@ class DocumentConverter:
             raise ToolError(f"The PDF {said[0]['error']}.")
         if not said or (not whole and len(said) == 1):
             raise ToolError(
-                f"This PDF cannot be read within {self.seconds:g} seconds and {self.memory // 2**20} MiB."
+                f"This PDF cannot be read within {self.seconds:g} seconds and "
+                f"{self.memory // 2**20} MiB."
             )
         texts = [str(one["text"]) for one in said[1:]]
         return ConvertedPdf(int(said[0]["count"]), said[0]["title"], first, texts, cut=not whole)

@@ -1,7 +1,7 @@
-"""A program of its own that makes text of a page or a PDF: what goes wrong in there, or never ends, ends with it.
+"""Child program that converts one HTML page or PDF to text, so that a crash or hang stays there.
 
-It reads a line of JSON and the document from its input, and writes lines of JSON. It imports nothing of the house, so that it starts
-at once.
+It reads a line of JSON and the document from its input, and writes lines of JSON. It imports only
+the standard library at first, so that it starts quickly.
 """
 
 from __future__ import annotations
@@ -16,11 +16,22 @@ from typing import Any
 _HEAD = 256 * 1024  # characters of a page among which its title stands
 _MOST_LINKS = 5_000
 _LINE = 300  # characters of a title or of the words of a link
-# What stands around the text of most pages; forms are taken apart and not left out, as some sites put all of a page into one.
+# What stands around the text of most pages; forms are taken apart and not left out, as some sites
+# put all of a page into one.
 _AROUND = [
-    "nav", "footer", "aside", "button", "select", "input", "dialog", "[role=navigation]", "[role=banner]", "[role=contentinfo]",
-    "[role=complementary]", "[role=search]",
-]  # fmt: skip
+    "nav",
+    "footer",
+    "aside",
+    "button",
+    "select",
+    "input",
+    "dialog",
+    "[role=navigation]",
+    "[role=banner]",
+    "[role=contentinfo]",
+    "[role=complementary]",
+    "[role=search]",
+]
 _NEVER_SHOWN = ["datalist", "iframe"]  # what stands in them is for browsers that do not know them
 
 
@@ -39,15 +50,21 @@ def main() -> None:
 
 
 def html(page: str, job: dict[str, Any]) -> dict[str, Any]:
-    """The text of a page, its title, description and language, and its links where they are wanted."""
+    """The text of a page, its title, description and language, and its links where they are
+    wanted.
+    """
     import html_to_markdown as library  # optional extra `servers`
 
     def convert(source: str, leave_out: list[str], metadata: bool = False) -> Any:
         options = library.ConversionOptions(
-            extract_metadata=metadata, base_url=job["url"], inline_data_media="alt_text_only", compact_tables=True,
-            output_format=job["format"], exclude_selectors=[*_NEVER_SHOWN, *leave_out],
+            extract_metadata=metadata,
+            base_url=job["url"],
+            inline_data_media="alt_text_only",
+            compact_tables=True,
+            output_format=job["format"],
+            exclude_selectors=[*_NEVER_SHOWN, *leave_out],
             preprocessing=library.PreprocessingOptions(enabled=False),
-        )  # fmt: skip
+        )
         return library.convert(source, options)
 
     text = convert(page, _AROUND if job["main"] else []).content or ""
@@ -114,13 +131,16 @@ def _line(text: str | None) -> str | None:
 
 
 def _say(**what: Any) -> None:
-    # Half characters, which a document may claim to have, are no Unicode, and the reader of these lines would take none of it.
+    # Half characters, which a document may claim to have, are no Unicode, and the reader of these
+    # lines would take none of it.
     sys.stdout.buffer.write(json.dumps(what, ensure_ascii=False).encode("utf-8", "replace") + b"\n")
     sys.stdout.buffer.flush()
 
 
 def _bound(memory: int, seconds: float) -> None:
-    """No more memory and processor time than this, where the platform can say so; and no file is written."""
+    """No more memory and processor time than this, where the platform can say so; and no file is
+    written.
+    """
     try:
         import resource  # not on every platform
     except ImportError:

@@ -1,4 +1,4 @@
-"""What was fetched, as something to read, see or hear: by its type where it has a true one, else by how it begins."""
+"""Turns a response into a document to read, see or hear, by its media type or its first bytes."""
 
 from __future__ import annotations
 
@@ -22,11 +22,26 @@ from .settings import PREFIX, FetchSettings
 Format = Literal["markdown", "text", "html"]
 
 _TEXTS = frozenset(
-    {"application/json", "application/xml", "application/javascript", "application/ecmascript", "application/x-javascript",
-     "application/yaml", "application/x-yaml", "application/toml", "application/sql", "application/jsonl", "application/x-ndjson",
-     "application/graphql", "application/x-sh", "application/rtf", "application/x-httpd-php", "application/x-www-form-urlencoded",
-     "image/svg+xml"}
-)  # fmt: skip
+    {
+        "application/json",
+        "application/xml",
+        "application/javascript",
+        "application/ecmascript",
+        "application/x-javascript",
+        "application/yaml",
+        "application/x-yaml",
+        "application/toml",
+        "application/sql",
+        "application/jsonl",
+        "application/x-ndjson",
+        "application/graphql",
+        "application/x-sh",
+        "application/rtf",
+        "application/x-httpd-php",
+        "application/x-www-form-urlencoded",
+        "image/svg+xml",
+    }
+)
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
 _VAGUE = frozenset(
     {
@@ -38,9 +53,14 @@ _VAGUE = frozenset(
     }
 )
 _BEGINS = (
-    (b"%PDF-", "application/pdf"), (b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"),
-    (b"OggS", "audio/ogg"), (b"ID3", "audio/mpeg"), (b"fLaC", "audio/flac"),
-)  # fmt: skip
+    (b"%PDF-", "application/pdf"),
+    (b"\x89PNG\r\n\x1a\n", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+    (b"OggS", "audio/ogg"),
+    (b"ID3", "audio/mpeg"),
+    (b"fLaC", "audio/flac"),
+)
 _TYPE = re.compile(r"[a-z0-9!#$&^_.+-]{1,127}/[a-z0-9!#$&^_.+-]{1,127}")
 _MARKUP = re.compile(
     rb"\s*(?:<!--.{0,500}?-->\s*)?<(?:!doctype\s+html|html|head|body)\b", re.IGNORECASE | re.DOTALL
@@ -50,7 +70,10 @@ _LONGEST_PDF = 2_000  # pages in one reading; more are asked for by their number
 
 
 class FetchedDocument(Struct, frozen=True):
-    """Something fetched, ready to be read. `medium` is a picture or a sound, `text` all else; `digest` tells its version."""
+    """Something fetched, ready to be read.
+
+    `medium` is a picture or a sound, `text` all else; `digest` tells its version.
+    """
 
     kind: Kind
     text: str = ""
@@ -74,7 +97,10 @@ class PdfPages(NamedTuple):
 
 
 def leaves(text: str | None) -> PdfPages:
-    """Pages as callers say them: "3", "3-7" or "3-"; all of them where nothing is said. Raises ToolError."""
+    """Pages as callers say them: "3", "3-7" or "3-"; all of them where nothing is said.
+
+    Raises ToolError.
+    """
     if text is None or not text.strip():
         return PdfPages(1, _LONGEST_PDF)
     found = _RANGE.fullmatch(text.strip())
@@ -87,7 +113,9 @@ def leaves(text: str | None) -> PdfPages:
 
 
 def type_of(headers: Mapping[str, str], body: bytes | None = None) -> str:
-    """The media type that an answer says, or, where it says nothing true, the one that its first bytes tell."""
+    """The media type that an answer says, or, where it says nothing true, the one that its first
+    bytes tell.
+    """
     said = headers.get("content-type", "").partition(";")[0].strip().lower()
     if not _TYPE.fullmatch(said):
         said = ""
@@ -128,7 +156,10 @@ def kind_of(media_type: str) -> Kind | None:
 
 
 def wanted(settings: FetchSettings, url: str, headers: Mapping[str, str]) -> None:
-    """Look at the head of an answer, so that nothing is loaded for nobody. Raises ToolError for what cannot be read anyway."""
+    """Look at the head of an answer, so that nothing is loaded for nobody.
+
+    Raises ToolError for what cannot be read anyway.
+    """
     said = type_of(headers)
     length = headers.get("content-length", "")
     size = int(length) if length.isdigit() and len(length) < 16 else None
@@ -136,7 +167,8 @@ def wanted(settings: FetchSettings, url: str, headers: Mapping[str, str]) -> Non
         raise errors.no_reader(url, said, size)
     if size is not None and size > settings.bytes:
         raise ToolError(
-            f"{errors.shown(url)} has {errors.amount(size)}, and no more than {errors.amount(settings.bytes)} are read ({PREFIX}BYTES)."
+            f"{errors.shown(url)} has {errors.amount(size)}, and no more than "
+            f"{errors.amount(settings.bytes)} are read ({PREFIX}BYTES)."
         )
 
 
@@ -158,7 +190,8 @@ async def document_of(
     if kind in ("image", "audio"):
         if len(got.body) > settings.media:
             raise ToolError(
-                f"{errors.shown(got.url)} is {'a picture' if kind == 'image' else 'sound'} of {errors.amount(len(got.body))}, "
+                f"{errors.shown(got.url)} is {'a picture' if kind == 'image' else 'sound'} of "
+                f"{errors.amount(len(got.body))}, "
                 f"and no more than {errors.amount(settings.media)} are given on ({PREFIX}MEDIA)."
             )
         medium = (Image if kind == "image" else Audio)(data=got.body, mime_type=media_type)
@@ -168,8 +201,14 @@ async def document_of(
         written = await bench.of_html(
             text, got.url, form="markdown" if form == "markdown" else "plain", main=main
         )
-        return await _text("markdown" if form == "markdown" else "text", written.text, encoding=encoding, title=written.title,
-                     description=written.description, language=written.language)  # fmt: skip
+        return await _text(
+            "markdown" if form == "markdown" else "text",
+            written.text,
+            encoding=encoding,
+            title=written.title,
+            description=written.description,
+            language=written.language,
+        )
     plain = "markdown" if media_type in ("text/markdown", "text/x-markdown") else kind
     return await _text(plain, text, encoding=encoding)
 
@@ -178,11 +217,13 @@ async def _pdf(got: FetchedResponse, bench: DocumentConverter, pages: PdfPages) 
     printed = await bench.of_pdf(got.body, pages.first, pages.last)
     if pages.first > printed.count:
         raise ToolError(
-            f"{errors.shown(got.url)} has {printed.count} pages, and none has the number {pages.first}."
+            f"{errors.shown(got.url)} has {printed.count} pages, and none has the number "
+            f"{pages.first}."
         )
     if not any(text.strip() for text in printed.texts):
         raise ToolError(
-            f"The pages of {errors.shown(got.url)} have no text: they are pictures, of paper perhaps."
+            f"The pages of {errors.shown(got.url)} have no text: they are pictures, of paper "
+            "perhaps."
         )
     marked = [
         f"[Page {number} of {printed.count}]\n\n{text.strip()}\n\n"
@@ -190,9 +231,16 @@ async def _pdf(got: FetchedResponse, bench: DocumentConverter, pages: PdfPages) 
     ]
     last = printed.first + len(printed.texts) - 1
     return await _text(
-        "pdf", "".join(marked), title=printed.title, pages=printed.count, first_page=printed.first, last_page=last,
-        cut=printed.cut or (last < printed.count and last < pages.last) or last - printed.first + 1 == _LONGEST_PDF < printed.count,
-    )  # fmt: skip
+        "pdf",
+        "".join(marked),
+        title=printed.title,
+        pages=printed.count,
+        first_page=printed.first,
+        last_page=last,
+        cut=printed.cut
+        or (last < printed.count and last < pages.last)
+        or last - printed.first + 1 == _LONGEST_PDF < printed.count,
+    )
 
 
 async def text_of(got: FetchedResponse, *, markup: bool) -> tuple[str, str]:

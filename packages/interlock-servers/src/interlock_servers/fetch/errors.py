@@ -1,4 +1,4 @@
-"""What went wrong on the way to a page, in words that say what to do."""
+"""Error messages of the fetch server, which say what to do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from .robots import RobotsRule
 from .settings import PREFIX, FetchSettings
 
 _LONGEST = 300
-# Where a rule of the guarded fetcher can be loosened by whoever runs this server, and by nobody who calls it.
+# Where a rule of the guarded fetcher can be loosened by whoever runs this server, and by nobody who
+# calls it.
 _ADVICE = {
     "url": "Give an http or https address, such as https://example.com/page.",
     "user": "Leave them out; this server logs in nowhere.",
@@ -86,7 +87,8 @@ def too_many(hops: Sequence[Redirect], settings: FetchSettings) -> ToolError:
     """The redirects do not end."""
     return ToolError(
         _with(
-            f"There are more than {settings.redirects} redirects, and they were not followed further.",
+            f"There are more than {settings.redirects} redirects, and they were not followed "
+            "further.",
             hops,
         )
     )
@@ -115,8 +117,10 @@ def no_page(
 def not_for_robots(url: str, site: str, line: RobotsRule, token: str) -> ToolError:
     """The site does not want programs there."""
     return ToolError(
-        f"{shown(url)} was not fetched: {site}/robots.txt does not allow it to programs that nobody watches (line {line.number}, "
-        f"{shown(str(line), 120)!r}, for {token}). A person who wants to read it can use this server's prompt `fetch`, for which "
+        f"{shown(url)} was not fetched: {site}/robots.txt does not allow it to programs that "
+        f"nobody watches (line {line.number}, "
+        f"{shown(str(line), 120)!r}, for {token}). A person who wants to read it can use this "
+        "server's prompt `fetch`, for which "
         "robots.txt is not asked."
     )
 
@@ -124,8 +128,10 @@ def not_for_robots(url: str, site: str, line: RobotsRule, token: str) -> ToolErr
 def robots_silent(url: str, site: str, why: str) -> ToolError:
     """Whether the site wants programs there cannot be known."""
     return ToolError(
-        f"{shown(url)} was not fetched: {site}/robots.txt could not be read ({why}), and until it can be nothing there is fetched "
-        "by a program that nobody watches. Try later, or let the person use this server's prompt `fetch`."
+        f"{shown(url)} was not fetched: {site}/robots.txt could not be read ({why}), and until it "
+        "can be nothing there is fetched "
+        "by a program that nobody watches. Try later, or let the person use this server's prompt "
+        "`fetch`."
     )
 
 
@@ -133,7 +139,8 @@ def no_reader(url: str, content_type: str, size: int | None) -> ToolError:
     """The answer is nothing that can be read as text, seen or heard."""
     much = f" of {amount(size)}" if size is not None else ""
     return ToolError(
-        f"{shown(url)} is a file{much} of the type {shown(content_type or 'that nobody says', 100)}, which this server does not read: "
+        f"{shown(url)} is a file{much} of the type "
+        f"{shown(content_type or 'that nobody says', 100)}, which this server does not read: "
         "it reads pages, texts, PDFs, pictures and sound. The person may download it."
     )
 

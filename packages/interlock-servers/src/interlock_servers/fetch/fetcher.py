@@ -1,4 +1,4 @@
-"""Gets what stands at an address: robots.txt first where nobody watches, redirects hop by hop, from the cache where HTTP allows it."""
+"""Fetches a URL by the SSRF-safe fetcher: robots.txt, redirects hop by hop, and the HTTP cache."""
 
 from __future__ import annotations
 
@@ -32,10 +32,16 @@ from .settings import FetchSettings
 Tell = Callable[[int, int], None]
 """Hears how many bytes of how many have come."""
 Check = Callable[[str, Mapping[str, str]], None]
-"""Looks at the URL and headers of an answer before its body is read. Raises ToolError where nobody wants that."""
+"""Looks at the URL and headers of an answer before its body is read.
+
+Raises ToolError where nobody wants that.
+"""
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_ACCEPT = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, application/pdf;q=0.8, text/*;q=0.7, */*;q=0.5"
+_ACCEPT = (
+    "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, application/pdf;q=0.8, "
+    "text/*;q=0.7, */*;q=0.5"
+)
 _CONTROLS = re.compile("[\x00-\x1f\x7f]")
 _DAY, _MINUTE = 86_400.0, 60.0
 _ROBOTS_REDIRECTS = 5  # RFC 9309, 2.3.1.2
@@ -43,7 +49,10 @@ _MOST_SITES = 64  # whose robots.txt is kept
 
 
 class FetchedResponse(NamedTuple):
-    """An answer, and how it was come by. `url` is the last one, after all redirects; `age` is in seconds."""
+    """An answer, and how it was come by.
+
+    `url` is the last one, after all redirects; `age` is in seconds.
+    """
 
     url: str
     status: int
@@ -70,7 +79,9 @@ class _Call(NamedTuple):
 
 
 class _RobotsAnswer(NamedTuple):
-    """What a site's robots.txt says: rules, or None and why it could not be read; `until` is when to look again."""
+    """What a site's robots.txt says: rules, or None and why it could not be read; `until` is when
+    to look again.
+    """
 
     rules: RobotsRules | None
     why: str
@@ -78,7 +89,10 @@ class _RobotsAnswer(NamedTuple):
 
 
 class WebFetcher:
-    """The web as this server sees it. `fetch` goes out; it must return redirects, so that each of them is looked at here."""
+    """The web as this server sees it.
+
+    `fetch` goes out; it must return redirects, so that each of them is looked at here.
+    """
 
     def __init__(
         self, settings: FetchSettings, fetch: SafeFetch, now: Callable[[], float] = time.time
@@ -100,13 +114,23 @@ class WebFetcher:
         }
 
     async def get(
-        self, url: str, *, watched: bool, whose: str | None = None, fresh: bool = False,
-        check: Check | None = None, tell: Tell | None = None,
-    ) -> FetchedResponse:  # fmt: skip
-        """What stands at a URL. `watched` says that a person wants it, so that robots.txt is not asked; `fresh` passes the cache by.
+        self,
+        url: str,
+        *,
+        watched: bool,
+        whose: str | None = None,
+        fresh: bool = False,
+        check: Check | None = None,
+        tell: Tell | None = None,
+    ) -> FetchedResponse:
+        """What stands at a URL.
 
-        `whose` is on whose behalf: each has a cache of their own, so that nobody can tell from it what others read. Nobody's is shared.
-        Raises ToolError, in words that say what to do, for whatever is no page.
+        `watched` says that a person wants it, so that robots.txt is not asked; `fresh` passes the
+        cache by.
+
+        `whose` is on whose behalf: each has a cache of their own, so that nobody can tell from it
+        what others read. Nobody's is shared. Raises ToolError, in words that say what to do, for
+        whatever is no page.
         """
         call = _Call(whose, fresh, check, tell)
         robots: Robots = (
@@ -125,7 +149,8 @@ class WebFetcher:
             if not limit.expired():
                 raise
             late = TimedOut(
-                f"There was no whole answer within {self.settings.seconds:g} seconds. Try again, or something smaller."
+                f"There was no whole answer within {self.settings.seconds:g} seconds. Try again, "
+                "or something smaller."
             )
             raise errors.refusal(late, hops, self.settings) from None
 
@@ -244,7 +269,10 @@ class WebFetcher:
             raise errors.not_for_robots(url, site, line, self.settings.token)
 
     async def _manners_of(self, site: str) -> _RobotsAnswer:
-        """Read a site's robots.txt (RFC 9309, 2.3.1). Raises Unreachable where the site itself is out of reach."""
+        """Read a site's robots.txt (RFC 9309, 2.3.1).
+
+        Raises Unreachable where the site itself is out of reach.
+        """
         url = f"{site}/robots.txt"
         for hop in range(_ROBOTS_REDIRECTS + 1):
             try:
@@ -299,7 +327,10 @@ class WebFetcher:
 
 
 async def _body(answer: Response, most: int, tell: Tell | None) -> bytes:
-    """A body to its end; who is told of it hears how far it has come, where its size is known. Raises ProtocolError over `most` bytes."""
+    """A body to its end; who is told of it hears how far it has come, where its size is known.
+
+    Raises ProtocolError over `most` bytes.
+    """
     length = answer.headers.get("content-length", "")
     total = (
         int(length)
@@ -340,7 +371,9 @@ def _site(url: str) -> str:
 
 
 def address(text: str) -> str:
-    """The URL that a caller means: without a fragment, which is for readers, and with https:// where no scheme is said."""
+    """The URL that a caller means: without a fragment, which is for readers, and with https://
+    where no scheme is said.
+    """
     url = text.strip().replace(" ", "%20")
     if _CONTROLS.search(url):  # which Python would leave out, and the fetcher refuses
         return url
@@ -348,7 +381,9 @@ def address(text: str) -> str:
 
 
 def tidy(url: str) -> str:
-    """A URL without its fragment, and without steps to and fro in its path: what robots.txt is asked about is what is asked for."""
+    """A URL without its fragment, and without steps to and fro in its path: what robots.txt is
+    asked about is what is asked for.
+    """
     url = urldefrag(url).url
     try:
         parts = urlsplit(url)

@@ -1,4 +1,4 @@
-"""How long an answer may be used again, and how to ask whether it still holds: HTTP's rules for a cache of one's own (RFC 9111)."""
+"""HTTP cache: how long a response may be reused, and how it is validated (RFC 9111)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,10 @@ _OF_THE_WAY = frozenset(
 
 
 class CachedResponse(Struct, frozen=True):
-    """An answer as it is kept. `asked_with` are the headers of its request; times are seconds since 1970, by our own clock."""
+    """An answer as it is kept.
+
+    `asked_with` are the headers of its request; times are seconds since 1970, by our own clock.
+    """
 
     url: str
     status: int
@@ -48,7 +51,9 @@ class CachedResponse(Struct, frozen=True):
 
 
 def directives(headers: Headers) -> dict[str, str]:
-    """What `Cache-Control` says; of one that comes twice with different values nothing is left but that it is there."""
+    """What `Cache-Control` says; of one that comes twice with different values nothing is left but
+    that it is there.
+    """
     found: dict[str, str] = {}
     for name, quoted, plain in _DIRECTIVE.findall(headers.get("cache-control", "")):
         value, low = quoted or plain, name.lower()
@@ -57,7 +62,9 @@ def directives(headers: Headers) -> dict[str, str]:
 
 
 def may_keep(status: int, headers: Headers, *, shared: bool = False) -> bool:
-    """Whether an answer to a GET may be kept (3); `shared` says that several people would get it."""
+    """Whether an answer to a GET may be kept (3); `shared` says that several people would get
+    it.
+    """
     said = directives(headers)
     if (
         (shared and "private" in said)
@@ -75,7 +82,9 @@ def may_keep(status: int, headers: Headers, *, shared: bool = False) -> bool:
 
 
 def lifetime(kept: CachedResponse) -> float:
-    """For how many seconds of its age an answer is fresh (4.2.1); what cannot be read says that it is not."""
+    """For how many seconds of its age an answer is fresh (4.2.1); what cannot be read says that it
+    is not.
+    """
     said = directives(kept.headers)
     if "max-age" in said:
         return _seconds(said["max-age"]) or 0.0
@@ -106,7 +115,9 @@ def is_fresh(kept: CachedResponse, now: float) -> bool:
 
 
 def holds_in_need(kept: CachedResponse, now: float) -> bool:
-    """Whether an answer that is no longer fresh may be used where its server fails (RFC 5861, 4)."""
+    """Whether an answer that is no longer fresh may be used where its server fails (RFC 5861,
+    4).
+    """
     said = directives(kept.headers)
     if {"no-cache", "must-revalidate"} & said.keys() or "stale-if-error" not in said:
         return False

@@ -1,4 +1,4 @@
-"""Long texts in pages: where they are cut, how a reader goes on in the same text, and where its headings stand."""
+"""Pagination of long texts: where to cut them, cursors, and headings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import NamedTuple
 _CURSOR = re.compile(r"([0-9a-f]{16})\.(\d{1,12})")
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u180e\u200b\u2060-\u2064\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
-    "|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{2,}"  # one chooses a form of the letter before it; many of them are a message
+    # One chooses a form of the letter before it; many of them are a message
+    "|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{2,}"
     "|(?<![\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff])[\U000e0100-\U000e01ef]"
     "|[\u200c\u200d]{2,}"
 )
@@ -41,7 +42,9 @@ class Heading(NamedTuple):
 
 
 def clean(text: str) -> str:
-    """A text without what no reader sees: control characters, and those without a form, in which sentences can be hidden."""
+    """A text without what no reader sees: control characters, and those without a form, in which
+    sentences can be hidden.
+    """
     return _UNSEEN.sub("", text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
@@ -57,7 +60,9 @@ def cursor_of(text: str) -> TextCursor | None:
 
 
 def end_of(text: str, start: int, length: int) -> int:
-    """Where a page of at most `length` characters ends: with a paragraph, else a line, else a word; never inside of a character."""
+    """Where a page of at most `length` characters ends: with a paragraph, else a line, else a word;
+    never inside of a character.
+    """
     latest = start + max(length, 1)
     if latest >= len(text):
         return len(text)

@@ -1,4 +1,4 @@
-"""What the fetch server's tools give, as data; the page itself is the text of the result."""
+"""Results of the fetch server's tools. The page itself is the text of the result."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ Robots = Literal["allowed", "not asked", "ignored"]
 
 
 class Redirect(Struct):
-    """A redirect that was followed: from where, with which status, and to where; `elsewhere` says that it left the site."""
+    """A redirect that was followed: from where, with which status, and to where; `elsewhere` says
+    that it left the site.
+    """
 
     url: str
     status: int
@@ -20,10 +22,13 @@ class Redirect(Struct):
 
 
 class ResponseSource(Struct, omit_defaults=True):
-    """Where an answer came from. `url` is the last one, after all redirects; `size` is in bytes, `age` in seconds.
+    """Where an answer came from.
 
-    `cached` says that the server was not asked for the body again, `stale` that it failed and this is what it said earlier. `robots`
-    says whether robots.txt allows it, or was not asked as a person wanted it.
+    `url` is the last one, after all redirects; `size` is in bytes, `age` in seconds.
+
+    `cached` says that the server was not asked for the body again, `stale` that it failed and this
+    is what it said earlier. `robots` says whether robots.txt allows it, or was not asked as a
+    person wanted it.
     """
 
     url: str
@@ -38,10 +43,12 @@ class ResponseSource(Struct, omit_defaults=True):
 
 
 class PageInfo(Struct, omit_defaults=True):
-    """What is known of what was fetched. Of `length` characters those from `start` to `end` are the text of the result.
+    """What is known of what was fetched.
 
-    `next` is the cursor with which to read on, absent at the end. Pages of a PDF are counted from 1; `first_page` and `last_page`
-    say which ones the text has, of `pages` in all.
+    Of `length` characters those from `start` to `end` are the text of the result.
+
+    `next` is the cursor with which to read on, absent at the end. Pages of a PDF are counted from
+    1; `first_page` and `last_page` say which ones the text has, of `pages` in all.
     """
 
     source: ResponseSource
@@ -67,7 +74,9 @@ class PageLink(Struct):
 
 
 class PageLinks(Struct, omit_defaults=True):
-    """The links of a page in their order, each address once; `found` counts all that fit, `next` is where to go on."""
+    """The links of a page in their order, each address once; `found` counts all that fit, `next` is
+    where to go on.
+    """
 
     source: ResponseSource
     links: list[PageLink]

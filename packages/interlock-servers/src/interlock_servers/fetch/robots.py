@@ -1,4 +1,4 @@
-"""What sites allow programs that nobody watches: robots.txt (RFC 9309), and which line of it speaks of a page."""
+"""robots.txt (RFC 9309): what a site allows crawlers, and which rule decides about a page."""
 
 from __future__ import annotations
 
@@ -78,6 +78,7 @@ def _read(lines: list[RobotsRule]) -> Protego:
         from protego import Protego  # optional extra `servers`
     except ImportError:
         raise ToolError(
-            "Reading robots.txt needs protego: pip install 'interlock[servers]', where this server runs."
+            "Reading robots.txt needs protego: pip install 'interlock[servers]', where this "
+            "server runs."
         ) from None
     return Protego.parse("\n".join(["User-agent: *", *map(str, lines)]))

@@ -1,4 +1,4 @@
-"""What the fetch server may ask for, and how much it takes in at most; all of it can be set in the environment."""
+"""Settings and limits of the fetch server. Each can be set by an environment variable."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ PREFIX = "INTERLOCK_FETCH_"
 
 
 class FetchSettings(Struct, frozen=True, kw_only=True):
-    """Sizes are in bytes, times in seconds, pages in characters. `INTERLOCK_FETCH_BYTES` sets `bytes`, and so on.
+    """Sizes are in bytes, times in seconds, pages in characters.
 
-    `hosts` are the only ones to be asked where it names any, `never` those that are not: names, "*.example.com" for all below one,
-    addresses. `networks` ("10.1.0.0/16") are your own that may be reached. `loopback` lets this machine itself be asked, for development.
+    `INTERLOCK_FETCH_BYTES` sets `bytes`, and so on.
+
+    `hosts` are the only ones to be asked where it names any, `never` those that are not: names,
+    "*.example.com" for all below one, addresses. `networks` ("10.1.0.0/16") are your own that may
+    be reached. `loopback` lets this machine itself be asked, for development.
     """
 
     user_agent: Annotated[str, Meta(pattern=r"^[\x20-\x7e]+$")] = "InterlockFetch/1.0"

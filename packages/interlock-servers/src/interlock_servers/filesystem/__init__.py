@@ -1,8 +1,7 @@
-"""Files and folders, to read, search, change and watch: only within allowed folders, whatever is sent and whoever swaps links meanwhile.
+"""Filesystem server: reads, searches, changes and watches files in allowed folders only.
 
-`interlock serve filesystem FOLDER...` runs it; INTERLOCK_FILESYSTEM_FOLDERS names the folders where none are given. A client's
-roots narrow them. Paths are never checked as text: each step is opened relative to the folder before it, and no link is followed
-but by hand, as long as it stays inside.
+`interlock serve filesystem FOLDER...` runs it. INTERLOCK_FILESYSTEM_FOLDERS names the folders where
+no arguments do. A client's roots narrow them.
 """
 
 from __future__ import annotations
@@ -35,7 +34,8 @@ __all__ = [
 def filesystem_server(
     folders: Sequence[str | os.PathLike[str]] | None = None, limits: FilesystemLimits | None = None
 ) -> Server:
-    """A server over some folders; over those of the environment where none are given, and with its limits.
+    """A server over some folders; over those of the environment where none are given, and with its
+    limits.
 
     The folders are opened when the first client comes.
     """
@@ -65,8 +65,10 @@ def filesystem_server(
             description="Read, write, search and watch files in the folders that you name.",
         ),
         instructions=(
-            "list_allowed_folders says where you may work. Paths are absolute, or relative where one folder is allowed. "
-            "Read a file before you edit it, and send its version along. trash_file can be undone; nothing is removed for good unasked."
+            "list_allowed_folders says where you may work. Paths are absolute, or relative where "
+            "one folder is allowed. "
+            "Read a file before you edit it, and send its version along. trash_file can be "
+            "undone; nothing is removed for good unasked."
         ),
         lifespan=lifespan,
         limits=ServerLimits(page_size=200),
@@ -78,7 +80,10 @@ def filesystem_server(
 
 
 def server_of(*folders: str) -> Server:
-    """The server over the folders that were named on the command line, or in the environment. Raises OSError or ValueError in words."""
+    """The server over the folders that were named on the command line, or in the environment.
+
+    Raises OSError or ValueError in words.
+    """
     check_platform()
     settings_of(FilesystemLimits, PREFIX)
     for folder in folders:

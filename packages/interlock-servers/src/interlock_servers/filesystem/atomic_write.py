@@ -1,7 +1,8 @@
-"""Writes files: each as a whole, in one step, so that nobody ever sees half of one, and kept apart from others who write there.
+"""Writes files atomically, under a lock that other processes respect.
 
-What is new is written beside the file, into a file of a fixed name, and renamed over it. Who writes holds a lock on the folder,
-which the system takes away from a process that dies; so the one name is enough, and what a killed process left is overwritten.
+New content goes into a file of a fixed name beside the target, which is then renamed over it. The
+writer holds a lock on the folder, which the system releases when a process dies. So one name is
+enough, and what a killed process left is overwritten.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ Fill = Callable[[int], None]  # writes into a descriptor
 
 @contextlib.contextmanager
 def locked(folder: int, limits: FilesystemLimits) -> Iterator[None]:
-    """Hold a folder for writing, among all processes that use this server. Raises ToolError where others hold it too long."""
+    """Hold a folder for writing, among all processes that use this server.
+
+    Raises ToolError where others hold it too long.
+    """
     own = again(folder)  # a lock belongs to an opening, so that it counts among threads too
     try:
         end, pause = time.monotonic() + limits.waiting, 0.0005
@@ -62,9 +66,12 @@ def put(
     new: bool = False,
     like: os.stat_result | None = None,
 ) -> os.stat_result:
-    """Write a file as a whole, in a folder that is locked. Mode, owner and extended attributes stay what they were.
+    """Write a file as a whole, in a folder that is locked.
 
-    `new`: there must be none yet; `like`: the mode of a new file. Raises ToolError, and then nothing is changed.
+    Mode, owner and extended attributes stay what they were.
+
+    `new`: there must be none yet; `like`: the mode of a new file. Raises ToolError, and then
+    nothing is changed.
     """
     assert place.name is not None
     before = None if new else place.stat()
@@ -126,14 +133,18 @@ def _part(place: ResolvedPath, like: os.stat_result | None) -> tuple[str, int]:
 
 
 def _keep(place: ResolvedPath, fd: int, before: os.stat_result) -> None:
-    """Give a file the owner, the extended attributes and the mode of the one that it replaces. Raises ToolError where it cannot be."""
+    """Give a file the owner, the extended attributes and the mode of the one that it replaces.
+
+    Raises ToolError where it cannot be.
+    """
     now = os.fstat(fd)
     if (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
         try:
             os.fchown(fd, before.st_uid, before.st_gid)
         except OSError:
             raise ToolError(
-                f"{plain(place.shown)} belongs to another user or group, and replacing it would change that. It was left alone."
+                f"{plain(place.shown)} belongs to another user or group, and replacing it would "
+                "change that. It was left alone."
             ) from None
     if hasattr(os, "listxattr"):
         with contextlib.suppress(OSError):
@@ -168,7 +179,8 @@ def check_version(place: ResolvedPath, found: os.stat_result | None, version: st
     """Raise ToolError where the file is not the one that was read."""
     if version is not None and (found is None or version_of(found) != version):
         raise ToolError(
-            f"{plain(place.shown)} has changed since it was read. Read it again before you change it."
+            f"{plain(place.shown)} has changed since it was read. Read it again before you change "
+            "it."
         )
 
 
@@ -176,5 +188,6 @@ def check_size(place: ResolvedPath, size: int, limits: FilesystemLimits) -> None
     """Raise ToolError for more than may be written."""
     if size > limits.written:
         raise ToolError(
-            f"{plain(place.shown)} would have {size:,} bytes; at most {limits.written:,} are written."
+            f"{plain(place.shown)} would have {size:,} bytes; at most {limits.written:,} are "
+            "written."
         )

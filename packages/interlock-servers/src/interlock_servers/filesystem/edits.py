@@ -1,4 +1,4 @@
-"""Changes of a text, and what they change, as a unified diff; nothing here touches a file."""
+"""Applies edits to a text and shows them as a unified diff. Nothing here touches a file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ MOST_DIFF = 100_000  # characters
 
 
 class Edit(Struct, forbid_unknown_fields=True):
-    """Replace a text that stands in the file exactly so. It has to stand there once, or `count` times where that is given."""
+    """Replace a text that stands in the file exactly so.
+
+    It has to stand there once, or `count` times where that is given.
+    """
 
     old: Annotated[
         str,
@@ -45,7 +48,10 @@ class LineEdit(Struct, forbid_unknown_fields=True):
 
 
 def edited(text: str, edits: Sequence[Edit], path: str) -> tuple[str, int]:
-    """The text after the edits, one after the other, and how many places they changed. Raises ToolError, and then none counts."""
+    """The text after the edits, one after the other, and how many places they changed.
+
+    Raises ToolError, and then none counts.
+    """
     places = 0
     windows = _has_crlf(text)
     for number, edit in enumerate(edits, 1):
@@ -56,11 +62,13 @@ def edited(text: str, edits: Sequence[Edit], path: str) -> tuple[str, int]:
             which = f"Edit {number}: " if len(edits) > 1 else ""
             if not found:
                 raise ToolError(
-                    f"{which}the old text does not stand in {plain(path)}.{_hint(text, old)} Nothing was changed."
+                    f"{which}the old text does not stand in {plain(path)}.{_hint(text, old)} "
+                    "Nothing was changed."
                 )
             lines = ", ".join(map(str, _lines_of(text, old)))
             raise ToolError(
-                f"{which}the old text stands {found} times in {plain(path)} (lines {lines}), and not {wanted}. "
+                f"{which}the old text stands {found} times in {plain(path)} (lines {lines}), and "
+                f"not {wanted}. "
                 "Send more of what is around it, or count. Nothing was changed."
             )
         text = text.replace(old, new)
@@ -69,7 +77,10 @@ def edited(text: str, edits: Sequence[Edit], path: str) -> tuple[str, int]:
 
 
 def line_edited(text: str, edits: Sequence[LineEdit], path: str) -> tuple[str, int]:
-    """The text after the edits of lines, and how many there were. Raises ToolError for lines that are not there or overlap."""
+    """The text after the edits of lines, and how many there were.
+
+    Raises ToolError for lines that are not there or overlap.
+    """
     lines = lines_of(text)
     windows = _has_crlf(text)
     end = len(lines) + 1
@@ -85,7 +96,8 @@ def line_edited(text: str, edits: Sequence[LineEdit], path: str) -> tuple[str, i
                 else "are not there"
             )
             raise ToolError(
-                f"Lines {later.first} to {later.last} {there}: {plain(path)} has {len(lines)} lines. Nothing was changed."
+                f"Lines {later.first} to {later.last} {there}: {plain(path)} has {len(lines)} "
+                "lines. Nothing was changed."
             )
         new = lines_of(_crlf(later.new) if windows else later.new)
         ending = "\r\n" if windows else "\n"
@@ -140,7 +152,10 @@ def _hint(text: str, old: str) -> str:
 
 
 def unified(before: str, after: str, path: str) -> str:
-    """What changes from one text to another, as a unified diff; empty where nothing does. It is cut where it is very long."""
+    """What changes from one text to another, as a unified diff; empty where nothing does.
+
+    It is cut where it is very long.
+    """
     if before == after:
         return ""
     old, new = lines_of(before), lines_of(after)

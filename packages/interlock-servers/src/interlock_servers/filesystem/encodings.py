@@ -1,4 +1,4 @@
-"""What bytes are: text in some encoding, a picture, a sound, or something else."""
+"""Detects what bytes are: text in some encoding, an image, audio, or something else."""
 
 from __future__ import annotations
 
@@ -11,9 +11,26 @@ from interlock import ToolError
 from .resolve import plain
 
 Encoding = Literal[
-    "utf-8", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "ascii", "latin-1", "iso-8859-2", "iso-8859-15", "cp1250", "cp1251", "cp1252",
-    "koi8-r", "mac-roman", "shift_jis", "euc-jp", "euc-kr", "big5", "gb18030",
-]  # fmt: skip
+    "utf-8",
+    "utf-16",
+    "utf-16-le",
+    "utf-16-be",
+    "utf-32",
+    "ascii",
+    "latin-1",
+    "iso-8859-2",
+    "iso-8859-15",
+    "cp1250",
+    "cp1251",
+    "cp1252",
+    "koi8-r",
+    "mac-roman",
+    "shift_jis",
+    "euc-jp",
+    "euc-kr",
+    "big5",
+    "gb18030",
+]
 
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -24,19 +41,48 @@ _MARKS = (
 )
 # Where in the file, which bytes, what it is.
 _MAGIC = (
-    (0, b"\x89PNG\r\n\x1a\n", "image/png"), (0, b"\xff\xd8\xff", "image/jpeg"), (0, b"GIF87a", "image/gif"), (0, b"GIF89a", "image/gif"),
-    (8, b"WEBP", "image/webp"), (4, b"ftypavif", "image/avif"), (4, b"ftypheic", "image/heic"), (0, b"II*\0", "image/tiff"),
-    (0, b"MM\0*", "image/tiff"), (8, b"WAVE", "audio/wav"), (4, b"ftypM4A ", "audio/mp4"), (0, b"ID3", "audio/mpeg"),
-    (0, b"\xff\xfb", "audio/mpeg"), (0, b"\xff\xf3", "audio/mpeg"), (0, b"\xff\xf2", "audio/mpeg"), (0, b"OggS", "audio/ogg"),
-    (0, b"fLaC", "audio/flac"), (0, b"%PDF-", "application/pdf"), (0, b"PK\x03\x04", "application/zip"),
-    (0, b"\x1f\x8b", "application/gzip"), (0, b"\x7fELF", "application/x-elf"), (0, b"SQLite format 3\0", "application/vnd.sqlite3"),
-)  # fmt: skip
+    (0, b"\x89PNG\r\n\x1a\n", "image/png"),
+    (0, b"\xff\xd8\xff", "image/jpeg"),
+    (0, b"GIF87a", "image/gif"),
+    (0, b"GIF89a", "image/gif"),
+    (8, b"WEBP", "image/webp"),
+    (4, b"ftypavif", "image/avif"),
+    (4, b"ftypheic", "image/heic"),
+    (0, b"II*\0", "image/tiff"),
+    (0, b"MM\0*", "image/tiff"),
+    (8, b"WAVE", "audio/wav"),
+    (4, b"ftypM4A ", "audio/mp4"),
+    (0, b"ID3", "audio/mpeg"),
+    (0, b"\xff\xfb", "audio/mpeg"),
+    (0, b"\xff\xf3", "audio/mpeg"),
+    (0, b"\xff\xf2", "audio/mpeg"),
+    (0, b"OggS", "audio/ogg"),
+    (0, b"fLaC", "audio/flac"),
+    (0, b"%PDF-", "application/pdf"),
+    (0, b"PK\x03\x04", "application/zip"),
+    (0, b"\x1f\x8b", "application/gzip"),
+    (0, b"\x7fELF", "application/x-elf"),
+    (0, b"SQLite format 3\0", "application/vnd.sqlite3"),
+)
 # Like a suffix on every machine, whatever tables it has.
 _SUFFIXES = {
-    "md": "text/markdown", "py": "text/x-python", "rs": "text/x-rust", "go": "text/x-go", "ts": "text/x-typescript",
-    "js": "text/javascript", "json": "application/json", "yaml": "application/yaml", "yml": "application/yaml", "toml": "application/toml",
-    "csv": "text/csv", "html": "text/html", "css": "text/css", "xml": "application/xml", "svg": "image/svg+xml", "txt": "text/plain",
-}  # fmt: skip
+    "md": "text/markdown",
+    "py": "text/x-python",
+    "rs": "text/x-rust",
+    "go": "text/x-go",
+    "ts": "text/x-typescript",
+    "js": "text/javascript",
+    "json": "application/json",
+    "yaml": "application/yaml",
+    "yml": "application/yaml",
+    "toml": "application/toml",
+    "csv": "text/csv",
+    "html": "text/html",
+    "css": "text/css",
+    "xml": "application/xml",
+    "svg": "image/svg+xml",
+    "txt": "text/plain",
+}
 
 
 class EncodingMark(NamedTuple):
@@ -77,7 +123,10 @@ def is_medium(mime: str) -> bool:
 
 
 def decoded(data: bytes, asked: str | None, path: str) -> tuple[str, str, bytes]:
-    """A whole file as text, its encoding, and its mark. Raises ToolError for what is no text in that encoding."""
+    """A whole file as text, its encoding, and its mark.
+
+    Raises ToolError for what is no text in that encoding.
+    """
     encoding, mark = encoding_of(data[:4096], asked, path)
     try:
         return data[len(mark) :].decode(encoding), encoding, mark
@@ -86,14 +135,19 @@ def decoded(data: bytes, asked: str | None, path: str) -> tuple[str, str, bytes]
 
 
 def encoding_of(head: bytes, asked: str | None, path: str) -> tuple[str, bytes]:
-    """The encoding of a text and its mark, by how it begins; the one that is asked for where there is no mark. Raises ToolError."""
+    """The encoding of a text and its mark, by how it begins; the one that is asked for where there
+    is no mark.
+
+    Raises ToolError.
+    """
     mark = mark_of(head)
     if mark is not None:
         return mark.encoding, mark.bytes
     if asked is None and b"\0" in head:
         what = type_of(path, head)
         raise ToolError(
-            f"{plain(path)} is {what} and no text. Read bytes of it with offset and length, or name its encoding."
+            f"{plain(path)} is {what} and no text. Read bytes of it with offset and length, or "
+            "name its encoding."
         )
     return {"utf-16": "utf-16-le", "utf-32": "utf-32-le"}.get(
         asked or "utf-8", asked or "utf-8"
@@ -103,7 +157,8 @@ def encoding_of(head: bytes, asked: str | None, path: str) -> tuple[str, bytes]:
 def no_text(path: str, encoding: str, at: int) -> ToolError:
     """Words for a file whose bytes are not of an encoding."""
     return ToolError(
-        f"{plain(path)} is no text in {encoding} (see byte {at}). Name its encoding, such as cp1252 or latin-1, "
+        f"{plain(path)} is no text in {encoding} (see byte {at}). Name its encoding, such as "
+        "cp1252 or latin-1, "
         "or read its bytes with offset and length."
     )
 
@@ -118,5 +173,6 @@ def encoded(text: str, encoding: str, mark: bytes, path: str) -> bytes:
     except UnicodeEncodeError as bad:
         char = text[bad.start]
         raise ToolError(
-            f"{encoding} does not have {plain(char)!r} (U+{ord(char):04X}), so that {plain(path)} was not written."
+            f"{encoding} does not have {plain(char)!r} (U+{ord(char):04X}), so that {plain(path)} "
+            "was not written."
         ) from None

@@ -1,11 +1,13 @@
-"""Looks for a pattern in what is sent to it, in a process of its own: a pattern that takes for ever is ended with the process.
+"""Searches for a regular expression in a process of its own, which is killed if it backtracks for
+ever.
 
-It is run by itself, with nothing but the standard library. First comes a line of JSON with `pattern`, `ignore_case`, `most` and
-`seconds`; the answer is a line of JSON, null or what is wrong with the pattern. Then comes for each file its size in eight bytes and its
-bytes. For each it answers with a line of JSON: the numbers of the lines that hold the pattern.
+It runs by itself and needs only the standard library. It reads a line of JSON with `pattern`,
+`ignore_case`, `most` and `seconds`, and answers with a line of JSON: null, or what is wrong with the
+pattern. Then it reads files, each as its size in eight bytes and its bytes, and answers each with a
+line of JSON: the numbers of the lines that match.
 
-The time that a pattern may take grows with what is searched and not with how it can be matched: `seconds` of processor time, and one more
-for each 4 MiB. A pattern that backtracks without end, such as `(a+)+$`, is over after that, by a signal that ends the process.
+Catastrophic backtracking, as of `(a+)+$`, is the risk. The processor time is therefore limited:
+`seconds`, and one more for each 4 MiB that is searched. Then a signal ends the process.
 """
 
 from __future__ import annotations
@@ -56,7 +58,9 @@ def main(given: BinaryIO, told: BinaryIO) -> None:
 
 
 def allow(seconds: float) -> None:
-    """Have the process ended, by a signal, once it has used so many seconds of processor time in all."""
+    """Have the process ended, by a signal, once it has used so many seconds of processor time in
+    all.
+    """
     if hasattr(signal, "setitimer"):  # not on Windows
         left = max(seconds - time.process_time(), 0.01)
         signal.setitimer(signal.ITIMER_PROF, left)

@@ -1,4 +1,4 @@
-"""How much the filesystem server does at most in one call; all of it can be set in the environment."""
+"""Limits of the filesystem server. Each can be set by an environment variable."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ PREFIX = "INTERLOCK_FILESYSTEM_"
 class FilesystemLimits(Struct, frozen=True, kw_only=True):
     """Sizes are in bytes, times in seconds. `INTERLOCK_FILESYSTEM_READ` sets `read`, and so on.
 
-    `hard_links` says what may be done with files that have more than one name, since the other one may be outside. `mounts` says
-    whether other file systems that are mounted within a folder belong to it.
+    `hard_links` says what may be done with files that have more than one name, since the other one
+    may be outside. `mounts` says whether other file systems that are mounted within a folder belong
+    to it.
     """
 
     read: int = 256 * 1024  # of text in one answer
@@ -28,7 +29,8 @@ class FilesystemLimits(Struct, frozen=True, kw_only=True):
     depth: int = 64  # of folders in folders
     watched: int = 10_000  # entries that are watched
     seconds: float = 60.0  # that a call may take
-    matching: float = 2.0  # of processor time for a regular expression, beside one for each 4 MiB that it searches
+    # Of processor time for a regular expression, beside one for each 4 MiB that it searches
+    matching: float = 2.0
     waiting: float = 10.0  # for others who write into the same folder
     polling: float = 1.0  # between two looks at what is watched
     hard_links: Literal["refuse", "read", "allow"] = "refuse"

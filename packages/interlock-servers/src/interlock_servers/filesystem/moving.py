@@ -1,4 +1,4 @@
-"""Moves and copies files and folders; what is there already is never replaced."""
+"""Moves and copies files and folders. Nothing is ever replaced."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ _MOST_DEEP = 400  # folders in folders that are opened at once
 
 
 def move(source: ResolvedPath, target: ResolvedPath) -> None:
-    """Give something another name, or another folder. A link is moved as a link. Raises ToolError."""
+    """Give something another name, or another folder.
+
+    A link is moved as a link. Raises ToolError.
+    """
     if source.name is None or target.name is None:
         raise ToolError("An allowed folder itself is not moved, and nothing takes its place.")
     found = source.stat()
@@ -33,7 +36,8 @@ def move(source: ResolvedPath, target: ResolvedPath) -> None:
             rename_new(source.name, source.parent, target.name, target.parent)
     except FileExistsError:
         raise ToolError(
-            f"{plain(target.shown)} exists already, and is not replaced. Trash it first, or choose another name."
+            f"{plain(target.shown)} exists already, and is not replaced. Trash it first, or "
+            "choose another name."
         ) from None
     except OSError as bad:
         if bad.errno == errno.EXDEV:
@@ -54,7 +58,10 @@ class CopyJob:
         self.left_out: list[str] = []
 
     def make(self, source: ResolvedPath, target: ResolvedPath) -> MoveResult:
-        """Copy a file, or a folder with all that is in it; no links, and nothing special. Raises ToolError."""
+        """Copy a file, or a folder with all that is in it; no links, and nothing special.
+
+        Raises ToolError.
+        """
         if target.name is None:
             raise ToolError(
                 "An allowed folder itself is no place for a copy. Name something in it."
@@ -115,7 +122,8 @@ class CopyJob:
                     self.left_out.append(told("/".join(found.steps)))
             if walk.cut or self._progress.late:
                 raise ToolError(
-                    f"The copy was not finished: it is too much for one call. {self.files} files are copied."
+                    f"The copy was not finished: it is too much for one call. {self.files} files "
+                    "are copied."
                 )
         finally:
             os.close(fd)
@@ -170,7 +178,10 @@ class CopyJob:
 
 
 def _made(target: ResolvedPath, name: str, limits: FilesystemLimits) -> int:
-    """A new folder, opened. Raises ToolError where there is one, or something else, of that name."""
+    """A new folder, opened.
+
+    Raises ToolError where there is one, or something else, of that name.
+    """
     try:
         os.mkdir(name, dir_fd=target.parent)
         return checked_folder(
@@ -188,11 +199,15 @@ def _made(target: ResolvedPath, name: str, limits: FilesystemLimits) -> int:
 def make_folder(
     folder: RootFolder, parts: Sequence[str], shown: str, limits: FilesystemLimits
 ) -> bool:
-    """Make a folder and those above it that are missing; False where it was there. Raises ToolError."""
+    """Make a folder and those above it that are missing; False where it was there.
+
+    Raises ToolError.
+    """
     wanted = [part for part in parts if part not in ("", ".")]
     if len(wanted) > limits.depth:
         raise ToolError(
-            f"{plain(shown[:200])} is too deep: at most {limits.depth} folders are made in one another."
+            f"{plain(shown[:200])} is too deep: at most {limits.depth} folders are made in one "
+            "another."
         )
     made = False
     for end in range(1, len(wanted) + 1):
@@ -216,7 +231,11 @@ def make_folder(
 
 
 def remove_all(fd: int, name: str, device: int, progress: CallProgress) -> None:
-    """Remove something and all that is in it, by descriptors alone; another mount within it is left. Raises OSError, CancelledError."""
+    """Remove something and all that is in it, by descriptors alone; another mount within it is
+    left.
+
+    Raises OSError, CancelledError.
+    """
     if not _is_left(fd, name):
         return
     stack = [(fd, name, *_opened(fd, name, device))]

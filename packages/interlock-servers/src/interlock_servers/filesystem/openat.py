@@ -1,8 +1,9 @@
-"""The system calls by which one name within an opened folder is opened, or renamed, without a link being followed.
+"""System calls that open or rename one name in an opened folder without following a link (openat).
 
-Every step of a path goes through `step`. It opens one name, relative to a descriptor, and never follows a link: so whatever somebody
-changes between two steps, what is opened lies where the descriptor lies. On Linux the kernel is told besides (`openat2`) that the
-name must stay beneath the descriptor and on its mount; where the kernel does not have that, the first wall stands alone.
+Each step of a path goes through `step`. It opens one name relative to a descriptor and never
+follows a link. Whatever somebody swaps between two steps, what is opened lies where the descriptor
+lies. On Linux the kernel checks too (`openat2`) that the name stays beneath the descriptor and on
+its mount. Elsewhere the first check stands alone.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import os
 import stat
 import sys
 
-# What every opening has: no link, no inheritance, no waiting for the other end of a FIFO, no terminal that becomes ours.
+# What every opening has: no link, no inheritance, no waiting for the other end of a FIFO, no
+# terminal that becomes ours.
 _ALWAYS = sum(
     getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY")
 )
@@ -22,12 +24,27 @@ FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0)
 _OPENAT2 = 437  # the same on all architectures
 _NO_XDEV, _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 1, 2, 4, 8
 _NOREPLACE = 1
-# File systems that are windows into the kernel: proc, sysfs, devpts, cgroup, cgroup2, debugfs, tracefs, securityfs, bpf, selinux,
-# efivarfs, pstore, configfs, binfmt_misc, mqueue.
+# File systems that are windows into the kernel: proc, sysfs, devpts, cgroup, cgroup2, debugfs,
+# tracefs, securityfs, bpf, selinux, efivarfs, pstore, configfs, binfmt_misc, mqueue.
 _SPECIAL = frozenset(
-    {0x9FA0, 0x62656572, 0x1CD1, 0x27E0EB, 0x63677270, 0x64626720, 0x74726163, 0x73636673, 0xCAFE4A11, 0xF97CFF8C,
-     0xDE5E81E4, 0x6165676C, 0x62656570, 0x42494E4D, 0x19800202},
-)  # fmt: skip
+    {
+        0x9FA0,
+        0x62656572,
+        0x1CD1,
+        0x27E0EB,
+        0x63677270,
+        0x64626720,
+        0x74726163,
+        0x73636673,
+        0xCAFE4A11,
+        0xF97CFF8C,
+        0xDE5E81E4,
+        0x6165676C,
+        0x62656570,
+        0x42494E4D,
+        0x19800202,
+    },
+)
 
 
 class _OpenHow(ctypes.Structure):
@@ -38,7 +55,9 @@ _libc = ctypes.CDLL(None, use_errno=True) if sys.platform.startswith("linux") el
 
 
 def check_platform() -> None:
-    """Raise OSError where the system cannot open by descriptor, and so nothing here would be safe."""
+    """Raise OSError where the system cannot open by descriptor, and so nothing here would be
+    safe.
+    """
     calls = {os.open, os.stat, os.rename, os.unlink, os.mkdir, os.rmdir, os.readlink, os.link}
     if (
         not calls <= os.supports_dir_fd
@@ -46,13 +65,17 @@ def check_platform() -> None:
         or not hasattr(os, "O_NOFOLLOW")
     ):
         raise OSError(
-            f"The filesystem server does not work on {sys.platform}: this system cannot open files relative to an opened folder, "
+            f"The filesystem server does not work on {sys.platform}: this system cannot open "
+            "files relative to an opened folder, "
             "and without that nothing would keep a path inside."
         )
 
 
 def step(name: str, flags: int, dir_fd: int, *, mode: int = 0, mounts: bool = False) -> int:
-    """Open one name in an opened folder; never what a link points to. Raises OSError: ELOOP or ENOTDIR for a link."""
+    """Open one name in an opened folder; never what a link points to.
+
+    Raises OSError: ELOOP or ENOTDIR for a link.
+    """
     check_name(name)
     flags |= _ALWAYS
     if _second_wall:
@@ -62,8 +85,11 @@ def step(name: str, flags: int, dir_fd: int, *, mode: int = 0, mounts: bool = Fa
 
 
 def top(path: str) -> int:
-    """Open a folder by its whole path, which has no link in it. Raises OSError: ELOOP where it has one after all, as far as the kernel can
-    tell, and else where the last name is one."""
+    """Open a folder by its whole path, which has no link in it.
+
+    Raises OSError: ELOOP where it has one after all, as far as the kernel can tell, and else where
+    the last name is one.
+    """
     if _second_wall:
         return _openat2(
             path, FOLDER | _ALWAYS, -100, 0, _NO_MAGICLINKS | _NO_SYMLINKS
@@ -112,7 +138,9 @@ def _has_second_wall() -> bool:
 
 
 def rename_new(source: str, source_fd: int, target: str, target_fd: int) -> None:
-    """Rename; raises FileExistsError where there is something of the new name already, and nothing is replaced."""
+    """Rename; raises FileExistsError where there is something of the new name already, and nothing
+    is replaced.
+    """
     check_name(source)
     check_name(target)
     if _libc is not None and hasattr(_libc, "renameat2"):
@@ -136,7 +164,9 @@ def rename_new(source: str, source_fd: int, target: str, target_fd: int) -> None
 
 
 def is_special(fd: int) -> bool:
-    """Whether what is opened lies on a file system that is no store of files but a window into the kernel."""
+    """Whether what is opened lies on a file system that is no store of files but a window into the
+    kernel.
+    """
     if _libc is None:
         return False
     room = (ctypes.c_long * 64)()

@@ -1,4 +1,4 @@
-"""The tools that look: they read, list and find, and change nothing."""
+"""Tools that read, list and find files. They change nothing."""
 
 from __future__ import annotations
 
@@ -69,7 +69,8 @@ def read_file(
 ) -> ToolResult[ReadResult]:
     """Read a file: text as text, a picture or a sound as such, and anything else by bytes.
 
-    A long text is cut; `complete` says whether there is more, and `nextLine` or `nextOffset` where to read on.
+    A long text is cut; `complete` says whether there is more, and `nextLine` or `nextOffset` where
+    to read on.
 
     Args:
         path: of the file.
@@ -99,7 +100,8 @@ def read_files(paths: Files, ctx: Ctx) -> ToolResult[ReadResults]:
     """Read several files at once. One that cannot be read does not keep the others from being read.
 
     Args:
-        paths: of the files; each is read as read_file does, and together they may be as long as one answer.
+        paths: of the files; each is read as read_file does, and together they may be as long as one
+            answer.
     """
     limits = ctx.lifespan_state.limits
     if len(paths) > limits.files:
@@ -147,7 +149,9 @@ def list_folder(
     hidden: bool = True,
     skip: Annotated[int, Meta(ge=0)] = 0,
 ) -> ToolResult[FolderEntries]:
-    """What is in a folder: names, kinds, sizes and times. Links are shown as links, with what they point to.
+    """What is in a folder: names, kinds, sizes and times.
+
+    Links are shown as links, with what they point to.
 
     Args:
         path: of the folder; without it the allowed folder.
@@ -212,7 +216,8 @@ def find_files(
     """Find files and folders by their names.
 
     Args:
-        pattern: `*.py` is any name that ends so, in whatever folder; `src/**/test_*` is a way from the folder that is looked in.
+        pattern: `*.py` is any name that ends so, in whatever folder; `src/**/test_*` is a way from
+            the folder that is looked in.
         path: the folder to look in; without it the allowed folder.
         kind: only files, or only folders.
         hidden: whether to look at names that begin with a dot.
@@ -291,9 +296,18 @@ def file_info(path: Path, ctx: Ctx, checksum: bool = False) -> ToolResult[FileIn
 def _info(place: ResolvedPath, shown: str, found: os.stat_result) -> FileInfo:
     born = getattr(found, "st_birthtime", None)
     info = FileInfo(
-        shown, place.uri, kind_of(found.st_mode), found.st_size, when(found.st_mtime), when(born) if born is not None else None,
-        f"{stat.S_IMODE(found.st_mode):04o}", found.st_uid, found.st_gid, found.st_nlink, version_of(found),
-    )  # fmt: skip
+        shown,
+        place.uri,
+        kind_of(found.st_mode),
+        found.st_size,
+        when(found.st_mtime),
+        when(born) if born is not None else None,
+        f"{stat.S_IMODE(found.st_mode):04o}",
+        found.st_uid,
+        found.st_gid,
+        found.st_nlink,
+        version_of(found),
+    )
     if info.kind == "link" and place.name is not None:
         info.target = told(os.readlink(place.name, dir_fd=place.parent))
     return info
@@ -311,7 +325,10 @@ def _checksum(fd: int, progress: CallProgress, most: int) -> str:
 
 
 def add_looking(made: Server) -> None:
-    """Add the tools that only look. Their own limit of time comes first, so that they can say what they found until then."""
+    """Add the tools that only look.
+
+    Their own limit of time comes first, so that they can say what they found until then.
+    """
     made.add_tool(list_allowed_folders, title="List the allowed folders", annotations=READS)
     made.add_tool(read_file, title="Read a file", annotations=READS)
     made.add_tool(read_files, title="Read several files", annotations=READS)

@@ -1,4 +1,4 @@
-"""Reads files: whole, by lines or by bytes, as text or as media, and never more than an answer may hold."""
+"""Reads files whole, by lines or by bytes, as text or as media, within the limit of an answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ _CHUNK = 256 * 1024
 
 
 class ReadRange:
-    """Which part of a file is wanted: lines, or bytes, or what there is room for. Raises ToolError where both are named."""
+    """Which part of a file is wanted: lines, or bytes, or what there is room for.
+
+    Raises ToolError where both are named.
+    """
 
     def __init__(
         self,
@@ -90,7 +93,8 @@ def whole(fd: int, most: int, shown: str) -> bytes:
         data += chunk
         if len(data) > most:
             raise ToolError(
-                f"{plain(shown)} has more than {most:,} bytes, and that much is not taken in at once."
+                f"{plain(shown)} has more than {most:,} bytes, and that much is not taken in at "
+                "once."
             )
     return bytes(data)
 
@@ -111,7 +115,9 @@ def _medium(
 def _bytes(
     fd: int, answer: ReadResult, window: ReadRange, limits: FilesystemLimits
 ) -> tuple[ReadResult, ContentBlock]:
-    """Some bytes: as text where they are UTF-8 but for a character that is cut at either end, else as they are."""
+    """Some bytes: as text where they are UTF-8 but for a character that is cut at either end, else
+    as they are.
+    """
     wanted = limits.read if window.length is None else min(window.length, limits.read)
     data = bytearray()
     while len(data) < wanted and (
@@ -140,7 +146,9 @@ def _bytes(
 
 
 def _cut(data: bytes) -> tuple[str | None, int]:
-    """Text up to the last whole character, and how many bytes that is; None where it is no UTF-8."""
+    """Text up to the last whole character, and how many bytes that is; None where it is no
+    UTF-8.
+    """
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         text = decoder.decode(data)
@@ -152,7 +160,11 @@ def _cut(data: bytes) -> tuple[str | None, int]:
 def _at_once(
     fd: int, answer: ReadResult, name: str, mark: bytes, limits: FilesystemLimits
 ) -> TextContent | None:
-    """All of a text that an answer has room for; None where it has no room, or the file has grown since. Raises ToolError."""
+    """All of a text that an answer has room for; None where it has no room, or the file has grown
+    since.
+
+    Raises ToolError.
+    """
     data = os.pread(fd, answer.size + 1, 0)
     if len(data) != answer.size:
         return None
@@ -216,7 +228,8 @@ def _lines(
         answer.lines = number if _ends_open(fd, name) else number - 1
         if window.first > max(1, answer.lines):
             raise ToolError(
-                f"{plain(answer.path)} has {answer.lines} lines, and none with the number {window.first}."
+                f"{plain(answer.path)} has {answer.lines} lines, and none with the number "
+                f"{window.first}."
             )
     if content:
         answer.first_line = window.first
@@ -235,14 +248,17 @@ def _ends_open(fd: int, encoding: str) -> bool:
 def _texts(
     fd: int, encoding: str, start: int, path: str, limits: FilesystemLimits
 ) -> Iterator[tuple[str, int]]:
-    """The text of a file, piece by piece, and at which byte each ends. Raises ToolError for what is no text, and for what is too far into
-    a file."""
+    """The text of a file, piece by piece, and at which byte each ends.
+
+    Raises ToolError for what is no text, and for what is too far into a file.
+    """
     decoder = codecs.getincrementaldecoder(encoding)()
     at = start
     while True:
         if at > limits.scanned:
             raise ToolError(
-                f"{plain(path)} is too long to count its lines up to there. Read bytes of it with offset and length."
+                f"{plain(path)} is too long to count its lines up to there. Read bytes of it with "
+                "offset and length."
             )
         chunk = os.pread(fd, _CHUNK, at)
         try:

@@ -1,4 +1,9 @@
-"""From a path that somebody sent to an opened folder and a name in it, one step at a time, and never out of the allowed folder."""
+"""Prevents path traversal: resolves a path one step at a time on opened folders.
+
+A check of the path as text, followed by an open, is a TOCTOU race: a link may be swapped in between.
+Here each step is opened relative to the folder before it, and links are followed by hand, as long as
+they stay inside.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +50,9 @@ def kind_of(mode: int) -> str:
 
 
 def plain(name: str) -> str:
-    """A name as it may be shown in words: what a terminal would act upon, and bytes that are no text, are written out."""
+    """A name as it may be shown in words: what a terminal would act upon, and bytes that are no
+    text, are written out.
+    """
     return (
         name if name.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in name)
     )
@@ -75,7 +82,10 @@ def in_words(bad: OSError) -> str:
 
 
 class RootFolder:
-    """An allowed folder, opened. What it is called later, or what stands in its place then, changes nothing."""
+    """An allowed folder, opened.
+
+    What it is called later, or what stands in its place then, changes nothing.
+    """
 
     def __init__(self, fd: int, path: str, given: str | None = None) -> None:
         self.fd, self.path = fd, path
@@ -114,7 +124,9 @@ class RootFolder:
 
 
 class ResolvedPath:
-    """Where a path leads: a folder, opened, and a name in it; the allowed folder itself has no name."""
+    """Where a path leads: a folder, opened, and a name in it; the allowed folder itself has no
+    name.
+    """
 
     def __init__(
         self,
@@ -157,7 +169,11 @@ class ResolvedPath:
         return PathNotFound(f"There is no {what} {plain(self.shown[:300])}.{hint}")
 
     def open_file(self, *, changing: bool = False) -> int:
-        """Open the file for reading. Raises ToolError for what is none, or must not be touched; FIFOs and devices are never waited for."""
+        """Open the file for reading.
+
+        Raises ToolError for what is none, or must not be touched; FIFOs and devices are never
+        waited for.
+        """
         for _ in range(_MOST_TRIES):
             found = self.stat()
             if found is None:
@@ -190,7 +206,8 @@ class ResolvedPath:
         allowed = {"refuse": False, "read": not changing, "allow": True}[self.limits.hard_links]
         if found.st_nlink > 1 and not allowed:
             raise ToolError(
-                f"{plain(self.shown)} has {found.st_nlink} names (hard links), and another one may be outside of the allowed folder. "
+                f"{plain(self.shown)} has {found.st_nlink} names (hard links), and another one "
+                "may be outside of the allowed folder. "
                 "INTERLOCK_FILESYSTEM_HARD_LINKS=read or =allow permits such files."
             )
 
@@ -210,11 +227,16 @@ class ResolvedPath:
 
 
 def checked_folder(fd: int, folder: RootFolder, shown: str, limits: FilesystemLimits) -> int:
-    """The descriptor, unless it leads to another file system, or into the kernel; then it is closed. Raises Outside."""
+    """The descriptor, unless it leads to another file system, or into the kernel; then it is
+    closed.
+
+    Raises Outside.
+    """
     if os.fstat(fd).st_dev != folder.device and (not limits.mounts or is_special(fd)):
         os.close(fd)
         raise OutsideRoots(
-            f"{plain(shown)} is another file system that is mounted here. INTERLOCK_FILESYSTEM_MOUNTS=1 lets such in."
+            f"{plain(shown)} is another file system that is mounted here. "
+            "INTERLOCK_FILESYSTEM_MOUNTS=1 lets such in."
         )
     return fd
 
@@ -223,13 +245,16 @@ def refused(shown: str, bad: OSError) -> ToolError:
     """What the system has against opening something, in words."""
     if bad.errno == errno.EXDEV:
         return OutsideRoots(
-            f"{plain(shown)} leads to another file system that is mounted here. INTERLOCK_FILESYSTEM_MOUNTS=1 lets such in."
+            f"{plain(shown)} leads to another file system that is mounted here. "
+            "INTERLOCK_FILESYSTEM_MOUNTS=1 lets such in."
         )
     return ToolError(f"{plain(shown[:200])}: {in_words(bad)}.")
 
 
 class _Descent:
-    """The folders from an allowed one down to where a path leads, all opened, so that `..` needs no name."""
+    """The folders from an allowed one down to where a path leads, all opened, so that `..` needs no
+    name.
+    """
 
     def __init__(self, folder: RootFolder, shown: str, limits: FilesystemLimits) -> None:
         self.folder, self.shown, self.limits = folder, shown, limits
@@ -254,7 +279,10 @@ class _Descent:
         self.names.pop()
 
     def down(self, name: str) -> str | None:
-        """Go into a folder; where there is a link in its place, say what it points to. Raises ToolError."""
+        """Go into a folder; where there is a link in its place, say what it points to.
+
+        Raises ToolError.
+        """
         for _ in range(_MOST_TRIES):
             try:
                 fd = step(name, FOLDER, self.fds[-1], mounts=self.limits.mounts)
@@ -316,12 +344,15 @@ class _Descent:
         """Say that there is nothing of a name, and what there is that is like it."""
         where = plain("/".join([*self.names, name])[:300])
         return PathNotFound(
-            f"There is no {where} in {plain(self.folder.path)}.{near(self.fds[-1], self.names, name)}"
+            f"There is no {where} in "
+            f"{plain(self.folder.path)}.{near(self.fds[-1], self.names, name)}"
         )
 
 
 def near(fd: int, above: Sequence[str], name: str) -> str:
-    """What there is in an opened folder that is called almost so, as a question; empty where there is nothing."""
+    """What there is in an opened folder that is called almost so, as a question; empty where there
+    is nothing.
+    """
     found: list[str] = []
     with contextlib.suppress(OSError):
         by_fold = {other.casefold(): other for other in names_in(fd, 2_000)}
@@ -361,8 +392,11 @@ def descend(
     follow: bool = True,
     trash: bool = False,
 ) -> Iterator[ResolvedPath]:
-    """Go down to where a path leads. The last name need not exist; all before it must. `follow` says whether a link at the end counts
-    as what it points to. Raises ToolError: NotThere, Outside, and others."""
+    """Go down to where a path leads.
+
+    The last name need not exist; all before it must. `follow` says whether a link at the end counts
+    as what it points to. Raises ToolError: NotThere, Outside, and others.
+    """
     at = _Descent(folder, shown, limits)
     try:
         todo, last = deque(parts), ""
@@ -375,7 +409,8 @@ def descend(
                 continue
             if hidden_away(name) and not trash:
                 raise ToolError(
-                    f"{plain(shown)} is this server's own. What is in the trash list_trash shows, and restore_file brings it back."
+                    f"{plain(shown)} is this server's own. What is in the trash list_trash shows, "
+                    "and restore_file brings it back."
                 )
             if any(part not in ("", ".") for part in todo):
                 target = at.down(name)
@@ -400,7 +435,9 @@ def _parts(path: str) -> tuple[str, ...]:
 
 
 def parts_within(folder: RootFolder, path: str) -> tuple[str, ...] | None:
-    """The steps from an allowed folder to an absolute path, as it is written; None where it does not begin with that folder."""
+    """The steps from an allowed folder to an absolute path, as it is written; None where it does
+    not begin with that folder.
+    """
     parts = _parts(path)
     for own in folder.spellings:
         if parts[: len(own)] == own:

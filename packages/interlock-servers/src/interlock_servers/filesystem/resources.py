@@ -1,4 +1,4 @@
-"""Every file as a resource: file:// URIs, with completion of paths."""
+"""Files as resources: `file://` URIs with completion of paths."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ def add_resources(made: Server) -> None:
 
     @made.resource(FILE, name="file", title="A file or folder", cache_scope="private")
     def file(path: str, ctx: Context[AllowedRoots]) -> ResourceContents | FolderEntries | None:
-        """A file, by its whole path: text as text, all else as bytes. A folder is what is in it, as data."""
+        """A file, by its whole path: text as text, all else as bytes.
+
+        A folder is what is in it, as data.
+        """
         return _read(f"/{path}", ctx)
 
     @made.completion(FILE, "path")
@@ -31,7 +34,9 @@ def add_resources(made: Server) -> None:
             with ctx.lifespan_state.reach(ctx) as reach:
                 return _completed(value, reach)
         except ToolError:
-            return []  # among them Unanswerable: the client has roots, and in the newest revision cannot be asked for them here
+            # Among them Unanswerable: the client has roots, and in the newest revision cannot be
+            # asked for them here
+            return []
 
 
 def add_folder(made: Server, folder: RootFolder) -> None:
@@ -69,7 +74,9 @@ def _read(path: str, ctx: Context[AllowedRoots]) -> ResourceContents | FolderEnt
 
 
 def _completed(value: str, reach: CallRoots) -> list[str]:
-    """The paths that begin as what was typed: allowed folders, and what is in the folder that was typed last."""
+    """The paths that begin as what was typed: allowed folders, and what is in the folder that was
+    typed last.
+    """
     wanted = f"/{value}"
     found = [
         f"{told(folder.path)[1:]}/" for folder in reach.folders if folder.path.startswith(wanted)

@@ -1,4 +1,4 @@
-"""What the tools of the filesystem server give: data, and the same in words for whoever reads."""
+"""Results of the filesystem server's tools, as data and as text."""
 
 from __future__ import annotations
 
@@ -37,7 +37,9 @@ class FolderEntry(Struct, rename="camel", omit_defaults=True):
 
 
 class FolderEntries(Struct, rename="camel"):
-    """Things that were found; `complete` is false where there are more than this, and `reason` says why they are not here."""
+    """Things that were found; `complete` is false where there are more than this, and `reason` says
+    why they are not here.
+    """
 
     path: str
     entries: list[FolderEntry]
@@ -53,7 +55,10 @@ class FolderEntries(Struct, rename="camel"):
 
 
 class FileInfo(Struct, rename="camel", omit_defaults=True):
-    """All that there is to know of a file or folder. `mode` is octal; `version` changes whenever the file does."""
+    """All that there is to know of a file or folder.
+
+    `mode` is octal; `version` changes whenever the file does.
+    """
 
     path: str
     uri: str
@@ -72,11 +77,14 @@ class FileInfo(Struct, rename="camel", omit_defaults=True):
 
 
 class ReadResult(Struct, rename="camel", omit_defaults=True):
-    """What was read, but for the content itself, which stands beside this. Lines count from 1, bytes from 0; `last` belongs to it.
+    """What was read, but for the content itself, which stands beside this.
 
-    `complete` is false where the file has more, `cut` is true where more was asked for than an answer may hold: then the first line to read
-    next is `nextLine`, or the first byte `nextOffset`, where a single line is too long. `version` may be sent with a change, which then
-    fails where the file is not the same.
+    Lines count from 1, bytes from 0; `last` belongs to it.
+
+    `complete` is false where the file has more, `cut` is true where more was asked for than an
+    answer may hold: then the first line to read next is `nextLine`, or the first byte `nextOffset`,
+    where a single line is too long. `version` may be sent with a change, which then fails where the
+    file is not the same.
     """
 
     path: str
@@ -112,8 +120,11 @@ class ReadAttempt(Struct, omit_defaults=True):
 
 
 class WriteResult(Struct, rename="camel", omit_defaults=True):
-    """A file after a change, or, where `dry_run`, as it would be; `replacements` counts the places that an edit changed. What
-    changed stands beside this, as a unified diff."""
+    """A file after a change, or, where `dry_run`, as it would be; `replacements` counts the places
+    that an edit changed.
+
+    What changed stands beside this, as a unified diff.
+    """
 
     path: str
     uri: str
@@ -125,7 +136,9 @@ class WriteResult(Struct, rename="camel", omit_defaults=True):
 
 
 class MoveResult(Struct, rename="camel", omit_defaults=True):
-    """What was moved or copied, and how much of it; `left_out` names what is neither a file nor a folder, or may not be read."""
+    """What was moved or copied, and how much of it; `left_out` names what is neither a file nor a
+    folder, or may not be read.
+    """
 
     source: str
     target: str
@@ -145,7 +158,9 @@ class LineMatch(Struct, omit_defaults=True):
 
 
 class LineMatches(Struct, rename="camel"):
-    """The lines that were found; `complete` is false where there may be more, and `reason` says why."""
+    """The lines that were found; `complete` is false where there may be more, and `reason` says
+    why.
+    """
 
     hits: list[LineMatch]
     files: int
@@ -196,7 +211,9 @@ class TrashEmptied(Struct):
 
 
 class AllowedFolders(Struct):
-    """The folders that may be touched, and in what ways they are limited; `problems` says which ones could not be opened, and why."""
+    """The folders that may be touched, and in what ways they are limited; `problems` says which
+    ones could not be opened, and why.
+    """
 
     folders: list[str]
     limits: dict[str, Any]

@@ -1,4 +1,4 @@
-"""The allowed folders: those that the owner of the server named, and what a client's roots leave of them."""
+"""Allowed folders: those that the owner of the server named, narrowed by the roots of a client."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ from .resolve import (
 )
 
 FOLDERS_VARIABLE = "INTERLOCK_FILESYSTEM_FOLDERS"
-"""Names the allowed folders where no arguments do, with what stands between the paths of PATH between them."""
+"""Names the allowed folders where no arguments do, with what stands between the paths of PATH
+between them.
+"""
 _NONE = (
     "No folder is allowed here. Name some: `interlock serve filesystem FOLDER...`, "
     f"or {FOLDERS_VARIABLE} with {os.pathsep!r} between them."
@@ -41,13 +43,19 @@ class CallRoots:
 
     @contextlib.contextmanager
     def find(self, path: str, *, follow: bool = True) -> Iterator[ResolvedPath]:
-        """Where a path leads. Raises ToolError for one that leads outside, or through what does not exist."""
+        """Where a path leads.
+
+        Raises ToolError for one that leads outside, or through what does not exist.
+        """
         folder, parts = self.split(path)
         with descend(folder, parts, path or ".", self.limits, follow=follow) as place:
             yield place
 
     def split(self, path: str) -> tuple[RootFolder, Sequence[str]]:
-        """The allowed folder of a path, and the steps from there; they are not yet looked at. Raises ToolError."""
+        """The allowed folder of a path, and the steps from there; they are not yet looked at.
+
+        Raises ToolError.
+        """
         checked_path(path)
         if path.startswith("/"):
             for folder in sorted(self.folders, key=lambda folder: -len(folder.parts)):
@@ -60,7 +68,8 @@ class CallRoots:
         if len(self.folders) == 1:
             return self.folders[0], path.split("/")
         raise ToolError(
-            f"Several folders are allowed, so that a path has to begin with one of them: {self.names()}."
+            "Several folders are allowed, so that a path has to begin with one of them: "
+            f"{self.names()}."
         )
 
     def names(self) -> str:
@@ -68,7 +77,9 @@ class CallRoots:
         return ", ".join(plain(folder.path) for folder in self.folders) or "nothing"
 
     def shown(self, folder: RootFolder, parts: Sequence[str]) -> str:
-        """A path as answers have it, which can be sent again: relative where there is one allowed folder, else absolute."""
+        """A path as answers have it, which can be sent again: relative where there is one allowed
+        folder, else absolute.
+        """
         relative = "/".join(parts)
         return (
             relative or "."
@@ -78,7 +89,10 @@ class CallRoots:
 
 
 class AllowedRoots:
-    """The folders that the owner of the server allowed. `folders` are paths; the environment's where none are given."""
+    """The folders that the owner of the server allowed.
+
+    `folders` are paths; the environment's where none are given.
+    """
 
     def __init__(
         self,
@@ -93,7 +107,10 @@ class AllowedRoots:
         self.watcher: object = None  # while the server runs
 
     def open(self) -> None:
-        """Open the folders. What is wrong with one of them is kept, for whoever asks; the others are served."""
+        """Open the folders.
+
+        What is wrong with one of them is kept, for whoever asks; the others are served.
+        """
         self.problems = []
         found: dict[str, RootFolder] = {}
         try:
@@ -128,8 +145,11 @@ class AllowedRoots:
 
     @contextlib.contextmanager
     def reach(self, ctx: Context[AllowedRoots] | None) -> Iterator[CallRoots]:
-        """What a call may reach. A client that has roots is asked for them, each time: it may have changed them, and what it named
-        before would be more than it allows now. They narrow what the owner allowed, and never widen it. For plain functions.
+        """What a call may reach.
+
+        A client that has roots is asked for them, each time: it may have changed them, and what it
+        named before would be more than it allows now. They narrow what the owner allowed, and never
+        widen it. For plain functions.
 
         Raises ToolError where nothing is allowed.
         """
@@ -143,7 +163,8 @@ class AllowedRoots:
                 opened = folders = _narrowed(folders, [root.uri for root in roots], self.limits)
                 if not folders:
                     raise ToolError(
-                        "The client's roots name nothing within the allowed folders, so that nothing may be touched."
+                        "The client's roots name nothing within the allowed folders, so that "
+                        "nothing may be touched."
                     )
             yield CallRoots(folders, self.limits)
         except OSError as bad:  # what nobody below had better words for
@@ -153,7 +174,10 @@ class AllowedRoots:
                 folder.close()
 
     def _alive(self, folder: RootFolder) -> RootFolder:
-        """The folder; the one that took its place where it was removed. Raises ToolError where there is none."""
+        """The folder; the one that took its place where it was removed.
+
+        Raises ToolError where there is none.
+        """
         if os.fstat(folder.fd).st_nlink:
             return folder
         anew = RootFolder.at(folder.path)
@@ -171,7 +195,9 @@ class AllowedRoots:
 def _narrowed(
     folders: Sequence[RootFolder], uris: Sequence[str], limits: FilesystemLimits
 ) -> list[RootFolder]:
-    """What roots leave of the folders, opened anew: a whole folder, or a part of it, for each root that has to do with it."""
+    """What roots leave of the folders, opened anew: a whole folder, or a part of it, for each root
+    that has to do with it.
+    """
     found: dict[str, RootFolder] = {}
     for path in filter(None, map(_path_of, uris)):
         for folder in folders:
@@ -215,7 +241,9 @@ def _path_of(uri: str) -> str | None:
 
 
 class CallProgress:
-    """How a long call goes: it ends when nobody waits for it any more, it stops when its time is over, and it tells how far it is."""
+    """How a long call goes: it ends when nobody waits for it any more, it stops when its time is
+    over, and it tells how far it is.
+    """
 
     def __init__(
         self, ctx: Context[AllowedRoots] | None, limits: FilesystemLimits, unit: str = "entries"
@@ -226,7 +254,11 @@ class CallProgress:
         self.count, self.late = 0, False
 
     def step(self, message: str = "") -> bool:
-        """One more. False once there were too many, or it took too long. Raises CancelledError where nobody waits any more."""
+        """One more.
+
+        False once there were too many, or it took too long. Raises CancelledError where nobody
+        waits any more.
+        """
         self.count += 1
         if self.count % 64 == 0:
             if self._ctx is not None and self._ctx.cancelled:

@@ -1,7 +1,7 @@
-"""Finds files by their names and lines by what is in them; with ripgrep where it is installed, else alone.
+"""Finds files by name and lines by content, with ripgrep where it is installed.
 
-Ripgrep is only asked where to look. It goes by paths, so that what it says of a file is never shown: each file that it names is
-opened here, step by step as any other, and the lines come from there.
+ripgrep only says where to look. It goes by paths, so nothing that it prints of a file is shown: each
+file that it names is opened here, step by step, and the lines come from there.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ _MOST_LINE = 400  # characters of a line that is shown
 
 
 class TextQuery(NamedTuple):
-    """What is looked for in files: a text as it stands or a pattern, in which files, with how many lines around it."""
+    """What is looked for in files: a text as it stands or a pattern, in which files, with how many
+    lines around it.
+    """
 
     text: str
     regex: bool = False
@@ -215,8 +217,9 @@ def search_text(
 
 
 def _program(wanted: TextQuery) -> str | None:
-    """Where ripgrep is, if it is installed, can be started in an opened folder, and knows this pattern: its patterns and ours are
-    alike, and not the same."""
+    """Where ripgrep is, if it is installed, can be started in an opened folder, and knows this
+    pattern: its patterns and ours are alike, and not the same.
+    """
     program = shutil.which("rg") if os.path.isdir(OPENED) else None
     if program is not None and wanted.regex:
         tried = [program, "--no-config", "--quiet", f"--regexp={wanted.text}", "--", os.devnull]
@@ -251,7 +254,9 @@ def _walked(
 def _asked(
     program: str, place: ResolvedPath, wanted: TextQuery, search: _Search, progress: CallProgress
 ) -> Iterator[ResolvedPath]:
-    """The files below a folder that ripgrep names: opened here, by their names, whatever stands there by now."""
+    """The files below a folder that ripgrep names: opened here, by their names, whatever stands
+    there by now.
+    """
     fits, limits = GlobPattern(wanted.glob).fits if wanted.glob else None, search.reach.limits
     fd = place.open_folder()
     try:
@@ -276,19 +281,37 @@ def _asked(
 def _ripgrep(
     program: str, fd: int, wanted: TextQuery, limits: FilesystemLimits, progress: CallProgress
 ) -> Iterator[str]:
-    """The names of the files that hold what is wanted, as ripgrep has them, in order. No configuration of the user's is read.
+    """The names of the files that hold what is wanted, as ripgrep has them, in order.
 
-    Neither size nor depth is bounded there: what is too large or too deep for us shall be known, so that the answer can say so.
+    No configuration of the user's is read.
+
+    Neither size nor depth is bounded there: what is too large or too deep for us shall be known, so
+    that the answer can say so.
     """
     options = [
-        "--no-config", "--files-with-matches", "--null", "--no-messages", "--no-follow", "--no-ignore", "--sort=path", "--text",
+        "--no-config",
+        "--files-with-matches",
+        "--null",
+        "--no-messages",
+        "--no-follow",
+        "--no-ignore",
+        "--sort=path",
+        "--text",
         "--color=never",
-        *(["--hidden"] if wanted.hidden else []), *(["--ignore-case"] if wanted.ignore_case else []),
-        # Names alone it understands as we do, and so need not look there; what else is left out is left out here.
-        *(f"--glob=!{one}" for one in (wanted.without.patterns if wanted.without else ()) if _NAME.fullmatch(one)),
-        *([] if limits.mounts else ["--one-file-system"]), *([] if wanted.regex else ["--fixed-strings"]),
-    ]  # fmt: skip
-    # The folder is entered by its descriptor, before the program begins; what is looked for can be no option after `--regexp=`.
+        *(["--hidden"] if wanted.hidden else []),
+        *(["--ignore-case"] if wanted.ignore_case else []),
+        # Names alone it understands as we do, and so need not look there; what else is left out is
+        # left out here.
+        *(
+            f"--glob=!{one}"
+            for one in (wanted.without.patterns if wanted.without else ())
+            if _NAME.fullmatch(one)
+        ),
+        *([] if limits.mounts else ["--one-file-system"]),
+        *([] if wanted.regex else ["--fixed-strings"]),
+    ]
+    # The folder is entered by its descriptor, before the program begins; what is looked for can be
+    # no option after `--regexp=`.
     with blocking(
         [program, *options, f"--regexp={wanted.text}", "--", "."],
         cwd=f"{OPENED}/{fd}",
@@ -325,7 +348,10 @@ def _literal(wanted: TextQuery, most: int) -> Callable[[bytes], list[int]]:
 def _why_ended(status: int) -> str:
     """Why the process that looks for a pattern ended by itself."""
     if hasattr(signal, "SIGPROF") and status == -signal.SIGPROF:
-        return "This pattern takes too long. Send a simpler one: nested repetition such as (a+)+ is slow."
+        return (
+            "This pattern takes too long. Send a simpler one: nested repetition such as (a+)+ is "
+            "slow."
+        )
     return "This pattern could not be looked for."
 
 
@@ -333,7 +359,10 @@ def _why_ended(status: int) -> str:
 def _by_process(
     wanted: TextQuery, progress: CallProgress, most: int, seconds: float
 ) -> Iterator[Callable[[bytes], list[int]]]:
-    """What finds the lines that hold a pattern: a process, which is ended when its time is over. Raises ToolError for what is none."""
+    """What finds the lines that hold a pattern: a process, which is ended when its time is over.
+
+    Raises ToolError for what is none.
+    """
     command = [sys.executable, "-I", "-S", grep.__file__]
     with blocking(command, fed=True) as process:
 

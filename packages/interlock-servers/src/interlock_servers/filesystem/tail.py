@@ -1,4 +1,4 @@
-"""The last lines of a text, found from its end, so that a long file need not be read through to get at them."""
+"""Finds the last lines of a text from its end, without reading the whole file."""
 
 from __future__ import annotations
 
@@ -19,9 +19,12 @@ _CHUNK = 256 * 1024
 def last_lines(
     fd: int, answer: ReadResult, count: int, encoding: str, start: int, limits: FilesystemLimits
 ) -> tuple[ReadResult, ContentBlock]:
-    """The last so many lines of a file whose text begins at a byte. They have numbers where the file is not too long for its lines to be
-    counted; what an answer has no room for is read on by its offset. Raises ToolError for what is no text, and for lines that are too long
-    to be looked through."""
+    """The last so many lines of a file whose text begins at a byte.
+
+    They have numbers where the file is not too long for its lines to be counted; what an answer has
+    no room for is read on by its offset. Raises ToolError for what is no text, and for lines that
+    are too long to be looked through.
+    """
     begin = _begin_of(fd, count, encoding, start, answer, limits)
     data = bytearray()
     while len(data) < min(answer.size - begin, limits.read) and (
@@ -60,7 +63,10 @@ def _fitting(text: str, most: int, whole: bool) -> str:
 def _begin_of(
     fd: int, count: int, encoding: str, start: int, answer: ReadResult, limits: FilesystemLimits
 ) -> int:
-    """At which byte the last so many lines begin. The line feed at the end of a file begins no line."""
+    """At which byte the last so many lines begin.
+
+    The line feed at the end of a file begins no line.
+    """
     feed = "\n".encode(encoding)
     width = len(feed)
     at = answer.size - (answer.size - start) % width
@@ -81,7 +87,8 @@ def _begin_of(
         at = low
         if answer.size - at > limits.scanned:
             raise ToolError(
-                f"{plain(answer.path)} has lines too long to be looked through. Read bytes of it with offset and length."
+                f"{plain(answer.path)} has lines too long to be looked through. Read bytes of it "
+                "with offset and length."
             )
     return start
 

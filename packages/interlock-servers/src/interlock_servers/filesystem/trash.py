@@ -1,4 +1,4 @@
-"""What is thrown away goes into `.trash` of its allowed folder, and can be brought back until that is emptied."""
+"""Trash: deleted files go to `.trash` in their allowed folder and can be restored from there."""
 
 from __future__ import annotations
 
@@ -41,7 +41,10 @@ _MOST_INFO = 64 * 1024
 
 
 def throw_away(place: ResolvedPath, limits: FilesystemLimits) -> tuple[str, str]:
-    """Put something into the trash; its id there, and what it is. A link goes as a link. Raises ToolError."""
+    """Put something into the trash; its id there, and what it is.
+
+    A link goes as a link. Raises ToolError.
+    """
     if place.name is None:
         raise ToolError("An allowed folder itself is not thrown away.")
     found = place.stat()
@@ -177,7 +180,10 @@ def _holder(reach: CallRoots, id_: str) -> RootFolder:
 
 
 def restore(reach: CallRoots, id_: str, target: str | None) -> str:
-    """Bring something back to where it was, or to another place; the path where it is now. Raises ToolError."""
+    """Bring something back to where it was, or to another place; the path where it is now.
+
+    Raises ToolError.
+    """
     folder = _holder(reach, id_)
     try:
         info = _info(folder, id_)
@@ -208,7 +214,9 @@ def restore(reach: CallRoots, id_: str, target: str | None) -> str:
 
 
 def sweep(reach: CallRoots) -> None:
-    """Take away what is left of those who were killed while they threw something away or brought it back: boxes with nothing in them."""
+    """Take away what is left of those who were killed while they threw something away or brought it
+    back: boxes with nothing in them.
+    """
     for folder in reach.folders:
         with contextlib.suppress(OSError), _opened(TRASH, folder.fd) as trash:
             for id_ in _ids(folder):
@@ -240,7 +248,8 @@ def empty(reach: CallRoots, ids: list[str], progress: CallProgress) -> list[str]
                 remove_all(trash, id_, folder.device, progress)
         except OSError as bad:
             raise ToolError(
-                f"{id_} could not be removed whole: {in_words(bad)}. Removed before it: {len(removed)}."
+                f"{id_} could not be removed whole: {in_words(bad)}. Removed before it: "
+                f"{len(removed)}."
             ) from None
         removed.append(id_)
         progress.report(len(removed), len(ids), id_)

@@ -1,4 +1,4 @@
-"""Goes through a folder and what is below it, on opened folders only, never into a link, another mount or the trash."""
+"""Walks through folders by descriptors. It never enters a link, another mount or the trash."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from .roots import CallProgress, CallRoots
 
 
 class WalkedEntry(NamedTuple):
-    """Something on the way: the folder that holds it, opened for as long as one looks at it, its name there, and the way to it."""
+    """Something on the way: the folder that holds it, opened for as long as one looks at it, its
+    name there, and the way to it.
+    """
 
     parent: int
     name: str
@@ -34,7 +36,10 @@ class WalkedEntry(NamedTuple):
 
 
 class Walk:
-    """A walk through a folder, in the order of names, a folder before what is in it. `cut` says whether something was left out."""
+    """A walk through a folder, in the order of names, a folder before what is in it.
+
+    `cut` says whether something was left out.
+    """
 
     def __init__(
         self,
@@ -195,7 +200,11 @@ def tree_of(
     hidden: bool,
     without: ExcludePatterns | None = None,
 ) -> tuple[TreeNode, bool]:
-    """A folder and what is below it down to a depth, and whether nothing above that depth is missing. Raises ToolError."""
+    """A folder and what is below it down to a depth, and whether nothing above that depth is
+    missing.
+
+    Raises ToolError.
+    """
     fd = place.open_folder()
     top = TreeNode(told(reach.shown(place.folder, place.parts)), "folder", entries=[])
     branches, count = {place.parts: top}, 0
@@ -227,7 +236,10 @@ def tree_of(
 
 
 class GlobPattern:
-    """A glob: `*` and `?` and `[...]` within a name, `**` for any folders, `{a,b}` for one of several. Without `/` it is of the name.
+    """A glob: `*` and `?` and `[...]` within a name, `**` for any folders, `{a,b}` for one of
+    several.
+
+    Without `/` it is of the name.
 
     Names are compared as they are: neither case nor the form of Unicode is made alike.
     """
@@ -250,14 +262,19 @@ class GlobPattern:
 
 
 class ExcludePatterns:
-    """What is left out, with all that is in it: whatever fits one of some patterns. Raises ToolError for what is no pattern."""
+    """What is left out, with all that is in it: whatever fits one of some patterns.
+
+    Raises ToolError for what is no pattern.
+    """
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self.patterns = patterns
         self._all = [GlobPattern(one) for one in patterns]
 
     def fits(self, steps: Sequence[str]) -> bool:
-        """Whether something is left out, by the way to it from where one looks; what is above it is not looked at."""
+        """Whether something is left out, by the way to it from where one looks; what is above it is
+        not looked at.
+        """
         return any(one.fits(steps) for one in self._all)
 
     def holds(self, steps: Sequence[str]) -> bool:
@@ -271,7 +288,9 @@ def without(patterns: Sequence[str] | None) -> ExcludePatterns | None:
 
 
 def _fits(way: Sequence[re.Pattern[str] | None], steps: Sequence[str]) -> bool:
-    """Which places of the pattern can be reached is worked out step by step, so that no pattern takes long."""
+    """Which places of the pattern can be reached is worked out step by step, so that no pattern
+    takes long.
+    """
     at = _skipping({0}, way)
     for name in steps:
         after: set[int] = set()
@@ -316,7 +335,10 @@ def _spread(text: str) -> list[str]:
 
 
 def names_of(place: ResolvedPath, most: int) -> list[tuple[str, bool]]:
-    """The names in a folder that are text, in order, and whether each is a folder. Raises ToolError."""
+    """The names in a folder that are text, in order, and whether each is a folder.
+
+    Raises ToolError.
+    """
     fd = place.open_folder()
     found: list[tuple[str, bool]] = []
     try:

@@ -1,4 +1,4 @@
-"""The tools that change: they write, edit, move, copy and throw away."""
+"""Tools that change files: write, edit, move, copy and trash."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ def _hints(*, destructive: bool, idempotent: bool) -> ToolAnnotations:
 def write_file(
     path: Path, text: Text, ctx: Ctx, encoding: Encoding = "utf-8", version: Version | None = None
 ) -> ToolResult[WriteResult]:
-    """Write a file as a whole: a new one, or in place of one that is there, whose mode and owner stay.
+    """Write a file as a whole: a new one, or in place of one that is there, whose mode and owner
+    stay.
 
     Args:
         path: of the file; its folder has to be there.
@@ -82,7 +83,8 @@ def append_file(
     Args:
         path: of the file.
         text: what comes at its end, as it is: no line feed is put before it.
-        encoding: of a text that is neither UTF-8 nor says itself what it is, and of a file that is created.
+        encoding: of a text that is neither UTF-8 nor says itself what it is, and of a file that is
+            created.
     """
 
     def longer(text_before: str) -> tuple[str, int | None]:
@@ -99,7 +101,9 @@ def edit_file(
     version: Version | None = None,
     encoding: Encoding | None = None,
 ) -> ToolResult[WriteResult]:
-    """Replace texts in a file. Each has to stand there exactly once, or as often as it says; else nothing is changed.
+    """Replace texts in a file.
+
+    Each has to stand there exactly once, or as often as it says; else nothing is changed.
 
     Args:
         path: of the file.
@@ -126,7 +130,9 @@ def edit_lines(
     version: Version | None = None,
     encoding: Encoding | None = None,
 ) -> ToolResult[WriteResult]:
-    """Replace, insert or take away whole lines of a file. Send the version that was read, so that the numbers are right.
+    """Replace, insert or take away whole lines of a file.
+
+    Send the version that was read, so that the numbers are right.
 
     Args:
         path: of the file.
@@ -164,7 +170,9 @@ def create_folder(path: Path, ctx: Ctx) -> ToolResult[WriteResult]:
 
 
 def move_file(source: Path, target: Path, ctx: Ctx) -> ToolResult[MoveResult]:
-    """Move or rename a file or a folder. Nothing that is there is replaced; a link is moved as a link.
+    """Move or rename a file or a folder.
+
+    Nothing that is there is replaced; a link is moved as a link.
 
     Args:
         source: what to move.
@@ -185,7 +193,9 @@ def move_file(source: Path, target: Path, ctx: Ctx) -> ToolResult[MoveResult]:
 
 
 def copy_file(source: Path, target: Path, ctx: Ctx) -> ToolResult[MoveResult]:
-    """Copy a file, or a folder with all that is in it. Nothing that is there is replaced; links are left out.
+    """Copy a file, or a folder with all that is in it.
+
+    Nothing that is there is replaced; links are left out.
 
     Args:
         source: what to copy.
@@ -199,7 +209,10 @@ def copy_file(source: Path, target: Path, ctx: Ctx) -> ToolResult[MoveResult]:
         answer = CopyJob(reach, CallProgress(ctx, reach.limits)).make(one, other)
         ctx.updated(other.uri)
     left = f" Left out: {plain(', '.join(answer.left_out))}." if answer.left_out else ""
-    words = f"{plain(answer.target)} is a copy of {plain(answer.source)}: {answer.files} files, {answer.bytes} bytes.{left}"
+    words = (
+        f"{plain(answer.target)} is a copy of {plain(answer.source)}: {answer.files} files, "
+        f"{answer.bytes} bytes.{left}"
+    )
     return ToolResult(answer, words)
 
 
@@ -229,7 +242,9 @@ def list_trashed(ctx: Ctx) -> ToolResult[TrashContents]:
 
 
 def restore_file(id: Id, ctx: Ctx, target: Path | None = None) -> ToolResult[WriteResult]:
-    """Bring something back from the trash, to where it was or to another place. Nothing that is there is replaced.
+    """Bring something back from the trash, to where it was or to another place.
+
+    Nothing that is there is replaced.
 
     Args:
         id: what list_trash says.
@@ -270,7 +285,8 @@ def empty_trash(
         )
         if not ctx.wait(
             ctx.confirm(
-                f"Remove {len(items)} from the trash for good ({names})? They cannot be brought back."
+                f"Remove {len(items)} from the trash for good ({names})? They cannot be brought "
+                "back."
             )
         ):
             raise ToolError("The person did not agree, and nothing was removed.")
@@ -278,7 +294,7 @@ def empty_trash(
     return ToolResult(TrashEmptied(removed), f"{len(removed)} are gone for good.")
 
 
-# -- what they have in common ------------------------------------------------------------------------------------------
+# -- what they have in common ----------------------------------------------------------------------
 
 
 def _written(
@@ -313,7 +329,10 @@ def _changed(
     encoding: Encoding | None = None,
     missing: bool = False,
 ) -> ToolResult[WriteResult]:
-    """The result of changing the text of a file. Nobody else who uses this server writes between reading and writing."""
+    """The result of changing the text of a file.
+
+    Nobody else who uses this server writes between reading and writing.
+    """
     with (
         ctx.lifespan_state.reach(ctx) as reach,
         reach.find(path) as place,

@@ -1,7 +1,8 @@
-"""Git repositories, to look into and to work in: only those that were given, and nothing that they bring along is run.
+"""Git server: reads and changes the repositories that were configured. Hooks are never run.
 
-`interlock serve git REPOSITORY...` runs it. Without arguments INTERLOCK_GIT_REPOSITORIES names the repositories, and else it is the one
-of the current folder. INTERLOCK_GIT_WORKTREES is the folder for new worktrees, INTERLOCK_GIT_AUTHOR who commits.
+`interlock serve git REPOSITORY...` runs it. Without arguments INTERLOCK_GIT_REPOSITORIES names the
+repositories, and else it is the one of the current folder. INTERLOCK_GIT_WORKTREES is the folder
+for new worktrees, INTERLOCK_GIT_AUTHOR who commits.
 """
 
 from __future__ import annotations
@@ -72,9 +73,10 @@ def git_server(
 ) -> Server:
     """A server over the repositories at these paths; of a path inside of one its whole.
 
-    `worktrees` is the folder in which new worktrees are made, beside the repository where none is named; `author` ("Name <address>") is
-    who commits; `limits` are those of the environment unless they are given; `suspend` is as for Server. Raises ValueError or OSError for a
-    path that is none of a repository, and ValueError for a limit of the environment that is none.
+    `worktrees` is the folder in which new worktrees are made, beside the repository where none is
+    named; `author` ("Name <address>") is who commits; `limits` are those of the environment unless
+    they are given; `suspend` is as for Server. Raises ValueError or OSError for a path that is none
+    of a repository, and ValueError for a limit of the environment that is none.
     """
     limits = limits or settings_of(GitLimits, PREFIX)
     paths = [os.fspath(one) for one in repositories]
@@ -113,7 +115,8 @@ def git_server(
 
 
 def server_of(*repositories: str) -> Server:
-    """The server for what was typed, else for the repositories of the environment, else for the one of the current folder.
+    """The server for what was typed, else for the repositories of the environment, else for the one
+    of the current folder.
 
     Raises ValueError or OSError for a path that is none of a repository.
     """

@@ -1,4 +1,4 @@
-"""What callers send to the git server, checked before git sees any of it, and what git says, made harmless to look at."""
+"""Checks arguments before git sees them, and makes git's output safe to show."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ _MOST_SKIPPED = 1_000_000_000
 
 
 def visible(text: str) -> str:
-    """A text in which nothing is left that a terminal would obey or a reader could not see; lines and tabs stay."""
+    """A text in which nothing is left that a terminal would obey or a reader could not see; lines
+    and tabs stay.
+    """
     return _UNSEEN.sub(
         lambda found: (
             f"\\u{ord(found[0]):04x}" if ord(found[0]) > 255 else f"\\x{ord(found[0]):02x}"
@@ -56,7 +58,10 @@ def read(data: bytes) -> str:
 
 
 def inside(path: str) -> str:
-    """A path below the top of a repository, as git takes it. Raises ToolError for one that could lead elsewhere or into `.git`."""
+    """A path below the top of a repository, as git takes it.
+
+    Raises ToolError for one that could lead elsewhere or into `.git`.
+    """
     if "\0" in path:
         raise ToolError("A path cannot hold a NUL.")
     _storable(path, "path")
@@ -101,11 +106,13 @@ def is_commit(text: str) -> bool:
     return _COMMIT.fullmatch(text) is not None
 
 
-# -- cursors ---------------------------------------------------------------------------------------------------------------
+# -- cursors ---------------------------------------------------------------------------------------
 
 
 class PageCursor(msgspec.Struct, array_like=True):
-    """Where a next page begins: the revisions it is about, how much to skip, and the digest of what is skipped (or nothing)."""
+    """Where a next page begins: the revisions it is about, how much to skip, and the digest of what
+    is skipped (or nothing).
+    """
 
     revisions: list[str]
     skip: int
@@ -118,7 +125,10 @@ def cursor_of(place: PageCursor) -> str:
 
 
 def place_of(cursor: str) -> PageCursor:
-    """The place of a cursor. It is the caller's, so nothing in it can be anything but commits and numbers. Raises ToolError."""
+    """The place of a cursor.
+
+    It is the caller's, so nothing in it can be anything but commits and numbers. Raises ToolError.
+    """
     try:
         place = msgspec.json.decode(
             base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True),

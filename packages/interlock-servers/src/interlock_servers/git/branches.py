@@ -1,4 +1,4 @@
-"""Branches: which there are, new ones, old ones, and going from one to another."""
+"""Branch tools: list, create, delete and switch."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ _FIELDS = (
 _FORMAT = "".join(f"%({field})%00" for field in _FIELDS)
 MOST_BRANCHES = 100
 
-# What git takes for HEAD ("@"), for a whole ref, for a pseudo ref such as FETCH_HEAD, or for the id of a commit.
+# What git takes for HEAD ("@"), for a whole ref, for a pseudo ref such as FETCH_HEAD, or for the id
+# of a commit.
 _AMBIGUOUS = re.compile(
     r"@|(?:refs|heads|tags|remotes)/.*|(?:[A-Z]+_)*HEAD|stash|[0-9a-f]{40}|[0-9a-f]{64}"
 )
@@ -78,7 +79,8 @@ async def git_branches(
         cursor_of(PageCursor([], place.skip + limit)) if len(rows) > place.skip + limit else None,
     )
     lines = [
-        f"{'*' if one.current else ' '} {line(one.name)} {one.commit[:12]} {one.date[:10]} {line(one.subject)}"
+        f"{'*' if one.current else ' '} {line(one.name)} {one.commit[:12]} {one.date[:10]} "
+        f"{line(one.subject)}"
         for one in found
     ]
     more = [f"... and more: go on with cursor {branches.next}"] if branches.next else []
@@ -176,11 +178,14 @@ async def git_switch(
     return ToolResult(done, f"Switched to {line(to)}, at {(done.commit or 'no commit yet')[:12]}.")
 
 
-# -- what they have in common ------------------------------------------------------------------------------------------
+# -- what they have in common ----------------------------------------------------------------------
 
 
 async def ref_of(repository: Repository, name: str) -> str:
-    """The whole name of a branch. Raises ToolError for what can be none, and for what git would take for something else."""
+    """The whole name of a branch.
+
+    Raises ToolError for what can be none, and for what git would take for something else.
+    """
     phrase(name, "branch")
     ref = f"refs/heads/{name}"
     if (
@@ -211,7 +216,10 @@ def check_new(name: str) -> None:
 
 
 async def new_ref(repository: Repository, name: str) -> str:
-    """The whole name of a branch that does not exist yet. Raises ToolError, also for a name that git reads as something else."""
+    """The whole name of a branch that does not exist yet.
+
+    Raises ToolError, also for a name that git reads as something else.
+    """
     ref = await ref_of(repository, name)
     check_new(name)
     if not (

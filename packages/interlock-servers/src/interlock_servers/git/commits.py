@@ -1,4 +1,4 @@
-"""Commits as git lists them, read into data."""
+"""Parses the commits that git lists."""
 
 from __future__ import annotations
 
@@ -65,4 +65,7 @@ async def commits_of(repository: Repository, ids: Sequence[str]) -> list[Commit]
 def line_of(commit: Commit) -> str:
     """A commit in one line."""
     refs = f" ({line(', '.join(commit.refs))})" if commit.refs else ""
-    return f"{commit.id[:12]} {commit.date[:10]} {line(commit.author, 60)}: {line(commit.subject)}{refs}"
+    return (
+        f"{commit.id[:12]} {commit.date[:10]} {line(commit.author, 60)}: "
+        f"{line(commit.subject)}{refs}"
+    )

@@ -1,4 +1,4 @@
-"""Days and times in the past, as people and git write them."""
+"""Parses dates and times as people and git write them."""
 
 from __future__ import annotations
 
@@ -28,10 +28,12 @@ _SPAN = re.compile(r"(\d{1,6}|an?|one|last) (second|minute|hour|day|week|month|y
 
 
 def moment(text: str, *, end: bool = False, now: datetime | None = None) -> int:
-    """A day or a time as seconds since 1970; of a day its beginning or its end, UTC where it says no zone.
+    """A day or a time as seconds since 1970; of a day its beginning or its end, UTC where it says
+    no zone.
 
-    It is written as ISO 8601, or so: now, today, yesterday, monday, last monday, 2 weeks ago, 1 year 2 months ago, last month. Git itself
-    takes what it does not understand for now, which nobody would notice: here that is refused. Raises ToolError.
+    It is written as ISO 8601, or so: now, today, yesterday, monday, last monday, 2 weeks ago, 1
+    year 2 months ago, last month. Git itself takes what it does not understand for now, which
+    nobody would notice: here that is refused. Raises ToolError.
     """
     now = (now or datetime.now(UTC)).astimezone(UTC)
     try:
@@ -41,7 +43,8 @@ def moment(text: str, *, end: bool = False, now: datetime | None = None) -> int:
         return max(0, int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()))
     except (ValueError, OverflowError):
         raise ToolError(
-            f"{line(text)} is no date. Write 2026-01-31 or 2026-01-31T10:00:00+02:00, or such as yesterday, last monday or 2 weeks ago."
+            f"{line(text)} is no date. Write 2026-01-31 or 2026-01-31T10:00:00+02:00, or such as "
+            "yesterday, last monday or 2 weeks ago."
         ) from None
 
 

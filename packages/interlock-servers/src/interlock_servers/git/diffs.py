@@ -1,4 +1,4 @@
-"""Comparisons: which files differ between two states, how, and the patch in pages."""
+"""Diff tools: files that differ between two states, and the patch in pages."""
 
 from __future__ import annotations
 
@@ -46,23 +46,42 @@ def patched(context: int) -> tuple[str, ...]:
 
 
 async def compare(
-    repository: Repository, command: list[str], before: str, after: str, *, paths: list[str] | None = None, context: int = 3,
-    place: PageCursor | None = None, most: int = MOST_PATCH,
-) -> ToolResult[Diff]:  # fmt: skip
-    """The differences between two states: all files as data, and a page of the patch as text. Raises ToolError."""
+    repository: Repository,
+    command: list[str],
+    before: str,
+    after: str,
+    *,
+    paths: list[str] | None = None,
+    context: int = 3,
+    place: PageCursor | None = None,
+    most: int = MOST_PATCH,
+) -> ToolResult[Diff]:
+    """The differences between two states: all files as data, and a page of the patch as text.
+
+    Raises ToolError.
+    """
     place = place or PageCursor([], 0)
     where = ["--", *dict.fromkeys(map(inside, paths or ["."]))]
     revisions = place.revisions or [one for one in command if arguments.is_commit(one)]
     with own_index(repository, needed=after == WORK_TREE) as variables:
         if most and command:
             window = await repository.window(
-                "diff", *LISTED, *patched(context), *command, *where, skip=place.skip, digest=place.digest, most=most, variables=variables,
+                "diff",
+                *LISTED,
+                *patched(context),
+                *command,
+                *where,
+                skip=place.skip,
+                digest=place.digest,
+                most=most,
+                variables=variables,
                 preamble=Preamble(),
-            )  # fmt: skip
+            )
             if not window.cut:
                 diff = diff_of(repository, before, after, window.preamble, cut=False)
                 return ToolResult(diff, page_of(diff, window, revisions))
-        # Of files in conflict, as the index has them, git says no more than their names where it is asked for both at once.
+        # Of files in conflict, as the index has them, git says no more than their names where it is
+        # asked for both at once.
         listing = repository.ask("diff", *LISTED, *command, *where, variables=variables)
         if not most:
             counted = await listing
@@ -83,7 +102,10 @@ async def patch_alone(
     most: int,
     variables: Mapping[str, str] | None = None,
 ) -> OutputWindow:
-    """A page of a patch, where the list of its files is too long to be read before it. Raises ToolError."""
+    """A page of a patch, where the list of its files is too long to be read before it.
+
+    Raises ToolError.
+    """
     return await repository.window(
         "diff",
         *PLAIN,
@@ -117,7 +139,9 @@ def page_of(diff: Diff, window: OutputWindow, revisions: list[str]) -> str:
 
 @contextmanager
 def own_index(repository: Repository, needed: bool) -> Iterator[Mapping[str, str]]:
-    """A copy of the index to compare the work tree with: `git diff` would write what it finds out into the real one."""
+    """A copy of the index to compare the work tree with: `git diff` would write what it finds out
+    into the real one.
+    """
     index = repository.folders.git / "index"
     if not needed or not index.exists():
         yield {}
@@ -160,7 +184,8 @@ def words_of_diff(diff: Diff) -> str:
     if not diff.files:
         return "Nothing differs."
     lines = [
-        f"{one.change} {line(one.path)}{f' +{one.added} -{one.deleted}' if one.added is not None else ' (no text)'}"
+        f"{one.change} "
+        f"{line(one.path)}{f' +{one.added} -{one.deleted}' if one.added is not None else ' (no text)'}"
         for one in diff.files
     ]
     return "\n".join(

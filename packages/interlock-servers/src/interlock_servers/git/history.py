@@ -1,4 +1,4 @@
-"""Looking into the past: the log, who wrote a line, and where a text is or was."""
+"""History tools: log, blame and search."""
 
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ async def git_log(
         author: only those whose author's name or address holds this text, whatever its case.
         grep: only those whose message holds this text, whatever its case.
         paths: only those that change one of these files or folders.
-        since: only those made on this day or later, or from this time on: 2026-01-31, 2026-01-31T10:00:00+02:00, yesterday, 2 weeks ago.
+        since: only those made on this day or later, or from this time on: 2026-01-31,
+            2026-01-31T10:00:00+02:00, yesterday, 2 weeks ago.
         until: only those made up to this day or time.
         cursor: the `next` of the page before, with the same arguments otherwise.
     """
@@ -114,12 +115,14 @@ async def git_search_history(
     commits_to_look_at: Annotated[int, Meta(ge=1, le=1_000_000)] = 20_000,
     cursor: Cursor | None = None,
 ) -> ToolResult[Log]:
-    """The commits that added or removed a text, the newest first: those after which it occurs more or less often in a file.
+    """The commits that added or removed a text, the newest first: those after which it occurs more
+    or less often in a file.
 
     Args:
         text: as it stands, with its case.
         paths: look only at these files or folders.
-        commits_to_look_at: end after so many; `next` then leads on, also where nothing was found yet.
+        commits_to_look_at: end after so many; `next` then leads on, also where nothing was found
+            yet.
         cursor: the `next` of the page before.
     """
     wanted, where = phrase(text, "text"), [*map(inside, paths or ())]
@@ -154,8 +157,9 @@ async def git_search_history(
 async def _chunks(
     repository: Repository, tip: str, where: Sequence[str], begin: int, end: int
 ) -> AsyncIterator[list[str]]:
-    """The commits that lead to one, from a place in their list to another, some at a time; many are listed at once, for each time git
-    lists those before the place anew."""
+    """The commits that lead to one, from a place in their list to another, some at a time; many are
+    listed at once, for each time git lists those before the place anew.
+    """
     at = begin
     while at < end:
         ended = await repository.ask(
@@ -172,9 +176,20 @@ async def _changing(
 ) -> list[str]:
     """Those of some commits that change how often a text occurs."""
     ended = await repository.ask(
-        "diff-tree", "--stdin", "-r", "--root", "--name-only", "-z", "--no-ext-diff", "--no-textconv",
-        "--ignore-submodules=all", f"-S{text}", "--", *where, feed="".join(f"{one}\n" for one in ids).encode(),
-    )  # fmt: skip
+        "diff-tree",
+        "--stdin",
+        "-r",
+        "--root",
+        "--name-only",
+        "-z",
+        "--no-ext-diff",
+        "--no-textconv",
+        "--ignore-submodules=all",
+        f"-S{text}",
+        "--",
+        *where,
+        feed="".join(f"{one}\n" for one in ids).encode(),
+    )
     known = set(ids)
     return [one for one in dict.fromkeys(read(ended.output).split("\0")) if one in known]
 
@@ -187,7 +202,9 @@ async def git_read_file(
     first: Number = 1,
     last: Number | None = None,
 ) -> ToolResult[FileText]:
-    """A text file as it is at a revision; of a link where it leads to. A long one is cut, and `next` says where it goes on.
+    """A text file as it is at a revision; of a link where it leads to.
+
+    A long one is cut, and `next` says where it goes on.
 
     Args:
         first: the first line to read.
@@ -210,7 +227,8 @@ async def git_read_file(
         lines.pop()
     if first > max(1, len(lines)) or (last is not None and last < first):
         raise ToolError(
-            f"{line(path)} has {len(lines)} lines there. Ask for some of these, from the first to the last."
+            f"{line(path)} has {len(lines)} lines there. Ask for some of these, from the first to "
+            "the last."
         )
     kept, room = list[str](), MOST_FILE
     for text in lines[first - 1 : last]:
@@ -255,7 +273,8 @@ async def git_blame(
     last = last if last is not None else first + 199
     if not first <= last < first + MOST_BLAMED:
         raise ToolError(f"Ask for {MOST_BLAMED} lines at the most, from the first to the last.")
-    # Always at a commit: of a file in the work tree git would follow a folder that has become a link.
+    # Always at a commit: of a file in the work tree git would follow a folder that has become a
+    # link.
     ended = await opened.ask(
         "blame",
         "--porcelain",
@@ -269,7 +288,8 @@ async def git_blame(
     )
     if ended.code:
         raise ToolError(
-            f"{line(path)} has fewer lines, or cannot be read so: {line(ended.errors.removeprefix('fatal: '))}"
+            f"{line(path)} has fewer lines, or cannot be read so: "
+            f"{line(ended.errors.removeprefix('fatal: '))}"
         )
     parts = _blamed(ended.output)
     count = sum(len(part.lines) for part in parts)
@@ -333,7 +353,8 @@ async def git_search(
     limit: Annotated[int, Meta(ge=1, le=500)] = MOST_HITS,
     cursor: Cursor | None = None,
 ) -> ToolResult[GrepMatches]:
-    """The lines that hold a text, in the files of a revision or of the index; files that are no text are left out.
+    """The lines that hold a text, in the files of a revision or of the index; files that are no
+    text are left out.
 
     Args:
         staged: search what is in the index, in place of a revision.
@@ -350,16 +371,32 @@ async def git_search(
     )
     if len(place.revisions) != (not staged):
         raise ToolError("This cursor is of another search.")
-    # Never in the work tree: git would read through a folder that has become a link, and it may lead anywhere.
+    # Never in the work tree: git would read through a folder that has become a link, and it may
+    # lead anywhere.
     how = [
         "--extended-regexp" if regex else "--fixed-strings",
         *["--ignore-case"] * ignore_case,
         *["--cached"] * staged,
     ]
     ended = await opened.ask(
-        "grep", "-n", "-I", "-z", "--full-name", "--no-color", "--no-textconv", "--no-recurse-submodules", "--no-column", *how,
-        "-e", wanted, *place.revisions, "--", *map(inside, paths or ()), most=_MOST_GREP, fine=(0, 1),
-    )  # fmt: skip
+        "grep",
+        "-n",
+        "-I",
+        "-z",
+        "--full-name",
+        "--no-color",
+        "--no-textconv",
+        "--no-recurse-submodules",
+        "--no-column",
+        *how,
+        "-e",
+        wanted,
+        *place.revisions,
+        "--",
+        *map(inside, paths or ()),
+        most=_MOST_GREP,
+        fine=(0, 1),
+    )
     prefix = "" if staged else f"{place.revisions[0]}:"
     found = _hits(ended.output, prefix, place.skip + limit + 1)[place.skip :]
     hits = GrepMatches("index" if staged else place.revisions[0], found[:limit])
@@ -379,7 +416,9 @@ async def git_search(
 
 
 def _hits(output: bytes, prefix: str, most: int) -> list[GrepMatch]:
-    """The lines of `git grep -n -z`: a path and NUL, a number and NUL, and the text to the end of the line."""
+    """The lines of `git grep -n -z`: a path and NUL, a number and NUL, and the text to the end of
+    the line.
+    """
     found: list[GrepMatch] = []
     at = 0
     while len(found) < most:
@@ -401,7 +440,10 @@ def _hits(output: bytes, prefix: str, most: int) -> list[GrepMatch]:
 
 
 async def blob_at(repository: Repository, commit: str, path: str) -> tuple[str, int]:
-    """The blob of a file at a commit and its size in bytes. Raises ToolError where there is no file."""
+    """The blob of a file at a commit and its size in bytes.
+
+    Raises ToolError where there is no file.
+    """
     ended = await repository.ask("ls-tree", "-z", "--full-tree", "--long", commit, "--", path)
     for entry in read(ended.output).split("\0"):
         about, _, name = entry.partition("\t")

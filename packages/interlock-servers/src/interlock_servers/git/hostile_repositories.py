@@ -1,4 +1,6 @@
-"""What a repository may bring along against whoever looks into it, found before git is run: links, alternates, configuration."""
+"""Detects hostile repositories before git runs: links, alternates, and configuration that runs
+programs.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +31,9 @@ _UNWALKED = frozenset(
     {"modules", "lfs", "annex"}
 )  # other repositories' own, which git is not let into here
 
-# The names that a configuration makes up: what a program of it is called, and what stands there instead. `git merge-file` is
-# what git itself does where no driver is named; `cat` shows a file as it is.
+# The names that a configuration makes up: what a program of it is called, and what stands there
+# instead. `git merge-file` is what git itself does where no driver is named; `cat` shows a file as
+# it is.
 _PROGRAMS: tuple[tuple[re.Pattern[str], tuple[tuple[str, str], ...]], ...] = (
     (
         re.compile(r"filter\.(.+)\.[^.]+", re.DOTALL),
@@ -61,7 +64,10 @@ class RepositoryConfig(NamedTuple):
 
 
 def configurations_in(folders: Iterable[Path]) -> list[RepositoryConfig]:
-    """The configurations in these git folders, as they are now. Raises ToolError for one that is no plain file."""
+    """The configurations in these git folders, as they are now.
+
+    Raises ToolError for one that is no plain file.
+    """
     names = (
         (folder / name, name)
         for folder in dict.fromkeys(folders)
@@ -75,8 +81,8 @@ def configurations_in(folders: Iterable[Path]) -> list[RepositoryConfig]:
 async def disarmed(git: Git, configurations: Iterable[RepositoryConfig]) -> Settings:
     """The settings that stand over the programs which these configurations name.
 
-    What was found out about one is remembered by all that stands in it, so that no clock of a file system has to be trusted.
-    Raises ToolError for a configuration that includes other files.
+    What was found out about one is remembered by all that stands in it, so that no clock of a file
+    system has to be trusted. Raises ToolError for a configuration that includes other files.
     """
     found: dict[tuple[str, str], None] = {}
     for one in configurations:
@@ -94,13 +100,17 @@ async def disarmed(git: Git, configurations: Iterable[RepositoryConfig]) -> Sett
 
 
 def _instead(name: str, keys: Iterable[str]) -> Settings:
-    """What stands over the programs of a configuration with these keys. Raises ToolError for one that includes other files."""
+    """What stands over the programs of a configuration with these keys.
+
+    Raises ToolError for one that includes other files.
+    """
     found: dict[tuple[str, str], None] = {}
     for key in keys:
         section = key.partition(".")[0]
         if section in ("include", "includeif"):
             raise ToolError(
-                f"The repository's {name} includes other files ({line(key)}), which is not followed. Take that out of it."
+                f"The repository's {name} includes other files ({line(key)}), which is not "
+                "followed. Take that out of it."
             )
         for pattern, instead in _PROGRAMS:
             if match := pattern.fullmatch(key):
@@ -126,7 +136,10 @@ async def _keys(git: Git, configuration: RepositoryConfig) -> list[str]:
 
 
 def _plain(path: Path) -> bytes | None:
-    """All of a file; None where there is none. Raises ToolError where it is none that can be read without harm."""
+    """All of a file; None where there is none.
+
+    Raises ToolError where it is none that can be read without harm.
+    """
     if not _is_plain(path):
         return None
     fd = os.open(path, os.O_RDONLY | _CAREFUL)  # by now it may be another one
@@ -155,12 +168,17 @@ def _no_plain(path: Path) -> ToolError:
 
 
 def check_links(folder: Path, allowed: Iterable[Path]) -> None:
-    """Look through a git folder. Raises ToolError where a link of it or the objects that it borrows lie elsewhere than in `allowed`."""
+    """Look through a git folder.
+
+    Raises ToolError where a link of it or the objects that it borrows lie elsewhere than in
+    `allowed`.
+    """
     within = [folder, *allowed]
     for link in _links(os.fspath(folder)):
         if not _lies_in(Path(link), within):
             raise ToolError(
-                f"The repository has a link that leads out of it ({line(os.path.relpath(link, folder))}), and is not opened."
+                "The repository has a link that leads out of it "
+                f"({line(os.path.relpath(link, folder))}), and is not opened."
             )
     seen: set[Path] = set()
     waiting = [folder / "objects"]
@@ -168,7 +186,8 @@ def check_links(folder: Path, allowed: Iterable[Path]) -> None:
         for other in _alternates(waiting.pop()):
             if not _lies_in(other, within):
                 raise ToolError(
-                    "The repository borrows objects from elsewhere (objects/info/alternates), and is not opened."
+                    "The repository borrows objects from elsewhere (objects/info/alternates), and "
+                    "is not opened."
                 )
             if other not in seen:
                 seen.add(other)
@@ -178,8 +197,12 @@ def check_links(folder: Path, allowed: Iterable[Path]) -> None:
 
 
 def _links(folder: str) -> list[str]:
-    """The links in a git folder; of the objects only the folders and packs are looked at, for each of the others is named by what it
-    holds. Raises ToolError where there is too much. This is done for each call, and so has no step too many."""
+    """The links in a git folder; of the objects only the folders and packs are looked at, for each
+    of the others is named by what it holds.
+
+    Raises ToolError where there is too much. This is done for each call, and so has no step too
+    many.
+    """
     found: list[str] = []
     waiting = [(folder, 0, False)]
     left = _MOST_ENTRIES
@@ -209,7 +232,8 @@ def _alternates(objects: Path) -> list[Path]:
         names = (_plain(path) or b"").splitlines()
     except NotADirectoryError:
         return []
-    # A name in quotes is one that git would unquote first: as it stands it lies nowhere, and is refused.
+    # A name in quotes is one that git would unquote first: as it stands it lies nowhere, and is
+    # refused.
     return [
         Path(objects, os.fsdecode(name)) for name in names if name and not name.startswith(b"#")
     ]

@@ -1,4 +1,4 @@
-"""The list of files in an index, as far as it says where else git will look, and may lead astray."""
+"""Reads the index file for submodules and links that would lead git out of the repository."""
 
 from __future__ import annotations
 
@@ -23,15 +23,18 @@ _MOST_READ = 16 * 1024 * 1024  # bytes of an index that is known again
 _AT_ONCE = sum(
     getattr(os, name, 0) for name in ("O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
 )  # without waiting for the other end of a FIFO
-# A part of a path that is empty, `.`, `..` or `.git`, in a list of an index: git takes the paths of an index as they are.
+# A part of a path that is empty, `.`, `..` or `.git`, in a list of an index: git takes the paths of
+# an index as they are.
 _ASTRAY = re.compile(rb"[\t/](?:\.\.?|\.git)?[/\0]", re.IGNORECASE)
-# An index that takes entries from another file, or folders from objects: what stands in it is not all there is to its list.
+# An index that takes entries from another file, or folders from objects: what stands in it is not
+# all there is to its list.
 _ELSEWHERE = (b"link\0", b"sdir\0\0\0\0")
 
 
 def digest_of(folder: Path, configurations: Iterable[RepositoryConfig]) -> bytes | None:
-    """The digest of the index in a git folder, and of the configurations by which git reads it; None where its list does not depend on
-    these alone, and for one that is no plain file, or large."""
+    """The digest of the index in a git folder, and of the configurations by which git reads it;
+    None where its list does not depend on these alone, and for one that is no plain file, or large.
+    """
     try:
         fd = os.open(folder / "index", os.O_RDONLY | _AT_ONCE)
     except OSError:
@@ -48,8 +51,12 @@ def digest_of(folder: Path, configurations: Iterable[RepositoryConfig]) -> bytes
 
 
 async def submodules_in(repository: Repository, digest: bytes | None) -> tuple[str, ...]:
-    """The paths of the submodules in the index of a repository, which are known already where its digest is. Raises ToolError for an index
-    with paths that lead out of the work tree, and for one that is too large."""
+    """The paths of the submodules in the index of a repository, which are known already where its
+    digest is.
+
+    Raises ToolError for an index with paths that lead out of the work tree, and for one that is too
+    large.
+    """
     known = repository.git.links.get(digest) if digest is not None else None
     if known is not None:
         return known
@@ -58,7 +65,8 @@ async def submodules_in(repository: Repository, digest: bytes | None) -> tuple[s
         raise ToolError("The repository is too large for its submodules to be looked through.")
     if _ASTRAY.search(b"\0" + listed.output):
         raise ToolError(
-            f"The index of {line(repository.name)} has paths that lead out of it or into .git, and is not used."
+            f"The index of {line(repository.name)} has paths that lead out of it or into .git, "
+            "and is not used."
         )
     found = tuple(
         read(entry).partition("\t")[2]

@@ -1,4 +1,4 @@
-"""How much the git server does at most in one call; all of it can be set in the environment."""
+"""Limits of the git server. Each can be set by an environment variable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What git writes, read while it runs: windows of long output, the fields before a patch, progress."""
+"""What git writes, read while it runs: windows of long output, the fields before a patch,
+progress.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The repositories that were given, and how a caller's word leads to one of them and to no other."""
+"""Finds the repository that a caller names among those that were configured."""
 
 from __future__ import annotations
 
@@ -30,7 +30,9 @@ Ran = TypeVar("Ran")
 
 
 class RepositoryPaths(NamedTuple):
-    """Where a repository lies: its top, its git folder, and the one that it shares with its worktrees."""
+    """Where a repository lies: its top, its git folder, and the one that it shares with its
+    worktrees.
+    """
 
     top: Path
     git: Path
@@ -38,7 +40,9 @@ class RepositoryPaths(NamedTuple):
 
 
 class RepositorySnapshot(NamedTuple):
-    """A repository as it lies there when it is opened: its configurations, and the digest of its index (see `index`)."""
+    """A repository as it lies there when it is opened: its configurations, and the digest of its
+    index (see `index`).
+    """
 
     folders: RepositoryPaths
     configurations: list[RepositoryConfig]
@@ -66,27 +70,53 @@ class Repository:
         return self.folders.top
 
     async def ask(
-        self, *arguments: str, feed: bytes | None = None, most: int | None = None, seconds: float | None = None,
-        variables: Mapping[str, str] | None = None, on_progress: OnProgress | None = None, fine: Sequence[int] = (0,),
-    ) -> GitResult:  # fmt: skip
-        """Run git in it. Raises ToolError with git's complaint for any other exit code than those that are fine."""
+        self,
+        *arguments: str,
+        feed: bytes | None = None,
+        most: int | None = None,
+        seconds: float | None = None,
+        variables: Mapping[str, str] | None = None,
+        on_progress: OnProgress | None = None,
+        fine: Sequence[int] = (0,),
+    ) -> GitResult:
+        """Run git in it.
+
+        Raises ToolError with git's complaint for any other exit code than those that are fine.
+        """
         ended = await self.git.run(
-            arguments, cwd=self.top, settings=self._settings, variables=self._variables(variables), feed=feed, most=most,
-            seconds=seconds, on_progress=on_progress,
-        )  # fmt: skip
+            arguments,
+            cwd=self.top,
+            settings=self._settings,
+            variables=self._variables(variables),
+            feed=feed,
+            most=most,
+            seconds=seconds,
+            on_progress=on_progress,
+        )
         if ended.code not in fine:
             raise failed(ended.code, ended.errors)
         return ended
 
     async def window(
-        self, *arguments: str, skip: int = 0, digest: str = "", most: int, variables: Mapping[str, str] | None = None,
+        self,
+        *arguments: str,
+        skip: int = 0,
+        digest: str = "",
+        most: int,
+        variables: Mapping[str, str] | None = None,
         preamble: Preamble | None = None,
-    ) -> OutputWindow:  # fmt: skip
+    ) -> OutputWindow:
         """A part of what git writes. Raises ToolError."""
         return await self.git.window(
-            arguments, cwd=self.top, settings=self._settings, variables=self._variables(variables), skip=skip, digest=digest, most=most,
+            arguments,
+            cwd=self.top,
+            settings=self._settings,
+            variables=self._variables(variables),
+            skip=skip,
+            digest=digest,
+            most=most,
             preamble=preamble,
-        )  # fmt: skip
+        )
 
     @property
     def limits(self) -> GitLimits:
@@ -98,7 +128,9 @@ class Repository:
         return {"GIT_DIR": str(self.folders.git), "GIT_WORK_TREE": str(self.top), **(more or {})}
 
     def beside(self, other: Repository) -> Repository:
-        """This repository, with the settings that the other one needs too: git will look into it."""
+        """This repository, with the settings that the other one needs too: git will look into
+        it.
+        """
         return Repository(
             self.name,
             self.folders,
@@ -107,8 +139,11 @@ class Repository:
         )
 
     async def run_at(self, revision: str, run: Callable[[str], Awaitable[Ran]]) -> Ran:
-        """Run something at the commit that a revision means. One that can be nothing else is left to git, which then runs once and not
-        twice. Raises ToolError where the revision means no commit."""
+        """Run something at the commit that a revision means.
+
+        One that can be nothing else is left to git, which then runs once and not twice. Raises
+        ToolError where the revision means no commit.
+        """
         if not _SIMPLE.fullmatch(revision) or ".." in revision:
             return await run(await self.object_of(revision))
         try:
@@ -118,7 +153,10 @@ class Repository:
             raise
 
     async def object_of(self, revision: str, kind: str = "commit") -> str:
-        """The whole name of the object that a revision means. Raises ToolError where it means none, or is no single revision."""
+        """The whole name of the object that a revision means.
+
+        Raises ToolError where it means none, or is no single revision.
+        """
         phrase(revision, "revision")
         ended = await self.ask(
             "rev-parse",
@@ -161,7 +199,10 @@ class Repositories:
         git: Git | None = None,
         author: str | None = None,
     ) -> None:
-        """Raises ValueError or OSError for a path that is none of a repository. `worktrees` is where new worktrees may be made."""
+        """Raises ValueError or OSError for a path that is none of a repository.
+
+        `worktrees` is where new worktrees may be made.
+        """
         self.git = git or Git()
         self.author = author
         self._given: dict[str, Path] = {}
@@ -203,10 +244,12 @@ class Repositories:
         return self._locks.setdefault(repository.folders.common, asyncio.Lock())
 
     async def open(self, word: str | None, *, deep: bool = False) -> Repository:
-        """The repository that a caller means: by its name, its path, or a path inside; the only one where there is no word.
+        """The repository that a caller means: by its name, its path, or a path inside; the only one
+        where there is no word.
 
-        `deep` is for what looks at its work tree or changes it: git then goes by the index, and looks into submodules.
-        Raises ToolError for one that was not given, and for one that leads elsewhere.
+        `deep` is for what looks at its work tree or changes it: git then goes by the index, and
+        looks into submodules. Raises ToolError for one that was not given, and for one that leads
+        elsewhere.
         """
         try:
             name, seen = await asyncio.to_thread(self._seen, word, deep)
@@ -252,7 +295,10 @@ class Repositories:
         return found
 
     def _below(self, repository: Repository, links: Iterable[str]) -> list[RepositorySnapshot]:
-        """The submodules at these paths, where they are there. Raises ToolError for one that leads elsewhere."""
+        """The submodules at these paths, where they are there.
+
+        Raises ToolError for one that leads elsewhere.
+        """
         found = []
         for link in links:
             top = repository.top / link
@@ -297,7 +343,8 @@ class Repositories:
         if top is None:
             raise self._unknown(word)
         if top not in self._given.values():
-            # Before anything of it is read: is it a place at which worktrees of a given repository are made?
+            # Before anything of it is read: is it a place at which worktrees of a given repository
+            # are made?
             tops = self._given.values()
             allowed = (
                 [self._worktrees]
@@ -309,7 +356,9 @@ class Repositories:
         return top
 
     def _ours(self, top: Path, main: Path) -> bool:
-        """Whether a folder is a worktree of a given repository, at the place where such are made."""
+        """Whether a folder is a worktree of a given repository, at the place where such are
+        made.
+        """
         place = (
             self._worktrees / main.name
             if self._worktrees
@@ -319,12 +368,15 @@ class Repositories:
 
     def _unknown(self, word: str) -> ToolError:
         return ToolError(
-            f"{line(word)} is none of the repositories that were given. There is {', '.join(map(line, self._given))}."
+            f"{line(word)} is none of the repositories that were given. There is "
+            f"{', '.join(map(line, self._given))}."
         )
 
 
 def top_of(path: Path) -> Path | None:
-    """The nearest folder from a path upwards that has a `.git`; None where there is none, and for what lies in a git folder."""
+    """The nearest folder from a path upwards that has a `.git`; None where there is none, and for
+    what lies in a git folder.
+    """
     for folder in [path, *path.parents]:
         if folder.name.lower() == ".git":
             return None
@@ -334,13 +386,17 @@ def top_of(path: Path) -> Path | None:
 
 
 def folders_of(top: Path, given: Iterable[Path]) -> RepositoryPaths:
-    """The git folders of a repository. Raises ToolError where its `.git` leads to one that does not lead back or is not given."""
+    """The git folders of a repository.
+
+    Raises ToolError where its `.git` leads to one that does not lead back or is not given.
+    """
     pointer = top / ".git"
     mode = pointer.lstat().st_mode
     if stat.S_ISDIR(mode):
         if os.path.lexists(pointer / "commondir"):
             raise ToolError(
-                f"{line(top.name)}/.git says that most of it lies elsewhere (commondir), and is not opened."
+                f"{line(top.name)}/.git says that most of it lies elsewhere (commondir), and is "
+                "not opened."
             )
         return RepositoryPaths(top, pointer, pointer)
     if not stat.S_ISREG(mode):
@@ -361,7 +417,8 @@ def folders_of(top: Path, given: Iterable[Path]) -> RepositoryPaths:
             top, target, target
         )  # a submodule of a given repository, or a git folder apart within one
     raise ToolError(
-        f"{line(top.name)}/.git leads to a folder that is not given, or does not lead back, and is not followed."
+        f"{line(top.name)}/.git leads to a folder that is not given, or does not lead back, and "
+        "is not followed."
     )
 
 

@@ -1,4 +1,4 @@
-"""What the git server's tools give, as data."""
+"""Results of the git server's tools."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ class ChangedFile(Struct, omit_defaults=True):
 
 
 class Status(Struct):
-    """What is checked out, and what differs: staged for the next commit, changed since, in conflict, and not known to git.
+    """What is checked out, and what differs: staged for the next commit, changed since, in
+    conflict, and not known to git.
 
     `complete` is false where there is more than is listed.
     """
@@ -59,9 +60,12 @@ class FileDiff(Struct, omit_defaults=True):
 
 
 class Diff(Struct):
-    """Which files differ between two states. The patch is the text of the result, as far as `next` says that there is more of it.
+    """Which files differ between two states.
 
-    `old` and `new` are commits, "index" or "work tree"; `complete` says whether all files are listed.
+    The patch is the text of the result, as far as `next` says that there is more of it.
+
+    `old` and `new` are commits, "index" or "work tree"; `complete` says whether all files are
+    listed.
     """
 
     old: str
@@ -86,7 +90,9 @@ class Commit(Struct, omit_defaults=True):
 
 
 class Log(Struct):
-    """Commits, the newest first; `next` is the cursor of the page after, `looked_at` how many commits a search has seen so far."""
+    """Commits, the newest first; `next` is the cursor of the page after, `looked_at` how many
+    commits a search has seen so far.
+    """
 
     commits: list[Commit]
     next: str | None = None
@@ -94,7 +100,9 @@ class Log(Struct):
 
 
 class CommitDetails(Struct):
-    """A commit with its whole message and the files that it changes as against its first parent; the patch is the text of the result."""
+    """A commit with its whole message and the files that it changes as against its first parent;
+    the patch is the text of the result.
+    """
 
     commit: Commit
     committer: str
@@ -115,7 +123,9 @@ class BlamedLines(Struct):
 
 
 class Blame(Struct):
-    """Who wrote which lines of a file, as it is at a commit; `next` is the line at which to go on."""
+    """Who wrote which lines of a file, as it is at a commit; `next` is the line at which to
+    go on.
+    """
 
     path: str
     commit: str
@@ -124,8 +134,11 @@ class Blame(Struct):
 
 
 class FileText(Struct):
-    """Lines of a file as it is at a commit, which stand beside this; `size` is in bytes, of the whole file. `next` is the line at which to
-    go on."""
+    """Lines of a file as it is at a commit, which stand beside this; `size` is in bytes, of the
+    whole file.
+
+    `next` is the line at which to go on.
+    """
 
     path: str
     commit: str
@@ -173,7 +186,9 @@ class Branches(Struct):
 
 
 class Worktree(Struct, omit_defaults=True):
-    """A work tree of a repository; its path is what to name it by as a repository, where `usable`."""
+    """A work tree of a repository; its path is what to name it by as a repository, where
+    `usable`.
+    """
 
     path: str
     usable: bool
@@ -184,7 +199,9 @@ class Worktree(Struct, omit_defaults=True):
 
 
 class Worktrees(Struct):
-    """The work trees of a repository, the main one first, and the folder in which new ones are made."""
+    """The work trees of a repository, the main one first, and the folder in which new ones are
+    made.
+    """
 
     worktrees: list[Worktree]
     place: str

@@ -1,4 +1,4 @@
-"""How git is run: no shell, a clean environment, and bounds on time, memory and output."""
+"""Runs git without a shell, in a clean environment, with limits on time, memory and output."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ ROOT = os.path.abspath(os.sep)  # where git stands when it is asked about no rep
 
 Settings = Sequence[tuple[str, str]]
 
-# What git is told besides, over whatever the repository's own configuration says. The names that a repository makes up itself
-# (filters, drivers) come with each run: see `fences`.
+# What git is told besides, over whatever the repository's own configuration says. The names that a
+# repository makes up itself (filters, drivers) come with each run: see `fences`.
 _NOTHING = os.devnull
 SETTINGS: Settings = (
     # programs: none is run
@@ -102,7 +102,9 @@ SETTINGS: Settings = (
 
 
 class GitResult(NamedTuple):
-    """A run of git that has ended: its exit code, what it wrote (`cut` where it wrote more), and its complaints."""
+    """A run of git that has ended: its exit code, what it wrote (`cut` where it wrote more), and
+    its complaints.
+    """
 
     code: int
     output: bytes
@@ -111,9 +113,11 @@ class GitResult(NamedTuple):
 
 
 class OutputWindow(NamedTuple):
-    """A part of what git wrote: its bytes, the digest of everything up to its end, where it ends, and whether there is more.
+    """A part of what git wrote: its bytes, the digest of everything up to its end, where it ends,
+    and whether there is more.
 
-    `preamble` is what stood before all that; where it was too long (`cut`), it is all there is here.
+    `preamble` is what stood before all that; where it was too long (`cut`), it is all there is
+    here.
     """
 
     data: bytes
@@ -146,7 +150,8 @@ class Git:
             self._program = shutil.which("git", path=search_path())
         if self._program is None:
             raise ToolError(
-                "This server needs the program git, and there is none on the PATH. Install git (2.36 or later) and try again."
+                "This server needs the program git, and there is none on the PATH. Install git "
+                "(2.36 or later) and try again."
             )
         if not self._checked:
             try:
@@ -159,13 +164,16 @@ class Git:
             numbers = re.search(rb"(\d+)\.(\d+)", said)
             if numbers is None or (int(numbers[1]), int(numbers[2])) < NEEDED:
                 raise ToolError(
-                    f"This server needs git {NEEDED[0]}.{NEEDED[1]} or later; here is {line(read(said).strip()) or 'another program'}."
+                    f"This server needs git {NEEDED[0]}.{NEEDED[1]} or later; here is "
+                    f"{line(read(said).strip()) or 'another program'}."
                 )
             self._checked = True
         return self._program
 
     async def own(self, key: str) -> str | None:
-        """What the configuration of the person who runs this server says; it is read once, and only a few keys of it are used."""
+        """What the configuration of the person who runs this server says; it is read once, and only
+        a few keys of it are used.
+        """
         if self._own is None:
             self._own = {}
             names = ("HOME", "XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "USERPROFILE", "APPDATA")
@@ -182,7 +190,8 @@ class Git:
                     listed = read(await read_output(process, 1024 * 1024))
             except TimeoutError:
                 raise ToolError(
-                    "Git took too long to read the configuration of the person who runs this server."
+                    "Git took too long to read the configuration of the person who runs this "
+                    "server."
                 ) from None
             self._own = {
                 name.lower(): value
@@ -221,9 +230,11 @@ class Git:
         seconds: float | None = None,
         on_progress: OnProgress | None = None,
     ) -> GitResult:
-        """Run git to its end, or until it has written `most` bytes; `feed` is its input, `on_progress` hears how far it is.
+        """Run git to its end, or until it has written `most` bytes; `feed` is its input,
+        `on_progress` hears how far it is.
 
-        Raises ToolError where it takes too long. Whoever cancels this ends git, and whatever git has started.
+        Raises ToolError where it takes too long. Whoever cancels this ends git, and whatever git
+        has started.
         """
         errors, most = bytearray(), most or self.limits.output
         async with self._running(
@@ -251,10 +262,13 @@ class Git:
         digest: str = "",
         preamble: Preamble | None = None,
     ) -> OutputWindow:
-        """A part of what git writes, ended at a line where it can be; what is before it goes by and is not kept. With a `preamble` the part
-        is one of what comes after that.
+        """A part of what git writes, ended at a line where it can be; what is before it goes by and
+        is not kept.
 
-        Raises ToolError where `digest` is not that of what was skipped: it is no longer what it was.
+        With a `preamble` the part is one of what comes after that.
+
+        Raises ToolError where `digest` is not that of what was skipped: it is no longer what it
+        was.
         """
         errors, head, begun = bytearray(), b"", bytearray()
         async with self._running(
@@ -272,7 +286,8 @@ class Git:
                 kept = await skip_output(process, begun, skip, seen)
                 if skip and seen.hexdigest() != digest:
                     raise ToolError(
-                        "What this cursor was of has changed meanwhile. Begin anew without a cursor."
+                        "What this cursor was of has changed meanwhile. Begin anew without a "
+                        "cursor."
                     )
                 while len(kept) <= most and (chunk := await process.stdout.read(CHUNK)):
                     kept += chunk
@@ -323,7 +338,8 @@ class Git:
             if not limit.expired():
                 raise
             raise ToolError(
-                f"Git took more than {seconds:g} seconds, and was stopped. Ask for less: a path, a range or a later date."
+                f"Git took more than {seconds:g} seconds, and was stopped. Ask for less: a path, "
+                "a range or a later date."
             ) from None
         except OSError as bad:  # too many arguments for this platform, or the folder is gone
             raise ToolError(f"Git cannot be run: {bad.strerror or bad}.") from None
@@ -357,14 +373,18 @@ def _ignored_by_the_person(told: str | None) -> str:
 
 
 def search_path() -> str:
-    """The PATH without what is relative: a repository is git's current folder, and a program of it must not be found there."""
+    """The PATH without what is relative: a repository is git's current folder, and a program of it
+    must not be found there.
+    """
     return os.pathsep.join(
         one for one in os.environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(one)
     )
 
 
 def environment(settings: Settings = ()) -> dict[str, str]:
-    """All that git sees of the environment: nothing of the person's own but where programs and temporary files are."""
+    """All that git sees of the environment: nothing of the person's own but where programs and
+    temporary files are.
+    """
     kept = {
         name: os.environ[name]
         for name in ("SYSTEMROOT", "TMPDIR", "TEMP", "TMP")

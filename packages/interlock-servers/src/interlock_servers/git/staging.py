@@ -1,4 +1,4 @@
-"""Changing what is staged, committing it, and taking changes of single files back."""
+"""Tools that stage, commit and restore files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ async def git_add(
             if not any(set(path) & set("*?[") for path in wanted):
                 raise
             raise ToolError(
-                f"{bad} Paths are taken as they are written, and are no patterns: name files or folders."
+                f"{bad} Paths are taken as they are written, and are no patterns: name files or "
+                "folders."
             ) from None
     touched(ctx, opened, commits=False)
     status = await status_of(opened)
@@ -68,9 +69,18 @@ async def git_commit(
     people = await _people(ctx.lifespan_state, opened, author)
     async with ctx.lifespan_state.lock(opened):
         ended = await opened.ask(
-            "commit", "--quiet", "--no-verify", "--no-gpg-sign", "--no-status", "--no-edit", "--cleanup=whitespace", "--file=-",
-            feed=text, variables=people, fine=(0, 1),
-        )  # fmt: skip
+            "commit",
+            "--quiet",
+            "--no-verify",
+            "--no-gpg-sign",
+            "--no-status",
+            "--no-edit",
+            "--cleanup=whitespace",
+            "--file=-",
+            feed=text,
+            variables=people,
+            fine=(0, 1),
+        )
     if ended.code:
         raise ToolError(
             line(ended.errors.strip(), 500)
@@ -88,8 +98,10 @@ async def git_commit(
 async def git_unstage(
     ctx: Context[Repositories], repository: str | None = None, paths: Paths | None = None
 ) -> ToolResult[Status]:
-    """Take files out of what is staged; the files themselves stay as they are. The person is asked first where something is staged that
-    stands nowhere else, because the file has changed since.
+    """Take files out of what is staged; the files themselves stay as they are.
+
+    The person is asked first where something is staged that stands nowhere else, because the file
+    has changed since.
 
     Args:
         paths: only these files or folders; all without it.
@@ -99,14 +111,16 @@ async def git_unstage(
     staged = await _staged(opened, where)
     lost = _named([path for path, is_lost in staged.items() if is_lost])
     if lost and not await ctx.confirm(
-        f"Unstage {lost} in {line(opened.name)}? What is staged of it is lost: the files have changed since."
+        f"Unstage {lost} in {line(opened.name)}? What is staged of it is lost: the files have "
+        "changed since."
     ):
         raise ToolError("The person did not agree, and nothing was changed.")
     if staged:
         async with ctx.lifespan_state.lock(opened):
             if await _staged(opened, where) != staged:
                 raise ToolError(
-                    "What is staged has changed meanwhile, and was left as it is. Look at git_status."
+                    "What is staged has changed meanwhile, and was left as it is. Look at "
+                    "git_status."
                 )
             base = [head] if (head := await opened.head()) else []
             listed = "".join(f"{path}\0" for path in staged).encode("utf-8", "surrogateescape")
@@ -126,7 +140,11 @@ async def git_unstage(
 
 
 async def _staged(repository: Repository, where: list[str]) -> dict[str, bool]:
-    """The files that are staged, each with whether what is staged of it stands neither in HEAD nor in the file. Raises ToolError."""
+    """The files that are staged, each with whether what is staged of it stands neither in HEAD nor
+    in the file.
+
+    Raises ToolError.
+    """
     options = [
         "--porcelain=v2",
         "-z",
@@ -153,7 +171,8 @@ async def git_restore(
     repository: str | None = None,
     revision: Revision | None = None,
 ) -> ToolResult[Status]:
-    """Put single files of the work tree back to what is staged, or to a revision, once the person has agreed: their changes are lost.
+    """Put single files of the work tree back to what is staged, or to a revision, once the person
+    has agreed: their changes are lost.
 
     Args:
         paths: the files, each by its whole path.
@@ -177,7 +196,10 @@ async def git_restore(
 
 
 async def _differing(repository: Repository, paths: list[str], command: list[str]) -> list[str]:
-    """Those of some single files that differ. Raises ToolError for a folder, of which nobody could say what would be lost."""
+    """Those of some single files that differ.
+
+    Raises ToolError for a folder, of which nobody could say what would be lost.
+    """
     wanted = list(dict.fromkeys(map(inside, paths)))
     if WHOLE & set(wanted):
         raise ToolError("Name the files, each by its whole path.")
@@ -208,7 +230,8 @@ def _named(paths: list[str]) -> str:
 async def _people(
     state: Repositories, repository: Repository, author: str | None
 ) -> dict[str, str]:
-    """Who the author and the committer are: as said, as the server was told, as configured in the repository or by the person.
+    """Who the author and the committer are: as said, as the server was told, as configured in the
+    repository or by the person.
 
     Raises ToolError where nobody says.
     """
@@ -222,7 +245,8 @@ async def _people(
     said_ = _parsed(author) if author is not None else own
     if said_ is None:
         raise ToolError(
-            "Who is the author? Say `author`, such as Ada Lovelace <ada@example.com>, or configure user.name and user.email."
+            "Who is the author? Say `author`, such as Ada Lovelace <ada@example.com>, or "
+            "configure user.name and user.email."
         )
     names = {"AUTHOR": said_, "COMMITTER": own or said_}
     return {

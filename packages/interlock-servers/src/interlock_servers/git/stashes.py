@@ -1,4 +1,4 @@
-"""Putting changes aside, and taking them up again."""
+"""Stash tools: put changes aside and apply them again."""
 
 from __future__ import annotations
 
@@ -99,7 +99,8 @@ async def git_show_stash(
     cursor: Cursor | None = None,
     most: Bytes = MOST_PATCH,
 ) -> ToolResult[Diff]:
-    """What a stash changes, as against the commit it was made at; files that git did not know are left out.
+    """What a stash changes, as against the commit it was made at; files that git did not know are
+    left out.
 
     Args:
         stash: its number.
@@ -118,7 +119,9 @@ async def git_show_stash(
 async def git_apply_stash(
     ctx: Context[Repositories], repository: str | None = None, stash: Number = 0, drop: bool = False
 ) -> ToolResult[ActionResult]:
-    """Make the changes of a stash again. Where they meet others, git marks the conflicts, and the stash stays.
+    """Make the changes of a stash again.
+
+    Where they meet others, git marks the conflicts, and the stash stays.
 
     Args:
         stash: its number.
@@ -165,7 +168,8 @@ async def git_drop_stash(
     opened = await ctx.lifespan_state.open(repository, deep=True)
     found = await _stash(opened, stash)
     if not await ctx.confirm(
-        f"Drop stash {stash} of {line(opened.name)} ({line(found.subject)}, {found.date[:10]})? Its changes are lost."
+        f"Drop stash {stash} of {line(opened.name)} ({line(found.subject)}, {found.date[:10]})? "
+        "Its changes are lost."
     ):
         raise ToolError("The person did not agree, and nothing was dropped.")
     async with ctx.lifespan_state.lock(opened):
@@ -197,9 +201,18 @@ async def _stashes(repository: Repository, skip: int, most: int) -> list[Stash]:
     ).code:
         return []
     ended = await repository.ask(
-        "log", "-z", "--walk-reflogs", "--no-show-signature", "--no-notes", "--no-patch", f"--skip={skip}", f"--max-count={most}", _FORMAT,
-        "refs/stash", "--",
-    )  # fmt: skip
+        "log",
+        "-z",
+        "--walk-reflogs",
+        "--no-show-signature",
+        "--no-notes",
+        "--no-patch",
+        f"--skip={skip}",
+        f"--max-count={most}",
+        _FORMAT,
+        "refs/stash",
+        "--",
+    )
     values = read(ended.output).split("\0")
     rows = [values[n : n + _FIELDS] for n in range(0, len(values) - _FIELDS, _FIELDS)]
     return [Stash(skip + n, row[0], row[2], row[3][:500]) for n, row in enumerate(rows)]

@@ -1,4 +1,4 @@
-"""Looking at a repository as it is: status, differences, a commit."""
+"""Tools for the status, the differences and a commit."""
 
 from __future__ import annotations
 
@@ -32,11 +32,15 @@ Bytes = Annotated[int, Meta(ge=1_000, le=512 * 1024)]
 Lines = Annotated[int, Meta(ge=0, le=100)]
 Which = Literal["unstaged", "staged", "all"]
 
-# A commit with its committer and message, and then its differences as against its first parent; git ends what it says of a commit with
-# one NUL more.
+# A commit with its committer and message, and then its differences as against its first parent; git
+# ends what it says of a commit with one NUL more.
 _DETAILS = (
-    "--no-notes", "--no-show-signature", "--decorate=short", "--diff-merges=first-parent", f"{FORMAT}%x00%cn <%ce>%x00%cI%x00%B%x00",
-)  # fmt: skip
+    "--no-notes",
+    "--no-show-signature",
+    "--decorate=short",
+    "--diff-merges=first-parent",
+    f"{FORMAT}%x00%cn <%ce>%x00%cI%x00%B%x00",
+)
 _PREAMBLE_FIELDS = FIELDS + 4
 EMPTY_TREES = {
     40: "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
@@ -47,10 +51,12 @@ EMPTY_TREES = {
 async def git_status(
     ctx: Context[Repositories], repository: str | None = None, untracked: bool = True
 ) -> ToolResult[Status]:
-    """What is checked out, what is staged, what has changed since, and which files git does not know.
+    """What is checked out, what is staged, what has changed since, and which files git does not
+    know.
 
     Args:
-        repository: its name, or the path of it or of anything in it; not needed where there is only one.
+        repository: its name, or the path of it or of anything in it; not needed where there is only
+            one.
         untracked: also list files that git does not know and does not ignore.
     """
     status = await status_of(await ctx.lifespan_state.open(repository, deep=True), untracked)
@@ -72,7 +78,8 @@ async def git_diff(
     """What differs: the files with their counts as data, and the patch as text, in pages.
 
     Args:
-        what: unstaged: the work tree as against the index; staged: the index as against HEAD; all: the work tree as against HEAD.
+        what: unstaged: the work tree as against the index; staged: the index as against HEAD; all:
+            the work tree as against HEAD.
         old: compare from this revision, to `new`, or else to what `what` compares.
         new: compare up to this revision; then `old` is needed.
         paths: only these files or folders.
@@ -115,7 +122,8 @@ async def git_show(
     cursor: Cursor | None = None,
     most: Bytes = MOST_PATCH,
 ) -> ToolResult[CommitDetails]:
-    """A commit: its message, which files it changes, and its patch as text, in pages; of a merge, as against its first parent.
+    """A commit: its message, which files it changes, and its patch as text, in pages; of a merge,
+    as against its first parent.
 
     Args:
         paths: only these files or folders.
@@ -126,7 +134,8 @@ async def git_show(
     before, colon, path = revision.partition(":")
     if colon and before and path and "{" not in revision:
         raise ToolError(
-            f"{line(revision)} names a file and no commit. Call git_read_file with path {line(path)!r} and revision {line(before)!r}."
+            f"{line(revision)} names a file and no commit. Call git_read_file with path "
+            f"{line(path)!r} and revision {line(before)!r}."
         )
     where = ["--", *dict.fromkeys(map(inside, paths or ["."]))]
 
@@ -166,19 +175,28 @@ async def git_show(
     text = page_of(diff, window, [commit.id]) if patch else words_of_diff(diff)
     shown = CommitDetails(commit, committer, committed, message.strip("\n")[:MOST_MESSAGE], diff)
     author = line(f"{commit.author} <{commit.email}>")
-    head = f"commit {commit.id}\nAuthor: {author}\nDate: {line(commit.date)}\n\n{visible(shown.message)}\n\n"
+    head = (
+        f"commit {commit.id}\nAuthor: {author}\nDate: "
+        f"{line(commit.date)}\n\n{visible(shown.message)}\n\n"
+    )
     return ToolResult(shown, ("" if place.skip else head) + text)
 
 
-# -- what they have in common ------------------------------------------------------------------------------------------
+# -- what they have in common ----------------------------------------------------------------------
 
 
 async def status_of(repository: Repository, untracked: bool = True) -> Status:
     """The status of a repository. Raises ToolError."""
     ended = await repository.ask(
-        "status", "--porcelain=v2", "--branch", "-z", "--no-ahead-behind" if not untracked else "--ahead-behind",
-        f"--untracked-files={'normal' if untracked else 'no'}", "--ignore-submodules=dirty", "--find-renames",
-    )  # fmt: skip
+        "status",
+        "--porcelain=v2",
+        "--branch",
+        "-z",
+        "--no-ahead-behind" if not untracked else "--ahead-behind",
+        f"--untracked-files={'normal' if untracked else 'no'}",
+        "--ignore-submodules=dirty",
+        "--find-renames",
+    )
     return _status(repository.name, ended.output, ended.cut, repository.limits.listed)
 
 
@@ -230,7 +248,8 @@ def words_of_status(status: Status) -> str:
     """A status in lines."""
     at = f"on {line(status.branch)}" if status.branch else "detached"
     lines = [
-        f"{line(status.repository)}: {at}, {status.commit[:12] if status.commit else 'no commit yet'}"
+        f"{line(status.repository)}: {at}, "
+        f"{status.commit[:12] if status.commit else 'no commit yet'}"
     ]
     if status.upstream:
         apart = (
@@ -239,7 +258,8 @@ def words_of_status(status: Status) -> str:
         lines.append(f"upstream {line(status.upstream)}{apart}")
     for title, changes in (("staged", status.staged), ("unstaged", status.unstaged)):
         lines += [
-            f"{title}: {one.change} {line(one.path)}{f' (from {line(one.old_path)})' if one.old_path else ''}"
+            f"{title}: {one.change} "
+            f"{line(one.path)}{f' (from {line(one.old_path)})' if one.old_path else ''}"
             for one in changes
         ]
     lines += [f"conflict: {line(path)}" for path in status.conflicts] + [

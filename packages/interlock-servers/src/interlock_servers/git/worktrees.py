@@ -1,4 +1,4 @@
-"""Work trees: which a repository has, new ones at the one place where they may be, and taking those away again."""
+"""Worktree tools: list them, add them in the one allowed place, and remove them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ async def git_worktrees(
     opened = await ctx.lifespan_state.open(repository)
     found = await worktrees_of(ctx.lifespan_state, opened)
     lines = [
-        f"{line(one.path, 1000)}: {line(one.branch or 'detached')}, {(one.commit or '')[:12]}{', missing' * one.missing}"
+        f"{line(one.path, 1000)}: {line(one.branch or 'detached')}, "
+        f"{(one.commit or '')[:12]}{', missing' * one.missing}"
         for one in found.worktrees
     ]
     return ToolResult(found, "\n".join([*lines, f"New ones are made in {line(found.place, 1000)}"]))
@@ -66,11 +67,13 @@ async def git_add_worktree(
     branch: Branch | None = None,
     revision: Revision = "HEAD",
 ) -> ToolResult[Worktree]:
-    """Make a work tree at the repository's place for them; its path is then the name of a repository for the other tools.
+    """Make a work tree at the repository's place for them; its path is then the name of a
+    repository for the other tools.
 
     Args:
         name: of its folder.
-        branch: what is checked out in it; created at `revision` where there is none. Without it no branch is checked out.
+        branch: what is checked out in it; created at `revision` where there is none. Without it no
+            branch is checked out.
         revision: what is checked out where no branch is named, or where the branch is new.
     """
     opened = await ctx.lifespan_state.open(repository, deep=True)
@@ -88,7 +91,8 @@ async def git_add_worktree(
             commit = await commit_of(opened, branch)
             target = ["--", str(path), branch]
         ctx.progress(0, 2, "making the work tree")
-        # Without files at first: which filters its own configuration names is known once it is there.
+        # Without files at first: which filters its own configuration names is known once it is
+        # there.
         await opened.ask("worktree", "add", "--no-checkout", "--no-guess-remote", *target)
         ctx.progress(1, 2, "checking out its files")
         try:
@@ -122,7 +126,9 @@ def _free(place: Path, name: str) -> Path:
 async def git_remove_worktree(
     name: Name, ctx: Context[Repositories], repository: str | None = None, discard: bool = False
 ) -> ToolResult[ActionResult]:
-    """Remove a work tree that lies at the place for them, once the person has agreed. Its branch stays.
+    """Remove a work tree that lies at the place for them, once the person has agreed.
+
+    Its branch stays.
 
     Args:
         name: of its folder.

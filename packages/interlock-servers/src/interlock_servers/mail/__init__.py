@@ -1,7 +1,8 @@
-"""Mail to write and to send: by an SMTP server where one is configured, else into a local Maildir only.
+"""Mail server: drafts and sends mail by SMTP, or into a local Maildir.
 
-`interlock serve mail` runs it. INTERLOCK_SMTP_HOST, _PORT, _USER, _PASSWORD and _TLS (starttls, tls or none) name the server,
-INTERLOCK_MAIL_FROM whom letters come from, INTERLOCK_MAIL_FOLDER the Maildir in which drafts and what was sent are kept.
+`interlock serve mail` runs it. INTERLOCK_SMTP_HOST, _PORT, _USER, _PASSWORD and _TLS (starttls, tls
+or none) name the server, INTERLOCK_MAIL_FROM whom letters come from, INTERLOCK_MAIL_FOLDER the
+Maildir in which drafts and what was sent are kept.
 """
 
 from __future__ import annotations
@@ -60,9 +61,11 @@ _LETTER = {
 
 
 class SendResult(Struct, rename={"sender": "from"}):
-    """What became of a letter: `how` is `smtp` where it went out, and `local` where it was only put into the local Maildir.
+    """What became of a letter: `how` is `smtp` where it went out, and `local` where it was only put
+    into the local Maildir.
 
-    `refused` are those whom the server did not send it to, and why. `uri` is empty where no copy could be kept.
+    `refused` are those whom the server did not send it to, and why. `uri` is empty where no copy
+    could be kept.
     """
 
     id: str
@@ -95,7 +98,9 @@ class Mailer(Struct, frozen=True):
 def mail_server(
     folder: str | os.PathLike[str] | None = None, post: SmtpSender | None = None
 ) -> Server:
-    """A server over the Maildir at `folder`, sending by `post`; both as the environment says where they are not given."""
+    """A server over the Maildir at `folder`, sending by `post`; both as the environment says where
+    they are not given.
+    """
     desk = Mailer(Maildir(folder), post)
 
     @asynccontextmanager
@@ -106,7 +111,10 @@ def mail_server(
         "mail",
         "1.0.0",
         info=ServerInfo(title="Mail", description="Letters to write, to keep and to send."),
-        instructions="send_mail says whether a letter went out or was only put into the local Maildir; tell the person which.",
+        instructions=(
+            "send_mail says whether a letter went out or was only put into the local Maildir; "
+            "tell the person which."
+        ),
         lifespan=lifespan,
     )
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
@@ -136,11 +144,14 @@ def mail_server(
     return made
 
 
-# -- the tools: plain functions, for the post and the disk take their time ----------------------------------------------------
+# -- the tools: plain functions, for the post and the disk take their time -------------------------
 
 
 def send_mail(arguments: dict[str, Any], ctx: Context[Mailer]) -> ToolResult[SendResult]:
-    """Send a letter. Without an SMTP server it is only put into the local Maildir; the result says which."""
+    """Send a letter.
+
+    Without an SMTP server it is only put into the local Maildir; the result says which.
+    """
     post = ctx.lifespan_state.the_post()
     return _sent(ctx, post, _written(arguments, post))
 
@@ -210,7 +221,8 @@ def list_sent(ctx: Context[Mailer], limit: Count = 20) -> ToolResult[MailList]:
 def search_mail(
     words: Annotated[str, Meta(min_length=1, max_length=200)], ctx: Context[Mailer]
 ) -> ToolResult[MailList]:
-    """The drafts and sent letters that hold all of some words: in their text, subject, or addresses.
+    """The drafts and sent letters that hold all of some words: in their text, subject, or
+    addresses.
 
     Args:
         words: one or more, whatever their case.
@@ -254,13 +266,15 @@ def out_of_office(
         else "Nobody stands in; say that answers will take until then. "
     )
     return (
-        f"Write a short, friendly out-of-office letter in {language}. I am away from {first_day:%d %B %Y} to {last_day:%d %B %Y}, both "
-        f"included, and read no mail. {helper}Say nothing of where I am or why. Show me the letter, ask me whom it goes to, and keep it "
+        f"Write a short, friendly out-of-office letter in {language}. I am away from "
+        f"{first_day:%d %B %Y} to {last_day:%d %B %Y}, both "
+        f"included, and read no mail. {helper}Say nothing of where I am or why. Show me the "
+        "letter, ask me whom it goes to, and keep it "
         "with create_draft; send it only when I say so."
     )
 
 
-# -- what they have in common ----------------------------------------------------------------------------------------------
+# -- what they have in common ----------------------------------------------------------------------
 
 
 def _written(arguments: dict[str, Any], post: SmtpSender) -> EmailMessage:
@@ -270,7 +284,10 @@ def _written(arguments: dict[str, Any], post: SmtpSender) -> EmailMessage:
 
 
 def _check(kept: Any, post: SmtpSender) -> None:
-    """What another program may have left as a draft: whether it may go out, and for whom. Raises ToolError."""
+    """What another program may have left as a draft: whether it may go out, and for whom.
+
+    Raises ToolError.
+    """
     whom = addresses(
         [str(each) for name in ("To", "Cc", "Bcc") for each in kept.get_all(name, [])], "to"
     )
@@ -278,7 +295,8 @@ def _check(kept: Any, post: SmtpSender) -> None:
         raise ToolError("The draft names nobody to send it to.")
     if len(whom) > MOST_RECIPIENTS:
         raise ToolError(
-            f"A letter goes to {MOST_RECIPIENTS} people at the most, and this one would go to {len(whom)}."
+            f"A letter goes to {MOST_RECIPIENTS} people at the most, and this one would go to "
+            f"{len(whom)}."
         )
     sender = post.sender(str(kept["From"]) if kept["From"] else None)
     del kept["From"]
@@ -307,7 +325,8 @@ def _sent(ctx: Context[Mailer], post: SmtpSender, message: EmailMessage) -> Tool
     if how == "local":
         return ToolResult(
             told,
-            f"Not sent to anybody: no SMTP server is configured ({HOST}). Put into the local Maildir: {_line(kept)}",
+            f"Not sent to anybody: no SMTP server is configured ({HOST}). Put into the local "
+            f"Maildir: {_line(kept)}",
         )
     words = f"Sent by SMTP through {post.host}: {_line(kept)}"
     if refused:
@@ -335,14 +354,17 @@ def _letters(found: list[MailMessage], complete: bool, nothing: str) -> ToolResu
 
 def _line(letter: MailMessage) -> str:
     how = f", {letter.sent}" if letter.sent else ""
-    return f"“{letter.subject}” to {', '.join([*letter.to, *letter.cc])} [{letter.date}{how}; id {letter.id}]"
+    return (
+        f"“{letter.subject}” to {', '.join([*letter.to, *letter.cc])} [{letter.date}{how}; id "
+        f"{letter.id}]"
+    )
 
 
 def _no_draft(id_: str) -> str:
     return f"There is no draft with the id {id_!r}. list_drafts shows the ids."
 
 
-# -- reading ---------------------------------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------
 
 
 def _add_reading(made: Server, desk: Mailer) -> None:

@@ -1,4 +1,4 @@
-"""The boxes of a Maildir: where drafts lie, and what was sent; other mail programs can open them."""
+"""Maildir folders for drafts and sent mail, readable by other mail programs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ _COLON = "!" if sys.platform == "win32" else ":"  # between a letter's name and 
 
 
 class Maildir:
-    """The boxes of one Maildir, which are made when first something is put into them. Raises ToolError in words for the model."""
+    """The boxes of one Maildir, which are made when first something is put into them.
+
+    Raises ToolError in words for the model.
+    """
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
         self._folder = Path(folder) if folder is not None else None
@@ -100,7 +103,8 @@ class Maildir:
 
     @contextlib.contextmanager
     def claimed(self, id_: str) -> Iterator[bytes | None]:
-        """A draft's bytes, for one alone among all threads and processes: who sends it; None where it is gone.
+        """A draft's bytes, for one alone among all threads and processes: who sends it; None where
+        it is gone.
 
         Raises ToolError where somebody else has claimed it.
         """
@@ -118,7 +122,7 @@ class Maildir:
             # Whoever had it before may have taken it away while we opened it.
             yield file.read() if os.fstat(file.fileno()).st_nlink else None
 
-    # -- the folders ------------------------------------------------------------------------------------------------------
+    # -- the folders -------------------------------------------------------------------------------
 
     def _made(self, box: Box) -> Path:
         """The folder of a box, whose parts are made where they are missing."""

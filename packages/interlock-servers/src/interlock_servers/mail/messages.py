@@ -1,4 +1,4 @@
-"""Letters: what a model wants to send, checked and written as RFC 5322 has it, and read back."""
+"""Mail messages: checks what a model wants to send, and writes and parses RFC 5322."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ ON_THE_WIRE = policy.SMTP.clone(cte_type="7bit")  # every server takes that
 
 
 class MailMessage(Struct, rename={"sender": "from"}, omit_defaults=True):
-    """A letter as it is kept; `sent` says how it was sent, of a draft nothing; `id` names it, and `uri` is where it can be read."""
+    """A letter as it is kept; `sent` says how it was sent, of a draft nothing; `id` names it, and
+    `uri` is where it can be read.
+    """
 
     id: str
     uri: str
@@ -57,7 +59,8 @@ def written(
         raise ToolError("to: nobody is named. Give at least one address.")
     if len(whom) + len(copies) > MOST_RECIPIENTS:
         raise ToolError(
-            f"A letter goes to {MOST_RECIPIENTS} people at the most, and this one would go to {len(whom) + len(copies)}."
+            f"A letter goes to {MOST_RECIPIENTS} people at the most, and this one would go to "
+            f"{len(whom) + len(copies)}."
         )
     if found := _CONTROL.search(subject):
         raise ToolError(f"subject: it has to be one line, and has {_sign(found[0])} in it.")
@@ -91,14 +94,17 @@ def addresses(given: str | Sequence[str], argument: str) -> list[Address]:
             plain = _plain(address) if address is not None else None
             if plain is None:
                 raise ToolError(
-                    f"{argument}: {_shown(text)} is no address. Write it like ann@example.com, or Ann Lee <ann@example.com>."
+                    f"{argument}: {_shown(text)} is no address. Write it like ann@example.com, or "
+                    "Ann Lee <ann@example.com>."
                 )
             found.setdefault(plain.addr_spec.casefold(), plain)
     return list(found.values())
 
 
 def _read(text: str) -> Sequence[Address | None]:
-    """The addresses in a text; None among them for what is none, and for a group, of which nobody knows who is in it."""
+    """The addresses in a text; None among them for what is none, and for a group, of which nobody
+    knows who is in it.
+    """
     try:
         header = cast(Any, _registry("To", text))
         if header.defects or any(group.display_name is not None for group in header.groups):
@@ -114,7 +120,10 @@ def _read(text: str) -> Sequence[Address | None]:
 
 
 def _plain(address: Address) -> Address | None:
-    """An address that every server takes: a domain in other scripts is written as IDNA has it. None where there is no writing it so."""
+    """An address that every server takes: a domain in other scripts is written as IDNA has it.
+
+    None where there is no writing it so.
+    """
     local, domain = address.username, address.domain
     if (
         local.startswith(".")
@@ -133,7 +142,10 @@ def _plain(address: Address) -> Address | None:
 
 
 def letter_of(data: bytes, id_: str, uri: str, *, whole: bool) -> MailMessage:
-    """What is kept under an id; with its body where the `whole` of it is wanted. Whatever stands there, this raises nothing."""
+    """What is kept under an id; with its body where the `whole` of it is wanted.
+
+    Whatever stands there, this raises nothing.
+    """
     message = BytesParser(policy=policy.default).parsebytes(data, headersonly=False)
     try:
         moment = getattr(message["Date"], "datetime", None)

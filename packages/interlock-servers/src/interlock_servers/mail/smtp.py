@@ -1,4 +1,4 @@
-"""The post: letters go out through an SMTP server where one is configured."""
+"""Sends mail through an SMTP server."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ _OURSELVES = "[127.0.0.1]"  # what we call ourselves: the name of this machine i
 class SmtpSender(Struct, frozen=True):
     """How letters go out: through the server at `host`, or, where there is none, not at all.
 
-    `senders` are the addresses that a letter may come from, the first one unless it says otherwise; any where there are none.
+    `senders` are the addresses that a letter may come from, the first one unless it says otherwise;
+    any where there are none.
     """
 
     host: str = ""
@@ -71,7 +72,8 @@ class SmtpSender(Struct, frozen=True):
             raise ToolError(f"Of {USER} and {PASSWORD} only one is set. Set both, or neither.")
         if host and user and tls == "none" and not _is_here(host):
             raise ToolError(
-                f"{TLS} is none, so the password would be readable on its way to {host}. Set it to starttls or tls."
+                f"{TLS} is none, so the password would be readable on its way to {host}. Set it "
+                "to starttls or tls."
             )
         return post
 
@@ -88,7 +90,8 @@ class SmtpSender(Struct, frozen=True):
             ]
             if self.senders and not own:
                 raise ToolError(
-                    f"from: letters come from {', '.join(one.addr_spec for one in self.senders)}, not from {wanted}."
+                    f"from: letters come from {', '.join(one.addr_spec for one in self.senders)}, "
+                    f"not from {wanted}."
                 )
             return found[0] if found[0].display_name or not own else own[0]
         if self.senders:
@@ -102,7 +105,8 @@ class SmtpSender(Struct, frozen=True):
     def send(self, message: EmailMessage) -> dict[str, str]:
         """Hand a letter to the server. Returns whom the server refused, and why; the others get it.
 
-        Raises ToolError, in words without the password, where nobody gets it, or where that cannot be known.
+        Raises ToolError, in words without the password, where nobody gets it, or where that cannot
+        be known.
         """
         place = f"{self.host}:{self.port}"
         line: _SmtpConnection | None = None
@@ -114,22 +118,26 @@ class SmtpSender(Struct, frozen=True):
                 f"{one} ({self._clean(words)})" for one, (_, words) in bad.recipients.items()
             )
             raise ToolError(
-                f"The mail server at {place} took none of the addresses, and nothing was sent: {whom}"
+                f"The mail server at {place} took none of the addresses, and nothing was sent: "
+                f"{whom}"
             ) from None
         except smtplib.SMTPAuthenticationError as bad:
             raise ToolError(
-                f"The mail server at {place} did not accept the user and password: {self._clean(bad.smtp_error)}"
+                f"The mail server at {place} did not accept the user and password: "
+                f"{self._clean(bad.smtp_error)}"
             ) from None
         except smtplib.SMTPResponseException as bad:
             raise ToolError(
-                f"The mail server at {place} refused the letter: {bad.smtp_code} {self._clean(bad.smtp_error)}"
+                f"The mail server at {place} refused the letter: {bad.smtp_code} "
+                f"{self._clean(bad.smtp_error)}"
             ) from None
         except (smtplib.SMTPException, OSError, ValueError) as bad:
             raise ToolError(self._failure(place, bad, line)) from None
         finally:
             if line is not None:
                 with contextlib.suppress(smtplib.SMTPException, OSError):
-                    line.quit()  # whatever the server says to that, the letter is sent or not by now
+                    # Whatever the server says to that, the letter is sent or not by now
+                    line.quit()
                 line.close()
         return {one: self._clean(words) for one, (_, words) in refused.items()}
 
@@ -162,22 +170,37 @@ class SmtpSender(Struct, frozen=True):
                 else "closed the connection"
             )
             return (
-                f"The mail server at {place} {what} once it had been given the letter, so that nobody knows whether it went out. "
+                f"The mail server at {place} {what} once it had been given the letter, so that "
+                "nobody knows whether it went out. "
                 "Ask before sending it again."
             )
         if late:
-            return f"The mail server at {place} did not answer within {self.seconds:g} seconds, and nothing was sent. Try again later."
+            return (
+                f"The mail server at {place} did not answer within {self.seconds:g} seconds, and "
+                "nothing was sent. Try again later."
+            )
         if isinstance(bad, ssl.SSLError):
             why = getattr(bad, "verify_message", "") or bad.reason or "no words"
-            return f"There is no safe connection to the mail server at {place} ({self._clean(why)}), and nothing was sent."
+            return (
+                f"There is no safe connection to the mail server at {place} ({self._clean(why)}), "
+                "and nothing was sent."
+            )
         if isinstance(bad, smtplib.SMTPServerDisconnected):
             return f"The mail server at {place} closed the connection, and nothing was sent."
         if isinstance(bad, OSError) and not isinstance(bad, smtplib.SMTPException):
-            return f"The mail server at {place} cannot be reached ({self._clean(bad.strerror or str(bad))}), and nothing was sent."
-        return f"The letter could not be given to the mail server at {place}, and nothing was sent: {self._clean(str(bad))}"
+            return (
+                f"The mail server at {place} cannot be reached "
+                f"({self._clean(bad.strerror or str(bad))}), and nothing was sent."
+            )
+        return (
+            f"The letter could not be given to the mail server at {place}, and nothing was sent: "
+            f"{self._clean(str(bad))}"
+        )
 
     def _clean(self, words: str | bytes) -> str:
-        """What a server said, in one line; should it say our password again, in whatever clothes, that is cut out."""
+        """What a server said, in one line; should it say our password again, in whatever clothes,
+        that is cut out.
+        """
         text = words.decode("utf-8", "replace") if isinstance(words, bytes) else words
         if self.password:
             plain = self.password.encode()
@@ -193,7 +216,9 @@ class SmtpSender(Struct, frozen=True):
 
 
 class _SmtpConnection(smtplib.SMTP):
-    """A connection that remembers whether the server was given a letter: from then on it may have sent it."""
+    """A connection that remembers whether the server was given a letter: from then on it may have
+    sent it.
+    """
 
     handed_over = False
 

@@ -1,8 +1,9 @@
-"""What was learnt, kept as a knowledge graph: entities, observations and relations, to search, to change, and to take changes back.
+"""Memory server: a knowledge graph of entities, observations and relations, with undo.
 
-`interlock serve memory [FILE]` runs it. INTERLOCK_MEMORY_DB names the file where no argument does, and else it lies in the user's own
-folder for data. Several processes may use one file at once. `python -m interlock_servers.memory import FILE` takes over the file of
-another memory server, and `export` writes one.
+`interlock serve memory [FILE]` runs it. INTERLOCK_MEMORY_DB names the file where no argument does;
+by default it is in the user's own folder for data. Several processes may use one file at once.
+`python -m interlock_servers.memory import FILE` takes over the file of another memory server, and
+`export` writes one.
 """
 
 from __future__ import annotations
@@ -38,10 +39,11 @@ def memory_server(
     imports: str | os.PathLike[str] | None = None,
     suspend: bool = True,
 ) -> Server:
-    """A server over the graph in the file at `path`; the environment's, or the user's own, where none is given.
+    """A server over the graph in the file at `path`; the environment's, or the user's own, where
+    none is given.
 
-    `imports` is the folder whose files import_graph may read, the environment's where none is given; `suspend` is as for Server. Nothing is
-    opened before the first call.
+    `imports` is the folder whose files import_graph may read, the environment's where none is
+    given; `suspend` is as for Server. Nothing is opened before the first call.
     """
 
     @asynccontextmanager
@@ -73,7 +75,10 @@ def memory_server(
 
 
 def server_of(*arguments: str) -> Server:
-    """The server for the file that was typed, else for the environment's or the user's own. Raises ValueError or OSError in words."""
+    """The server for the file that was typed, else for the environment's or the user's own.
+
+    Raises ValueError or OSError in words.
+    """
     if len(arguments) > 1:
         raise ValueError("One file is one graph: name one file, or none.")
     settings_of(MemoryLimits, PREFIX)

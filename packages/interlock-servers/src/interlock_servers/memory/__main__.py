@@ -1,4 +1,6 @@
-"""`python -m interlock_servers.memory`: takes over the file of another memory server, writes one, counts, and forgets for good."""
+"""`python -m interlock_servers.memory`: takes over the file of another memory server, writes one,
+counts, and forgets for good.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 there = counts(graph, db)
                 entities = counted(there.entities, "entity", "entities")
                 print(
-                    f"{entities}, {counted(there.observations, 'observation')}, {counted(there.relations, 'relation')}"
+                    f"{entities}, {counted(there.observations, 'observation')}, "
+                    f"{counted(there.relations, 'relation')}"
                 )
             elif given.file is None:
                 sys.stdout.buffer.writelines(line for _, line in export_lines(db))
@@ -89,7 +92,8 @@ def _forget(graph: Graph, ids: list[int], name: str | None) -> int:
         known = history.changes_of(db, name and kept(name, NAME, graph.limits.name))
     gone, clean = history.forget(graph, ids or known, CallProgress(None, _LONG))
     print(
-        f"{counted(gone, 'change is', 'changes are')} forgotten for good.{'' if clean else f' {history.TRACES}'}"
+        f"{counted(gone, 'change is', 'changes are')} forgotten for "
+        f"good.{'' if clean else f' {history.TRACES}'}"
     )
     return 0 if clean else 1
 

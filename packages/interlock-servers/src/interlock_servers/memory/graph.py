@@ -1,4 +1,4 @@
-"""The file of a graph: made when it is first needed, and safe to use by several processes at once."""
+"""The SQLite file of a graph, created at first use and safe for several processes at once."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class ChangeObserver(Protocol):
 
 
 class CallProgress:
-    """How a call goes: it ends when nobody waits for it any more or its time is over, and tells how far it is.
+    """How a call goes: it ends when nobody waits for it any more or its time is over, and tells how
+    far it is.
 
     `ctx` is the call's, None where there is none; `seconds` is how long it may take.
     """
@@ -57,12 +58,15 @@ class CallProgress:
         return self.cancelled or time.monotonic() > self._end
 
     def check(self) -> None:
-        """Raise CancelledError where nobody waits any more, and ToolError where it took too long."""
+        """Raise CancelledError where nobody waits any more, and ToolError where it took too
+        long.
+        """
         if self.cancelled:
             raise asyncio.CancelledError
         if time.monotonic() > self._end:
             raise ToolError(
-                f"This took longer than {self._seconds:g} seconds, and was given up. Nothing was changed."
+                f"This took longer than {self._seconds:g} seconds, and was given up. Nothing was "
+                "changed."
             )
 
     def report(self, done: int, total: int | None, message: str) -> None:
@@ -86,7 +90,8 @@ class CallProgress:
 class Graph:
     """The graph in the file at `path`; the environment's, or the user's own, where none is given.
 
-    Each piece of work has a connection to itself, so that any thread may do it. Every misfortune is a ToolError that names the file.
+    Each piece of work has a connection to itself, so that any thread may do it. Every misfortune is
+    a ToolError that names the file.
     """
 
     def __init__(self, path: Path | None = None, limits: MemoryLimits | None = None) -> None:
@@ -108,7 +113,10 @@ class Graph:
 
     @property
     def limits(self) -> MemoryLimits:
-        """What may be kept and done. Raises ToolError where the environment sets one that is none."""
+        """What may be kept and done.
+
+        Raises ToolError where the environment sets one that is none.
+        """
         if self._limits is None:
             try:
                 self._limits = settings_of(MemoryLimits, PREFIX)
@@ -122,7 +130,10 @@ class Graph:
 
     @contextmanager
     def reading(self, progress: CallProgress) -> Iterator[sqlite3.Connection]:
-        """A connection that can change nothing. All that is read in the block is of one moment, whoever writes meanwhile."""
+        """A connection that can change nothing.
+
+        All that is read in the block is of one moment, whoever writes meanwhile.
+        """
         with self._trouble("read", progress), self._connected(progress) as db:
             if self.indexed and schema.index_waits(db):
                 with _transaction(db):
@@ -140,9 +151,11 @@ class Graph:
     def changing(
         self, progress: CallProgress, tool: str, client: str = "", *, undoes: int | None = None
     ) -> Iterator[Transaction]:
-        """A change, which is kept whole where the block ends well, and else not at all; no other process changes anything meanwhile.
+        """A change, which is kept whole where the block ends well, and else not at all; no other
+        process changes anything meanwhile.
 
-        `tool` and `client` say in the history who made it by what; `undoes` is the change that it undoes.
+        `tool` and `client` say in the history who made it by what; `undoes` is the change that it
+        undoes.
         """
         with self._trouble("written", progress), self._connected(progress) as db, _transaction(db):
             if self.indexed and schema.index_waits(db):
@@ -168,7 +181,7 @@ class Graph:
         for db in idle:
             db.close()
 
-    # -- connections --------------------------------------------------------------------------------------------------
+    # -- connections -------------------------------------------------------------------------------
 
     @contextmanager
     def _connected(self, progress: CallProgress) -> Iterator[sqlite3.Connection]:
@@ -212,9 +225,13 @@ class Graph:
         return found.st_dev, found.st_ino
 
     def _prepare(self) -> None:
-        """Make the file and its tables, where they are not there. What people are remembered by is nobody else's business."""
+        """Make the file and its tables, where they are not there.
+
+        What people are remembered by is nobody else's business.
+        """
         self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # Made by us and not by SQLite, so that nobody else may read it; the files beside it take over its mode.
+        # Made by us and not by SQLite, so that nobody else may read it; the files beside it take
+        # over its mode.
         with suppress(FileExistsError):
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         self.indexed = schema.can_index()
@@ -255,7 +272,8 @@ class Graph:
             if "locked" in str(bad):
                 waited = f"{self.limits.waiting:g} seconds"
                 raise ToolError(
-                    f"Another process has been writing to the memory for {waited}. Nothing was changed; try again."
+                    f"Another process has been writing to the memory for {waited}. Nothing was "
+                    "changed; try again."
                 ) from None
             raise ToolError(f"The memory {self.path} cannot be {what}: {bad}.") from None
         except sqlite3.Error as bad:
@@ -281,7 +299,10 @@ def _transaction(db: sqlite3.Connection) -> Iterator[None]:
 
 
 def named_path() -> Path:
-    """The file that the environment names, or the user's own. Raises ToolError where the user has no folder for data."""
+    """The file that the environment names, or the user's own.
+
+    Raises ToolError where the user has no folder for data.
+    """
     try:
         return own_path(VARIABLE, "memory", "graph.db")
     except StoreError as bad:

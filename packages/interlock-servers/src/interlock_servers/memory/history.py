@@ -1,4 +1,4 @@
-"""What was changed, when and by whom; and taking it back."""
+"""History of changes: what, when and by whom, and undo."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from .transaction import EntityRow, ObservationRow, RelationRow, Transaction
 _LOOKS = 1024  # steps between two looks at whether somebody still waits
 _MOST_NAMED = 5
 TRACES = (
-    "Yet traces of it are left: another program reads the memory now, or has made an index that this one's SQLite cannot reach. "
+    "Yet traces of it are left: another program reads the memory now, or has made an index that "
+    "this one's SQLite cannot reach. "
     "Forget again later, or by that program, for these to go too."
 )
 """Said where something was forgotten and not every byte of it is gone."""
@@ -34,11 +35,14 @@ _FILLED = {
 
 
 def changes(db: sqlite3.Connection, name: str | None, before: int | None, limit: int) -> ChangeList:
-    """The latest changes, of an entity where one is named, before the one with the number `before`."""
+    """The latest changes, of an entity where one is named, before the one with the number
+    `before`.
+    """
     where, values = ["id < ?"], [before if before is not None else 1 << 62]
     if name is not None:
         where.append(
-            "id IN (SELECT change FROM steps WHERE name = ? UNION SELECT change FROM steps WHERE other = ?)"
+            "id IN (SELECT change FROM steps WHERE name = ? UNION SELECT change FROM steps WHERE "
+            "other = ?)"
         )
         values += [name, name]  # type: ignore[list-item]  # numbers and texts
     query = f"SELECT {_COLUMNS} FROM changes WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT ?"
@@ -57,7 +61,10 @@ def change_of(db: sqlite3.Connection, id: int) -> ChangeView:
 def steps(db: sqlite3.Connection, id: int, after: int, limit: int) -> ChangeSteps:
     """A change, and its parts from one on. Raises ToolError where it is not in the history."""
     change = change_of(db, id)
-    query = "SELECT place, kind, name, data FROM steps WHERE change = ? AND place >= ? ORDER BY place LIMIT ?"
+    query = (
+        "SELECT place, kind, name, data FROM steps WHERE change = ? AND place >= ? ORDER BY place "
+        "LIMIT ?"
+    )
     rows = db.execute(query, (id, after, limit + 1)).fetchall()
     return ChangeSteps(
         change,
@@ -86,7 +93,7 @@ def _step(kind: str, name: str, data: str) -> StepView:
     return StepView(what, told if how == "-" else None, told if how == "+" else None)
 
 
-# -- taking back --------------------------------------------------------------------------------------------------------
+# -- taking back -----------------------------------------------------------------------------------
 
 
 class UndoConflict(Exception):
@@ -100,13 +107,17 @@ class UndoConflict(Exception):
 def undo(
     graph: Graph, id: int, client: str, progress: CallProgress
 ) -> tuple[ChangeResult, Transaction | None]:
-    """Take a change back, by another one. Raises ToolError where later changes stand in its way; then nothing is changed."""
+    """Take a change back, by another one.
+
+    Raises ToolError where later changes stand in its way; then nothing is changed.
+    """
     with graph.changing(progress, "undo", client, undoes=id) as change:
         view = change_of(change.db, id)
         if view.undone_by is not None:
             return ChangeResult(
                 True,
-                f"Change {id} was undone by change {view.undone_by} already. Nothing had to be changed.",
+                f"Change {id} was undone by change {view.undone_by} already. Nothing had to be "
+                "changed.",
             ), None
         of = (
             view.words if view.undoes is None else f"which undid change {view.undoes}"
@@ -136,7 +147,10 @@ def _refusal(db: sqlite3.Connection, id: int, bad: UndoConflict) -> str:
             later.update(change for (change,) in db.execute(query.format(column), (id, id, name)))
     words = f"Change {id} cannot be undone: {bad.why}. Nothing was changed."
     if later:
-        words += f" Undo what came later first: {listed(map(str, sorted(later, reverse=True)), _MOST_NAMED)}."
+        words += (
+            " Undo what came later first: "
+            f"{listed(map(str, sorted(later, reverse=True)), _MOST_NAMED)}."
+        )
     return words
 
 
@@ -235,7 +249,9 @@ def _relation_went(
 
 
 def _imported(change: Transaction, name: str, data: dict[str, Any], progress: CallProgress) -> None:
-    """Take away what an import added, where all of it is there as it was, and nothing was put beside it."""
+    """Take away what an import added, where all of it is there as it was, and nothing was put
+    beside it.
+    """
     db = change.db
     for table in _FILLED:
         if digest(db, table, *data[table]) != data["digests"][table]:
@@ -250,7 +266,10 @@ def _imported(change: Transaction, name: str, data: dict[str, Any], progress: Ca
     )
     if db.execute(more, (first, last, one, other)).fetchone():
         raise UndoConflict("more is known of the imported entities now")
-    more = "SELECT 1 FROM relations r JOIN entities e ON e.name IN (r.source, r.target) WHERE r.id > ? AND e.id BETWEEN ? AND ? LIMIT 1"
+    more = (
+        "SELECT 1 FROM relations r JOIN entities e ON e.name IN (r.source, r.target) WHERE r.id > "
+        "? AND e.id BETWEEN ? AND ? LIMIT 1"
+    )
     if db.execute(more, (newest, first, last)).fetchone():
         raise UndoConflict("the imported entities have other relations now")
     for done, row in enumerate(_rows(db, "relations", "id, source, target, kind, at", data)):
@@ -268,7 +287,9 @@ def _imported(change: Transaction, name: str, data: dict[str, Any], progress: Ca
 def _rows(
     db: sqlite3.Connection, table: str, columns: str, data: dict[str, Any]
 ) -> Iterator[tuple[Any, ...]]:
-    """The imported rows, the last one first: as the steps are that put them back again, from their end."""
+    """The imported rows, the last one first: as the steps are that put them back again, from their
+    end.
+    """
     yield from db.execute(
         f"SELECT {columns} FROM {table} WHERE id BETWEEN ? AND ? ORDER BY id DESC", data[table]
     ).fetchall()
@@ -280,9 +301,15 @@ def _look(done: int, progress: CallProgress) -> None:
 
 
 _INVERSES = {
-    "entity+": _entity_came, "entity-": _entity_went, "entity~": _entity_altered, "observation+": _observation_came,
-    "observation-": _observation_went, "relation+": _relation_came, "relation-": _relation_went, "import": _imported,
-}  # fmt: skip
+    "entity+": _entity_came,
+    "entity-": _entity_went,
+    "entity~": _entity_altered,
+    "observation+": _observation_came,
+    "observation-": _observation_went,
+    "relation+": _relation_came,
+    "relation-": _relation_went,
+    "import": _imported,
+}
 
 
 def digest(db: sqlite3.Connection, table: str, first: int, last: int) -> str:
@@ -296,7 +323,9 @@ def digest(db: sqlite3.Connection, table: str, first: int, last: int) -> str:
 
 
 def changes_of(db: sqlite3.Connection, name: str | None) -> list[int]:
-    """The numbers of all changes that had to do with an entity, whatever it was called then; of all there are, where none is named."""
+    """The numbers of all changes that had to do with an entity, whatever it was called then; of all
+    there are, where none is named.
+    """
     if name is None:
         return [id_ for (id_,) in db.execute("SELECT id FROM changes ORDER BY id")]
     names, found = [name], set[int]()
@@ -313,10 +342,11 @@ def changes_of(db: sqlite3.Connection, name: str | None) -> list[int]:
 
 
 def forget(graph: Graph, ids: list[int], progress: CallProgress) -> tuple[int, bool]:
-    """Take changes out of the history for good: how many it were, and whether no byte of what was deleted is left in the file.
+    """Take changes out of the history for good: how many it were, and whether no byte of what was
+    deleted is left in the file.
 
-    Some is where another program reads, as what is beside the file then stays as it is, and where this SQLite cannot reach the index that
-    others made. The graph stays as it is.
+    Some is where another program reads, as what is beside the file then stays as it is, and where
+    this SQLite cannot reach the index that others made. The graph stays as it is.
     """
     with graph.changing(progress, "forget_changes") as change:
         change.db.executemany("DELETE FROM steps WHERE change = ?", [(id,) for id in ids])

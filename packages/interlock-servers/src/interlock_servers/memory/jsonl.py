@@ -1,4 +1,4 @@
-"""JSON lines, as the reference implementation's memory server keeps its graph: read into a graph, and written from one."""
+"""Imports and exports JSON lines in the format of the official memory server."""
 
 from __future__ import annotations
 
@@ -63,9 +63,12 @@ def import_lines(
     dry_run: bool = False,
     whence: str = "",
 ) -> tuple[ImportResult, Transaction | None]:
-    """Add what lines say to a graph, all in one change. What is there already is left as it is, so that it may be repeated.
+    """Add what lines say to a graph, all in one change.
 
-    Lines that cannot be read are counted and named, and left out. `whence` they come stands in the history. Raises ToolError.
+    What is there already is left as it is, so that it may be repeated.
+
+    Lines that cannot be read are counted and named, and left out. `whence` they come stands in the
+    history. Raises ToolError.
     """
     found = ImportResult(0, 0, 0, 0)
     try:
@@ -111,7 +114,10 @@ def words_of(found: ImportResult) -> str:
 
 def _sum(found: ImportResult) -> str:
     entities = counted(found.entities, "entity", "entities")
-    return f"{entities}, {counted(found.observations, 'observation')} and {counted(found.relations, 'relation')}"
+    return (
+        f"{entities}, {counted(found.observations, 'observation')} and "
+        f"{counted(found.relations, 'relation')}"
+    )
 
 
 class _Reader:
@@ -150,7 +156,8 @@ class _Reader:
         new = list(texts.keys() - {one.text for one in there}) if there else texts
         if len(there) + len(new) > limits.observations:
             raise ToolError(
-                f"{shown(name)} would have {len(there) + len(new):,} observations, and {limits.observations:,} are the most"
+                f"{shown(name)} would have {len(there) + len(new):,} observations, and "
+                f"{limits.observations:,} are the most"
             )
         id_ = row.id if row is not None else change.add_entity(name, kind)
         for text in texts:
@@ -170,11 +177,13 @@ class _Reader:
         return new
 
 
-# -- files ------------------------------------------------------------------------------------------------------------------
+# -- files -----------------------------------------------------------------------------------------
 
 
 def lines_of(file: IO[bytes]) -> Iterator[bytes]:
-    """The lines of a file, of which none takes more than its share of memory: one that is too long is cut."""
+    """The lines of a file, of which none takes more than its share of memory: one that is too long
+    is cut.
+    """
     while line := file.readline(_LONGEST):
         yield line
         while len(line) == _LONGEST and not line.endswith(b"\n"):
@@ -182,7 +191,10 @@ def lines_of(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def opened(folder: Path, name: str, limits: MemoryLimits) -> IO[bytes]:
-    """A file in a folder, by its name alone: no path, no link, nothing but a file. Raises ToolError."""
+    """A file in a folder, by its name alone: no path, no link, nothing but a file.
+
+    Raises ToolError.
+    """
     if not name or name in (".", "..") or any(char in name for char in "/\\\0:"):
         raise ToolError(f"{shown(name)} is no name of a file. Send the name alone, without a path.")
     flags = os.O_RDONLY | sum(
@@ -206,15 +218,17 @@ def opened(folder: Path, name: str, limits: MemoryLimits) -> IO[bytes]:
     return file
 
 
-# -- the other way ----------------------------------------------------------------------------------------------------------
+# -- the other way ---------------------------------------------------------------------------------
 
 
 def export_lines(
     db: sqlite3.Connection, entities: int = 0, relations: int = 0
 ) -> Iterator[tuple[str, bytes]]:
-    """The lines of a graph, each with the cursor of the next: entities and then relations, each in the order in which they came.
+    """The lines of a graph, each with the cursor of the next: entities and then relations, each in
+    the order in which they came.
 
-    The same graph gives the same bytes. They begin after these numbers; after -1 none of a kind comes.
+    The same graph gives the same bytes. They begin after these numbers; after -1 none of a kind
+    comes.
     """
     if entities >= 0:
         rows = db.execute(

@@ -1,4 +1,4 @@
-"""How much the memory server keeps, and does at most in one call; all of it can be set in the environment."""
+"""Limits of the memory server. Each can be set by an environment variable."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ PREFIX = "INTERLOCK_MEMORY_"
 
 
 class MemoryLimits(Struct, frozen=True, kw_only=True):
-    """Lengths are in characters, sizes in bytes, times in seconds. `INTERLOCK_MEMORY_NAME` sets `name`, and so on."""
+    """Lengths are in characters, sizes in bytes, times in seconds.
+
+    `INTERLOCK_MEMORY_NAME` sets `name`, and so on.
+    """
 
     name: int = 1_000  # characters of a name or type
     observation: int = 100_000  # characters of one

@@ -1,4 +1,4 @@
-"""What can be done to a graph, within one change: all of it, or none."""
+"""Operations on a graph within one transaction."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def check_count(limits: MemoryLimits, *counts: int) -> None:
     """Raise ToolError where a call has too many things in it."""
     if sum(counts) > limits.items:
         raise ToolError(
-            f"At most {limits.items:,} are taken in one call, and these are {sum(counts):,}. Send them in several calls."
+            f"At most {limits.items:,} are taken in one call, and these are {sum(counts):,}. Send "
+            "them in several calls."
         )
 
 
@@ -109,12 +110,18 @@ def add_observations(
         _check_room(limits, row.name, there + len(added))
         results.append(AddedToEntity(row.name, added))
     count = sum(len(one.added_observations) for one in results)
-    change.words = f"{counted(count, 'observation')} added to {listed(one.entity_name for one in results if one.added_observations)}"
+    change.words = (
+        f"{counted(count, 'observation')} added to "
+        f"{listed(one.entity_name for one in results if one.added_observations)}"
+    )
     return AddedObservations(results)
 
 
 def delete_entities(change: Transaction, names: Sequence[str]) -> ChangeResult:
-    """Remove entities, with their observations and the relations from and to them. Raises ToolError."""
+    """Remove entities, with their observations and the relations from and to them.
+
+    Raises ToolError.
+    """
     check_count(change.limits, len(names))
     deleted: list[str] = []
     missing: list[str] = []
@@ -131,7 +138,10 @@ def delete_entities(change: Transaction, names: Sequence[str]) -> ChangeResult:
             change.remove_observation(observation, name)
         change.remove_entity(row)
         deleted.append(name)
-    words = f"{counted(len(deleted), 'entity', 'entities')} deleted{_colon(deleted)}, with {counted(relations, 'relation')}"
+    words = (
+        f"{counted(len(deleted), 'entity', 'entities')} deleted{_colon(deleted)}, with "
+        f"{counted(relations, 'relation')}"
+    )
     return _done(change, words, missing)
 
 
@@ -177,19 +187,24 @@ def delete_relations(change: Transaction, relations: Sequence[Relation]) -> Chan
 
 
 def rename_entity(change: Transaction, name: str, new: str) -> ChangeResult:
-    """Give an entity another name, in its relations too. Raises ToolError where there is none, or one of the new name."""
+    """Give an entity another name, in its relations too.
+
+    Raises ToolError where there is none, or one of the new name.
+    """
     name, new = kept(name, NAME, change.limits.name), name_of(new, NAME, change.limits.name)
     if name == new:
         return _done(change, f"{shown(name)} is called so already", [])
     row, other = change.entity(name), change.entity(new)
     if row is None and other is not None:
         raise ToolError(
-            f"There is no entity {shown(name)}, but one called {shown(new)}: perhaps it was renamed already."
+            f"There is no entity {shown(name)}, but one called {shown(new)}: perhaps it was "
+            "renamed already."
         )
     row = row or change.known(name)
     if other is not None:
         raise ToolError(
-            f"There is an entity {shown(new)} already; merge_entities makes one of both. Nothing was changed."
+            f"There is an entity {shown(new)} already; merge_entities makes one of both. Nothing "
+            "was changed."
         )
     change.alter_entity(row, new, row.kind)
     _lead(change, name, new)
@@ -221,7 +236,8 @@ def replace_observation(change: Transaction, name: str, old: str, new: str) -> C
                 [],
             )
         raise ToolError(
-            f"{shown(row.name)} has no such observation. Send it as open_nodes shows it. Nothing was changed."
+            f"{shown(row.name)} has no such observation. Send it as open_nodes shows it. Nothing "
+            "was changed."
         )
     if old != new:
         before = there[old]
@@ -232,7 +248,10 @@ def replace_observation(change: Transaction, name: str, old: str, new: str) -> C
 
 
 def merge_entities(change: Transaction, names: Sequence[str], into: str) -> ChangeResult:
-    """Have one entity know what several knew, and take their place in all relations. Raises ToolError where it is not there."""
+    """Have one entity know what several knew, and take their place in all relations.
+
+    Raises ToolError where it is not there.
+    """
     check_count(change.limits, len(names))
     target = change.known(kept(into, NAME, change.limits.name))
     missing: list[str] = []
@@ -252,12 +271,13 @@ def merge_entities(change: Transaction, names: Sequence[str], into: str) -> Chan
     _check_room(change.limits, target.name, count)
     return _done(
         change,
-        f"{counted(len(merged), 'entity', 'entities')} merged into {shown(target.name)}{_colon(merged)}",
+        f"{counted(len(merged), 'entity', 'entities')} merged into "
+        f"{shown(target.name)}{_colon(merged)}",
         missing,
     )
 
 
-# -- what they have in common ------------------------------------------------------------------------------------------
+# -- what they have in common ----------------------------------------------------------------------
 
 
 def _merge(change: Transaction, row: Row, target: Row) -> None:
@@ -269,7 +289,9 @@ def _merge(change: Transaction, row: Row, target: Row) -> None:
 
 
 def _lead(change: Transaction, old: str, new: str) -> None:
-    """Have the relations from and to one name lead from and to another; what would lead from it to itself only so is dropped."""
+    """Have the relations from and to one name lead from and to another; what would lead from it to
+    itself only so is dropped.
+    """
     for one in change.relations(old):
         change.remove_relation(one)
         source, target = (new if name == old else name for name in (one.source, one.target))
@@ -307,6 +329,7 @@ def _of(one: Relation) -> tuple[str, str, str]:
 def _check_room(limits: MemoryLimits, name: str, count: int) -> None:
     if count > limits.observations:
         raise ToolError(
-            f"{shown(name)} would have {count:,} observations, and {limits.observations:,} are the most. "
+            f"{shown(name)} would have {count:,} observations, and {limits.observations:,} are "
+            "the most. "
             "Put some of them on entities of their own. Nothing was changed."
         )

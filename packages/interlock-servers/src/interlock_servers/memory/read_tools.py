@@ -1,4 +1,4 @@
-"""The tools that look: they read and find, and change nothing."""
+"""Tools that read and search the graph. They change nothing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ _MOST_TYPES = 50
 def read_graph(
     ctx: Ctx, type: Text | None = None, limit: Count | None = None, cursor: Cursor | None = None
 ) -> ToolResult[Subgraph]:
-    """Read the graph in pages: entities with their observations, in the order in which they came, and the relations from them.
+    """Read the graph in pages: entities with their observations, in the order in which they came,
+    and the relations from them.
 
     Args:
         type: only entities of this type.
@@ -67,9 +68,11 @@ def search_nodes(
     limit: Count | None = None,
     cursor: Cursor | None = None,
 ) -> ToolResult[Subgraph]:
-    """Find entities by words in their names, types and observations; those that fit best come first, with their relations.
+    """Find entities by words in their names, types and observations; those that fit best come
+    first, with their relations.
 
-    Case and accents make no difference. All words have to be there, or their beginnings, or where that is too little parts of words.
+    Case and accents make no difference. All words have to be there, or their beginnings, or where
+    that is too little parts of words.
 
     Args:
         query: words, or phrases in quotation marks.
@@ -96,18 +99,22 @@ def open_nodes(
     limit: Count | None = None,
     cursor: Cursor | None = None,
 ) -> ToolResult[Subgraph]:
-    """Read some entities by their names, with the relations from and to them. Those that are not there are left out.
+    """Read some entities by their names, with the relations from and to them.
+
+    Those that are not there are left out.
 
     Args:
         names: of the entities.
-        skip: so many observations of each are left out at the beginning, to get the further ones of an entity that has many.
+        skip: so many observations of each are left out at the beginning, to get the further ones of
+            an entity that has many.
         limit: how many entities a page has.
         cursor: what the page before gave.
     """
     graph = ctx.lifespan_state
     if len(names) > graph.limits.items:
         raise ToolError(
-            f"At most {graph.limits.items:,} names are taken in one call, and these are {len(names):,}."
+            f"At most {graph.limits.items:,} names are taken in one call, and these are "
+            f"{len(names):,}."
         )
     size, first = (
         min(_size(graph, limit) if limit else graph.limits.pages, graph.limits.pages),
@@ -196,7 +203,8 @@ def find_path(
     if not found.found:
         return ToolResult(
             found,
-            f"No way was found from {shown(start)} to {shown(end)} in {steps} steps{f': {found.note}' if found.note else ''}.",
+            f"No way was found from {shown(start)} to {shown(end)} in {steps} "
+            f"steps{f': {found.note}' if found.note else ''}.",
         )
     return ToolResult(
         found, "\n".join(one.line() for one in found.relations) or "They are the same."
@@ -204,7 +212,9 @@ def find_path(
 
 
 def graph_statistics(ctx: Ctx) -> ToolResult[GraphCounts]:
-    """How much there is in the graph, by types; where its file is, and the limits of this server."""
+    """How much there is in the graph, by types; where its file is, and the limits of this
+    server.
+    """
     graph = ctx.lifespan_state
     with graph.reading(graph.progress(ctx)) as db:
         found = counts(graph, db)
@@ -213,8 +223,10 @@ def graph_statistics(ctx: Ctx) -> ToolResult[GraphCounts]:
         f"{shown(name)} {count:,}" for name, count in found.relation_types.items()
     )
     lines = [
-        f"{found.entities:,} entities{f' ({types})' if types else ''}, {found.observations:,} observations",
-        f"{found.relations:,} relations{f' ({relations})' if relations else ''}, {found.dangling:,} of them to what is no entity",
+        f"{found.entities:,} entities{f' ({types})' if types else ''}, {found.observations:,} "
+        "observations",
+        f"{found.relations:,} relations{f' ({relations})' if relations else ''}, "
+        f"{found.dangling:,} of them to what is no entity",
         f"{found.changes:,} changes in the history, {found.bytes:,} bytes in {shown(found.path)}",
         *(
             []
@@ -232,22 +244,33 @@ def counts(graph: Graph, db: sqlite3.Connection) -> GraphCounts:
         return int(db.execute(query).fetchone()[0])
 
     def types(table: str) -> dict[str, int]:
-        query = f"SELECT kind, count(*) FROM {table} GROUP BY kind ORDER BY 2 DESC, 1 LIMIT {_MOST_TYPES}"
+        query = (
+            f"SELECT kind, count(*) FROM {table} GROUP BY kind ORDER BY 2 DESC, 1 LIMIT "
+            f"{_MOST_TYPES}"
+        )
         return dict(db.execute(query).fetchall())
 
     there = "IN (SELECT name FROM entities)"
     return GraphCounts(
-        number("SELECT count(*) FROM entities"), number("SELECT count(*) FROM observations"), number("SELECT count(*) FROM relations"),
-        types("entities"), types("relations"), number(f"SELECT count(*) FROM relations WHERE NOT (source {there} AND target {there})"),
-        number("SELECT count(*) FROM changes"), graph.path.stat().st_size, str(graph.path), graph.indexed,
+        number("SELECT count(*) FROM entities"),
+        number("SELECT count(*) FROM observations"),
+        number("SELECT count(*) FROM relations"),
+        types("entities"),
+        types("relations"),
+        number(f"SELECT count(*) FROM relations WHERE NOT (source {there} AND target {there})"),
+        number("SELECT count(*) FROM changes"),
+        graph.path.stat().st_size,
+        str(graph.path),
+        graph.indexed,
         msgspec.to_builtins(graph.limits),
-    )  # fmt: skip
+    )
 
 
 def list_changes(
     ctx: Ctx, name: Name | None = None, limit: Count | None = None, cursor: Cursor | None = None
 ) -> ToolResult[ChangeList]:
-    """What was changed, when, by which client and tool, the latest first. show_change has the parts, undo takes one back.
+    """What was changed, when, by which client and tool, the latest first. show_change has the
+    parts, undo takes one back.
 
     Args:
         name: only changes of this entity; an import as a whole is of none.
@@ -311,7 +334,8 @@ def show_change(
 
 
 def export_graph(ctx: Ctx, cursor: Cursor | None = None) -> ToolResult[ExportResult]:
-    """The graph as JSON lines, which other memory servers read: entities first, then relations, a page at a time.
+    """The graph as JSON lines, which other memory servers read: entities first, then relations, a
+    page at a time.
 
     Args:
         cursor: what the page before gave.

@@ -1,4 +1,4 @@
-"""The graph as resources: what there is, each entity with what is known of it and since when, and all of it as JSON lines."""
+"""Resources of the memory server: an overview, each entity, and the graph as JSON lines."""
 
 from __future__ import annotations
 

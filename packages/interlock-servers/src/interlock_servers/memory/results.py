@@ -1,4 +1,4 @@
-"""What the tools of the memory server take and give: data, and the same in words for whoever reads."""
+"""Arguments and results of the memory server's tools, as data and as text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ Text = Annotated[str, Meta(max_length=16 * 1024 * 1024)]
 
 
 class Entity(Struct, rename="camel", omit_defaults=True):
-    """An entity, with its observations; `more` says how many further ones it has that are not here."""
+    """An entity, with its observations; `more` says how many further ones it has that are not
+    here.
+    """
 
     name: Text
     entity_type: Text
@@ -46,7 +48,9 @@ class Relation(
 
 
 class NewEntity(Struct, rename="camel"):
-    """An entity to be: what it is called, what it is, and what is known of it, one fact in each observation."""
+    """An entity to be: what it is called, what it is, and what is known of it, one fact in each
+    observation.
+    """
 
     name: Text
     entity_type: Text
@@ -68,7 +72,10 @@ class Deletion(Struct, rename="camel"):
 
 
 class Subgraph(Struct, omit_defaults=True):
-    """Entities, and the relations from and to them. `cursor` gets the next page; `note` says what is not as one would think."""
+    """Entities, and the relations from and to them.
+
+    `cursor` gets the next page; `note` says what is not as one would think.
+    """
 
     entities: list[Entity]
     relations: list[Relation]
@@ -87,8 +94,11 @@ class Subgraph(Struct, omit_defaults=True):
 
 
 class CreatedEntities(Struct, omit_defaults=True):
-    """The entities that are new; `existing` were there and are as they were, and so are `alike`, whose names differ from new ones in
-    nothing but case, accents or spaces. `change` can be undone."""
+    """The entities that are new; `existing` were there and are as they were, and so are `alike`,
+    whose names differ from new ones in nothing but case, accents or spaces.
+
+    `change` can be undone.
+    """
 
     entities: list[Entity]
     existing: list[str] = field(default_factory=list)
@@ -97,7 +107,10 @@ class CreatedEntities(Struct, omit_defaults=True):
 
 
 class CreatedRelations(Struct, omit_defaults=True):
-    """The relations that are new; `missing` names what they lead to and is no entity yet. `change` can be undone."""
+    """The relations that are new; `missing` names what they lead to and is no entity yet.
+
+    `change` can be undone.
+    """
 
     relations: list[Relation]
     missing: list[str] = field(default_factory=list)
@@ -119,7 +132,10 @@ class AddedObservations(Struct, omit_defaults=True):
 
 
 class ChangeResult(Struct, omit_defaults=True):
-    """A change that was made, in words; without `change` there was nothing to do. `missing` names what was not there."""
+    """A change that was made, in words; without `change` there was nothing to do.
+
+    `missing` names what was not there.
+    """
 
     success: bool
     message: str
@@ -128,7 +144,9 @@ class ChangeResult(Struct, omit_defaults=True):
 
 
 class ShortestPath(Struct, omit_defaults=True):
-    """A shortest way between two entities, if there is one: those on it in their order, and the relations between them."""
+    """A shortest way between two entities, if there is one: those on it in their order, and the
+    relations between them.
+    """
 
     found: bool
     entities: list[str]
@@ -137,7 +155,10 @@ class ShortestPath(Struct, omit_defaults=True):
 
 
 class GraphCounts(Struct, rename="camel"):
-    """How much there is in the graph; the most frequent types first, 50 at the most. `bytes` is the size of the file."""
+    """How much there is in the graph; the most frequent types first, 50 at the most.
+
+    `bytes` is the size of the file.
+    """
 
     entities: int
     observations: int
@@ -153,8 +174,10 @@ class GraphCounts(Struct, rename="camel"):
 
 
 class ChangeView(Struct, rename="camel", omit_defaults=True):
-    """A change: its number, when it was made, by which client and tool, and what it was. `undoes` is what it undid, `undoneBy` what
-    undid it."""
+    """A change: its number, when it was made, by which client and tool, and what it was.
+
+    `undoes` is what it undid, `undoneBy` what undid it.
+    """
 
     id: int
     at: str
@@ -203,8 +226,12 @@ class BadLine(Struct):
 
 
 class ImportResult(Struct, rename="camel", omit_defaults=True):
-    """What an import added; `known` counts the lines that added nothing because all of it was there. `bad` has the first hundred lines
-    that could not be read, `badLines` counts all. Where `dryRun`, nothing was kept."""
+    """What an import added; `known` counts the lines that added nothing because all of it was
+    there.
+
+    `bad` has the first hundred lines that could not be read, `badLines` counts all. Where `dryRun`,
+    nothing was kept.
+    """
 
     entities: int
     observations: int
@@ -217,7 +244,10 @@ class ImportResult(Struct, rename="camel", omit_defaults=True):
 
 
 class ExportResult(Struct, omit_defaults=True):
-    """How many lines there are in this page, which stand beside this. `cursor` gets the next page."""
+    """How many lines there are in this page, which stand beside this.
+
+    `cursor` gets the next page.
+    """
 
     lines: int
     cursor: str | None = None

@@ -1,4 +1,4 @@
-"""The tables of a graph's file, and the index by which entities are found in it."""
+"""SQL schema of a graph's file, with its full-text index."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ _MANY = 2_000  # entities
 _BETWEEN = " ¶ "  # between observations, where no phrase goes on; no word has it
 
 _TABLES = (
-    # Numbers are never given twice: what was deleted comes back under its own, and a change can tell what came after it.
+    # Numbers are never given twice: what was deleted comes back under its own, and a change can
+    # tell what came after it.
     """CREATE TABLE entities (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, at TEXT NOT NULL)""",
     "CREATE INDEX entities_kind ON entities (kind, id)",
     """CREATE TABLE observations (id INTEGER PRIMARY KEY AUTOINCREMENT, entity INTEGER NOT NULL, text TEXT NOT NULL, at TEXT NOT NULL,
@@ -34,22 +35,29 @@ _TABLES = (
            data TEXT NOT NULL, PRIMARY KEY (change, place)) WITHOUT ROWID""",
     "CREATE INDEX steps_name ON steps (name, change)",
     "CREATE INDEX steps_other ON steps (other, change) WHERE other IS NOT NULL",
-    # Entities that are not in the index as they are: a process whose SQLite has no full-text search changed them.
+    # Entities that are not in the index as they are: a process whose SQLite has no full-text search
+    # changed them.
     "CREATE TABLE stale (id INTEGER PRIMARY KEY)",
     "CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
 )
 _INDEXES = (
     # Words come in as they are compared, so that nothing is left to do but to part them.
     "CREATE VIRTUAL TABLE words USING fts5(name, kind, texts, tokenize = 'ascii', prefix = '1 2')",
-    "CREATE VIRTUAL TABLE pieces USING fts5(text, tokenize = 'trigram case_sensitive 1', detail = none)",
-    # What is too short for a piece and no word, such as the ends of c# and c++, each written as a word.
-    "CREATE VIRTUAL TABLE signs USING fts5(text, tokenize = 'ascii', detail = none, columnsize = 0)",
+    "CREATE VIRTUAL TABLE pieces USING fts5(text, tokenize = 'trigram case_sensitive 1', detail = "
+    "none)",
+    # What is too short for a piece and no word, such as the ends of c# and c++, each written as a
+    # word.
+    "CREATE VIRTUAL TABLE signs USING fts5(text, tokenize = 'ascii', detail = none, columnsize = "
+    "0)",
 )
 INDEXES = ("words", "pieces", "signs")
 
 
 def is_ours(db: sqlite3.Connection, path: object, variable: str) -> bool:
-    """Whether the tables are there; False where the file is empty. Raises ToolError where it is another program's."""
+    """Whether the tables are there; False where the file is empty.
+
+    Raises ToolError where it is another program's.
+    """
     ((mark,),) = db.execute("PRAGMA application_id").fetchall()
     ((version,),) = db.execute("PRAGMA user_version").fetchall()
     ((tables,),) = db.execute("SELECT count(*) FROM sqlite_master").fetchall()
@@ -61,7 +69,8 @@ def is_ours(db: sqlite3.Connection, path: object, variable: str) -> bool:
         )
     if version != _VERSION:
         raise ToolError(
-            f"The memory {path} was made by another version of this server ({version}, not {_VERSION})."
+            f"The memory {path} was made by another version of this server ({version}, not "
+            f"{_VERSION})."
         )
     return True
 
@@ -112,7 +121,9 @@ def catch_up(db: sqlite3.Connection) -> None:
 
 
 def thinned_out(db: sqlite3.Connection, gone: int) -> bool:
-    """Make the index anew where that is quicker than to take so many entities out of it; whether it was."""
+    """Make the index anew where that is quicker than to take so many entities out of it; whether it
+    was.
+    """
     ((left,),) = db.execute("SELECT count(*) FROM entities").fetchall()
     if gone < _MANY or 2 * left > gone:
         return False

@@ -1,6 +1,7 @@
-"""Finds entities by words, beginnings of words and parts of words, in their names, types and observations.
+"""Full-text search for entities by words, prefixes and parts of words.
 
-What somebody looks for is never read as the index's own syntax: it is cut into words here, and each is quoted.
+Search words are never read as the index's query syntax: the text is cut into words here, and each
+word is quoted.
 """
 
 from __future__ import annotations
@@ -23,11 +24,15 @@ _MOST_PIECES = 48  # trigrams that are looked up for a term; the rest is compare
 _PIECE = 3
 _LOOKS = 512
 _COMMON = 2_000  # entities that have a word, from which on it tells little of any of them
-# By how much an entity comes before others whose name is what is looked for, or has it, or which has it as whole words.
+# By how much an entity comes before others whose name is what is looked for, or has it, or which
+# has it as whole words.
 _EXACT, _NAMED, _WHOLE = 4_000.0, 2_000.0, 1_000.0
 _WEIGHTS = "8.0, 3.0, 1.0"  # of name, type and observations
 _SOME = "no entity has all of these words, so these are those that have some of them"
-_SLOW = "this SQLite has no full-text search, so every entity was looked at, and those found are not in the order of how well they fit"
+_SLOW = (
+    "this SQLite has no full-text search, so every entity was looked at, and those found are not "
+    "in the order of how well they fit"
+)
 
 
 class SearchTerm(NamedTuple):
@@ -70,10 +75,14 @@ class SearchHits(NamedTuple):
 
 
 def terms_of(query: str) -> list[SearchTerm]:
-    """What a query asks for: words, or phrases in quotation marks; all of them. Raises ToolError for one that is too long."""
+    """What a query asks for: words, or phrases in quotation marks; all of them.
+
+    Raises ToolError for one that is too long.
+    """
     if len(query) > _MOST_QUERY:
         raise ToolError(
-            f"That is too long to look for ({len(query):,} characters; {_MOST_QUERY:,} are the most). Send fewer words."
+            f"That is too long to look for ({len(query):,} characters; {_MOST_QUERY:,} are the "
+            "most). Send fewer words."
         )
     texts = [
         folded(part).strip() for found in _TERM.findall(query.replace("\0", " ")) for part in found
@@ -93,9 +102,11 @@ def search(
     *,
     indexed: bool,
 ) -> SearchHits:
-    """What has all the words of a query, or some where nothing has all; of a type where one is named.
+    """What has all the words of a query, or some where nothing has all; of a type where one is
+    named.
 
-    Where fewer than `enough` have them as words, or their beginnings, the middle of words is looked at as well. At most `most` are found.
+    Where fewer than `enough` have them as words, or their beginnings, the middle of words is looked
+    at as well. At most `most` are found.
     """
     terms = terms_of(query)
     allowed = (
@@ -178,9 +189,12 @@ def _ranked(
     most: int,
     counts: dict[str, int],
 ) -> dict[int, float]:
-    """What the index of words has: the newest, with how well each fits (the smaller the better). `counts` remembers who has what.
+    """What the index of words has: the newest, with how well each fits (the smaller the better).
 
-    Words that very many have say nothing of that, and to weigh them SQLite looks at every entity that has them: they are left out of it.
+    `counts` remembers who has what.
+
+    Words that very many have say nothing of that, and to weigh them SQLite looks at every entity
+    that has them: they are left out of it.
     """
     any_ = joint == " OR "
     phrases = [term.phrase() for term in terms if any_ or not term.begins_one_of(terms)]
@@ -195,7 +209,10 @@ def _ranked(
     found = dict.fromkeys(_first(_matching(db, "words", joint.join(phrases)), allowed, most), 0.0)
     telling = [phrase for phrase in phrases if counts.get(phrase, len(found)) < _COMMON]
     if telling:
-        query = f"SELECT rowid, bm25(words, {_WEIGHTS}) FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT {_COMMON}"
+        query = (
+            f"SELECT rowid, bm25(words, {_WEIGHTS}) FROM words WHERE words MATCH ? ORDER BY rowid "
+            f"DESC LIMIT {_COMMON}"
+        )
         scores = db.execute(query, (joint.join(telling),))
         found |= {
             id_: score
@@ -216,7 +233,9 @@ def _count(db: sqlite3.Connection, phrase: str) -> int:
 def _having(
     db: sqlite3.Connection, terms: list[SearchTerm], *, in_words: bool = False
 ) -> Iterator[int]:
-    """What has all of them somewhere, the newest first: words at their beginning, or where they are long enough `in_words` as well."""
+    """What has all of them somewhere, the newest first: words at their beginning, or where they are
+    long enough `in_words` as well.
+    """
     plain = [term for term in terms if term.is_word and not (in_words and len(term.text) >= _PIECE)]
     others = [term for term in terms if term not in plain]
     streams: list[Iterator[int]] = []
@@ -263,7 +282,9 @@ def _looked_at(
     most: int,
     progress: CallProgress,
 ) -> list[int]:
-    """What has all of them somewhere, found without an index: those whose name has them before the others."""
+    """What has all of them somewhere, found without an index: those whose name has them before the
+    others.
+    """
     named: list[int] = []
     others: list[int] = []
     for count, (id_, name, kind) in enumerate(
@@ -294,11 +315,16 @@ def _first(
 
 
 def names_alike(db: sqlite3.Connection, name: str) -> list[str]:
-    """Names of others that look like one: they differ in nothing but case, accents, and what parts the words."""
+    """Names of others that look like one: they differ in nothing but case, accents, and what parts
+    the words.
+    """
     words = " ".join(words_of(folded(name)))
     if not words:
         return []
-    query = "SELECT e.name FROM words JOIN entities e ON e.id = words.rowid WHERE words MATCH ? AND words.name = ? LIMIT 50"
+    query = (
+        "SELECT e.name FROM words JOIN entities e ON e.id = words.rowid WHERE words MATCH ? AND "
+        "words.name = ? LIMIT 50"
+    )
     found = [
         other for (other,) in db.execute(query, (f'name : ^ "{words}"', words)) if other != name
     ]
@@ -317,6 +343,9 @@ def names_like(db: sqlite3.Connection, begun: str, most: int, *, indexed: bool) 
     terms = [term for term in terms_of(begun[:_MOST_QUERY]) if term.words]
     if indexed and terms and len(names) < most:
         expression = "name : (" + " AND ".join(term.phrase() for term in terms) + ")"
-        query = "SELECT e.name FROM words JOIN entities e ON e.id = words.rowid WHERE words MATCH ? ORDER BY e.name LIMIT ?"
+        query = (
+            "SELECT e.name FROM words JOIN entities e ON e.id = words.rowid WHERE words MATCH ? "
+            "ORDER BY e.name LIMIT ?"
+        )
         names += [name for (name,) in db.execute(query, (expression, most))]
     return list(dict.fromkeys(names))[:most]

@@ -1,4 +1,4 @@
-"""Texts as they are kept, compared, searched and shown."""
+"""Normalizes text for storage, comparison, search and display."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from urllib.parse import quote
 
 from interlock import ToolError
 
-# Scripts that put no spaces between words: each character counts as a word, and a word as a phrase of them.
+# Scripts that put no spaces between words: each character counts as a word, and a word as a phrase
+# of them.
 _ALONE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3105-\u312f\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 _PICTURES = "\u2190-\u2bff\U0001f000-\U0001faff"
 _SIGN = re.compile(rf"[^\w\s{_ALONE}{_PICTURES}]|_")
 _WORD = re.compile(rf"[{_ALONE}{_PICTURES}]|[^\W_{_ALONE}]+")
-# Accents, and the points of Hebrew and Arabic, which people leave out when they look for something. Marks of other scripts are letters.
+# Accents, and the points of Hebrew and Arabic, which people leave out when they look for something.
+# Marks of other scripts are letters.
 _MARKS = re.compile(
     "[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u0640\u064b-\u065f\u0670]"
 )
@@ -24,7 +26,9 @@ _MOST_SHOWN = 200  # characters of something that is refused
 
 
 def kept(text: str, what: str, most: int) -> str:
-    """A text in the form in which it is kept (NFC), so that what looks alike is alike. Raises ToolError for what cannot be kept.
+    """A text in the form in which it is kept (NFC), so that what looks alike is alike.
+
+    Raises ToolError for what cannot be kept.
 
     `what` it is stands in the words of the refusal; `most` is how many characters it may have.
     """
@@ -82,7 +86,9 @@ def sign_of(text: str) -> str:
 
 
 def shown(text: str) -> str:
-    """A text as it stands in an answer for people: what a terminal would act upon, or what turns a line around, is written out."""
+    """A text as it stands in an answer for people: what a terminal would act upon, or what turns a
+    line around, is written out.
+    """
     if text.isprintable():
         return text
     return "".join(

@@ -1,4 +1,4 @@
-"""One change of a graph while it is made: each step is done and written down, so that it can be undone."""
+"""A transaction on the graph, which records each step so that it can be undone."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ class RelationRow(NamedTuple):
 
 
 class ChangeStep(NamedTuple):
-    """A row of steps, but for where it stands: what was done (`entity+` came, `entity-` went, `entity~` became another), and to whom."""
+    """A row of steps, but for where it stands: what was done (`entity+` came, `entity-` went,
+    `entity~` became another), and to whom.
+    """
 
     kind: str
     name: str
@@ -64,7 +66,10 @@ class ChangeStep(NamedTuple):
 
 
 class Transaction:
-    """A change in a transaction of its own. What it did is known by `steps`; `id` is its number once it is finished, if it did anything."""
+    """A change in a transaction of its own.
+
+    What it did is known by `steps`; `id` is its number once it is finished, if it did anything.
+    """
 
     def __init__(
         self,
@@ -87,7 +92,7 @@ class Transaction:
         )
         self._dirty: dict[int, None] = {}
 
-    # -- what is there --------------------------------------------------------------------------------------------------
+    # -- what is there -----------------------------------------------------------------------------
 
     def entity(self, name: str) -> EntityRow | None:
         """The entity of a name."""
@@ -101,7 +106,8 @@ class Transaction:
         found = self.entity(name)
         if found is None:
             raise ToolError(
-                f"There is no entity {shown(name)}. Nothing was changed; search_nodes finds names, create_entities makes one."
+                f"There is no entity {shown(name)}. Nothing was changed; search_nodes finds "
+                "names, create_entities makes one."
             )
         return found
 
@@ -127,7 +133,10 @@ class Transaction:
 
     def relation(self, source: str, target: str, kind: str) -> RelationRow | None:
         """A relation."""
-        query = "SELECT id, source, target, kind, at FROM relations WHERE source = ? AND target = ? AND kind = ?"
+        query = (
+            "SELECT id, source, target, kind, at FROM relations WHERE source = ? AND target = ? "
+            "AND kind = ?"
+        )
         found = self.db.execute(query, (source, target, kind)).fetchone()
         return RelationRow(*found) if found else None
 
@@ -138,12 +147,15 @@ class Transaction:
         ).fetchone()
         return int(found[0]) + 1 if found else 1
 
-    # -- steps -----------------------------------------------------------------------------------------------------------
+    # -- steps -------------------------------------------------------------------------------------
 
     def add_entity(
         self, name: str, kind: str, *, id: int | None = None, at: str | None = None
     ) -> int:
-        """Add an entity, which must not be there; with a number and a time that it had before. Its number is returned."""
+        """Add an entity, which must not be there; with a number and a time that it had before.
+
+        Its number is returned.
+        """
         at = at or self.at
         made = self.db.execute(
             "INSERT INTO entities VALUES (?, ?, ?, ?)", (id, name, kind, at)
@@ -256,7 +268,7 @@ class Transaction:
     def _note(self, kind: str, name: str, other: str | None, data: Any) -> None:
         self.steps.append(ChangeStep(kind, name, other, data))
 
-    # -- at the end --------------------------------------------------------------------------------------------------------
+    # -- at the end --------------------------------------------------------------------------------
 
     def names(self) -> set[str]:
         """The entities that it had to do with."""
@@ -306,7 +318,9 @@ class Transaction:
 
 
 def sweep(db: sqlite3.Connection, limits: MemoryLimits) -> None:
-    """Forget the oldest changes, where there are too many or they are too large; the last one stays."""
+    """Forget the oldest changes, where there are too many or they are too large; the last one
+    stays.
+    """
     rows = db.execute("SELECT id, size FROM changes ORDER BY id DESC").fetchall()
     room = limits.steps
     for count, (id_, size) in enumerate(rows):

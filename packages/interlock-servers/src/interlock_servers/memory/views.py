@@ -1,4 +1,4 @@
-"""Entities and relations as they are shown: in pages, with what is around them, and the ways between them."""
+"""Queries for display: pages of entities and relations, neighbours and shortest paths."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def subgraph(
     skip: int = 0,
     direction: Direction = "both",
 ) -> tuple[Subgraph, int]:
-    """As many of these entities as an answer has room for, with the relations from and to them; and how many they are."""
+    """As many of these entities as an answer has room for, with the relations from and to them; and
+    how many they are.
+    """
     entities: list[Entity] = []
     room, taken = limits.answer, 0
     for id_ in ids:
@@ -70,7 +72,10 @@ def relations_of(
     columns = {"out": ("source",), "in": ("target",), "both": ("source", "target")}[direction]
     for chunk in _chunks(names):
         for column in columns:
-            query = f"SELECT id, source, target, kind FROM relations WHERE {column} IN ({_marks(chunk)}) LIMIT ?"
+            query = (
+                f"SELECT id, source, target, kind FROM relations WHERE {column} IN "
+                f"({_marks(chunk)}) LIMIT ?"
+            )
             for id_, *values in db.execute(query, (*chunk, most)):
                 found[id_] = Relation(*values)
     return [found[id_] for id_ in sorted(found)][:most]
@@ -78,7 +83,10 @@ def relations_of(
 
 def adrift(db: sqlite3.Connection, most: int) -> list[Relation]:
     """The relations that begin at what is no entity."""
-    query = "SELECT source, target, kind FROM relations WHERE source NOT IN (SELECT name FROM entities) ORDER BY id LIMIT ?"
+    query = (
+        "SELECT source, target, kind FROM relations WHERE source NOT IN (SELECT name FROM "
+        "entities) ORDER BY id LIMIT ?"
+    )
     return [Relation(*row) for row in db.execute(query, (most,))]
 
 
@@ -103,7 +111,7 @@ def ids_of(db: sqlite3.Connection, names: Sequence[str]) -> dict[str, int]:
     return {name: found[name] for name in dict.fromkeys(names) if name in found}
 
 
-# -- from one to another ------------------------------------------------------------------------------------------------
+# -- from one to another ---------------------------------------------------------------------------
 
 
 class _Walk:
@@ -123,7 +131,9 @@ class _Walk:
         self.cut = False
 
     def step(self, names: Sequence[str], seen: dict[str, tuple[str, Relation] | None]) -> list[str]:
-        """The names that lie one step further, which are noted in `seen` with whence they were reached and how."""
+        """The names that lie one step further, which are noted in `seen` with whence they were
+        reached and how.
+        """
         self._progress.check()
         reached: list[str] = []
         near = frozenset(names)
@@ -156,7 +166,10 @@ def neighbours(
     limits: MemoryLimits,
     progress: CallProgress,
 ) -> tuple[list[str], bool]:
-    """The names that so many steps lead to, the nearest first, and whether there may be more. The one they begin at comes first."""
+    """The names that so many steps lead to, the nearest first, and whether there may be more.
+
+    The one they begin at comes first.
+    """
     walk = _Walk(db, direction, kinds, limits, progress)
     seen: dict[str, tuple[str, Relation] | None] = {name: None}
     front = [name]

@@ -1,4 +1,4 @@
-"""The tools that change the graph: each call is one change, whole or not at all, and can be undone."""
+"""Tools that change the graph. Each call is one transaction, and can be undone."""
 
 from __future__ import annotations
 
@@ -45,18 +45,28 @@ def create_entities(entities: list[NewEntity], ctx: Ctx) -> ToolResult[CreatedEn
     """Add entities to the graph. One whose name is there already is left as it is.
 
     Args:
-        entities: each with a name that nothing else has, a type such as person or project, and one fact in each observation.
+        entities: each with a name that nothing else has, a type such as person or project, and one
+            fact in each observation.
     """
     with ctx.lifespan_state.changing(
         ctx.lifespan_state.progress(ctx), "create_entities", client_of(ctx)
     ) as change:
         found = operations.create_entities(change, entities)
     found.change = told(ctx, change)
-    words = f"{counted(len(found.entities), 'entity was', 'entities were')} created{_of(one.name for one in found.entities)}."
+    words = (
+        f"{counted(len(found.entities), 'entity was', 'entities were')} "
+        f"created{_of(one.name for one in found.entities)}."
+    )
     if found.existing:
-        words += f" There already, and left as they are: {listed(found.existing, 20)}. add_observations adds to them."
+        words += (
+            f" There already, and left as they are: {listed(found.existing, 20)}. "
+            "add_observations adds to them."
+        )
     if found.alike:
-        words += f" There is much the same already: {listed(found.alike, 20)}. merge_entities makes one of both, where they are."
+        words += (
+            f" There is much the same already: {listed(found.alike, 20)}. merge_entities makes "
+            "one of both, where they are."
+        )
     return ToolResult(found, words + _number(found.change))
 
 
@@ -64,7 +74,8 @@ def create_relations(relations: list[Relation], ctx: Ctx) -> ToolResult[CreatedR
     """Add relations between entities. One that is there already is left as it is.
 
     Args:
-        relations: each from one entity to another, with a verb in the active voice as its type, such as works_at.
+        relations: each from one entity to another, with a verb in the active voice as its type,
+            such as works_at.
     """
     with ctx.lifespan_state.changing(
         ctx.lifespan_state.progress(ctx), "create_relations", client_of(ctx)
@@ -72,7 +83,10 @@ def create_relations(relations: list[Relation], ctx: Ctx) -> ToolResult[CreatedR
         found = operations.create_relations(change, relations)
     found.change = told(ctx, change)
     there = len(relations) - len(found.relations)
-    words = f"{counted(len(found.relations), 'relation was', 'relations were')} created{_of(one.line() for one in found.relations)}."
+    words = (
+        f"{counted(len(found.relations), 'relation was', 'relations were')} "
+        f"created{_of(one.line() for one in found.relations)}."
+    )
     words += f" {there:,} {'was' if there == 1 else 'were'} there already." if there else ""
     if found.missing:
         words += f" No entity yet: {listed(found.missing, 20)}. create_entities makes them."
@@ -102,7 +116,8 @@ def add_observations(
 
 
 def delete_entities(entityNames: list[Text], ctx: Ctx) -> ToolResult[ChangeResult]:  # noqa: N803 - prompts for other servers call it so
-    """Delete entities, with what is known of them and the relations from and to them. undo brings them back.
+    """Delete entities, with what is known of them and the relations from and to them. undo brings
+    them back.
 
     Args:
         entityNames: the names of the entities; what is not there stays so.
@@ -155,7 +170,8 @@ def rename_entity(name: Name, to: Text, ctx: Ctx) -> ToolResult[ChangeResult]:
 
 
 def merge_entities(names: list[Text], into: Name, ctx: Ctx) -> ToolResult[ChangeResult]:
-    """Make one entity of several that are the same: it gets their observations and relations, and they are gone.
+    """Make one entity of several that are the same: it gets their observations and relations, and
+    they are gone.
 
     Args:
         names: of the entities that go.
@@ -198,7 +214,9 @@ def replace_observation(name: Name, old: Text, new: Text, ctx: Ctx) -> ToolResul
 
 
 def undo(change: Count, ctx: Ctx) -> ToolResult[ChangeResult]:
-    """Take a change back, where nothing that came later stands in the way. That is a change too, and can be undone itself.
+    """Take a change back, where nothing that came later stands in the way.
+
+    That is a change too, and can be undone itself.
 
     Args:
         change: its number, as list_changes and the answers of other tools have it.
@@ -214,7 +232,10 @@ def undo(change: Count, ctx: Ctx) -> ToolResult[ChangeResult]:
 def forget_changes(
     ctx: Ctx, changes: list[Count] | None = None, name: Name | None = None
 ) -> ToolResult[PurgeResult]:
-    """Take changes out of the history for good, once the person has agreed: what was deleted is gone then. The graph stays as it is.
+    """Take changes out of the history for good, once the person has agreed: what was deleted is
+    gone then.
+
+    The graph stays as it is.
 
     Args:
         changes: their numbers; without these and a name all of them.
@@ -237,7 +258,10 @@ def forget_changes(
             if len(ids) == len(there)
             else f"the changes {listed(map(str, ids))}"
         )
-        words = f"Forget {which} ({counted(len(ids), 'change')})? They cannot be undone then, nor brought back."
+        words = (
+            f"Forget {which} ({counted(len(ids), 'change')})? They cannot be undone then, nor "
+            "brought back."
+        )
         if not ctx.wait(ctx.confirm(words)):
             raise ToolError("The person did not agree, and nothing was forgotten.")
     gone, clean = history.forget(graph, ids, graph.progress(ctx, _LONG))
@@ -259,11 +283,14 @@ def import_graph(
     file: Annotated[str, Meta(max_length=255)] | None = None,
     dry_run: bool = False,
 ) -> ToolResult[ImportResult]:
-    """Add a graph that is JSON lines, as other memory servers keep it. What is there already is left as it is.
+    """Add a graph that is JSON lines, as other memory servers keep it.
+
+    What is there already is left as it is.
 
     Args:
         text: the lines themselves.
-        file: in their place, the name of a file in the folder that the owner of this server set up for that.
+        file: in their place, the name of a file in the folder that the owner of this server set up
+            for that.
         dry_run: whether only to say what would come of it.
     """
     graph = ctx.lifespan_state
@@ -273,7 +300,8 @@ def import_graph(
     if text is not None:
         if len(text) > graph.limits.lines:
             raise ToolError(
-                f"That is {len(text):,} bytes, and {graph.limits.lines:,} are the most: import it as a file."
+                f"That is {len(text):,} bytes, and {graph.limits.lines:,} are the most: import it "
+                "as a file."
             )
         found, change = jsonl.import_lines(
             graph, text.encode().split(b"\n"), who, progress, dry_run=dry_run
@@ -282,7 +310,8 @@ def import_graph(
         folder = graph.imports
         if folder is None:
             raise ToolError(
-                "The owner of this server has set up no folder for imports (INTERLOCK_MEMORY_IMPORTS). Send the lines as text."
+                "The owner of this server has set up no folder for imports "
+                "(INTERLOCK_MEMORY_IMPORTS). Send the lines as text."
             )
         with jsonl.opened(Path(folder), file or "", graph.limits) as opened:
             found, change = jsonl.import_lines(
@@ -320,7 +349,7 @@ def add_changing(made: Server) -> None:
     made.add_tool(import_graph, title="Import a graph", annotations=adds)
 
 
-# -- what they have in common ------------------------------------------------------------------------------------------
+# -- what they have in common ----------------------------------------------------------------------
 
 
 def _once() -> ToolAnnotations:

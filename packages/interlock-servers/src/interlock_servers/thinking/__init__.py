@@ -1,7 +1,8 @@
-"""Thinking in steps: a chain of thoughts with revisions and branches, kept for whoever began it and for nobody else.
+"""Sequential thinking server: chains of thoughts with revisions and branches.
 
-`interlock serve thinking` runs it. Chains lie in memory, and are gone with the process; INTERLOCK_THINKING_STORE names another vault, such
-as sqlite:thoughts.db, which several workers may share. INTERLOCK_THINKING_THOUGHT and its like set the limits.
+`interlock serve thinking` runs it. Chains are in memory and end with the process.
+INTERLOCK_THINKING_STORE names another vault, such as sqlite:thoughts.db, which several workers may
+share. INTERLOCK_THINKING_THOUGHT and the like set the limits.
 """
 
 # ruff: noqa: N803 - the arguments of sequentialthinking have the names by which callers know them
@@ -59,7 +60,7 @@ Branch = Annotated[str, Meta(max_length=60)]
 ChainId = Annotated[str, Meta(min_length=1, max_length=100)]
 
 
-# -- the tools ---------------------------------------------------------------------------------------------------------------------
+# -- the tools -------------------------------------------------------------------------------------
 
 
 async def sequentialthinking(
@@ -75,11 +76,13 @@ async def sequentialthinking(
     needsMoreThoughts: bool | None = None,
     chain: ChainId | None = None,
 ) -> ToolResult[ThoughtResult]:
-    """Think a problem through step by step: one thought in each call, which may revise an earlier one or branch off from it.
+    """Think a problem through step by step: one thought in each call, which may revise an earlier
+    one or branch off from it.
 
-    Good for what has to be broken down, planned, or may turn out otherwise than it looks. Begin with thought 1 and a guess of how many
-    it takes; the guess may change at any time. Doubt, revise and try other ways freely. Come to a hypothesis, check it against
-    the thoughts before it, and end with nextThoughtNeeded false only when the answer holds.
+    Good for what has to be broken down, planned, or may turn out otherwise than it looks. Begin
+    with thought 1 and a guess of how many it takes; the guess may change at any time. Doubt, revise
+    and try other ways freely. Come to a hypothesis, check it against the thoughts before it, and
+    end with nextThoughtNeeded false only when the answer holds.
 
     Args:
         thought: this step: a finding, a question, a doubt, a hypothesis or its check.
@@ -91,21 +94,28 @@ async def sequentialthinking(
         branchFromThought: for a new branch, after which thought it begins.
         branchId: the branch that it belongs to; without it the main line.
         needsMoreThoughts: whether more are needed than it looked like.
-        chain: which chain it belongs to, as the answer to its first thought named it; thought 1 without it begins a new one.
+        chain: which chain it belongs to, as the answer to its first thought named it; thought 1
+            without it begins a new one.
     """
     shelf = ctx.lifespan_state
     if (size := len(thought.encode())) > shelf.limits.thought:
         raise ToolError(
-            f"This thought has {size} bytes, and {shelf.limits.thought} are the most. Say it in several thoughts."
+            f"This thought has {size} bytes, and {shelf.limits.thought} are the most. Say it in "
+            "several thoughts."
         )
     if isRevision and revisesThought is None:
         raise ToolError("A revision says with revisesThought which thought it corrects.")
     if branchFromThought is not None and not branchId and thoughtNumber > branchFromThought:
         raise ToolError("A branch needs a name: say it with branchId.")
     kept = Thought(
-        thought, thoughtNumber, max(totalThoughts, thoughtNumber), nextThoughtNeeded, branchId or MAIN,
-        None if isRevision is False else revisesThought, bool(needsMoreThoughts),
-    )  # fmt: skip
+        thought,
+        thoughtNumber,
+        max(totalThoughts, thoughtNumber),
+        nextThoughtNeeded,
+        branchId or MAIN,
+        None if isRevision is False else revisesThought,
+        bool(needsMoreThoughts),
+    )
     if chain is None and thoughtNumber > 1:
         chain = await _latest(ctx)
     with _kept():
@@ -132,14 +142,20 @@ async def sequentialthinking(
     )
     return ToolResult(
         taken,
-        f"Thought {kept.thought_number} of {kept.total_thoughts} is on {words_of(kept.branch)}. {more}",
+        f"Thought {kept.thought_number} of {kept.total_thoughts} is on {words_of(kept.branch)}. "
+        f"{more}",
     )
 
 
 async def _latest(ctx: Context[ChainStore]) -> str:
-    """The chain that is meant where none is named: the last one, where there is one conversation only. Raises ToolError."""
+    """The chain that is meant where none is named: the last one, where there is one conversation
+    only.
+
+    Raises ToolError.
+    """
     owner = owner_of(ctx.caller)
-    # A principal may have several conversations at once, and of strangers nobody knows which is which.
+    # A principal may have several conversations at once, and of strangers nobody knows which is
+    # which.
     with _kept():
         ids = (
             await ctx.lifespan_state.ids(owner)
@@ -148,7 +164,8 @@ async def _latest(ctx: Context[ChainStore]) -> str:
         )
     if not ids:
         raise ToolError(
-            "Which chain does this thought belong to? Name it with `chain`, or send thoughtNumber 1 to begin a new one."
+            "Which chain does this thought belong to? Name it with `chain`, or send thoughtNumber "
+            "1 to begin a new one."
         )
     return ids[-1]
 
@@ -216,13 +233,16 @@ def _kept() -> Iterator[None]:
         raise ToolError(f"Thoughts cannot be kept just now: {bad}") from None
 
 
-# -- the server --------------------------------------------------------------------------------------------------------------------
+# -- the server ------------------------------------------------------------------------------------
 
 
 def thinking_server(
     store: Vault | str | None = None, limits: ThinkingLimits | None = None
 ) -> Server:
-    """A server to think with. `store` is where chains are kept, a vault or the URL of one; without it memory, until the last client goes.
+    """A server to think with.
+
+    `store` is where chains are kept, a vault or the URL of one; without it memory, until the last
+    client goes.
 
     A vault that is handed in is not closed.
     """
@@ -247,7 +267,10 @@ def thinking_server(
         info=ServerInfo(
             title="Thinking", description="Think in steps, with revisions and branches."
         ),
-        instructions="The first thought begins a chain and tells its id; send it along as `chain` with every further thought.",
+        instructions=(
+            "The first thought begins a chain and tells its id; send it along as `chain` with "
+            "every further thought."
+        ),
         lifespan=lifespan,
         middleware=[unquoted],
     )
@@ -298,14 +321,18 @@ def _add_reading(made: Server) -> None:
             thoughts: about how many steps it may take.
         """
         return (
-            f"Think this through with the tool sequentialthinking before you answer, in about {thoughts} thoughts, and send the `chain` of "
-            "the first answer along. Revise what turns out wrong, branch where two ways look good, check the result, and only then "
+            "Think this through with the tool sequentialthinking before you answer, in about "
+            f"{thoughts} thoughts, and send the `chain` of "
+            "the first answer along. Revise what turns out wrong, branch where two ways look "
+            "good, check the result, and only then "
             f"answer.\n\n{problem}"
         )
 
 
 def unquoted(handler: Handler) -> Handler:
-    """Read numbers and truth values that came as strings: some models send them so, and there is no doubt what they mean."""
+    """Read numbers and truth values that came as strings: some models send them so, and there is no
+    doubt what they mean.
+    """
 
     async def handle(x: Exchange) -> AnyResult:
         if x.method == "tools/call" and x.params.name == "sequentialthinking":
@@ -332,7 +359,10 @@ def _plain(name: str, value: Any) -> Any:
 
 
 def server_of(*arguments: str) -> Server:
-    """The server as the environment wants it. Raises ValueError for arguments, for a store that is none, and for a limit that is none."""
+    """The server as the environment wants it.
+
+    Raises ValueError for arguments, for a store that is none, and for a limit that is none.
+    """
     if arguments:
         raise ValueError(
             f"This server takes no arguments; {PREFIX}STORE and its like configure it."

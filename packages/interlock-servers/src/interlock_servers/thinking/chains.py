@@ -1,4 +1,4 @@
-"""Chains of thoughts: what may be added to one, and where they are kept, each for whoever began it."""
+"""Chains of thoughts: the rules for adding one, and their storage for each caller."""
 
 from __future__ import annotations
 
@@ -52,7 +52,10 @@ class Fork(Struct, frozen=True):
 
 
 class Chain(Struct):
-    """Thoughts in the order in which they came, and the branches among them. Only its owner gets to see it; with none, who knows its id."""
+    """Thoughts in the order in which they came, and the branches among them.
+
+    Only its owner gets to see it; with none, who knows its id.
+    """
 
     id: str
     owner: str
@@ -60,7 +63,9 @@ class Chain(Struct):
     forks: dict[str, Fork] = field(default_factory=dict)
 
     def along(self, line: str) -> dict[int, Thought]:
-        """The thoughts that one sees from the end of a line, by number: its own, and those before it branched off."""
+        """The thoughts that one sees from the end of a line, by number: its own, and those before
+        it branched off.
+        """
         reach: dict[str, float] = {line: float("inf")}  # up to which number each line counts
         while (fork := self.forks.get(line)) is not None:
             reach[fork.line] = min(reach[line], fork.number)
@@ -72,7 +77,10 @@ class Chain(Struct):
         }
 
     def add(self, thought: Thought, fork_from: int | None) -> bool:
-        """Add a thought; False where it is the last one once more. Raises ToolError, which says what would do."""
+        """Add a thought; False where it is the last one once more.
+
+        Raises ToolError, which says what would do.
+        """
         if self.thoughts and self.thoughts[-1] == thought:
             return False  # its answer was lost, and it was sent again
         line = thought.branch
@@ -80,34 +88,42 @@ class Chain(Struct):
             self.forks[line] = self._fork(line, fork_from)
         elif fork_from is not None and line != MAIN and self.forks[line].number != fork_from:
             raise ToolError(
-                f"Branch {line!r} began at thought {self.forks[line].number}. Leave branchFromThought out, or take another branchId."
+                f"Branch {line!r} began at thought {self.forks[line].number}. Leave "
+                "branchFromThought out, or take another branchId."
             )
         seen = self.along(line)
         last = max(seen, default=0)
         if thought.thought_number <= last:
             raise ToolError(
-                f"Thought {last} stands on {words_of(line)} already, so that the next has the number {last + 1}. To change an earlier "
-                "one, send the next with isRevision and revisesThought; to try something else, branchFromThought and a new branchId."
+                f"Thought {last} stands on {words_of(line)} already, so that the next has the "
+                f"number {last + 1}. To change an earlier "
+                "one, send the next with isRevision and revisesThought; to try something else, "
+                "branchFromThought and a new branchId."
             )
         if thought.revises_thought is not None and thought.revises_thought not in seen:
             raise ToolError(
-                f"There is no thought {thought.revises_thought} on {words_of(line)} to revise. There are: {numbers(seen)}."
+                f"There is no thought {thought.revises_thought} on {words_of(line)} to revise. "
+                f"There are: {numbers(seen)}."
             )
         self.thoughts.append(thought)
         return True
 
     def _fork(self, name: str, number: int | None) -> Fork:
-        """Where a new branch begins: on the line that was thought along last, else on the first that has such a thought."""
+        """Where a new branch begins: on the line that was thought along last, else on the first
+        that has such a thought.
+        """
         if number is None:
             raise ToolError(
-                f"There is no branch {name!r} yet. Say with branchFromThought after which thought it begins."
+                f"There is no branch {name!r} yet. Say with branchFromThought after which thought "
+                "it begins."
             )
         lines = [self.thoughts[-1].branch] if self.thoughts else []
         for line in dict.fromkeys([*lines, MAIN, *self.forks]):
             if number in self.along(line):
                 return Fork(line, number)
         raise ToolError(
-            f"There is no thought {number} to branch from. There are: {numbers(one.thought_number for one in self.thoughts)}."
+            f"There is no thought {number} to branch from. There are: "
+            f"{numbers(one.thought_number for one in self.thoughts)}."
         )
 
     @property
@@ -116,7 +132,9 @@ class Chain(Struct):
         return bool(self.thoughts) and not self.thoughts[-1].next_thought_needed
 
     def revised(self) -> dict[tuple[str, int], list[int]]:
-        """Which thoughts were revised, by line and number, and the numbers of those that revise them."""
+        """Which thoughts were revised, by line and number, and the numbers of those that revise
+        them.
+        """
         found: dict[tuple[str, int], list[int]] = {}
         for one in self.thoughts:
             if (
@@ -137,11 +155,13 @@ def numbers(found: Iterable[int]) -> str:
     return ", ".join(map(str, sorted(set(found)))) or "none"
 
 
-# -- where chains are kept ---------------------------------------------------------------------------------------------------------
+# -- where chains are kept -------------------------------------------------------------------------
 
 
 class ChainStore:
-    """The chains of all callers, in a vault: each under its id, and for each caller a list of them, the one used last at its end."""
+    """The chains of all callers, in a vault: each under its id, and for each caller a list of them,
+    the one used last at its end.
+    """
 
     def __init__(
         self, vault: Vault, limits: ThinkingLimits, clock: Callable[[], float] = time.time
@@ -157,7 +177,11 @@ class ChainStore:
     async def think(
         self, id: str | None, caller: Caller, thought: Thought, fork_from: int | None
     ) -> Chain:
-        """Add a thought to a chain, or to a new one; of many who do so at once each finds the thoughts of the others. Raises ToolError."""
+        """Add a thought to a chain, or to a new one; of many who do so at once each finds the
+        thoughts of the others.
+
+        Raises ToolError.
+        """
         for _ in range(_MOST_TRIES):
             raw = (
                 await self._vault.get("chain", id) if id is not None and _ID.fullmatch(id) else None
@@ -182,12 +206,14 @@ class ChainStore:
     def _check(self, chain: Chain, size: int) -> None:
         if len(chain.thoughts) > self.limits.thoughts or size > self.limits.size:
             raise ToolError(
-                f"This chain is full at {len(chain.thoughts) - 1} thoughts. Sum it up in the first thought of a new one."
+                f"This chain is full at {len(chain.thoughts) - 1} thoughts. Sum it up in the "
+                "first thought of a new one."
             )
         if len(chain.forks) > self.limits.branches:
             known = ", ".join(list(chain.forks)[: self.limits.branches])
             raise ToolError(
-                f"This chain has {self.limits.branches} branches already. Go on with one of them: {known}."
+                f"This chain has {self.limits.branches} branches already. Go on with one of them: "
+                f"{known}."
             )
 
     async def _keep(
@@ -198,7 +224,9 @@ class ChainStore:
         return await self._vault.swap(kind, key, was, written, until=until)
 
     async def ids(self, owner: str) -> list[str]:
-        """The ids of a caller's chains, the one used last at the end; of those whom nobody can tell apart none."""
+        """The ids of a caller's chains, the one used last at the end; of those whom nobody can tell
+        apart none.
+        """
         raw = await self._vault.get("shelf", owner) if owner else None
         return msgspec.json.decode(raw, type=list[str]) if raw is not None else []
 
@@ -218,7 +246,9 @@ class ChainStore:
     async def _list(
         self, owner: str, until: float, used: str | None, gone: str | None = None
     ) -> None:
-        """Put a chain at the end of its owner's list, or take it from there; what is too much goes."""
+        """Put a chain at the end of its owner's list, or take it from there; what is too much
+        goes.
+        """
         if not owner:
             return
         for _ in range(_MOST_TRIES):
@@ -238,7 +268,10 @@ class ChainStore:
 
 
 def owner_of(caller: Caller) -> str:
-    """Whom a chain belongs to: a principal, a session, the person at this machine. Strangers without either cannot be told apart."""
+    """Whom a chain belongs to: a principal, a session, the person at this machine.
+
+    Strangers without either cannot be told apart.
+    """
     if caller.principal is not None:
         return f"principal {hashlib.sha256(caller.principal.key.encode()).hexdigest()}"
     if caller.session is not None:
@@ -249,5 +282,6 @@ def owner_of(caller: Caller) -> str:
 def unknown(id: str) -> ToolError:
     """The refusal for an id, the same whether there is none or it is somebody else's."""
     return ToolError(
-        f"There is no chain {id[:40]!r}, or it has ended. Leave `chain` out and send thoughtNumber 1 to begin a new one."
+        f"There is no chain {id[:40]!r}, or it has ended. Leave `chain` out and send "
+        "thoughtNumber 1 to begin a new one."
     )

@@ -1,4 +1,4 @@
-"""What the thinking server answers: data, and whole chains as an outline or a drawing."""
+"""Results of the thinking server: data, and chains as an outline or a diagram."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ _SHORT = 60  # characters of a thought in a drawing or a list
 
 
 class ThoughtResult(Struct, rename="camel"):
-    """What became of a thought. `chain` goes with the next one; `branch` is the line that it stands on.
+    """What became of a thought.
+
+    `chain` goes with the next one; `branch` is the line that it stands on.
 
     `revised` are the thoughts of that line that others revise.
     """
@@ -58,7 +60,10 @@ class DeleteResult(Struct):
 
 
 def outline(chain: Chain) -> str:
-    """A chain in Markdown, line by line. A thought is quoted, so that nothing in it becomes a part of the outline."""
+    """A chain in Markdown, line by line.
+
+    A thought is quoted, so that nothing in it becomes a part of the outline.
+    """
     revised = chain.revised()
     parts = [
         "# Thoughts",
@@ -73,7 +78,8 @@ def outline(chain: Chain) -> str:
             marks = [f"revises thought {one.revises_thought}"] * (one.revises_thought is not None)
             marks += [f"revised by {numbers(by)}"] if by else []
             parts.append(
-                f"**{one.thought_number}** of {one.total_thoughts}{''.join(f', {mark}' for mark in marks)}"
+                f"**{one.thought_number}** of "
+                f"{one.total_thoughts}{''.join(f', {mark}' for mark in marks)}"
             )
             parts.append("\n".join(f"> {row}" for row in one.thought.splitlines() or [""]))
     return "\n\n".join(parts) + "\n"

@@ -1,6 +1,7 @@
-"""The time: what it is anywhere, what it will be, and what lies between two moments; plain where clocks change.
+"""Time server: the time anywhere, conversions, durations and clock changes.
 
-`interlock serve time [ZONE]` runs it. ZONE is the person's own time zone; without it INTERLOCK_TIME_ZONE, TZ or the system says it.
+`interlock serve time [ZONE]` runs it. ZONE is the person's own time zone; without it
+INTERLOCK_TIME_ZONE, TZ or the system says it.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ Duration = Annotated[
 Which = Literal["first", "second"]
 MOST_ZONES = 50  # in one conversion
 NOW, CHANGES, ZONES = "time://now/{+zone}", "time://changes/{+zone}", "time://zones"
-# That the answer is another one a moment later is no effect: a clock may be looked at as often as one likes.
+# That the answer is another one a moment later is no effect: a clock may be looked at as often as
+# one likes.
 _LOOKS = ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
 )
@@ -90,7 +92,7 @@ class TimeService:
         return self.zones.zone(self.own if name is None else name)
 
 
-# -- the tools -------------------------------------------------------------------------------------------------------------------
+# -- the tools -------------------------------------------------------------------------------------
 
 
 def get_current_time(ctx: Context[TimeService], timezone: Zone | None = None) -> ToolResult[Moment]:
@@ -113,9 +115,11 @@ def convert_time(
     """Convert a time, or a date and time, from one zone to one or more others.
 
     Args:
-        time: 15:30 is today in the source zone; dates, offsets, `now` and Unix seconds (@1718458200) are understood too.
+        time: 15:30 is today in the source zone; dates, offsets, `now` and Unix seconds
+            (@1718458200) are understood too.
         target_timezone: one zone, or a list of them.
-        source_timezone: the zone in which `time` is meant, unless it has an offset; without it the person's own.
+        source_timezone: the zone in which `time` is meant, unless it has an offset; without it the
+            person's own.
         which: of a time that comes twice, when clocks go back, the first or the second.
     """
     watch = ctx.lifespan_state
@@ -139,12 +143,15 @@ def add_to_time(
     timezone: Zone | None = None,
     which: Which = "first",
 ) -> ToolResult[ShiftedTime]:
-    """What the time is some time after another. Years to days go by the calendar, hours to seconds pass.
+    """What the time is some time after another.
+
+    Years to days go by the calendar, hours to seconds pass.
 
     Args:
         time: a time, a date, or both, such as 2024-06-15T15:30; `now` is understood too.
         duration: ISO 8601, such as P1M or PT36H; with a minus in front it goes back.
-        timezone: the zone in which `time` is meant and the answer is given; without it the person's own.
+        timezone: the zone in which `time` is meant and the answer is given; without it the person's
+            own.
         which: of a time that comes twice, when clocks go back, the first or the second.
     """
     read = read_moment(
@@ -165,12 +172,16 @@ def time_between(
     Args:
         start: a time, a date, or both, such as 2024-06-15T15:30; `now` is understood too.
         end: the same; where it comes first, all of the answer is negative.
-        timezone: the zone in which both are meant, and in which days are counted; without it the person's own.
+        timezone: the zone in which both are meant, and in which days are counted; without it the
+            person's own.
     """
     zone, now = ctx.lifespan_state.zone(timezone), ctx.lifespan_state.now()
     first, last = read_moment(start, zone, now), read_moment(end, zone, now)
     found = difference_of(first, last)
-    said = f"{found.duration} by the calendar of {found.start.timezone}, exactly {found.total_seconds:,.12g} seconds."
+    said = (
+        f"{found.duration} by the calendar of {found.start.timezone}, exactly "
+        f"{found.total_seconds:,.12g} seconds."
+    )
     return ToolResult(found, "\n".join([said, *([found.note] if found.note else [])]))
 
 
@@ -213,7 +224,8 @@ def find_timezones(
     """Find time zones by city, country, abbreviation or offset from UTC, best first.
 
     Args:
-        query: a city, a country or its two letters, an abbreviation such as CEST, or an offset such as +05:45 (of now).
+        query: a city, a country or its two letters, an abbreviation such as CEST, or an offset such
+            as +05:45 (of now).
         limit: how many at most.
     """
     now = ctx.lifespan_state.now()
@@ -240,13 +252,16 @@ def find_timezones(
     )
 
 
-# -- the server ------------------------------------------------------------------------------------------------------------------
+# -- the server ------------------------------------------------------------------------------------
 
 
 def time_server(
     zone: str | None = None, now: Callable[[], datetime] = lambda: datetime.now(UTC)
 ) -> Server:
-    """A server that tells the time. `zone` is the person's own, else INTERLOCK_TIME_ZONE, TZ or the system says it; `now` is its clock.
+    """A server that tells the time.
+
+    `zone` is the person's own, else INTERLOCK_TIME_ZONE, TZ or the system says it; `now` is its
+    clock.
 
     Raises ValueError where there is no such zone.
     """
@@ -267,7 +282,10 @@ def time_server(
         info=ServerInfo(
             title="Time", description="Time zones, conversion, and what lies between two moments."
         ),
-        instructions="Zones are like Europe/Madrid; find_timezones finds them. Where no zone is named, the person's own is meant.",
+        instructions=(
+            "Zones are like Europe/Madrid; find_timezones finds them. Where no zone is named, the "
+            "person's own is meant."
+        ),
         lifespan=lifespan,
     )
     made.add_tool(get_current_time, title="What time it is", annotations=_LOOKS)
@@ -281,7 +299,9 @@ def time_server(
 
 
 def _add_reading(made: Server) -> None:
-    """Add what is read rather than called: resources, a prompt, and what completes the zones of both."""
+    """Add what is read rather than called: resources, a prompt, and what completes the zones of
+    both.
+    """
 
     @made.resource(
         NOW, name="now", title="The time in a zone", mime_type="application/json", ttl_ms=0
@@ -325,8 +345,10 @@ def _add_reading(made: Server) -> None:
             raise McpError(types.INVALID_PARAMS, str(bad)) from None
         ahead = signed(offset_at(there, noon) - offset_at(here, noon))
         return (
-            f"Propose three times on {noon.date()} for a meeting of an hour between people in {name_of(here)} and in {name_of(there)}, "
-            f"where clocks are {ahead} ahead. Prefer 9:00 to 17:00 in both. Give each time in both zones; check them with convert_time."
+            f"Propose three times on {noon.date()} for a meeting of an hour between people in "
+            f"{name_of(here)} and in {name_of(there)}, "
+            f"where clocks are {ahead} ahead. Prefer 9:00 to 17:00 in both. Give each time in "
+            "both zones; check them with convert_time."
         )
 
     for name in (NOW, CHANGES, "plan_meeting"):
@@ -345,7 +367,10 @@ def _named(ctx: Context[TimeService], name: str) -> tzinfo:
 
 
 def server_of(*arguments: str) -> Server:
-    """The server for what was typed: a person's zone, or nothing. Raises ValueError for more, and for no zone."""
+    """The server for what was typed: a person's zone, or nothing.
+
+    Raises ValueError for more, and for no zone.
+    """
     if len(arguments) > 1:
         raise ValueError("Name one zone, such as Europe/Madrid, or none.")
     return time_server(next(iter(arguments), os.environ.get(VARIABLE) or None))

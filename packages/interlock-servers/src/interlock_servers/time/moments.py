@@ -1,4 +1,4 @@
-"""Moments, wall clocks and what lies between them: reading, the changes of clocks, adding and counting."""
+"""Parses moments and durations, and calculates with them across clock changes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ _DURATION = re.compile(
 
 
 class ParsedMoment(NamedTuple):
-    """A moment in its zone. `note` says what is odd about it; `other` is the second of two that its words could mean."""
+    """A moment in its zone.
+
+    `note` says what is odd about it; `other` is the second of two that its words could mean.
+    """
 
     moment: datetime
     note: str | None = None
@@ -33,7 +36,9 @@ class ParsedMoment(NamedTuple):
 
 
 class OffsetChange(NamedTuple):
-    """A change of a zone's clocks: when it happens, and how far from UTC they are before and after."""
+    """A change of a zone's clocks: when it happens, and how far from UTC they are before and
+    after.
+    """
 
     at: datetime  # UTC
     before: timedelta
@@ -47,7 +52,10 @@ class OffsetChange(NamedTuple):
 
 
 class CalendarSpan(NamedTuple):
-    """A length of time: months and days by the calendar, and then seconds by the stopwatch. All have the same sign."""
+    """A length of time: months and days by the calendar, and then seconds by the stopwatch.
+
+    All have the same sign.
+    """
 
     months: int
     days: int
@@ -74,14 +82,16 @@ class CalendarSpan(NamedTuple):
         )
 
 
-# -- reading -----------------------------------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------
 
 
 def read_moment(text: str, zone: tzinfo, now: datetime, *, second: bool = False) -> ParsedMoment:
-    """The moment of a text, shown in a zone. Of a local time that comes twice it is the first, or the `second`. Raises ToolError.
+    """The moment of a text, shown in a zone.
 
-    A text is `now`, a date (its first moment), a time (of today in that zone), both, with an offset or without, or Unix seconds
-    after an @.
+    Of a local time that comes twice it is the first, or the `second`. Raises ToolError.
+
+    A text is `now`, a date (its first moment), a time (of today in that zone), both, with an offset
+    or without, or Unix seconds after an @.
     """
     text = text.strip()
     if text.lower() == "now":
@@ -111,7 +121,8 @@ def read_moment(text: str, zone: tzinfo, now: datetime, *, second: bool = False)
         local = datetime.fromisoformat(f"{day}T{clock}{offset}")
     except (ValueError, OverflowError):
         raise ToolError(
-            f"{text[:60]!r} is no time. Write 15:30, 2024-06-15, 2024-06-15T15:30, 2024-06-15T15:30+02:00, now, or @ and Unix seconds."
+            f"{text[:60]!r} is no time. Write 15:30, 2024-06-15, 2024-06-15T15:30, "
+            "2024-06-15T15:30+02:00, now, or @ and Unix seconds."
         ) from None
     return (
         settled(local, zone, second=second)
@@ -130,7 +141,11 @@ def shown(moment: datetime, zone: tzinfo) -> datetime:
 
 
 def settled(local: datetime, zone: tzinfo, *, second: bool = False) -> ParsedMoment:
-    """The moment at which the clocks of a zone say this; where none or two do, a note says which was taken. Raises ToolError."""
+    """The moment at which the clocks of a zone say this; where none or two do, a note says which
+    was taken.
+
+    Raises ToolError.
+    """
     if not YEARS[0] <= local.year <= YEARS[1]:
         raise ToolError(
             f"The year {local.year} is too far away. There are the years {YEARS[0]} to {YEARS[1]}."
@@ -143,7 +158,10 @@ def settled(local: datetime, zone: tzinfo, *, second: bool = False) -> ParsedMom
     was, became = (_clock(clock, local) for clock in change.clocks)
     said, where = f"{local:%H:%M:%S}".removesuffix(":00"), f"on {local.date()} in {name_of(zone)}"
     if first < last:
-        taken = f"the {'second' if second else 'first'} ({(last if second else first).astimezone(zone).isoformat()})"
+        taken = (
+            f"the {'second' if second else 'first'} "
+            f"({(last if second else first).astimezone(zone).isoformat()})"
+        )
         note = (
             f"{said} comes twice {where}: clocks go back from {was} to {became}. This is {taken}."
         )
@@ -153,7 +171,10 @@ def settled(local: datetime, zone: tzinfo, *, second: bool = False) -> ParsedMom
             (first if second else last).astimezone(zone),
         )
     moved = first.astimezone(zone)
-    note = f"There is no {said} {where}: clocks go forward from {was} to {became}. It was taken for {moved.isoformat()}."
+    note = (
+        f"There is no {said} {where}: clocks go forward from {was} to {became}. It was taken for "
+        f"{moved.isoformat()}."
+    )
     return ParsedMoment(moved, note)
 
 
@@ -168,11 +189,15 @@ def name_of(zone: tzinfo) -> str:
 
 
 def read_duration(text: str) -> CalendarSpan:
-    """A duration of ISO 8601, such as P1M, -P2D or PT1H30M; a sign is for all of it. Raises ToolError."""
+    """A duration of ISO 8601, such as P1M, -P2D or PT1H30M; a sign is for all of it.
+
+    Raises ToolError.
+    """
     found = _DURATION.fullmatch(text.strip())
     if found is None:
         raise ToolError(
-            f"{text[:60]!r} is no duration. Write it like P1Y2M3D, P2W, PT1H30M, or -P1D to go back."
+            f"{text[:60]!r} is no duration. Write it like P1Y2M3D, P2W, PT1H30M, or -P1D to go "
+            "back."
         )
     given = found.groupdict()
     sign = -1 if given.pop("sign") == "-" else 1
@@ -188,7 +213,7 @@ def read_duration(text: str) -> CalendarSpan:
     )
 
 
-# -- changes of clocks -------------------------------------------------------------------------------------------------------
+# -- changes of clocks -----------------------------------------------------------------------------
 
 
 def offset_at(zone: tzinfo, moment: datetime) -> timedelta:
@@ -197,7 +222,9 @@ def offset_at(zone: tzinfo, moment: datetime) -> timedelta:
 
 
 def changes_after(zone: tzinfo, moment: datetime, count: int) -> list[OffsetChange]:
-    """The next changes of a zone's clocks after a moment, at most so many, within the next twenty years."""
+    """The next changes of a zone's clocks after a moment, at most so many, within the next twenty
+    years.
+    """
     found: list[OffsetChange] = []
     here = moment.astimezone(UTC).replace(microsecond=0)
     end = (
@@ -233,7 +260,9 @@ def _change_between(zone: tzinfo, low: datetime, high: datetime) -> OffsetChange
 
 
 def is_summer_time(moment: datetime) -> bool:
-    """Whether clocks are ahead of what they are at other times of the year, also where the law calls that standard time (Ireland)."""
+    """Whether clocks are ahead of what they are at other times of the year, also where the law
+    calls that standard time (Ireland).
+    """
     ahead = moment.dst() or timedelta()
     if ahead or moment.tzinfo is None:
         return ahead > timedelta()
@@ -241,11 +270,14 @@ def is_summer_time(moment: datetime) -> bool:
     return any((one.astimezone(moment.tzinfo).dst() or timedelta()) < timedelta() for one in near)
 
 
-# -- adding and counting -----------------------------------------------------------------------------------------------------
+# -- adding and counting ---------------------------------------------------------------------------
 
 
 def added(moment: datetime, span: CalendarSpan) -> ParsedMoment:
-    """A moment and a length of time: months and days by the calendar of its zone, the rest as it passes. Raises ToolError.
+    """A moment and a length of time: months and days by the calendar of its zone, the rest as it
+    passes.
+
+    Raises ToolError.
 
     A day that the month does not have is its last one.
     """
@@ -266,7 +298,10 @@ def added(moment: datetime, span: CalendarSpan) -> ParsedMoment:
 
 
 def _by_calendar(moment: datetime, span: CalendarSpan) -> tuple[datetime, str | None]:
-    """What the clock says so many months and days later, and a note where the month is too short. Raises ValueError, OverflowError."""
+    """What the clock says so many months and days later, and a note where the month is too short.
+
+    Raises ValueError, OverflowError.
+    """
     year, month = divmod(moment.year * 12 + moment.month - 1 + span.months, 12)
     last = monthrange(year, month + 1)[1]
     note = (
@@ -279,9 +314,11 @@ def _by_calendar(moment: datetime, span: CalendarSpan) -> tuple[datetime, str | 
 
 
 def between(start: datetime, end: datetime) -> CalendarSpan:
-    """From one moment to another by the calendar of the first one's zone: whole months, whole days, and the rest as it passed.
+    """From one moment to another by the calendar of the first one's zone: whole months, whole days,
+    and the rest as it passed.
 
-    It is counted from the earlier to the later, and is negative where the end comes first: the earlier `added` to it is the later.
+    It is counted from the earlier to the later, and is negative where the end comes first: the
+    earlier `added` to it is the later.
     """
     first, last = sorted((start.astimezone(UTC), end.astimezone(UTC)))
     sign = 1 if first == start.astimezone(UTC) else -1

@@ -1,4 +1,4 @@
-"""What the time server answers: moments, conversions, differences and changes of clocks as data, and moments in words."""
+"""Results of the time server, as data and as text."""
 
 from __future__ import annotations
 
@@ -22,9 +22,12 @@ _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Su
 
 
 class Moment(Struct):
-    """A moment by the clock of a zone. `datetime` is ISO 8601 with the offset from UTC, `unix_time` seconds since 1970.
+    """A moment by the clock of a zone.
 
-    `is_dst` says whether clocks are ahead of what they are at other times of the year; `week` is that of ISO 8601.
+    `datetime` is ISO 8601 with the offset from UTC, `unix_time` seconds since 1970.
+
+    `is_dst` says whether clocks are ahead of what they are at other times of the year; `week` is
+    that of ISO 8601.
     """
 
     timezone: str
@@ -45,7 +48,10 @@ class ConvertedTime(Moment):
 
 
 class Conversion(Struct):
-    """A moment in its zone and in others. `note` says what is odd about its time; `other` is the second moment that it could mean."""
+    """A moment in its zone and in others.
+
+    `note` says what is odd about its time; `other` is the second moment that it could mean.
+    """
 
     source: Moment
     targets: list[ConvertedTime]
@@ -54,7 +60,9 @@ class Conversion(Struct):
 
 
 class ShiftedTime(Struct):
-    """A moment and the one that a duration leads to; `note` says what the calendar or the clocks did to it."""
+    """A moment and the one that a duration leads to; `note` says what the calendar or the clocks
+    did to it.
+    """
 
     start: Moment
     end: Moment
@@ -63,7 +71,9 @@ class ShiftedTime(Struct):
 
 
 class Difference(Struct):
-    """What lies between two moments: by the calendar (`duration`, and in parts), and exactly (`total_seconds`)."""
+    """What lies between two moments: by the calendar (`duration`, and in parts), and exactly
+    (`total_seconds`).
+    """
 
     start: Moment
     end: Moment
@@ -79,7 +89,9 @@ class Difference(Struct):
 
 
 class ClockChange(Struct):
-    """A change of clocks: when it happens, what they say before and after, and by how much they are set on."""
+    """A change of clocks: when it happens, what they say before and after, and by how much they are
+    set on.
+    """
 
     at: str
     before: str
@@ -89,7 +101,9 @@ class ClockChange(Struct):
 
 
 class ClockChanges(Struct):
-    """The next changes of the clocks of a zone; none where none is known for the next twenty years."""
+    """The next changes of the clocks of a zone; none where none is known for the next twenty
+    years.
+    """
 
     timezone: str
     utc_offset: str
@@ -114,7 +128,7 @@ class FoundZones(Struct):
     complete: bool = True
 
 
-# -- making them -----------------------------------------------------------------------------------------------------------
+# -- making them -----------------------------------------------------------------------------------
 
 
 def moment_of(moment: datetime) -> Moment:
@@ -135,7 +149,10 @@ def moment_of(moment: datetime) -> Moment:
 
 def words_of(moment: Moment) -> str:
     """The same in a line."""
-    return f"{moment.timezone}: {moment.day_of_week}, {moment.datetime} ({moment.abbreviation}, week {moment.week})"
+    return (
+        f"{moment.timezone}: {moment.day_of_week}, {moment.datetime} ({moment.abbreviation}, week "
+        f"{moment.week})"
+    )
 
 
 def difference_of(first: ParsedMoment, last: ParsedMoment) -> Difference:
@@ -169,9 +186,12 @@ def _change(change: OffsetChange) -> ClockChange:
     was, became = change.clocks
     shift = change.after - change.before
     return ClockChange(
-        f"{change.at:%Y-%m-%dT%H:%M:%SZ}", f"{was.isoformat()}{signed(change.before)}", f"{became.isoformat()}{signed(change.after)}",
-        signed(shift), int(change.at.timestamp()),
-    )  # fmt: skip
+        f"{change.at:%Y-%m-%dT%H:%M:%SZ}",
+        f"{was.isoformat()}{signed(change.before)}",
+        f"{became.isoformat()}{signed(change.after)}",
+        signed(shift),
+        int(change.at.timestamp()),
+    )
 
 
 def target_of(moment: datetime, zone: tzinfo) -> ConvertedTime:

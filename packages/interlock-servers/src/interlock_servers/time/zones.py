@@ -1,4 +1,4 @@
-"""Time zones by the names that people use: the exact one, an offset, or a search by city, country, offset and abbreviation."""
+"""Finds time zones by exact name, offset, city, country or abbreviation."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ _CITIES = {
 
 
 class ZoneMatch(NamedTuple):
-    """A zone that a search found: its name, its country where it has one, and what it was found by."""
+    """A zone that a search found: its name, its country where it has one, and what it was
+    found by.
+    """
 
     name: str
     country: str | None
@@ -68,12 +70,16 @@ class Zones:
         found = sorted(zoneinfo.available_timezones() - _NOT_FOR_USE)
         if not found:
             raise ToolError(
-                "This machine has no time zone data. Run `pip install tzdata` where this server is installed, and try again."
+                "This machine has no time zone data. Run `pip install tzdata` where this server "
+                "is installed, and try again."
             )
         return {name.casefold(): name for name in found}
 
     def zone(self, name: str) -> tzinfo:
-        """The zone of this name, whatever its case, or of an offset such as +05:30. Raises ToolError, which says what is near."""
+        """The zone of this name, whatever its case, or of an offset such as +05:30.
+
+        Raises ToolError, which says what is near.
+        """
         text = name.strip()[:MOST_LETTERS]
         if text.casefold() in ("utc", "z"):
             return UTC  # which needs no data
@@ -88,13 +94,17 @@ class Zones:
         now = datetime.now(UTC)  # what abbreviations mean changes slowly, so that any clock will do
         found = self.search(text.rpartition("/")[2], now, len(self.names))
         if found and found[0].by == "abbreviation":
-            # One for each offset, which is what they differ in: nobody wants to read all of a continent.
+            # One for each offset, which is what they differ in: nobody wants to read all of a
+            # continent.
             apart = {
                 now.astimezone(self._opened[one.name]).utcoffset(): one.name
                 for one in reversed(found)
                 if one.by == "abbreviation"
             }
-            return f"Clocks say {text.upper()} in {', '.join(sorted(apart.values()))} and elsewhere: name the zone that is meant."
+            return (
+                f"Clocks say {text.upper()} in {', '.join(sorted(apart.values()))} and elsewhere: "
+                "name the zone that is meant."
+            )
         cities = {_plain(name.rpartition("/")[2]): name for name in self.names.values()}
         near = [one.name for one in found[:5]] or [
             cities[key] for key in get_close_matches(_plain(text.rpartition("/")[2]), cities, 3)
@@ -113,10 +123,13 @@ class Zones:
             )
         )
 
-    # -- searching -------------------------------------------------------------------------------------------------------
+    # -- searching ---------------------------------------------------------------------------------
 
     def search(self, text: str, moment: datetime, limit: int) -> list[ZoneMatch]:
-        """The zones that a text may mean, best first. `moment` says when offsets and abbreviations are looked at."""
+        """The zones that a text may mean, best first.
+
+        `moment` says when offsets and abbreviations are looked at.
+        """
         wanted = _plain(text)
         offset = offset_of(text.strip())
         if not wanted and offset is None:
@@ -167,7 +180,9 @@ class Zones:
         return {name: zoneinfo.ZoneInfo(name) for name in self.names.values()}
 
     def _country(self, name: str) -> tuple[str, str, str]:
-        """The code and name of a zone's country, and what the table says of the zone itself; empty where it knows nothing."""
+        """The code and name of a zone's country, and what the table says of the zone itself; empty
+        where it knows nothing.
+        """
         return self._places.get(name, ("", "", ""))
 
     @cached_property
@@ -180,7 +195,8 @@ class Zones:
 
 
 def own_zone(environment: Mapping[str, str] = os.environ, etc: Path = Path("/etc")) -> str:
-    """The name of the person's zone: that of INTERLOCK_TIME_ZONE or TZ, else that of the system (`etc`), else UTC.
+    """The name of the person's zone: that of INTERLOCK_TIME_ZONE or TZ, else that of the system
+    (`etc`), else UTC.
 
     A rule such as CET-1CEST in TZ has no name and is not heeded.
     """
@@ -223,7 +239,9 @@ def _is_zone(name: str) -> bool:
 
 
 def _rows(name: str) -> Iterator[list[str]]:
-    """The rows of a table that comes with the zones; none where this machine has zones without it."""
+    """The rows of a table that comes with the zones; none where this machine has zones
+    without it.
+    """
     for folder in zoneinfo.TZPATH:
         try:
             text = Path(folder, name).read_text(encoding="utf-8")

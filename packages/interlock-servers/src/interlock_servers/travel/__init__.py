@@ -1,7 +1,7 @@
-"""Holidays: flights, hotels and bookings, with the traveller's preferences and past trips; everything in it is made up.
+"""Travel server of the demo: flights, hotels and bookings. All of its data is made up.
 
-`interlock serve travel` runs it over stdio. It keeps its data and the bookings in the SQLite file that INTERLOCK_TRAVEL_DB names,
-or else in the user's own folder for data.
+`interlock serve travel` runs it over stdio. It keeps its data and the bookings in the SQLite file
+that INTERLOCK_TRAVEL_DB names, or else in the user's own folder for data.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ All prices are in US dollars. Nothing here is real: no flight or hotel is booked
 
 
 def travel_server(path: Path | None = None, *, suspend: bool = True) -> Server:
-    """A travel server over the database at `path`; the environment's, or the user's own, where none is given.
+    """A travel server over the database at `path`; the environment's, or the user's own, where none
+    is given.
 
     `suspend` is as for Server.
     """

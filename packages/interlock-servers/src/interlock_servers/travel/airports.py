@@ -1,4 +1,4 @@
-"""Cities and airports, and how people write them."""
+"""Cities and airports, found by the names that people use."""
 
 from __future__ import annotations
 
@@ -50,7 +50,9 @@ class CityIndex:
                     )  # BCN is the city first, which has that airport only
 
     def seek(self, text: str) -> TravelCity | None:
-        """The place that somebody means: a city, or one airport of it; by name, code, or as it was suggested."""
+        """The place that somebody means: a city, or one airport of it; by name, code, or as it was
+        suggested.
+        """
         words = " ".join(text.split())
         found = _IN_BRACKETS.fullmatch(words) or _IN_FRONT.fullmatch(words)
         plain = (found[1] if found else words).casefold()
@@ -71,7 +73,9 @@ class CityIndex:
         raise ToolError(f"There is no city or airport {text[:60]!r} here. {hint}")
 
     def cities(self, typed: str, *, but: str = "") -> Iterator[TravelCity]:
-        """The cities that begin like this, by name, code or airport; without the one called `but`."""
+        """The cities that begin like this, by name, code or airport; without the one called
+        `but`.
+        """
         left_out = self.seek(but)
         begun = typed.strip().casefold()
         for place in self.places:
@@ -82,7 +86,10 @@ class CityIndex:
                 yield place
 
     def airports(self, typed: str) -> Iterator[str]:
-        """The airports that begin like this, by code, city or a word of the name: "JFK - John F. Kennedy International"."""
+        """The airports that begin like this, by code, city or a word of the name: "JFK - John F.
+
+        Kennedy International".
+        """
         begun = typed.strip().casefold()
         for place in self.places:
             for code, name in place.airports.items():

@@ -1,4 +1,4 @@
-"""The booking desk: each tool asks the person with a form before anything is booked or cancelled."""
+"""Booking tools. Each asks the person with a form before anything is booked or cancelled."""
 
 from __future__ import annotations
 
@@ -101,7 +101,8 @@ async def book_trip(
     travelers: Travelers = 1,
     return_flight: FlightId | None = None,
 ) -> ToolResult[BookingResult]:
-    """Book flights and a hotel together, once the person has confirmed it in a form and said who travels.
+    """Book flights and a hotel together, once the person has confirmed it in a form and said who
+    travels.
 
     Args:
         outbound_flight: id of the flight there, from search_flights or find_best_flight.
@@ -125,11 +126,21 @@ async def book_trip(
     out, back, stay = await asyncio.to_thread(found)
     total = travelers * (out.price + (back.price if back is not None else 0)) + stay.total
     wanted = Booking(
-        id="", status="booked", kind="trip", made="", travelers=travelers, total=total, outbound=out, return_flight=back, hotel=stay,
-        check_in=check_in.isoformat(), check_out=check_out.isoformat(),
-    )  # fmt: skip
+        id="",
+        status="booked",
+        kind="trip",
+        made="",
+        travelers=travelers,
+        total=total,
+        outbound=out,
+        return_flight=back,
+        hotel=stay,
+        check_in=check_in.isoformat(),
+        check_out=check_out.isoformat(),
+    )
     summary = [
-        f"Please confirm the booking details of your {stay.city} holiday, {check_in} to {check_out}:",
+        f"Please confirm the booking details of your {stay.city} holiday, {check_in} to "
+        f"{check_out}:",
         f"- Out: {out.words}",
         *([f"- Back: {back.words}"] if back is not None else []),
         _stay(stay, nights),
@@ -166,7 +177,10 @@ async def book_flight(
         total=total,
         outbound=out,
     )
-    summary = f"Please confirm the booking of your flight:\n- {out.words}\n- Travelers: {travelers}\n- Total: {dollars(total)}"
+    summary = (
+        f"Please confirm the booking of your flight:\n- {out.words}\n- Travelers: {travelers}\n- "
+        f"Total: {dollars(total)}"
+    )
     fields = {**_yes("flight", total), "seatPreference": SEAT, "travelInsurance": COVER}
     return await _booked(ctx, summary, fields, wanted, dt.date.fromisoformat(out.date).year)
 
@@ -185,9 +199,16 @@ async def book_hotel(
     nights = nights_between(check_in, check_out)
     stay = await asyncio.to_thread(hotel_called, ctx.lifespan_state, hotel, nights, guests)
     wanted = Booking(
-        id="", status="booked", kind="hotel", made="", travelers=guests, total=stay.total, hotel=stay,
-        check_in=check_in.isoformat(), check_out=check_out.isoformat(),
-    )  # fmt: skip
+        id="",
+        status="booked",
+        kind="hotel",
+        made="",
+        travelers=guests,
+        total=stay.total,
+        hotel=stay,
+        check_in=check_in.isoformat(),
+        check_out=check_out.isoformat(),
+    )
     lines = [
         f"Please confirm the booking of your hotel, {check_in} to {check_out}:",
         _stay(stay, nights),
@@ -213,7 +234,8 @@ async def cancel_booking(
             False, f"{known.id} was cancelled before; there is nothing left to do.", known
         )
     if not await ctx.confirm(
-        f"Cancel the booking {known.id} ({_title(known)}, {dollars(known.total)})? It cannot be taken back.",
+        f"Cancel the booking {known.id} ({_title(known)}, {dollars(known.total)})? It cannot be "
+        "taken back.",
         key="cancel",
     ):
         return _cancellation(
@@ -247,7 +269,8 @@ async def _booked(
     with_contact: bool = False,
 ) -> ToolResult[BookingResult]:
     """Ask, and book where the answer is a yes."""
-    # Drawn before the first question, so that a tool that runs again from the top has the same one, in whatever process.
+    # Drawn before the first question, so that a tool that runs again from the top has the same one,
+    # in whatever process.
     reference = await ctx.once("reference", secrets.token_hex, 16)
     form = {"type": "object", "properties": fields, "required": ["confirmBooking"]}
     try:
@@ -310,7 +333,8 @@ def _fits(
     there = records.atlas.find(out.destination)
     if stay.city != there.name:
         raise ToolError(
-            f"{out.id} goes to {there.label}, and {stay.name} is in {stay.city}. Choose a hotel there with search_hotels."
+            f"{out.id} goes to {there.label}, and {stay.name} is in {stay.city}. Choose a hotel "
+            "there with search_hotels."
         )
     if check_in < dt.date.fromisoformat(out.date):
         raise ToolError(f"The stay begins on {check_in}, before the flight on {out.date}.")

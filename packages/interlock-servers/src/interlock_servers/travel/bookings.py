@@ -1,4 +1,4 @@
-"""The bookings in the database: made, cancelled and read, each change in one transaction."""
+"""Bookings in the database, each changed in one transaction."""
 
 from __future__ import annotations
 
@@ -48,9 +48,11 @@ _QUERY = "SELECT details, id, status, made FROM bookings"
 
 
 def book(records: TravelDatabase, reference: str, year: int, wanted: Booking) -> str:
-    """Write a booking and return its id, BK-year-number; where `reference` was booked before, it is that booking's.
+    """Write a booking and return its id, BK-year-number; where `reference` was booked before, it is
+    that booking's.
 
-    The reference is what makes a booking happen once, though the tool may be run again, also by another process.
+    The reference is what makes a booking happen once, though the tool may be run again, also by
+    another process.
     """
     with records.changing() as db:
         known = db.execute("SELECT id FROM bookings WHERE reference = ?", (reference,)).fetchone()

@@ -1,4 +1,4 @@
-"""The SQLite file of the travel server: the data set that comes with it, and the bookings that people make."""
+"""The SQLite file of the travel server: the data set that it is created from, and the bookings."""
 
 from __future__ import annotations
 
@@ -51,9 +51,11 @@ _DATA = (
 
 
 class TravelDatabase:
-    """The file at `path`: made, filled and marked when it is first needed, and safe to use by several processes.
+    """The file at `path`: made, filled and marked when it is first needed, and safe to use by
+    several processes.
 
-    Each piece of work has a connection of its own, so that any thread may do it. Every misfortune is a ToolError that names the file.
+    Each piece of work has a connection of its own, so that any thread may do it. Every misfortune
+    is a ToolError that names the file.
     """
 
     def __init__(self, path: Path) -> None:
@@ -86,7 +88,9 @@ class TravelDatabase:
 
     @contextmanager
     def changing(self) -> Iterator[sqlite3.Connection]:
-        """A connection in one transaction, which is kept where the block ends well; no other process changes anything meanwhile."""
+        """A connection in one transaction, which is kept where the block ends well; no other
+        process changes anything meanwhile.
+        """
         self.prepare()
         with self._trouble("written"), closing(self._connect()) as db:
             db.execute("BEGIN IMMEDIATE")
@@ -133,7 +137,10 @@ class TravelDatabase:
         db.execute("COMMIT")
 
     def _filled(self, db: sqlite3.Connection) -> str | None:
-        """Which data set is in the file; None where it is empty. Raises ToolError where it is no file of ours."""
+        """Which data set is in the file; None where it is empty.
+
+        Raises ToolError where it is no file of ours.
+        """
         ((mark,),) = db.execute("PRAGMA application_id").fetchall()
         ((version,),) = db.execute("PRAGMA user_version").fetchall()
         ((tables,),) = db.execute("SELECT count(*) FROM sqlite_master").fetchall()
@@ -145,7 +152,8 @@ class TravelDatabase:
             )
         if version != _VERSION:
             raise ToolError(
-                f"The travel database {self.path} was made by another version of this server ({version}, not {_VERSION})."
+                f"The travel database {self.path} was made by another version of this server "
+                f"({version}, not {_VERSION})."
             )
         found = db.execute("SELECT value FROM facts WHERE name = 'data'").fetchone()
         return str(found[0]) if found else ""
@@ -168,7 +176,10 @@ class TravelDatabase:
 
 
 def named_path() -> Path:
-    """The file that the environment names, or the user's own. Raises ToolError where the user has no folder for data."""
+    """The file that the environment names, or the user's own.
+
+    Raises ToolError where the user has no folder for data.
+    """
     try:
         return own_path(VARIABLE, "travel.sqlite")
     except StoreError as bad:

@@ -1,4 +1,4 @@
-"""Flights: the search, and the choice among them by the client's own model."""
+"""Flight search, and a choice among flights by the client's own model."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ Dollars = Annotated[float, Meta(gt=0)]
 
 
 class Flight(Struct):
-    """A flight on a day; the times are those of the places, the price is that of one seat in US dollars."""
+    """A flight on a day; the times are those of the places, the price is that of one seat in US
+    dollars.
+    """
 
     id: str
     airline: str
@@ -56,7 +58,10 @@ class Flight(Struct):
         day = "+1" if self.arrives_next_day else ""
         stops = f"{self.stops} stop{'' if self.stops == 1 else 's'}"
         lasts = f"{self.duration_minutes // 60}h {self.duration_minutes % 60:02}m"
-        return f"- {self.id} | {self.airline} | {self.departs} -> {self.arrives}{day} | {stops} | {lasts} | ${self.price}"
+        return (
+            f"- {self.id} | {self.airline} | {self.departs} -> {self.arrives}{day} | {stops} | "
+            f"{lasts} | ${self.price}"
+        )
 
     @property
     def words(self) -> str:
@@ -120,7 +125,8 @@ def search_flights(
         date: the day of departure.
         max_price: the most that one seat may cost, in US dollars.
         max_stops: how often it may stop at most.
-        sort: what comes first: the cheapest, the earliest, the shortest, or the one with the fewest stops.
+        sort: what comes first: the cheapest, the earliest, the shortest, or the one with the fewest
+            stops.
     """
     here, there = route(ctx.lifespan_state, origin, destination)
     found = [
@@ -130,7 +136,10 @@ def search_flights(
         and (max_stops is None or flight.stops <= max_stops)
     ]
     found.sort(key=_ORDER[sort])
-    words = f"{len(found) or 'No'} flights from {here.label} to {there.label} on {date}, priced in US dollars for one seat"
+    words = (
+        f"{len(found) or 'No'} flights from {here.label} to {there.label} on {date}, priced in US "
+        "dollars for one seat"
+    )
     data = Flights(here.label, there.label, date.isoformat(), len(found), found)
     return ToolResult(data, "\n".join([words, *(flight.line for flight in found)]))
 
@@ -159,7 +168,8 @@ async def find_best_flight(
     }
     if not offered:
         raise ToolError(
-            f"There is no flight from {here.label} to {there.label} on {date}. Try the day before or after."
+            f"There is no flight from {here.label} to {there.label} on {date}. Try the day before "
+            "or after."
         )
     wishes = " ".join(preferences.split())
     answer = await ctx.sample(
@@ -180,7 +190,8 @@ async def find_best_flight(
     )
     if not picks:
         raise ToolError(
-            "The model named none of these flights in its answer. Ask again, or choose one with search_flights."
+            "The model named none of these flights in its answer. Ask again, or choose one with "
+            "search_flights."
         )
     words = "\n".join(
         f"{pick.rank}. {pick.flight.line.removeprefix('- ')}: {pick.reason}" for pick in picks
@@ -194,12 +205,14 @@ def question(
     """What the model is asked: the flights one a line, the wishes, and the form of the answer."""
     return "\n".join(
         [
-            f"Analyze these {len(offered)} flights from {here.label} to {there.label} on {day} and recommend the best choice:",
+            f"Analyze these {len(offered)} flights from {here.label} to {there.label} on {day} "
+            "and recommend the best choice:",
             *(flight.line for flight in offered),
             "",
             f"User preferences: {wishes}",
             "",
-            "Weigh price, hours, stops and duration. Answer with the three best, the best first, one line a flight and nothing else:",
+            "Weigh price, hours, stops and duration. Answer with the three best, the best first, "
+            "one line a flight and nothing else:",
             "{rank}. {id}: {reason}",
         ]
     )
@@ -230,13 +243,17 @@ def route(records: TravelDatabase, origin: str, destination: str) -> tuple[Trave
 def flights_on(
     records: TravelDatabase, here: TravelCity, there: TravelCity, day: dt.date
 ) -> list[Flight]:
-    """All flights between two places on a day, in the order of departure. Raises ToolError for a day beyond the timetable."""
+    """All flights between two places on a day, in the order of departure.
+
+    Raises ToolError for a day beyond the timetable.
+    """
     if not FIRST <= day <= LAST:
         raise ToolError(f"The timetable goes from {FIRST} to {LAST}; {day} is not in it.")
     places = [*here.airports, *there.airports]
     marks = ["(" + ", ".join("?" * len(place.airports)) + ")" for place in (here, there)]
     rows = records.rows(
-        f"{_QUERY} t.origin IN {marks[0]} AND t.destination IN {marks[1]} ORDER BY t.departs, t.number",
+        f"{_QUERY} t.origin IN {marks[0]} AND t.destination IN {marks[1]} ORDER BY t.departs, "
+        "t.number",
         *places,
     )
     return [_flight(row, day) for row in rows if str(day.isoweekday()) in row[9]]
@@ -252,7 +269,8 @@ def flight_called(records: TravelDatabase, name: str) -> Flight:
         day = None
     if not rows or day is None:
         raise ToolError(
-            f"There is no flight {name[:60]!r}. Take an id as search_flights gives it, such as CW101-2024-06-15."
+            f"There is no flight {name[:60]!r}. Take an id as search_flights gives it, such as "
+            "CW101-2024-06-15."
         )
     if str(day.isoweekday()) not in rows[0][9] or not FIRST <= day <= LAST:
         raise ToolError(

@@ -1,4 +1,4 @@
-"""Hotels: the search, and what a stay in one costs."""
+"""Hotel search, and the price of a stay."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ _QUERY = """SELECT h.id, h.name, c.name, h.area, h.stars, h.rating, h.price, h.s
 
 
 class Hotel(Struct):
-    """A hotel and what the stay costs there in all: `rooms` rooms that sleep `sleeps` each; in US dollars, ratings out of ten."""
+    """A hotel and what the stay costs there in all: `rooms` rooms that sleep `sleeps` each; in US
+    dollars, ratings out of ten.
+    """
 
     id: str
     name: str
@@ -38,7 +40,10 @@ class Hotel(Struct):
     def line(self) -> str:
         """The hotel in one line, for models to read."""
         about = f"{self.stars} stars, rated {self.rating:g}, {', '.join(self.features)}"
-        return f"- {self.id} | {self.name}, {self.area} | {about} | ${self.price_per_night} a night | ${self.total} in all"
+        return (
+            f"- {self.id} | {self.name}, {self.area} | {about} | ${self.price_per_night} a night "
+            f"| ${self.total} in all"
+        )
 
 
 class Hotels(Struct):
@@ -80,7 +85,10 @@ def search_hotels(
         for hotel in found
         if max_price_per_night is None or hotel.price_per_night <= max_price_per_night
     ]
-    words = f"{len(found) or 'No'} hotels in {place.label} for {guests}, {check_in} to {check_out}, priced in US dollars"
+    words = (
+        f"{len(found) or 'No'} hotels in {place.label} for {guests}, {check_in} to {check_out}, "
+        "priced in US dollars"
+    )
     data = Hotels(
         place.label, check_in.isoformat(), check_out.isoformat(), nights, guests, len(found), found
     )
@@ -88,13 +96,17 @@ def search_hotels(
 
 
 def hotel_called(records: TravelDatabase, name: str, nights: int, guests: int) -> Hotel:
-    """The hotel with an id as the search gives it, or with that name, for a stay. Raises ToolError where there is none."""
+    """The hotel with an id as the search gives it, or with that name, for a stay.
+
+    Raises ToolError where there is none.
+    """
     rows = records.rows(
         f"{_QUERY} h.id = ? OR lower(h.name) = lower(?)", name.strip().lower(), name.strip()
     )
     if not rows:
         raise ToolError(
-            f"There is no hotel {name[:60]!r}. Take an id as search_hotels gives it, such as bcn-hotel-mar-blau."
+            f"There is no hotel {name[:60]!r}. Take an id as search_hotels gives it, such as "
+            "bcn-hotel-mar-blau."
         )
     return _hotel(rows[0], nights, guests)
 
@@ -104,7 +116,8 @@ def nights_between(check_in: dt.date, check_out: dt.date) -> int:
     nights = (check_out - check_in).days
     if not 0 < nights <= MOST_NIGHTS:
         raise ToolError(
-            f"A stay from {check_in} to {check_out} has {nights} nights; it needs 1 to {MOST_NIGHTS}."
+            f"A stay from {check_in} to {check_out} has {nights} nights; it needs 1 to "
+            f"{MOST_NIGHTS}."
         )
     return nights
 

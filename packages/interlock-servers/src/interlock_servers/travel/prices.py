@@ -1,4 +1,4 @@
-"""What a flight costs on a day, and how money is written."""
+"""Prices of flights by day, and how money is written."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ _SEASON = (0.86, 0.84, 0.92, 1.0, 1.02, 1.1, 1.2, 1.18, 1.0, 0.95, 0.88, 1.16)  
 
 
 def fare(cents: int, number: str, day: date) -> int:
-    """The price of one seat in whole dollars: the season's, and up to 8 % more or less, the same whenever it is asked for."""
+    """The price of one seat in whole dollars: the season's, and up to 8 % more or less, the same
+    whenever it is asked for.
+    """
     wobble = 1 + (crc32(f"{number} {day}".encode()) % 17 - 8) / 100
     return round(cents * _SEASON[day.month - 1] * wobble / 100)
 

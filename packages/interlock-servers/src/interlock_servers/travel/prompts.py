@@ -1,4 +1,4 @@
-"""The prompt that plans a holiday: from the wishes to the booking, the calendar and the mail."""
+"""The prompt that plans a holiday, from the wishes to booking, calendar and mail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the travel server gives to read: notes of the traveller, activities, the timetable, and the bookings."""
+"""Resources of the travel server: preferences, past trips, activities, timetable and bookings."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def add_library(made: Server) -> None:
 
 
 def _add_notes(made: Server) -> None:
-    """The preferences and journeys of the traveller; those of the guide are in the list, the others come by template."""
+    """The preferences and journeys of the traveller; those of the guide are in the list, the others
+    come by template.
+    """
 
     def preferences(region: str, ctx: Context[TravelDatabase]) -> str | None:
         """What the traveller prefers in a part of the world."""
@@ -130,7 +132,9 @@ def _add_places(made: Server) -> None:
     def activities(
         city: str, category: str, ctx: Context[TravelDatabase]
     ) -> list[dict[str, str]] | None:
-        """What there is to do in a city: museums, architecture, food, and beaches or parks where it has them."""
+        """What there is to do in a city: museums, architecture, food, and beaches or parks where it
+        has them.
+        """
         place = ctx.lifespan_state.atlas.seek(city)
         query = "SELECT name, about FROM activities WHERE city = ? AND category = lower(?)"
         rows = ctx.lifespan_state.rows(query, place.code, category) if place is not None else []

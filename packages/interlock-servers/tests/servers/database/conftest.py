@@ -1,4 +1,6 @@
-"""A shop in a SQLite file of its own folder, and clients of servers over it, for the tests of the database server."""
+"""A shop in a SQLite file of its own folder, and clients of servers over it, for the tests of the
+database server.
+"""
 
 from __future__ import annotations
 

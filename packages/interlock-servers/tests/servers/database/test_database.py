@@ -1,4 +1,6 @@
-"""The database server over SQLite: its tools, resources, completions, prompt and notices, as clients of all revisions see them."""
+"""The database server over SQLite: its tools, resources, completions, prompt and notices, as
+clients of all revisions see them.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from tests.servers.roads import over_http, serving
 PAGE = Path(__file__).parents[5] / "docs" / "servers" / "database.md"
 ODD = 'odd "names" / here'
 
-# -- what it offers -------------------------------------------------------------------------------------------------------
+# -- what it offers --------------------------------------------------------------------------------
 
 
 async def test_nobody_who_uses_it_is_broken(writer: Client, interlock_catalogue: Any) -> None:
@@ -37,7 +39,9 @@ async def test_one_tool_changes_something(writer: Client) -> None:
 
 
 async def test_writing_is_offered_only_where_it_is_allowed(client: Client, shop: Path) -> None:
-    """The tool that changes things is not there for a server that reads; with two databases it changes the one that it may."""
+    """The tool that changes things is not there for a server that reads; with two databases it
+    changes the one that it may.
+    """
     assert "execute" not in {tool.name for tool in await client.list_tools()}
     with pytest.raises(McpError):
         await client.call_tool("execute", {"statements": [{"sql": "DELETE FROM orders"}]})
@@ -52,13 +56,18 @@ async def test_writing_is_offered_only_where_it_is_allowed(client: Client, shop:
 
 
 READS: dict[str, dict[str, Any]] = {
-    "list_databases": {}, "list_tables": {}, "describe_tables": {"tables": ["orders"]}, "query": {"sql": "SELECT * FROM orders"},
+    "list_databases": {},
+    "list_tables": {},
+    "describe_tables": {"tables": ["orders"]},
+    "query": {"sql": "SELECT * FROM orders"},
     "explain": {"sql": "SELECT * FROM orders"},
-}  # fmt: skip
+}
 
 
 async def test_annotations_are_true(writer: Client, shop: Path) -> None:
-    """What only reads changes no byte of any file, nor does a resource, a completion or the prompt; what destroys does (`TOL-04`)."""
+    """What only reads changes no byte of any file, nor does a resource, a completion or the prompt;
+    what destroys does (`TOL-04`).
+    """
     before = files(shop.parent)
     tools = {tool.name: tool.annotations for tool in await writer.list_tools()}
     assert {name for name, hints in tools.items() if hints and hints.read_only_hint} == set(READS)
@@ -77,11 +86,13 @@ async def test_annotations_are_true(writer: Client, shop: Path) -> None:
     assert files(shop.parent) != before
 
 
-# -- looking ----------------------------------------------------------------------------------------------------------------
+# -- looking ---------------------------------------------------------------------------------------
 
 
 async def test_databases(shop: Path, tmp_path: Path) -> None:
-    """Several have names, their own or those they are given; which one is meant is asked, and what cannot be reached is said."""
+    """Several have names, their own or those they are given; which one is meant is asked, and what
+    cannot be reached is said.
+    """
     (tmp_path / "my shop.db").write_bytes(shop.read_bytes())
     targets = [str(shop), str(tmp_path / "my shop.db"), f"again=sqlite://{shop}"]
     async with Client(database_server(targets, write=["again"])) as client:
@@ -107,12 +118,20 @@ async def test_databases(shop: Path, tmp_path: Path) -> None:
 
 
 async def test_tables(client: Client) -> None:
-    """By name, with what they are; those behind virtual tables and those of SQLite are left out; a part of a name finds them."""
+    """By name, with what they are; those behind virtual tables and those of SQLite are left out; a
+    part of a name finds them.
+    """
     found = await done(client, "list_tables")
     assert [(one["name"], one.get("kind", "table")) for one in found["tables"]] == [
-        ("broken", "view"), ("customers", "table"), ("notes", "virtual table"), (ODD, "table"), ("open_orders", "view"),
-        ("orders", "table"), ("places", "virtual table"), ("refers", "table"),
-    ]  # fmt: skip
+        ("broken", "view"),
+        ("customers", "table"),
+        ("notes", "virtual table"),
+        (ODD, "table"),
+        ("open_orders", "view"),
+        ("orders", "table"),
+        ("places", "virtual table"),
+        ("refers", "table"),
+    ]
     assert [one["name"] for one in (await done(client, "list_tables", like="ORDER"))["tables"]] == [
         "open_orders",
         "orders",
@@ -143,7 +162,9 @@ async def test_many_tables_come_in_pages(tmp_path: Path) -> None:
 
 
 async def test_a_table_in_full(client: Client) -> None:
-    """Columns with types, defaults and keys, foreign keys with what they point to, indexes, and the SQL of a view."""
+    """Columns with types, defaults and keys, foreign keys with what they point to, indexes, and the
+    SQL of a view.
+    """
     orders, odd, refers, view = (
         await done(client, "describe_tables", tables=["orders", ODD, "refers", "open_orders"])
     )["tables"]
@@ -180,23 +201,32 @@ async def test_how_many_rows_about(writer: Client) -> None:
     assert (found["orders"], found["customers"], found["open_orders"]) == (4, 3, None)
 
 
-# -- asking -----------------------------------------------------------------------------------------------------------------
+# -- asking ----------------------------------------------------------------------------------------
 
 
 async def test_rows(client: Client) -> None:
-    """Columns with what is in them, rows as values, and a text for people; parameters by place and by name."""
+    """Columns with what is in them, rows as values, and a text for people; parameters by place and
+    by name.
+    """
     result = await client.call_tool(
         "query", {"sql": "SELECT id, name, email, 1.5 AS half FROM customers ORDER BY id"}
     )
     content: Any = result.structured_content
     assert content["columns"] == [
-        {"name": "id", "type": "integer"}, {"name": "name", "type": "text"}, {"name": "email", "type": "text"}, {"name": "half", "type": "real"},
-    ]  # fmt: skip
+        {"name": "id", "type": "integer"},
+        {"name": "name", "type": "text"},
+        {"name": "email", "type": "text"},
+        {"name": "half", "type": "real"},
+    ]
     assert content["rows"][::2] == [[1, "Ada", "ada@example.com", 1.5], [3, "Cleo", None, 1.5]]
     assert (content["first"], content["ended"], content["next"]) == (0, "all", None)
     assert result.text.splitlines() == [
-        "id | name | email | half", "1 | Ada | ada@example.com | 1.5", "2 | Ben | ben@example.com | 1.5", "3 | Cleo | NULL | 1.5", "(3 rows)",
-    ]  # fmt: skip
+        "id | name | email | half",
+        "1 | Ada | ada@example.com | 1.5",
+        "2 | Ben | ben@example.com | 1.5",
+        "3 | Cleo | NULL | 1.5",
+        "(3 rows)",
+    ]
     assert await rows(client, "SELECT name FROM customers WHERE id = ? OR name = ?", 1, "Cleo") == [
         ["Ada"],
         ["Cleo"],
@@ -240,7 +270,10 @@ async def test_what_is_wrong_is_said(client: Client, sql: str, parameters: Any, 
 
 async def test_pages(client: Client) -> None:
     """A cursor leads on to the end; each row comes once, and the last page has no cursor."""
-    sql = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 25) SELECT i, ? FROM n"
+    sql = (
+        "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 25) SELECT i, ? "
+        "FROM n"
+    )
     found: list[int] = []
     page: dict[str, Any] = {}
     cursor: dict[str, str] = {}
@@ -255,7 +288,9 @@ async def test_pages(client: Client) -> None:
 
 
 async def test_a_cursor_belongs_to_its_call_and_to_its_rows(writer: Client) -> None:
-    """It is refused with other arguments, forged, and where the rows before it are no longer those that were seen."""
+    """It is refused with other arguments, forged, and where the rows before it are no longer those
+    that were seen.
+    """
     sql = "SELECT id FROM orders ORDER BY id"
     cursor = (await done(writer, "query", sql=sql, limit=2))["next"]
     assert "belongs to another call" in await refusal(
@@ -296,7 +331,9 @@ async def test_pages_of_rows_that_are_larger_than_a_page(shop: Path) -> None:
 
 
 async def test_a_plan(client: Client) -> None:
-    """What is read by an index and what as a whole; also of what would change something, which is not run."""
+    """What is read by an index and what as a whole; also of what would change something, which is
+    not run.
+    """
     result = await client.call_tool(
         "explain", {"sql": "SELECT * FROM orders JOIN customers ON customers.id = customer_id"}
     )
@@ -321,7 +358,7 @@ async def test_a_plan(client: Client) -> None:
     assert "cannot measure" in await refusal(client, "explain", sql="SELECT 1", analyze=True)
 
 
-# -- changing ---------------------------------------------------------------------------------------------------------------
+# -- changing --------------------------------------------------------------------------------------
 
 
 async def test_a_transaction(writer: Client) -> None:
@@ -358,7 +395,9 @@ async def test_a_transaction(writer: Client) -> None:
 
 
 async def test_all_or_nothing(writer: Client, shop: Path) -> None:
-    """One that fails takes the others with it, and says which it was; keys that point nowhere are refused; a trial keeps nothing."""
+    """One that fails takes the others with it, and says which it was; keys that point nowhere are
+    refused; a trial keeps nothing.
+    """
     before = await rows(writer, "SELECT * FROM customers")
     add = {"sql": "INSERT INTO customers (name) VALUES ('x')"}
     for wrong, why in (
@@ -375,8 +414,16 @@ async def test_all_or_nothing(writer: Client, shop: Path) -> None:
     )
     assert (trial["kept"], [one["changed"] for one in trial["outcomes"]]) == (False, [1, 4])
     assert await rows(writer, "SELECT * FROM customers") == before
-    many = await done(writer, "execute", statements=[{"sql": "INSERT INTO customers (name) SELECT 'z' FROM json_each(?) RETURNING id",
-                                                      "parameters": [list(range(2_000))]}])  # fmt: skip
+    many = await done(
+        writer,
+        "execute",
+        statements=[
+            {
+                "sql": "INSERT INTO customers (name) SELECT 'z' FROM json_each(?) RETURNING id",
+                "parameters": [list(range(2_000))],
+            }
+        ],
+    )
     assert (
         many["outcomes"][0]["changed"],
         len(many["outcomes"][0]["rows"]),
@@ -385,7 +432,7 @@ async def test_all_or_nothing(writer: Client, shop: Path) -> None:
     assert "more than 50 statements" in await refusal(writer, "execute", statements=[add] * 51)
 
 
-# -- resources, completions, the prompt ---------------------------------------------------------------------------------------
+# -- resources, completions, the prompt ------------------------------------------------------------
 
 
 async def test_resources(client: Client) -> None:
@@ -423,7 +470,9 @@ async def test_completions(client: Client) -> None:
 
 
 async def test_the_prompt(client: Client) -> None:
-    """It has the schema, the dialect and the question, and examples of each kind that the engine can run, with nothing of the data (`PRM-01`)."""
+    """It has the schema, the dialect and the question, and examples of each kind that the engine
+    can run, with nothing of the data (`PRM-01`).
+    """
     message = (
         (await client.get_prompt("ask_database", {"question": "Who buys most?"}))
         .messages[0]
@@ -452,14 +501,18 @@ async def test_the_prompt(client: Client) -> None:
 
 
 async def test_the_prompt_of_odd_schemas(tmp_path: Path) -> None:
-    """Examples of names that need quotes are right as well, what the engine would refuse is left out, and without tables there are none."""
+    """Examples of names that need quotes are right as well, what the engine would refuse is left
+    out, and without tables there are none.
+    """
     file = shop(
         tmp_path / "x.db",
-        'CREATE TABLE "gr""oup" ("or der" INTEGER PRIMARY KEY, "status" TEXT); CREATE VIEW v AS SELECT * FROM gone',
+        'CREATE TABLE "gr""oup" ("or der" INTEGER PRIMARY KEY, "status" TEXT); CREATE VIEW v AS '
+        "SELECT * FROM gone",
     )
     lost = shop(
         tmp_path / "lost.db",
-        "CREATE TABLE a (id INTEGER PRIMARY KEY, b REFERENCES b (gone)); CREATE TABLE b (id INTEGER PRIMARY KEY)",
+        "CREATE TABLE a (id INTEGER PRIMARY KEY, b REFERENCES b (gone)); CREATE TABLE b (id "
+        "INTEGER PRIMARY KEY)",
     )
     async with Client(
         database_server([file, lost, f"empty={shop(tmp_path / 'empty.db', '')}"])
@@ -492,7 +545,9 @@ async def test_the_prompt_of_odd_schemas(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 async def test_a_changed_schema_is_told(shop: Path, revision: str) -> None:
-    """Whoever watches the schema hears of what other programs change in it, and of what the tools do (`SUB-02`)."""
+    """Whoever watches the schema hears of what other programs change in it, and of what the tools
+    do (`SUB-02`).
+    """
     made = database_server([shop], write=True, limits=DatabaseLimits(polling=0.02))
     uris = ["database://shop/schema", "database://shop/tables/orders"]
     async with (
@@ -511,7 +566,7 @@ async def test_a_changed_schema_is_told(shop: Path, revision: str) -> None:
         assert {(await anext(changes)).uri, (await anext(changes)).uri} == set(uris)
 
 
-# -- all ways ----------------------------------------------------------------------------------------------------------------
+# -- all ways --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -570,7 +625,9 @@ def test_what_is_no_database(tmp_path: Path, shop: Path, monkeypatch: pytest.Mon
 
 
 async def test_without_a_database(monkeypatch: pytest.MonkeyPatch, shop: Path) -> None:
-    """There is a server that says how to give it one; the environment names databases where no arguments do."""
+    """There is a server that says how to give it one; the environment names databases where no
+    arguments do.
+    """
     monkeypatch.delenv("INTERLOCK_DATABASE_WRITE", raising=False)
     monkeypatch.delenv("INTERLOCK_DATABASE_URLS", raising=False)
     async with Client(server_of()) as client:

@@ -1,4 +1,6 @@
-"""A SQLite file of a million rows: found by an index, read through in pages, added up, explained, watched over by the clock."""
+"""A SQLite file of a million rows: found by an index, read through in pages, added up, explained,
+watched over by the clock.
+"""
 
 from __future__ import annotations
 
@@ -61,8 +63,13 @@ async def test_found_by_an_index(sales: Client) -> None:
 
 
 async def test_added_up(sales: Client) -> None:
-    """Groups, joins and sorting of all of it, without an index to help, within the memory that there is."""
-    sql = "SELECT name, count(*), sum(cents) FROM sales JOIN shops ON shops.id = shop GROUP BY name ORDER BY name LIMIT 2"
+    """Groups, joins and sorting of all of it, without an index to help, within the memory that
+    there is.
+    """
+    sql = (
+        "SELECT name, count(*), sum(cents) FROM sales JOIN shops ON shops.id = shop GROUP BY name "
+        "ORDER BY name LIMIT 2"
+    )
     assert await rows(sales, sql) == [
         ["shop 0", MANY // 10, 49_999_500_000],
         ["shop 1", MANY // 10, 49_999_600_000],
@@ -103,7 +110,9 @@ async def test_read_through_in_pages(sales: Client) -> None:
 async def test_a_cross_join_of_a_million_rows(
     file: Path, sql: str, seconds: float, why: str
 ) -> None:
-    """It is stopped, be it by the clock or by the memory that sorting takes, and the next query is answered."""
+    """It is stopped, be it by the clock or by the memory that sorting takes, and the next query is
+    answered.
+    """
     limits = DatabaseLimits(seconds=seconds, memory=64 * 1024 * 1024)
     async with Client(database_server([file], limits=limits)) as client:
         assert why in await refusal(client, "query", sql=sql)

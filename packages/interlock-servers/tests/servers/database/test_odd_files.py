@@ -1,4 +1,6 @@
-"""Files of SQLite that are somewhere or something else than they should be, and schemas and answers without measure."""
+"""Files of SQLite that are somewhere or something else than they should be, and schemas and answers
+without measure.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ SIGNS = ("?mode=rwc", "#", "%00", "%41", "a=b")
     ],
 )
 def test_what_is_no_file(shop: Path, given: str) -> None:
-    """Nothing but the path of a file that is there is one: no name that SQLite would make something else of."""
+    """Nothing but the path of a file that is there is one: no name that SQLite would make something
+    else of.
+    """
     for before in ("", "x=", "sqlite://"):
         with pytest.raises(ValueError, match="There is no file|is no file"):
             database_server([before + given.format(shop)])
@@ -67,7 +71,9 @@ async def test_a_file_whose_name_is_no_unicode(shop: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes")
 async def test_something_else_in_the_place_of_the_file(shop: Path) -> None:
-    """A pipe is not waited for, a folder and a device are not read, a file that is gone is not made; and it is read again once it is back."""
+    """A pipe is not waited for, a folder and a device are not read, a file that is gone is not
+    made; and it is read again once it is back.
+    """
     other = shop.with_name("other.db")
     async with Client(
         database_server([shop], write=True, limits=DatabaseLimits(seconds=600))
@@ -92,7 +98,9 @@ async def test_something_else_in_the_place_of_the_file(shop: Path) -> None:
 
 
 async def test_a_schema_without_measure(tmp_path: Path) -> None:
-    """Names, types, defaults and views of a million signs are cut, or left out where nobody could ask for them."""
+    """Names, types, defaults and views of a million signs are cut, or left out where nobody could
+    ask for them.
+    """
     long = "n" * 1_000_000
     columns = ", ".join(f'"c{n}" "{"T" * 1_000}" DEFAULT "{"d" * 1_000}"' for n in range(1_000))
     file = made(
@@ -169,7 +177,9 @@ def test_signs_that_nobody_sees(sign: str) -> None:
 
 
 async def test_examples_are_what_the_engine_has_looked_at(tmp_path: Path) -> None:
-    """Names that cannot be shown as they are make none, whatever points to them; each that is shown runs as it stands."""
+    """Names that cannot be shown as they are make none, whatever points to them; each that is shown
+    runs as it stands.
+    """
     long = "n" * 200
     file = made(
         tmp_path / "odd.db",

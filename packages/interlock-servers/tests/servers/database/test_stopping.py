@@ -1,4 +1,6 @@
-"""Statements that do not end by themselves: stopped by the clock, by whoever asked, by the end of the server, and by the end of its process."""
+"""Statements that do not end by themselves: stopped by the clock, by whoever asked, by the end of
+the server, and by the end of its process.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,12 @@ from tests.servers.calls import done, refusal
 from tests.servers.database.shop import files, rows
 
 ENDLESS = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
-# One call of one function: SQLite looks neither at the clock nor at anything else before it has ended, in an hour or so.
-STUBBORN = "SELECT instr(replace(hex(zeroblob(4000000)), '0', 'a'), replace(hex(zeroblob(2000000)), '0', 'a') || 'b')"
+# One call of one function: SQLite looks neither at the clock nor at anything else before it has
+# ended, in an hour or so.
+STUBBORN = (
+    "SELECT instr(replace(hex(zeroblob(4000000)), '0', 'a'), replace(hex(zeroblob(2000000)), '0', "
+    "'a') || 'b')"
+)
 EAGER = DatabaseLimits(telling=0.02, waiting=0.5)
 
 
@@ -33,7 +39,9 @@ def pids(made: Server, kind: str = "_readers") -> set[int]:
 
 
 async def readers(made: Server, count: int) -> set[int]:
-    """The processes that read the shop, once there are so many: a call tells how far it is while its process still begins."""
+    """The processes that read the shop, once there are so many: a call tells how far it is while
+    its process still begins.
+    """
     async with asyncio.timeout(60):
         while len(pids(made)) < count:  # noqa: ASYNC110 # nothing tells of it
             await asyncio.sleep(0)
@@ -83,7 +91,9 @@ async def begun(client: Client, tool: str, **arguments: Any) -> asyncio.Task[Any
     ids=["that looks at the clock", "that does not"],
 )
 async def test_the_clock(shop: Path, sql: str, same: bool) -> None:
-    """A statement is stopped at its limit, if need be with its process, and the next one is answered."""
+    """A statement is stopped at its limit, if need be with its process, and the next one is
+    answered.
+    """
     made = database_server([shop], limits=DatabaseLimits(seconds=0.3, connections=1))
     async with Client(made) as client:
         assert await rows(client, "SELECT 1") == [[1]]
@@ -101,7 +111,9 @@ async def test_the_clock(shop: Path, sql: str, same: bool) -> None:
     "sql, same", [(ENDLESS, True), (STUBBORN, False)], ids=["that listens", "that does not"]
 )
 async def test_who_cancels_stops_it(shop: Path, sql: str, same: bool, revision: str) -> None:
-    """The statement ends, not only the wait for it: the one connection that there is answers the next query (`CAN-01`)."""
+    """The statement ends, not only the wait for it: the one connection that there is answers the
+    next query (`CAN-01`).
+    """
     made = database_server(
         [shop], limits=DatabaseLimits(telling=0.02, waiting=5.0, connections=1, seconds=600)
     )
@@ -148,7 +160,9 @@ def test_the_clock_of_the_process_itself(shop: Path) -> None:
 
 
 async def test_several_at_once(shop: Path) -> None:
-    """As many as there are connections; one more waits, and is told when it has waited long enough."""
+    """As many as there are connections; one more waits, and is told when it has waited long
+    enough.
+    """
     made = database_server(
         [shop], limits=DatabaseLimits(telling=0.02, waiting=0.5, connections=2, seconds=600)
     )
@@ -168,7 +182,9 @@ async def test_several_at_once(shop: Path) -> None:
 
 
 async def test_many_at_once(shop: Path) -> None:
-    """Twenty callers over two connections all get what they asked for, page by page, and no third process is begun."""
+    """Twenty callers over two connections all get what they asked for, page by page, and no third
+    process is begun.
+    """
     made = database_server([shop], limits=DatabaseLimits(connections=2))
     async with Client(made) as client:
 
@@ -218,7 +234,9 @@ async def test_the_end_of_the_server(shop: Path) -> None:
 
 
 async def test_the_end_of_the_server_while_a_process_begins(shop: Path) -> None:
-    """None comes up after the server has gone; who waits for it is told, or still gets an answer."""
+    """None comes up after the server has gone; who waits for it is told, or still gets an
+    answer.
+    """
     databases = Databases([shop])
     await databases.open()
     engine: Any = databases.engines["shop"]
@@ -244,7 +262,8 @@ async def test_the_end_of_its_process(shop: Path, tmp_path: Path) -> None:
         "    await databases.open()\n"
         "    engine = databases.engines['shop']\n"
         "    await engine.rows(Statement('SELECT 1'), RowRange(0, 1, 1000, 1000))\n"
-        "    running = asyncio.create_task(engine.rows(Statement(sys.argv[2]), RowRange(0, 1, 1000, 1000)))\n"
+        "    running = asyncio.create_task(engine.rows(Statement(sys.argv[2]), RowRange(0, 1, "
+        "1000, 1000)))\n"
         "    for _ in range(50):\n"  # turns of the loop: it was sent
         "        await asyncio.sleep(0)\n"
         "    print(*[lane._process.pid for lane in engine._readers._all], flush=True)\n"
@@ -265,7 +284,9 @@ async def test_the_end_of_its_process(shop: Path, tmp_path: Path) -> None:
 
 
 async def test_a_reader_that_ends_by_itself(shop: Path) -> None:
-    """Whatever a file does to SQLite, the server stays: the call is told, and the next one has another process."""
+    """Whatever a file does to SQLite, the server stays: the call is told, and the next one has
+    another process.
+    """
     made = database_server([shop], limits=DatabaseLimits(telling=0.02, connections=1, seconds=600))
     async with Client(made) as client:
         await rows(client, "SELECT 1")
@@ -294,7 +315,9 @@ async def test_a_reader_that_nobody_needs(shop: Path) -> None:
 
 
 async def test_what_the_processes_know(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They get nothing of the environment that could be secret: one who takes over SQLite by a hostile file finds no passwords."""
+    """They get nothing of the environment that could be secret: one who takes over SQLite by a
+    hostile file finds no passwords.
+    """
     monkeypatch.setenv("INTERLOCK_DATABASE_URLS", "postgresql://ada:hidden@host/x")
     made = database_server([shop])
     async with Client(made) as client:
@@ -305,17 +328,25 @@ async def test_what_the_processes_know(shop: Path, monkeypatch: pytest.MonkeyPat
             assert b"hidden" not in environment.read_bytes()
 
 
-# -- writing, and others who write ---------------------------------------------------------------------------------------------
+# -- writing, and others who write -----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("then", [ENDLESS, STUBBORN], ids=["that listens", "that does not"])
 async def test_a_change_that_is_cancelled(shop: Path, then: str) -> None:
-    """Nothing of it is kept, nothing is locked, and readers are not left with what has to be rolled back first."""
+    """Nothing of it is kept, nothing is locked, and readers are not left with what has to be rolled
+    back first.
+    """
     before = files(shop.parent)
     made = database_server([shop], write=True, limits=DatabaseLimits(telling=0.02, seconds=600))
     async with Client(made) as client:
-        changes = [{"sql": "DELETE FROM orders"}, {"sql": "INSERT INTO customers (name) SELECT hex(randomblob(5000)) FROM json_each(?)",
-                                                   "parameters": [list(range(2_000))]}, {"sql": then}]  # fmt: skip
+        changes = [
+            {"sql": "DELETE FROM orders"},
+            {
+                "sql": "INSERT INTO customers (name) SELECT hex(randomblob(5000)) FROM json_each(?)",
+                "parameters": [list(range(2_000))],
+            },
+            {"sql": then},
+        ]
         call = await begun(client, "execute", statements=changes)
         async with asyncio.timeout(30):
             while "shop.db-journal" not in files(shop.parent):  # it has not begun to write
@@ -331,12 +362,15 @@ async def test_a_change_that_is_cancelled(shop: Path, then: str) -> None:
 
 
 async def test_who_only_reads_is_told_of_a_journal(shop: Path) -> None:
-    """Changes that a program left half done cannot be rolled back by readers: they say so, and touch nothing."""
+    """Changes that a program left half done cannot be rolled back by readers: they say so, and
+    touch nothing.
+    """
     connection = sqlite3.connect(shop, isolation_level=None)
     connection.execute("PRAGMA cache_size = 1")
     connection.execute("BEGIN")
     connection.execute(
-        "INSERT INTO customers (name) SELECT hex(randomblob(9000)) FROM customers, orders, customers c, orders o"
+        "INSERT INTO customers (name) SELECT hex(randomblob(9000)) FROM customers, orders, "
+        "customers c, orders o"
     )
     left = files(shop.parent)
     connection.execute("ROLLBACK")
@@ -387,7 +421,9 @@ async def test_another_file_in_its_place(shop: Path, tmp_path: Path) -> None:
 
 
 async def test_a_file_in_wal_mode(shop: Path) -> None:
-    """It is read while another program writes to it, and what that has not committed is not seen."""
+    """It is read while another program writes to it, and what that has not committed is not
+    seen.
+    """
     other = sqlite3.connect(shop, isolation_level=None)
     other.execute("PRAGMA journal_mode = wal")
     async with Client(database_server([shop])) as client:

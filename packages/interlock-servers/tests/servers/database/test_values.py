@@ -1,4 +1,6 @@
-"""Values as JSON and back: exact where JSON is exact, marked where they are cut, whatever is in them."""
+"""Values as JSON and back: exact where JSON is exact, marked where they are cut, whatever is in
+them.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ def test_values(value: object, cell: Any) -> None:
 
 @given(JSON, st.integers(16, 300))
 def test_no_value_is_too_large(value: Any, most: int) -> None:
-    """A value is itself or a part of itself that says so, and has about the bytes that it may have."""
+    """A value is itself or a part of itself that says so, and has about the bytes that it may
+    have.
+    """
     cell = cell_of(value, most)
     if cell != value:
         assert set(cell) == {"text", "characters"}
@@ -73,7 +77,9 @@ def test_no_value_is_too_large(value: Any, most: int) -> None:
     st.integers(1, 2),
 )
 def test_pages_of_rows(rows: list[list[Any]], most: int, size: int, free: int) -> None:
-    """The first rows in their order, as many as may be, and why there are not more; the first are always there."""
+    """The first rows in their order, as many as may be, and why there are not more; the first are
+    always there.
+    """
     collected = RowCollector(RowRange(0, most, size, MOST, free), 3)
     kept = [row for row in rows if collected.ended == "all" and collected.add(row)]
     assert len(collected.rows) == len(kept) <= most
@@ -94,7 +100,7 @@ def test_a_row_of_many_columns() -> None:
     assert len(msgspec.json.encode(collected.rows)) < 2 * WIDE
 
 
-# -- through SQLite ---------------------------------------------------------------------------------------------------------------
+# -- through SQLite --------------------------------------------------------------------------------
 
 STORED = (
     st.none() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | TEXTS | st.binary()

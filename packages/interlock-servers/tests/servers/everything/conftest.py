@@ -13,7 +13,8 @@ from tests.servers.everything.desk import APPS, model, person
 
 @pytest.fixture(scope="session")
 def server() -> Server:
-    """One server for all: what it remembers begins anew with the first client and ends with the last.
+    """One server for all: what it remembers begins anew with the first client and ends with the
+    last.
 
     Its lists have small pages, so that each test that lists something follows cursors.
     """

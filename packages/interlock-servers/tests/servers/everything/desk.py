@@ -1,4 +1,6 @@
-"""Who sits in front of the everything server in its tests: a person, a model, and a call of each tool."""
+"""Who sits in front of the everything server in its tests: a person, a model, and a call of each
+tool.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ USES = [
 
 
 def model(params: CreateMessageRequestParams) -> CreateMessageResult:
-    """A model that uses the tools which it is given, all at once, and then says what it has learned."""
+    """A model that uses the tools which it is given, all at once, and then says what it has
+    learned.
+    """
     last = params.messages[-1].content if params.messages else []
     blocks = last if isinstance(last, list) else [last]
     results = [block for block in blocks if isinstance(block, ToolResultContent)]
@@ -193,7 +197,14 @@ URIS = {
 """Template -> a URI of it, and what stands there."""
 
 PROMPTS: dict[str, dict[str, str]] = {
-    "review": {"code": "x = 1"}, "trip": {"country": "spain", "city": "Bilbao"}, "hello": {}, "listen": {}, "look_up": {}, "annotated": {},
-    "repeat": {"word": "hey", "times": "3"}, "ask_first": {}, "refused": {},
-}  # fmt: skip
+    "review": {"code": "x = 1"},
+    "trip": {"country": "spain", "city": "Bilbao"},
+    "hello": {},
+    "listen": {},
+    "look_up": {},
+    "annotated": {},
+    "repeat": {"word": "hey", "times": "3"},
+    "ask_first": {},
+    "refused": {},
+}
 """Prompt -> arguments that work."""

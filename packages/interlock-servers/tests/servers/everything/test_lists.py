@@ -1,4 +1,6 @@
-"""Resources, templates, prompts, completions, lists in pages, and all that changes while the everything server runs."""
+"""Resources, templates, prompts, completions, lists in pages, and all that changes while the
+everything server runs.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +14,13 @@ from interlock import Client, McpError, Server, types
 from interlock_servers.everything import CLOCK, COUNTER, everything_server
 from tests.servers.everything.desk import PROMPTS, URIS, soon
 
-# -- resources ----------------------------------------------------------------------------------------------------------
+# -- resources -------------------------------------------------------------------------------------
 
 
 async def test_resources(client: Client) -> None:
-    """Text, bytes, several contents at once, what asks, and what is not to be had (`RES-02`, `RES-06`)."""
+    """Text, bytes, several contents at once, what asks, and what is not to be had (`RES-02`,
+    `RES-06`).
+    """
     listed = {resource.uri: resource for resource in await client.list_resources()}
     assert len(listed) == 11
     assert all(resource.title for resource in listed.values())
@@ -84,7 +88,7 @@ async def test_a_template_that_has_no_such_resource(client: Client) -> None:
             await client.read_resource(uri)
 
 
-# -- what changes -------------------------------------------------------------------------------------------------------
+# -- what changes ----------------------------------------------------------------------------------
 
 
 async def test_a_resource_that_changes(client: Client) -> None:
@@ -99,7 +103,9 @@ async def test_a_resource_that_changes(client: Client) -> None:
 
 
 async def test_a_resource_that_changes_by_itself(client: Client, server: Server) -> None:
-    """Who watches the clock hears of each tick though nobody calls; a second clock is refused, and in the end it stops (`SUB-02`)."""
+    """Who watches the clock hears of each tick though nobody calls; a second clock is refused, and
+    in the end it stops (`SUB-02`).
+    """
     async with client.watch(resources=[CLOCK]) as changes:
         assert not (await client.call_tool("start_clock", {"ticks": 3, "seconds": 0.02})).is_error
         assert "running already" in (await client.call_tool("start_clock")).text
@@ -121,7 +127,9 @@ async def test_the_clock_stops_with_the_server(server: Server) -> None:
 
 
 async def test_features_that_come_and_go(client: Client, server: Server) -> None:
-    """A tool, a prompt and a resource are added and taken away; listeners hear of it, lists have it (`TOL-18`, `PRM-08`, `RES-09`)."""
+    """A tool, a prompt and a resource are added and taken away; listeners hear of it, lists have it
+    (`TOL-18`, `PRM-08`, `RES-09`).
+    """
     async with client.watch(tools=True, prompts=True, resources=True) as changes:
         name = (await client.call_tool("grow")).text
         assert {(await soon(changes)).kind for _ in range(3)} == {"tools", "prompts", "resources"}
@@ -148,7 +156,7 @@ async def test_what_came_goes_with_the_last_client(server: Server) -> None:
     assert server.resources.get("everything://extras/1") is None
 
 
-# -- prompts, completions, pages ----------------------------------------------------------------------------------------
+# -- prompts, completions, pages -------------------------------------------------------------------
 
 
 async def test_prompts(client: Client) -> None:
@@ -205,7 +213,9 @@ async def test_prompts_that_cannot_be_had(
 
 
 async def test_completion(client: Client) -> None:
-    """Of a Literal, of an argument in the light of another, of a template's variable; a hundred of many (`CMP-02`, `CMP-03`)."""
+    """Of a Literal, of an argument in the light of another, of a template's variable; a hundred of
+    many (`CMP-02`, `CMP-03`).
+    """
     assert (await client.complete("review", "language", "ru")).values == ["rust"]
     assert (await client.complete("trip", "country", "f")).values == ["france"]
     assert (await client.complete("trip", "city", "b", arguments={"country": "spain"})).values == [
@@ -269,8 +279,9 @@ async def test_one_page_holds_all_unless_small_pages_are_wanted(
 
 
 async def test_icons(server: Server) -> None:
-    """On the server, a tool, a prompt, a resource, a template and a link: of each theme and type, all of them held by data: URIs
-    (`ICO-01`, `ICO-05`)."""
+    """On the server, a tool, a prompt, a resource, a template and a link: of each theme and type,
+    all of them held by data: URIs (`ICO-01`, `ICO-05`).
+    """
     async with Client(server) as client:
         info = client.server_info
         assert info is not None

@@ -1,4 +1,6 @@
-"""The page of the everything server: its tables name all that there is, nothing that is not, and the right revisions."""
+"""The page of the everything server: its tables name all that there is, nothing that is not, and
+the right revisions.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +27,19 @@ OFFERED = {
     for feature in shelf.all()
 }
 NO_FEATURE = {
-    "initialize", "notifications/initialized", "ping", "server/discover",  # what opens a conversation and keeps it
-    "tools/list", "tools/call", "resources/list", "prompts/list", "resources/unsubscribe",  # said by all, or by its counterpart
-    "notifications/prompts/list_changed", "notifications/resources/list_changed", "notifications/subscriptions/acknowledged",
-}  # fmt: skip
+    "initialize",
+    "notifications/initialized",
+    "ping",
+    "server/discover",  # what opens a conversation and keeps it
+    "tools/list",
+    "tools/call",
+    "resources/list",
+    "prompts/list",
+    "resources/unsubscribe",  # said by all, or by its counterpart
+    "notifications/prompts/list_changed",
+    "notifications/resources/list_changed",
+    "notifications/subscriptions/acknowledged",
+}
 
 
 def named(cell: str) -> set[str]:

@@ -1,4 +1,6 @@
-"""What the everything server asks: forms with each kind of field, pages, the model with tools and without, folders; in both eras."""
+"""What the everything server asks: forms with each kind of field, pages, the model with tools and
+without, folders; in both eras.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +25,14 @@ from tests.servers.everything.desk import USES, model, person
 
 ERAS = ["2026-07-28", "2025-11-25"]
 
-# -- forms --------------------------------------------------------------------------------------------------------------
+# -- forms -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("revision", ["2025-06-18", *ERAS])
 async def test_a_form_with_each_kind_of_field(server: Server, revision: str) -> None:
-    """Each kind reaches the person as the revision has it, with its default; what they leave as it is comes back (`ELI-06` to `ELI-12`)."""
+    """Each kind reaches the person as the revision has it, with its default; what they leave as it
+    is comes back (`ELI-06` to `ELI-12`).
+    """
     answers = ScriptedAnswers(
         elicit=[{"name": "Guest"}]
     )  # which no default can fill in in 2025-06-18
@@ -142,7 +146,9 @@ async def test_questions_at_once(client: Client) -> None:
 
 
 async def test_a_question_that_is_given_up(server: Server) -> None:
-    """The person is too slow: the client is told that nobody waits for the answer, and the call goes on (`CAN-01`)."""
+    """The person is too slow: the client is told that nobody waits for the answer, and the call
+    goes on (`CAN-01`).
+    """
     told_off = asyncio.Event()
 
     async def slow(_: Any) -> Any:
@@ -159,7 +165,9 @@ async def test_a_question_that_is_given_up(server: Server) -> None:
 
 
 async def test_a_table_is_paid_for_once(server: Server) -> None:
-    """A no books nothing; a yes charges the deposit just once, also where the tool runs again for each round (`MRT-24`)."""
+    """A no books nothing; a yes charges the deposit just once, also where the tool runs again for
+    each round (`MRT-24`).
+    """
     async with Client(server, elicit=lambda p: False) as client:
         assert "declined" in (await client.call_tool("book_table", {"day": "Friday"})).text
     async with Client(
@@ -194,11 +202,13 @@ async def test_prompts_and_resources_ask_too(client: Client) -> None:
     assert contents.text == "It says: Ann"
 
 
-# -- pages --------------------------------------------------------------------------------------------------------------
+# -- pages -----------------------------------------------------------------------------------------
 
 
 async def test_a_visit_and_its_end(server: Server) -> None:
-    """The question has an id in 2025-11-25, and its end is told under that id; 2026-07-28 has neither (`ELI-18` to `ELI-20`)."""
+    """The question has an id in 2025-11-25, and its end is told under that id; 2026-07-28 has
+    neither (`ELI-18` to `ELI-20`).
+    """
     for revision in ERAS:
         answers = ScriptedAnswers(elicit={"Please": True})
         heard: list[Any] = []
@@ -221,7 +231,9 @@ async def test_a_visit_and_its_end(server: Server) -> None:
 
 
 async def test_an_error_that_asks_for_a_visit_first(server: Server) -> None:
-    """2025-11-25: the call fails with -32042 and the page; once the page has seen the person it works, and once only (`ERR-18`)."""
+    """2025-11-25: the call fails with -32042 and the page; once the page has seen the person it
+    works, and once only (`ERR-18`).
+    """
     heard: list[Any] = []
     hear: Any = lambda method, params: heard.append((method, params.elicitation_id))  # noqa: E731 - as short as it is
     async with Client(server, revision="2025-11-25", elicit=person, on_notification=hear) as client:
@@ -247,7 +259,9 @@ async def test_an_error_that_asks_for_a_visit_first(server: Server) -> None:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_a_visit_where_nobody_can_go(server: Server, revision: str) -> None:
-    """Without URL mode no revision is sent -32042: a clear refusal in its place (`ELI-03`, `ELI-19`)."""
+    """Without URL mode no revision is sent -32042: a clear refusal in its place (`ELI-03`,
+    `ELI-19`).
+    """
     async with Client(
         server, revision=revision, answers=Answers(elicit=person, url=False)
     ) as client:
@@ -272,7 +286,7 @@ async def test_visits_are_forgotten_in_the_end(monkeypatch: pytest.MonkeyPatch) 
         assert list(server.lifespan_state.visits) == ids[1:]
 
 
-# -- the model ------------------------------------------------------------------------------------------------------------
+# -- the model -------------------------------------------------------------------------------------
 
 
 async def sampled(client: Client, tool: str, **arguments: Any) -> CreateMessageRequestParams:
@@ -285,7 +299,9 @@ async def sampled(client: Client, tool: str, **arguments: Any) -> CreateMessageR
 
 
 async def test_all_that_may_be_wished_of_a_model(server: Server) -> None:
-    """System prompt, temperature, stop sequences, preferences, metadata; includeContext where the client takes it (`SAM-05`, `SAM-10`)."""
+    """System prompt, temperature, stop sequences, preferences, metadata; includeContext where the
+    client takes it (`SAM-05`, `SAM-10`).
+    """
     for revision in ERAS:
         for takes in (True, False):
             async with Client(
@@ -334,8 +350,9 @@ async def test_what_a_model_is_shown(client: Client) -> None:
 
 
 async def test_a_model_with_tools(client: Client) -> None:
-    """What it calls is run, all at once, faults too; it gets its own words back and the results, and nothing else beside them
-    (`SAM-12`, `SAM-14`, `SAM-15`, `SAM-21`)."""
+    """What it calls is run, all at once, faults too; it gets its own words back and the results,
+    and nothing else beside them (`SAM-12`, `SAM-14`, `SAM-15`, `SAM-21`).
+    """
     asked: list[CreateMessageRequestParams] = []
 
     def noting(params: CreateMessageRequestParams) -> CreateMessageResult:
@@ -404,7 +421,9 @@ async def test_a_model_that_never_answers(client: Client) -> None:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_a_model_that_takes_no_tools(server: Server, revision: str) -> None:
-    """It is not asked with any: an error that names what is lacking, or words for the model (`SAM-12`)."""
+    """It is not asked with any: an error that names what is lacking, or words for the model
+    (`SAM-12`).
+    """
     asked: list[Any] = []
     async with Client(
         server, revision=revision, answers=Answers(sample=asked.append, tools=False)
@@ -422,7 +441,9 @@ async def test_a_model_that_takes_no_tools(server: Server, revision: str) -> Non
 
 
 async def test_a_person_who_keeps_the_model_to_themselves(client: Client) -> None:
-    """A refusal ends the call in words; in the stateless era the client itself does not go on with it (`SAM-07`)."""
+    """A refusal ends the call in words; in the stateless era the client itself does not go on with
+    it (`SAM-07`).
+    """
     asker = Answers(sample=lambda _: None)
     if client.revision == "2026-07-28":
         with pytest.raises(McpError, match="rejected"):
@@ -433,11 +454,13 @@ async def test_a_person_who_keeps_the_model_to_themselves(client: Client) -> Non
         assert "refused" in refused.text
 
 
-# -- folders --------------------------------------------------------------------------------------------------------------
+# -- folders ---------------------------------------------------------------------------------------
 
 
 async def test_folders_that_change(server: Server) -> None:
-    """They are asked for with every call: what the client allows now is what counts (`ROO-02`, `ROO-04`)."""
+    """They are asked for with every call: what the client allows now is what counts (`ROO-02`,
+    `ROO-04`).
+    """
     for revision in ERAS:
         roots = ["file:///srv"]
         async with Client(

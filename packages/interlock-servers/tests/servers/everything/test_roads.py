@@ -1,4 +1,6 @@
-"""The everything server over each road, under each revision: as a program, over HTTP, in sessions and without, and after a break."""
+"""The everything server over each road, under each revision: as a program, over HTTP, in sessions
+and without, and after a break.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +88,9 @@ async def test_over_http(url: str, revision: str) -> None:
 
 
 async def test_arguments_in_headers(url: str) -> None:
-    """What is repeated in headers has to be the same there, and what is nested is repeated too (`XMH-11` to `XMH-14`)."""
+    """What is repeated in headers has to be the same there, and what is nested is repeated too
+    (`XMH-11` to `XMH-14`).
+    """
     headers: list[dict[str, str]] = []
 
     class Noting:
@@ -128,7 +132,9 @@ async def test_arguments_in_headers(url: str) -> None:
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 async def test_work_that_outlives_its_stream(url: str, revision: str) -> None:
-    """In 2025-11-25 the server closes the stream, the client comes back for the rest, and hears what was said meanwhile (`HTL-15`)."""
+    """In 2025-11-25 the server closes the stream, the client comes back for the rest, and hears
+    what was said meanwhile (`HTL-15`).
+    """
     said: list[Any] = []
     async with Client(
         url, revision=revision, log_level="info", on_log=lambda p: said.append(p.data)
@@ -139,7 +145,9 @@ async def test_work_that_outlives_its_stream(url: str, revision: str) -> None:
 
 
 async def test_scopes_over_the_web(url: str) -> None:
-    """Who comes over HTTP without a guard has no scope, and is told which one is lacking; over stdio there is nothing to lack (`AUT-17`)."""
+    """Who comes over HTTP without a guard has no scope, and is told which one is lacking; over
+    stdio there is nothing to lack (`AUT-17`).
+    """
     async with Client(url) as client:
         with pytest.raises(McpError, match="everything:more"):
             await client.call_tool("with_scope")

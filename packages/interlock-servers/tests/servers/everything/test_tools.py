@@ -41,22 +41,62 @@ CHANGING = {
     "finish_visit",
 }
 GIVES_CONTENT = {
-    "echo", "nothing", "some_bytes", "picture", "sound", "document", "links", "mixture", "annotated", "whole_result", "convert", "broken",
-    "fail", "fail_with_content", "refuse", "too_slow", "one_at_a_time", "with_scope", "work", "count_up", "count_down", "log_levels",
-    "sleep", "sleep_in_thread", "come_back_later", "wait_for_cancel", "book_table", "order_pizza", "ask_in_a_hurry", "ask_by_hand",
-    "sign_in", "visit_page", "open_account", "finish_visit", "ask_model", "show_model", "talk_to_model", "read_counter", "start_clock",
-    "grow", "shrink",
-}  # fmt: skip
+    "echo",
+    "nothing",
+    "some_bytes",
+    "picture",
+    "sound",
+    "document",
+    "links",
+    "mixture",
+    "annotated",
+    "whole_result",
+    "convert",
+    "broken",
+    "fail",
+    "fail_with_content",
+    "refuse",
+    "too_slow",
+    "one_at_a_time",
+    "with_scope",
+    "work",
+    "count_up",
+    "count_down",
+    "log_levels",
+    "sleep",
+    "sleep_in_thread",
+    "come_back_later",
+    "wait_for_cancel",
+    "book_table",
+    "order_pizza",
+    "ask_in_a_hurry",
+    "ask_by_hand",
+    "sign_in",
+    "visit_page",
+    "open_account",
+    "finish_visit",
+    "ask_model",
+    "show_model",
+    "talk_to_model",
+    "read_counter",
+    "start_clock",
+    "grow",
+    "shrink",
+}
 
 
 async def test_nobody_who_uses_it_is_broken(server: Server, interlock_catalogue: Any) -> None:
-    """Tools, prompts, resources and templates are those of the snapshot (`TOL-02`, `RES-02`, `PRM-02`)."""
+    """Tools, prompts, resources and templates are those of the snapshot (`TOL-02`, `RES-02`,
+    `PRM-02`).
+    """
     async with Client(server, answers=Answers(extensions=APPS)) as client:
         assert not (await interlock_catalogue(client, "everything_catalogue.json")).breaking
 
 
 async def test_no_tool_is_left_out(client: Client) -> None:
-    """The table knows every tool; those that change something say so, and those that give data have a schema (`TOL-02`, `TOL-10`)."""
+    """The table knows every tool; those that change something say so, and those that give data have
+    a schema (`TOL-02`, `TOL-10`).
+    """
     tools = await client.list_tools()
     assert {tool.name for tool in tools} == set(CALLS)
     for tool in tools:
@@ -69,7 +109,9 @@ async def test_no_tool_is_left_out(client: Client) -> None:
 
 @pytest.mark.parametrize("name", [name for name in CALLS if name not in CHANGING])
 async def test_hints_are_true(server: Server, name: str) -> None:
-    """What only reads leaves the server's board as it was, and may be called again with the same outcome (`TOL-04`)."""
+    """What only reads leaves the server's board as it was, and may be called again with the same
+    outcome (`TOL-04`).
+    """
     async with Client(
         server, answers=Answers(elicit=person, sample=model, roots=["/srv"])
     ) as client:
@@ -132,7 +174,9 @@ async def asked_to_visit(client: Client) -> str:
 
 @pytest.mark.parametrize("name", [name for name, (_, text) in CALLS.items() if text is not None])
 async def test_each_kind_of_result(client: Client, name: str) -> None:
-    """Each tool gives the text of the table, and data where its type says so (`TOL-09`, `TOL-11`)."""
+    """Each tool gives the text of the table, and data where its type says so (`TOL-09`,
+    `TOL-11`).
+    """
     arguments, text = CALLS[name]
     await client.list_tools()  # so that results are checked against the output schemas
     result = await client.call_tool(name, arguments)
@@ -141,7 +185,9 @@ async def test_each_kind_of_result(client: Client, name: str) -> None:
 
 
 async def test_data_comes_as_data(client: Client) -> None:
-    """Numbers, truth values, lists and objects are structured content, and words are not the same once more."""
+    """Numbers, truth values, lists and objects are structured content, and words are not the same
+    once more.
+    """
     assert (await client.call_tool("add", {"a": 2, "b": 3})).value() == 5
     assert (await client.call_tool("is_even", {"number": 2})).value() is True
     assert (await client.call_tool("measure", {"place": "Rome"})).value() == {
@@ -174,7 +220,9 @@ async def test_data_comes_as_data(client: Client) -> None:
     ],
 )
 async def test_output_schemas_of_each_kind(client: Client, name: str, data: Any) -> None:
-    """Arrays and single values in 2026-07-28; before it what is no object is not sent, and the words are (`TOL-06`, `TOL-07`)."""
+    """Arrays and single values in 2026-07-28; before it what is no object is not sent, and the
+    words are (`TOL-06`, `TOL-07`).
+    """
     schema = OUTPUTS[name][2]
     listed = next(tool for tool in await client.list_tools() if tool.name == name)
     result = await client.call_tool(name, CALLS[name][0])
@@ -189,7 +237,9 @@ async def test_output_schemas_of_each_kind(client: Client, name: str, data: Any)
 
 @pytest.mark.parametrize("name", ALL_VARIANTS)
 async def test_input_schemas_of_each_kind(client: Client, name: str) -> None:
-    """Each is listed as it was written, takes what fits and says what does not (`JSC-01`, `TOL-08`, `TOL-16`)."""
+    """Each is listed as it was written, takes what fits and says what does not (`JSC-01`, `TOL-08`,
+    `TOL-16`).
+    """
     variant = ALL_VARIANTS[name]
     listed = next(tool for tool in await client.list_tools() if tool.name == name)
     assert listed.input_schema == variant.schema
@@ -260,7 +310,9 @@ KEYWORDS = [
 
 
 def test_no_keyword_is_left_out() -> None:
-    """Each keyword of JSON Schema 2020-12 that says something of a value stands in a schema of a tool (`JSC-01`)."""
+    """Each keyword of JSON Schema 2020-12 that says something of a value stands in a schema of a
+    tool (`JSC-01`).
+    """
     found: set[str] = set()
 
     def walk(schema: Any) -> None:
@@ -305,7 +357,9 @@ async def test_media_and_links(client: Client) -> None:
 
 @pytest.mark.parametrize("name", ["roll_dice", "roll_again"])
 async def test_a_tool_with_an_app(client: Client, name: str) -> None:
-    """It says in words what its app would show, and names a page that is there and is one (`APP-03`, `APP-04`, `APP-05`)."""
+    """It says in words what its app would show, and names a page that is there and is one
+    (`APP-03`, `APP-04`, `APP-05`).
+    """
     tool = next(tool for tool in await client.list_tools() if tool.name == name)
     ui = (tool.meta or {})["ui"]
     assert ui.get("visibility", ["model", "app"]) == (
@@ -370,7 +424,9 @@ async def test_errors_with_a_code(client: Client, kind: str, code: int) -> None:
 async def test_what_nobody_foresaw_stays_inside(
     client: Client, caplog: pytest.LogCaptureFixture, name: str
 ) -> None:
-    """The client gets a reference, the log the reason: of a fault, and of a promise that was not kept (`ERR-20`, `TOL-09`)."""
+    """The client gets a reference, the log the reason: of a fault, and of a promise that was not
+    kept (`ERR-20`, `TOL-09`).
+    """
     result = await client.call_tool(name)
     assert result.is_error
     assert "log only" not in result.text
@@ -378,7 +434,9 @@ async def test_what_nobody_foresaw_stays_inside(
 
 
 async def test_cancellation(client: Client) -> None:
-    """A call that nobody waits for ends, in place and in a thread, and the server goes on (`CAN-05`)."""
+    """A call that nobody waits for ends, in place and in a thread, and the server goes on
+    (`CAN-05`).
+    """
     for name in ("sleep", "sleep_in_thread"):
         with pytest.raises(TimedOut):
             await client.call_tool(name, {"seconds": 60}, timeout=0.05)
@@ -395,7 +453,9 @@ async def test_cancellation(client: Client) -> None:
 
 
 async def test_threads_that_nobody_waits_for(server: Server) -> None:
-    """What works in a thread looks whether anybody still waits, and stops where nobody does (`CAN-05`)."""
+    """What works in a thread looks whether anybody still waits, and stops where nobody does
+    (`CAN-05`).
+    """
     params = types.CallToolRequestParams(name="sleep_in_thread")
     ctx: Any = Context(
         Exchange("tools/call", params, Caller("2026-07-28")),
@@ -423,7 +483,9 @@ async def test_limits(client: Client) -> None:
 
 @pytest.mark.parametrize("revision", ["2026-07-28", "2025-11-25"])
 async def test_progress_and_logs(revision: str, server: Server) -> None:
-    """Progress comes to who asked for it, with a total and without; messages from the wanted level on (`PRG-02`, `LOG-03`, `LOG-06`)."""
+    """Progress comes to who asked for it, with a total and without; messages from the wanted level
+    on (`PRG-02`, `LOG-03`, `LOG-06`).
+    """
     seen: list[Any] = []
     said: list[Any] = []
     hear: Any = lambda p: seen.append((p.progress, p.total, p.message))  # noqa: E731 - as short as it is
@@ -461,7 +523,9 @@ async def test_progress_and_logs(revision: str, server: Server) -> None:
 
 
 async def test_the_caller_is_known(client: Client) -> None:
-    """The server knows who asks, by revision and era, what it can do, and what stood in `_meta` (`STA-02`, `MET-01`)."""
+    """The server knows who asks, by revision and era, what it can do, and what stood in `_meta`
+    (`STA-02`, `MET-01`).
+    """
     known = (await client.call_tool("who_am_i")).value()
     assert (known["revision"], known["client"]) == (client.revision, "interlock")
     assert known["capabilities"].keys() >= {"elicitation", "roots", "sampling"}

@@ -1,4 +1,6 @@
-"""Nothing of the protocol is left out: in each revision the everything server says all that a server of it can say, and says it rightly."""
+"""Nothing of the protocol is left out: in each revision the everything server says all that a
+server of it can say, and says it rightly.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ NOT_SHOWN = {
 
 
 async def walked(revision: str) -> tuple[set[tuple[str, str]], list[str]]:
-    """What was not said on a walk past everything, and what the official schema has against what was."""
+    """What was not said on a walk past everything, and what the official schema has against what
+    was.
+    """
     tape = Tape()
     server = everything_server(EverythingLimits(page_size=8))
     answers = Answers(elicit=person, sample=model, roots=["/srv"], context=True)
@@ -71,15 +75,19 @@ async def walked(revision: str) -> tuple[set[tuple[str, str]], list[str]]:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_nothing_is_left_out(revision: str) -> None:
-    """By the table of history, which the official schemas have proved: each method, each type, each field and each choice among words
-    stands in a message of the server; and the official schema of the revision has nothing against any message."""
+    """By the table of history, which the official schemas have proved: each method, each type, each
+    field and each choice among words stands in a message of the server; and the official schema of
+    the revision has nothing against any message.
+    """
     missing, problems = await walked(revision)
     assert missing - NOT_SHOWN.keys() == set()
     assert problems == []
 
 
 async def test_no_exception_is_too_many() -> None:
-    """What is listed as not shown is really not shown, by the newest revision of one era or the other."""
+    """What is listed as not shown is really not shown, by the newest revision of one era or the
+    other.
+    """
     handshake, _ = await walked("2025-11-25")
     stateless, _ = await walked("2026-07-28")
     assert NOT_SHOWN.keys() <= handshake | stateless
@@ -87,7 +95,9 @@ async def test_no_exception_is_too_many() -> None:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_an_extension(revision: str) -> None:
-    """The server names its extension with its settings, and has its method; who asks for too much is told so (`EXT-05`)."""
+    """The server names its extension with its settings, and has its method; who asks for too much
+    is told so (`EXT-05`).
+    """
     server = everything_server()
     async with Client(server, revision=revision) as client:
         assert (client.server_capabilities.extensions or {}).get(ECHO) == {"most": 1000}

@@ -1,4 +1,6 @@
-"""A walk past all that the everything server has, and what of the protocol went over the wire meanwhile."""
+"""A walk past all that the everything server has, and what of the protocol went over the wire
+meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,9 @@ async def walk(client: Client) -> None:
 
 
 Seen = set[tuple[str, str]]
-"""Types and their fields, or a field's value, as `("Tool", "icons")` and `("Icon", "theme=dark")`."""
+"""Types and their fields, or a field's value, as `("Tool", "icons")` and `("Icon",
+"theme=dark")`.
+"""
 
 
 def told(tape: Tape) -> Seen:

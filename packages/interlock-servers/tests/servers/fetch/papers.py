@@ -8,7 +8,9 @@ import zlib
 def pdf(
     *texts: str, title: str | None = None, packed: bytes | None = None, unicode: bytes | None = None
 ) -> bytes:
-    """A PDF with a line of text on each page; `packed` is the compressed content of all pages instead, `unicode` what glyphs mean."""
+    """A PDF with a line of text on each page; `packed` is the compressed content of all pages
+    instead, `unicode` what glyphs mean.
+    """
     objects: list[bytes] = []
     kids = " ".join(f"{4 + 2 * n} 0 R" for n in range(len(texts)))
     objects.append(b"<< /Type /Catalog /Pages 2 0 R >>")

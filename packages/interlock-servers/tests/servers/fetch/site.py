@@ -1,4 +1,6 @@
-"""A web of the tests' own: hosts with public and with private addresses, which all lead to one server on loopback."""
+"""A web of the tests' own: hosts with public and with private addresses, which all lead to one
+server on loopback.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,10 @@ def moved(to: str, status: int = 302, *headers: str) -> bytes:
 
 @dataclass
 class Site:
-    """What answers at all addresses, and what it was asked. Whoever connects to loopback, or inside, reaches it as well."""
+    """What answers at all addresses, and what it was asked.
+
+    Whoever connects to loopback, or inside, reaches it as well.
+    """
 
     peer: Peer
     internet: Internet
@@ -52,9 +57,15 @@ class Site:
         """What the server goes out with: the settings' rules, in this web."""
         made = fetcher_of(settings)
         return self.internet.fetch(
-            plain=made.plain, loopback=made.loopback, limit=made.limit, seconds=made.seconds, give_redirects=True,
-            hosts=settings.hosts or None, never=settings.never, networks=settings.networks,
-        )  # fmt: skip
+            plain=made.plain,
+            loopback=made.loopback,
+            limit=made.limit,
+            seconds=made.seconds,
+            give_redirects=True,
+            hosts=settings.hosts or None,
+            never=settings.never,
+            networks=settings.networks,
+        )
 
     def server(self, **settings: Any) -> Server:
         """A server in this web."""

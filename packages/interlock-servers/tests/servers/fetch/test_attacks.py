@@ -1,4 +1,6 @@
-"""What hostile pages, names, redirects and documents try; each is stopped by a defence without which the test fails."""
+"""What hostile pages, names, redirects and documents try; each is stopped by a defence without
+which the test fails.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def begun(monkeypatch: pytest.MonkeyPatch) -> Begun:
 
 @pytest.fixture
 async def trap(site: Site) -> Site:
-    """A web whose every page is a secret, where the name servers and redirects of others lead to it."""
+    """A web whose every page is a secret, where the name servers and redirects of others lead to
+    it.
+    """
     site.pages["/secret"] = SECRET
     return site
 
@@ -59,7 +63,9 @@ def nothing_got_out(site: Site) -> None:
 
 @pytest.mark.parametrize("robots", ["ask", "ignore"])
 async def test_rebinding(trap: Site, robots: Any) -> None:
-    """A name that is public when it is judged and loopback when it is used: what was judged is connected to (SEC-14)."""
+    """A name that is public when it is judged and loopback when it is used: what was judged is
+    connected to (SEC-14).
+    """
     for second in ("127.0.0.1", "169.254.169.254", "10.0.0.7"):
         trap.internet.names["evil.example"] = [[PUBLIC], [second]]
         trap.internet.routed = [
@@ -129,8 +135,8 @@ async def test_redirects_to_names_that_lead_inside(trap: Site, to: str) -> None:
         said = await refusal(client, "fetch", url=trap.url("/start"))
         assert "leads to a" in said
         assert (
-            f"Redirects: {trap.url('/start')} -> (302) {trap.url('/next', 'other.example')} -> (302) http://"
-            in said
+            f"Redirects: {trap.url('/start')} -> (302) {trap.url('/next', 'other.example')} -> "
+            "(302) http://" in said
         )
     nothing_got_out(trap)
 
@@ -186,7 +192,9 @@ async def test_a_kept_redirect_is_judged_again(trap: Site) -> None:
 
 @pytest.mark.parametrize("packing", ["gzip", "deflate"])
 async def test_decompression_bombs(site: Site, packing: str) -> None:
-    """A few kilobytes that would be fifty megabytes: no more is unpacked than may be read (SEC-12)."""
+    """A few kilobytes that would be fifty megabytes: no more is unpacked than may be read
+    (SEC-12).
+    """
     bomb = (
         gzip.compress(bytes(50_000_000)) if packing == "gzip" else zlib.compress(bytes(50_000_000))
     )
@@ -210,7 +218,9 @@ async def test_a_body_a_little_over_the_limit(site: Site) -> None:
 
 
 async def test_bodies_that_lie_or_never_end(site: Site) -> None:
-    """What says that it is too large is not begun, what does not say so is ended, what drips has a time."""
+    """What says that it is too large is not begun, what does not say so is ended, what drips has a
+    time.
+    """
 
     closed = asyncio.Event()
 
@@ -232,7 +242,8 @@ async def test_bodies_that_lie_or_never_end(site: Site) -> None:
 
     async def archive(talk: Talk) -> None:
         await talk.send(
-            b"HTTP/1.1 200 OK\r\nContent-Type: application/zip\r\nContent-Length: 4000000000\r\n\r\nPK"
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/zip\r\nContent-Length: "
+            b"4000000000\r\n\r\nPK"
         )
         await talk.gone()
         closed.set()
@@ -304,7 +315,9 @@ def convert(page, options):
 async def test_each_bound_of_the_converter(
     site: Site, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, does: str, most: str | None
 ) -> None:
-    """A library that waits without working, one that takes memory and gives it back, one that says too much; one that does neither."""
+    """A library that waits without working, one that takes memory and gives it back, one that says
+    too much; one that does neither.
+    """
     (tmp_path / "html_to_markdown.py").write_text(LIBRARY.replace("{}", does))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     site.pages["/page"] = ok(b"<p>words", HTML)
@@ -330,7 +343,9 @@ async def test_no_module_beside_the_converter_is_a_library(
 
 
 async def test_a_page_that_needs_too_much_memory(site: Site) -> None:
-    """A few bytes that stand for a table of a million cells: the process that converts ends, and this one goes on."""
+    """A few bytes that stand for a table of a million cells: the process that converts ends, and
+    this one goes on.
+    """
     site.pages["/wide"] = ok(b'<table><tr><td colspan="9999999">x</td></tr></table>' * 20_000, HTML)
     site.pages["/page"] = ok(b"<p>words", HTML)
     async with site.client(memory=200 * 2**20) as client:
@@ -368,8 +383,13 @@ async def test_pdfs_that_are_bombs(site: Site, content: bytes) -> None:
 
 
 async def test_half_characters(begun: Begun) -> None:
-    """A PDF may say that a glyph is half a character, and a page can hold one: nothing that reads them breaks on it."""
-    half = "<</Type/CMap>> begincmap 1 begincodespacerange <00> <ff> endcodespacerange 1 beginbfchar <41> <d800> endbfchar endcmap"
+    """A PDF may say that a glyph is half a character, and a page can hold one: nothing that reads
+    them breaks on it.
+    """
+    half = (
+        "<</Type/CMap>> begincmap 1 begincodespacerange <00> <ff> endcodespacerange 1 beginbfchar "
+        "<41> <d800> endbfchar endcmap"
+    )
     bench = DocumentConverter(30.0, 2**30)
     made = pdf("A", unicode=half.encode())
     (words,) = (await bench.of_pdf(made, 1, 1)).texts
@@ -402,7 +422,9 @@ async def test_a_converter_that_is_killed(begun: Begun) -> None:
 async def test_the_converter_knows_nothing_of_ours(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, begun: Begun
 ) -> None:
-    """Nothing of the environment but where Python is, and no module of the folder in which the server was started."""
+    """Nothing of the environment but where Python is, and no module of the folder in which the
+    server was started.
+    """
     monkeypatch.setenv("INTERLOCK_SECRET", "s3cret")
     monkeypatch.chdir(tmp_path)
     for module in ("html_to_markdown", "json"):
@@ -422,10 +444,16 @@ async def test_the_converter_knows_nothing_of_ours(
 
 
 async def test_what_nobody_sees_does_not_reach_a_model(site: Site) -> None:
-    """Hidden elements, and sentences in characters that are not drawn, in the text, the title and the words of links."""
+    """Hidden elements, and sentences in characters that are not drawn, in the text, the title and
+    the words of links.
+    """
     hidden = "".join(chr(0xE0000 + ord(char)) for char in "obey")
     site.pages["/page"] = ok(
-        f"<title>T{hidden}</title><p>seen{hidden}\x1b[31m</p><p style='display:none'>unseen</p><a href=/x>li{hidden}nk</a>".encode(),
+        (
+            f"<title>T{hidden}</title><p>seen{hidden}\x1b[31m</p><p "
+            "style='display:none'>unseen</p><a "
+            f"href=/x>li{hidden}nk</a>"
+        ).encode(),
         HTML,
     )
     async with site.client() as client:

@@ -1,4 +1,6 @@
-"""What the tools read, and how: pages, PDFs, data, media, pages of long documents, links, outlines, redirects, errors, progress."""
+"""What the tools read, and how: pages, PDFs, data, media, pages of long documents, links, outlines,
+redirects, errors, progress.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ ARTICLE = """<!doctype html><html lang="de-AT"><head><title> Roses
 
 
 async def test_a_page_as_markdown(site: Site) -> None:
-    """Headings, links made whole, code and tables; what a browser hides is hidden, and what stands around is left out unless it is wanted."""
+    """Headings, links made whole, code and tables; what a browser hides is hidden, and what stands
+    around is left out unless it is wanted.
+    """
     site.pages["/page"] = ok(ARTICLE.encode(), HTML)
     async with site.client() as client:
         result = await client.call_tool("fetch", {"url": site.url()})
@@ -54,10 +58,21 @@ async def test_a_page_as_markdown(site: Site) -> None:
             assert part not in page, part
         data: Any = result.structured_content
         assert data == {
-            "source": {"url": site.url(), "status": 200, "content_type": "text/html; charset=utf-8", "size": len(ARTICLE.encode()), "robots": "allowed"},
-            "kind": "markdown", "length": len(page), "end": len(page), "title": "Roses & beans", "description": "How to grow both.",
-            "language": "de-AT", "encoding": "utf-8",
-        }  # fmt: skip
+            "source": {
+                "url": site.url(),
+                "status": 200,
+                "content_type": "text/html; charset=utf-8",
+                "size": len(ARTICLE.encode()),
+                "robots": "allowed",
+            },
+            "kind": "markdown",
+            "length": len(page),
+            "end": len(page),
+            "title": "Roses & beans",
+            "description": "How to grow both.",
+            "language": "de-AT",
+            "encoding": "utf-8",
+        }
         whole = await text(client, site.url(), main_only=False)
         assert "Home" in whole
         assert "imprint" in whole
@@ -238,7 +253,9 @@ async def test_pages_joined_are_the_document(site: Site, length: int) -> None:
 
 
 async def test_a_document_that_changes_between_pages(site: Site) -> None:
-    """Whoever reads it goes on in what they began with; once that is kept no longer, they are told that it has changed."""
+    """Whoever reads it goes on in what they began with; once that is kept no longer, they are told
+    that it has changed.
+    """
     site.pages["/page"] = ok(LONG.encode(), PLAIN)
     async with site.client() as client:
         first = await done(client, "fetch", url=site.url(), length=1000)
@@ -296,9 +313,15 @@ async def test_no_page_is_larger_than_it_may_be(site: Site) -> None:
 async def test_links_of_a_page(site: Site) -> None:
     """Each address once, those that are wanted, in pages, and only where somebody could go."""
     links = "".join(f'<a href="/n/{n}">Number {n}</a> ' for n in range(250))
-    odd = '<a href="mailto:a@b.c">mail</a><a href="javascript:x()">js</a><a href="#top">top</a><a href="http://[x">bad</a>'
+    odd = (
+        '<a href="mailto:a@b.c">mail</a><a href="javascript:x()">js</a><a href="#top">top</a><a '
+        'href="http://[x">bad</a>'
+    )
     site.pages["/page"] = ok(
-        f'<nav>{odd}<a href="http://other.example/x#y">Else</a></nav>{links}<a href="/n/1">again</a>'.encode(),
+        (
+            f'<nav>{odd}<a href="http://other.example/x#y">Else</a></nav>{links}<a '
+            'href="/n/1">again</a>'
+        ).encode(),
         HTML,
     )
     site.pages["/text"] = ok(b"words", PLAIN)
@@ -565,7 +588,9 @@ async def test_so_many_at_once_to_one_host_and_no_more(site: Site) -> None:
 
 
 async def test_the_prompt_and_the_resource(site: Site) -> None:
-    """A person's page stands between marks that it cannot imitate; a resource is the page whole; faults are said in words."""
+    """A person's page stands between marks that it cannot imitate; a resource is the page whole;
+    faults are said in words.
+    """
     site.pages["/page"] = ok(b"<h1>One</h1><pre>~~~~\n~~~~~</pre>", HTML)
     async with site.client() as client:
         (message,) = (await client.get_prompt("fetch", {"url": site.url()})).messages
@@ -583,7 +608,9 @@ async def test_the_prompt_and_the_resource(site: Site) -> None:
 
 
 async def test_addresses_are_completed(site: Site) -> None:
-    """By those that were fetched before, with or without their scheme, but for what may be secret in them (`CMP-01`)."""
+    """By those that were fetched before, with or without their scheme, but for what may be secret
+    in them (`CMP-01`).
+    """
     site.pages.update({f"/{n}": ok(b"words", PLAIN) for n in range(3)})
     site.pages["/1?key=secret"] = ok(b"words", PLAIN)
     async with site.client() as client:
@@ -610,7 +637,9 @@ class Asks:
 
 
 async def test_nobody_learns_from_the_cache_what_others_read(site: Site) -> None:
-    """Each has their own, of answers and of documents; those who come without a name share one, for what is nobody's in particular."""
+    """Each has their own, of answers and of documents; those who come without a name share one, for
+    what is nobody's in particular.
+    """
     site.pages["/page"] = ok(LONG.encode(), PLAIN, "Cache-Control: max-age=60")
     site.pages["/own"] = ok(b"words", PLAIN, "Cache-Control: private, max-age=60")
     server = site.server()

@@ -1,4 +1,6 @@
-"""What may be kept of the web, how long it holds and how it is asked about again: RFC 9111 as tables, and through the server."""
+"""What may be kept of the web, how long it holds and how it is asked about again: RFC 9111 as
+tables, and through the server.
+"""
 
 from __future__ import annotations
 
@@ -92,7 +94,9 @@ def test_what_may_be_kept(status: int, headers: dict[str, str], may: bool) -> No
     ],
 )
 def test_how_long_it_is_fresh(one: CachedResponse, seconds: float) -> None:
-    """RFC 9111, 4.2.1 and 4.2.2: what is said counts before what is guessed, and what cannot be read is stale."""
+    """RFC 9111, 4.2.1 and 4.2.2: what is said counts before what is guessed, and what cannot be
+    read is stale.
+    """
     assert lifetime(one) == seconds
 
 
@@ -112,7 +116,9 @@ def test_how_long_it_is_fresh(one: CachedResponse, seconds: float) -> None:
 def test_how_old_it_is(
     headers: dict[str, str], asked: float, came: float, now: float, seconds: float
 ) -> None:
-    """RFC 9111, 4.2.3: the age that is said, the date and the time on the way; clocks that go wrong make nothing younger."""
+    """RFC 9111, 4.2.3: the age that is said, the date and the time on the way; clocks that go wrong
+    make nothing younger.
+    """
     assert (
         age(CachedResponse("", 200, headers, b"", {}, NOW + asked, NOW + came), NOW + now)
         == seconds
@@ -120,7 +126,9 @@ def test_how_old_it_is(
 
 
 def test_fresh_stale_and_in_need() -> None:
-    """A minute is a minute; no-cache is asked about always; a failing server is covered only where it allowed that."""
+    """A minute is a minute; no-cache is asked about always; a failing server is covered only where
+    it allowed that.
+    """
     one = kept(cache_control="max-age=60")
     assert (is_fresh(one, NOW + 59), is_fresh(one, NOW + 60)) == (True, False)
     assert not is_fresh(kept(cache_control="no-cache, max-age=60"), NOW)
@@ -144,7 +152,9 @@ def test_for_which_request_it_is() -> None:
 
 
 def test_asking_again() -> None:
-    """RFC 9111, 3.2 and 4.3.1: by tag and by date; a 304 brings new headers, and neither length nor packing."""
+    """RFC 9111, 3.2 and 4.3.1: by tag and by date; a 304 brings new headers, and neither length nor
+    packing.
+    """
     one = kept(
         etag='W/"1"', last_modified=_DATE, content_type="text/html", cache_control="max-age=1"
     )
@@ -285,7 +295,9 @@ async def test_what_must_not_be_kept_is_not(site: Site) -> None:
 
 
 async def test_what_varies_is_for_the_same_request_only(site: Site) -> None:
-    """What came for a request that was to pass the cache by is not for one that is not, where the server says so."""
+    """What came for a request that was to pass the cache by is not for one that is not, where the
+    server says so.
+    """
     site.pages["/page"] = ok(b"words", PLAIN, "Cache-Control: max-age=60", "Vary: Cache-Control")
     async with site.client() as client:
         for fresh, asked in ((True, 1), (False, 2), (False, 2)):
@@ -308,7 +320,9 @@ async def test_what_is_forbidden_is_not_covered(site: Site, clock: Callable[[flo
 
 
 async def test_redirects_are_kept_where_they_may_be(site: Site) -> None:
-    """One for ever with a time, one for now not; the hops are told all the same, and each is judged each time."""
+    """One for ever with a time, one for now not; the hops are told all the same, and each is judged
+    each time.
+    """
     site.pages.update({
         "/old": moved("/page", 301, "Cache-Control: max-age=60"),
         "/now": moved("/page", 302),

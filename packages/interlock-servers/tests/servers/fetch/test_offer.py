@@ -1,4 +1,6 @@
-"""What the server offers: the catalogue, annotations that are true, every revision over every road."""
+"""What the server offers: the catalogue, annotations that are true, every revision over every
+road.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,10 @@ async def test_every_tool_says_whose_words_it_gives() -> None:
 
 
 async def test_annotations_are_true(site: Site) -> None:
-    """Read-only: nothing but GET is sent, without a body. Idempotent: asked twice, it says the same."""
+    """Read-only: nothing but GET is sent, without a body.
+
+    Idempotent: asked twice, it says the same.
+    """
     site.pages["/page"] = ok(b"<h1>One</h1><a href=/x>x</a>", "Content-Type: text/html")
     async with site.client() as client:
         for tool in await client.list_tools():
@@ -77,7 +82,9 @@ async def test_every_revision(site: Site, revision: str, road: str) -> None:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_from_the_command_line(site: Site, revision: str) -> None:
-    """`interlock serve fetch` over stdio, with the settings of the environment; hosts that are named are the only ones."""
+    """`interlock serve fetch` over stdio, with the settings of the environment; hosts that are
+    named are the only ones.
+    """
     site.pages["/page"] = lambda seen: ok(f"for {seen.header('user-agent')}".encode(), PLAIN)
     settings = {"INTERLOCK_FETCH_LOOPBACK": "1", "INTERLOCK_FETCH_USER_AGENT": "Tests/1"}
     async with Client(

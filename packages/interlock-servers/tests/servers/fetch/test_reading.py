@@ -84,13 +84,18 @@ def test_what_no_reader_sees_is_taken_out() -> None:
     ],
 )
 def test_messages_in_characters_without_a_form(text: str, seen: str | None) -> None:
-    """Selectors of forms and zero widths in numbers say something to a model alone; one by one they belong to the writing."""
+    """Selectors of forms and zero widths in numbers say something to a model alone; one by one they
+    belong to the writing.
+    """
     assert clean(text) == (text if seen is None else seen)
 
 
 def test_headings_but_for_those_in_code() -> None:
     """With their levels, and where they stand."""
-    text = "# One\n\ntext\n\n```py\n# a comment\n~~~\n```\n\n## Two #\n~~~\n# no\n```\n~~~\n#no\n###### Six\n"
+    text = (
+        "# One\n\ntext\n\n```py\n# a comment\n~~~\n```\n\n## Two #\n~~~\n# "
+        "no\n```\n~~~\n#no\n###### Six\n"
+    )
     found = headings_of(text)
     assert [(one.level, one.title) for one in found] == [(1, "One"), (2, "Two #"), (6, "Six")]
     assert all(text[one.start :].startswith("#") for one in found)
@@ -151,7 +156,9 @@ def test_pages_of_a_pdf(said: str | None, first: int, last: int) -> None:
     ],
 )  # fmt: skip
 def test_encodings(body: bytes, header: str, encoding: str, text: str) -> None:
-    """A mark counts before the header, the header before the page's own word, and that before a guess."""
+    """A mark counts before the header, the header before the page's own word, and that before a
+    guess.
+    """
     assert decoded(body, header, markup=True) == (text, encoding)
 
 
@@ -220,7 +227,9 @@ def test_types(said: str, body: bytes, found: str) -> None:
     ],
 )
 def test_addresses(said: str, meant: str) -> None:
-    """As they were meant; steps to and fro are taken, so that robots.txt is asked about what is asked for."""
+    """As they were meant; steps to and fro are taken, so that robots.txt is asked about what is
+    asked for.
+    """
     assert address(said) == meant
 
 
@@ -230,10 +239,16 @@ def test_addresses(said: str, meant: str) -> None:
 def test_settings_are_read_from_the_environment() -> None:
     """Each by its name; what makes no sense is named."""
     found = settings_of(
-        FetchSettings, PREFIX,
-        {"INTERLOCK_FETCH_BYTES": "10", "INTERLOCK_FETCH_HOSTS": "a.example, *.b.example", "INTERLOCK_FETCH_ROBOTS": "IGNORE",
-         "INTERLOCK_FETCH_PLAIN_HTTP": "0", "INTERLOCK_FETCH_USER_AGENT": "MyReader/2 (me)"},
-    )  # fmt: skip
+        FetchSettings,
+        PREFIX,
+        {
+            "INTERLOCK_FETCH_BYTES": "10",
+            "INTERLOCK_FETCH_HOSTS": "a.example, *.b.example",
+            "INTERLOCK_FETCH_ROBOTS": "IGNORE",
+            "INTERLOCK_FETCH_PLAIN_HTTP": "0",
+            "INTERLOCK_FETCH_USER_AGENT": "MyReader/2 (me)",
+        },
+    )
     assert (found.bytes, found.hosts, found.robots, found.plain_http) == (
         10,
         ("a.example", "*.b.example"),

@@ -1,4 +1,6 @@
-"""robots.txt: which rules are for whom, what they forbid (RFC 9309), and what becomes of calls that a model makes on its own."""
+"""robots.txt: which rules are for whom, what they forbid (RFC 9309), and what becomes of calls that
+a model makes on its own.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ TOKEN = "InterlockFetch"
     ],
 )
 def test_rules(robots: str, path: str, line: int | None) -> None:
-    """The group that names us or else that for all, the longest rule, wildcards, encodings; the line that forbids is named."""
+    """The group that names us or else that for all, the longest rule, wildcards, encodings; the
+    line that forbids is named.
+    """
     found = RobotsRules(robots, TOKEN).forbids(f"https://site.example{path}")
     assert (found.number if found else None) == line
 
@@ -68,7 +72,10 @@ def test_a_file_with_many_groups_costs_no_more_than_its_length() -> None:
 
 
 async def test_a_page_that_is_forbidden(site: Site) -> None:
-    """It is not asked for; who it is that forbids it and what a person can do is said. The prompt is that person's."""
+    """It is not asked for; who it is that forbids it and what a person can do is said.
+
+    The prompt is that person's.
+    """
     site.pages["/robots.txt"] = ok(b"User-agent: *\nDisallow: /private\n", PLAIN)
     site.pages["/private/x"] = ok(b"for people", PLAIN)
     site.pages["/page"] = ok(b"for all", PLAIN)
@@ -93,7 +100,10 @@ async def test_a_page_that_is_forbidden(site: Site) -> None:
 
 
 async def test_it_is_asked_once(site: Site) -> None:
-    """For a site, whatever its pages; another host, or port, has its own. It is asked by the name that its rules are for."""
+    """For a site, whatever its pages; another host, or port, has its own.
+
+    It is asked by the name that its rules are for.
+    """
     site.pages["/page"] = ok(b"words", PLAIN)
     async with site.client(user_agent="MyReader/2.0") as client:
         for host in ("site.example", "site.example", "other.example"):
@@ -136,7 +146,9 @@ async def test_where_a_redirect_leads_is_asked_about_too(site: Site) -> None:
     ],
 )
 async def test_a_file_that_cannot_be_had(site: Site, robots: bytes, refused: str | None) -> None:
-    """One that is not there allows everything, one that cannot be read nothing, redirects are followed five times (RFC 9309, 2.3.1)."""
+    """One that is not there allows everything, one that cannot be read nothing, redirects are
+    followed five times (RFC 9309, 2.3.1).
+    """
     site.pages["/robots.txt"] = robots
     site.pages["/other.txt"] = ok(b"User-agent: *\nDisallow: /page", PLAIN)
     site.pages["/page"] = ok(b"words", PLAIN)
@@ -190,7 +202,9 @@ async def test_of_many_at_once_one_reads_it(site: Site) -> None:
     ],
 )
 async def test_a_file_that_is_broken_is_named(site: Site, robots: bytes, words: str) -> None:
-    """It is robots.txt that is at fault, and not the page; nothing is fetched (RFC 9309, 2.3.1.4)."""
+    """It is robots.txt that is at fault, and not the page; nothing is fetched (RFC 9309,
+    2.3.1.4).
+    """
     site.internet.names["silent.example"] = [["93.184.216.35"]]
     site.pages["/robots.txt"] = robots
     site.pages["/page"] = ok(b"words", PLAIN)

@@ -1,6 +1,8 @@
-"""A process in a world of mounts of its own: `unshare -rm python mounted.py ALLOWED OUTSIDE WALLS`; it prints what came of it, as JSON.
+"""A process in a world of mounts of its own: `unshare -rm python mounted.py ALLOWED OUTSIDE WALLS`;
+it prints what came of it, as JSON.
 
-With both walls what is mounted lies on the same file system; with the first one alone on another, which is all that it can tell.
+With both walls what is mounted lies on the same file system; with the first one alone on another,
+which is all that it can tell.
 """
 
 from __future__ import annotations
@@ -16,13 +18,25 @@ from interlock_servers.filesystem import filesystem_server, openat
 from tests.servers.filesystem.conftest import QUICK, SECRET
 
 CALLS = (
-    ("read_file", {"path": "mounted/secret.txt"}), ("read_file", {"path": "file"}), ("list_folder", {"path": "mounted"}),
-    ("file_info", {"path": "file"}), ("write_file", {"path": "file", "text": "x"}), ("write_file", {"path": "mounted/new", "text": "x"}),
-    ("create_folder", {"path": "mounted/new"}), ("append_file", {"path": "file", "text": "x"}), ("trash_file", {"path": "mounted"}),
-    ("trash_file", {"path": "file"}), ("copy_file", {"source": "file", "target": "copy"}), ("find_files", {"pattern": "secret*"}),
-    ("search_files", {"text": "nobody"}), ("show_tree", {}), ("copy_file", {"source": ".", "target": "copied"}),
-    ("copy_file", {"source": "in", "target": "copy"}), ("trash_file", {"path": "in"}), ("empty_trash", {}),
-)  # fmt: skip
+    ("read_file", {"path": "mounted/secret.txt"}),
+    ("read_file", {"path": "file"}),
+    ("list_folder", {"path": "mounted"}),
+    ("file_info", {"path": "file"}),
+    ("write_file", {"path": "file", "text": "x"}),
+    ("write_file", {"path": "mounted/new", "text": "x"}),
+    ("create_folder", {"path": "mounted/new"}),
+    ("append_file", {"path": "file", "text": "x"}),
+    ("trash_file", {"path": "mounted"}),
+    ("trash_file", {"path": "file"}),
+    ("copy_file", {"source": "file", "target": "copy"}),
+    ("find_files", {"pattern": "secret*"}),
+    ("search_files", {"text": "nobody"}),
+    ("show_tree", {}),
+    ("copy_file", {"source": ".", "target": "copied"}),
+    ("copy_file", {"source": "in", "target": "copy"}),
+    ("trash_file", {"path": "in"}),
+    ("empty_trash", {}),
+)
 
 
 def bind(folder: Path, outside: Path) -> None:

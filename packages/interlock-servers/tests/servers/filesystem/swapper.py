@@ -1,4 +1,6 @@
-"""A process that exchanges two names in a folder as fast as it can, until it is killed: `python swapper.py FOLDER ONE OTHER`."""
+"""A process that exchanges two names in a folder as fast as it can, until it is killed: `python
+swapper.py FOLDER ONE OTHER`.
+"""
 
 from __future__ import annotations
 

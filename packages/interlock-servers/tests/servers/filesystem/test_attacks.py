@@ -1,4 +1,6 @@
-"""Paths and files that are meant to do harm: none leads outside, none hangs, and each is refused in words."""
+"""Paths and files that are meant to do harm: none leads outside, none hangs, and each is refused in
+words.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +25,40 @@ from tests.servers.calls import done, refusal, words
 from tests.servers.filesystem.conftest import QUICK, SECRET
 
 DOTS = [
-    "..", "../outside/secret.txt", "a/../../outside/secret.txt", "./../outside/secret.txt", "a/./.././../outside/secret.txt",
-    "//..//outside/secret.txt", "../allowed/../outside/secret.txt", "/etc/passwd", "/", "//etc/passwd", "/proc/self/environ",
-    "{folder}/../outside/secret.txt", "{folder}/../allowed/a", "{folder}x/secret.txt", "{folder}/a/../../outside/secret.txt",
-    "{folder}/../../../../../../../etc/passwd", "a/../..", "~/secret.txt", "file:///etc/passwd",
-    "..%2foutside%2fsecret.txt", "%2e%2e/outside/secret.txt", "%252e%252e/outside", "..\\outside\\secret.txt", "..%5coutside",
-    "..%c0%afoutside/secret.txt", "\u2025/outside/secret.txt", "\uff0e\uff0e/outside/secret.txt", "..\uff0foutside\uff0fsecret.txt",
-    "\u2024\u2024/outside/secret.txt", "..;/outside/secret.txt", ".../outside/secret.txt", "..\u0000/outside", "a\u0000/../../outside",
-]  # fmt: skip
+    "..",
+    "../outside/secret.txt",
+    "a/../../outside/secret.txt",
+    "./../outside/secret.txt",
+    "a/./.././../outside/secret.txt",
+    "//..//outside/secret.txt",
+    "../allowed/../outside/secret.txt",
+    "/etc/passwd",
+    "/",
+    "//etc/passwd",
+    "/proc/self/environ",
+    "{folder}/../outside/secret.txt",
+    "{folder}/../allowed/a",
+    "{folder}x/secret.txt",
+    "{folder}/a/../../outside/secret.txt",
+    "{folder}/../../../../../../../etc/passwd",
+    "a/../..",
+    "~/secret.txt",
+    "file:///etc/passwd",
+    "..%2foutside%2fsecret.txt",
+    "%2e%2e/outside/secret.txt",
+    "%252e%252e/outside",
+    "..\\outside\\secret.txt",
+    "..%5coutside",
+    "..%c0%afoutside/secret.txt",
+    "\u2025/outside/secret.txt",
+    "\uff0e\uff0e/outside/secret.txt",
+    "..\uff0foutside\uff0fsecret.txt",
+    "\u2024\u2024/outside/secret.txt",
+    "..;/outside/secret.txt",
+    ".../outside/secret.txt",
+    "..\u0000/outside",
+    "a\u0000/../../outside",
+]
 READERS = ("read_file", "list_folder", "show_tree", "file_info")
 
 
@@ -38,7 +66,9 @@ READERS = ("read_file", "list_folder", "show_tree", "file_info")
 async def test_no_way_of_writing_leads_outside(
     client: Client, folder: Path, outside: Path, path: str
 ) -> None:
-    """`..` in every encoding, absolute paths, NUL: refused for reading and for writing, and nothing appears outside."""
+    """`..` in every encoding, absolute paths, NUL: refused for reading and for writing, and nothing
+    appears outside.
+    """
     (folder / "a").mkdir()
     path = path.replace("{folder}", str(folder))
     before = sorted(outside.parent.iterdir()), sorted(outside.iterdir())
@@ -68,7 +98,9 @@ async def test_no_way_of_writing_leads_outside(
     )
 )
 def test_no_mixture_of_steps_leads_outside(steps: list[str]) -> None:
-    """Whatever the steps, with links up and out among them, what is found is in the allowed folder."""
+    """Whatever the steps, with links up and out among them, what is found is in the allowed
+    folder.
+    """
     allowed = MIXED.allowed()
     with allowed.reach(None) as reach:
         try:
@@ -114,7 +146,7 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> None:
     MIXED._allowed.open()
 
 
-# -- links ---------------------------------------------------------------------------------------------------------------
+# -- links -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -133,7 +165,9 @@ def mixed(tmp_path_factory: pytest.TempPathFactory) -> None:
 async def test_links_out_are_never_followed(
     client: Client, folder: Path, outside: Path, target: str, walls: str
 ) -> None:
-    """Not at the end of a path and not within it, to read or to write; they are shown as links, with where they lead."""
+    """Not at the end of a path and not within it, to read or to write; they are shown as links,
+    with where they lead.
+    """
     (folder / "a").mkdir()
     (folder / "out").symlink_to(target)
     for path in ("out", "out/secret.txt", "out/passwd", "out/outside/secret.txt", "a/../out"):
@@ -153,7 +187,9 @@ async def test_links_out_are_never_followed(
 
 
 async def test_links_within_are_followed_step_by_step(client: Client, folder: Path) -> None:
-    """Relative and absolute ones, to files and to folders, through other links; a ring of links ends in words."""
+    """Relative and absolute ones, to files and to folders, through other links; a ring of links
+    ends in words.
+    """
     (folder / "a" / "b").mkdir(parents=True)
     (folder / "a" / "b" / "f").write_text("here")
     (folder / "one").symlink_to("a")
@@ -188,7 +224,9 @@ async def test_a_link_is_moved_and_thrown_away_as_a_link(
 
 
 async def test_the_trash_cannot_be_a_way_out(client: Client, folder: Path, outside: Path) -> None:
-    """A trash that is a link is refused, and so is what is written down in it when it was made up."""
+    """A trash that is a link is refused, and so is what is written down in it when it was
+    made up.
+    """
     (folder / ".trash").symlink_to(outside)
     (folder / "f").write_text("x")
     assert await refusal(client, "trash_file", path="f")
@@ -234,7 +272,9 @@ def test_a_link_above_an_allowed_folder(
 
 @pytest.mark.parametrize("name", ["..", ".", "", "a/b", "/etc", "a\0", "link"])
 def test_a_step_is_one_name(folder: Path, outside: Path, name: str, walls: str) -> None:
-    """Whoever calls it: what opens and renames takes no way of several names, none upwards, and no link."""
+    """Whoever calls it: what opens and renames takes no way of several names, none upwards, and no
+    link.
+    """
     (folder / "a").mkdir()
     (folder / "a" / "b").touch()
     (folder / "link").symlink_to(outside)
@@ -250,11 +290,13 @@ def test_a_step_is_one_name(folder: Path, outside: Path, name: str, walls: str) 
         os.close(here)
 
 
-# -- files that are none --------------------------------------------------------------------------------------------------
+# -- files that are none ---------------------------------------------------------------------------
 
 
 async def test_hard_links_may_lead_outside(folder: Path, outside: Path) -> None:
-    """A file with two names is refused, unless the owner of the server lets it in; and even then it is replaced, never written into."""
+    """A file with two names is refused, unless the owner of the server lets it in; and even then it
+    is replaced, never written into.
+    """
     os.link(outside / "secret.txt", folder / "hard")
     for setting, reads, writes in (
         ("refuse", False, False),
@@ -277,7 +319,9 @@ async def test_hard_links_may_lead_outside(folder: Path, outside: Path) -> None:
 
 
 async def test_what_would_hang_is_refused(client: Client, folder: Path) -> None:
-    """FIFOs without another end, sockets and devices: at once, in words, by every tool; a search goes on past them."""
+    """FIFOs without another end, sockets and devices: at once, in words, by every tool; a search
+    goes on past them.
+    """
     os.mkfifo(folder / "fifo")
     with socket.socket(socket.AF_UNIX) as listening:
         here = os.open(folder, os.O_RDONLY)
@@ -350,7 +394,9 @@ async def test_mounts_are_not_entered(walls: str) -> None:
 
 
 def test_what_is_mounted_in_the_folder_is_outside(folder: Path, outside: Path, walls: str) -> None:
-    """Not entered, read, written, found, copied or thrown away; with the help of the kernel also where it lies on the same file system."""
+    """Not entered, read, written, found, copied or thrown away; with the help of the kernel also
+    where it lies on the same file system.
+    """
     (folder / "mounted").mkdir()
     (folder / "in" / "deep").mkdir(parents=True)
     (folder / "file").touch()
@@ -389,11 +435,13 @@ def test_what_is_mounted_in_the_folder_is_outside(folder: Path, outside: Path, w
         ), (call, text)
 
 
-# -- names ------------------------------------------------------------------------------------------------------------------
+# -- names -----------------------------------------------------------------------------------------
 
 
 async def test_names_that_look_alike_are_different(client: Client, folder: Path) -> None:
-    """NFC and NFD, upper and lower case, wide letters: each is its own file, and none is found in place of another."""
+    """NFC and NFD, upper and lower case, wide letters: each is its own file, and none is found in
+    place of another.
+    """
     name = "Å.txt"
     forms = [
         unicodedata.normalize("NFC", name),
@@ -438,7 +486,9 @@ async def test_names_that_look_alike_are_different(client: Client, folder: Path)
     ],
 )
 async def test_odd_names_are_names(client: Client, folder: Path, name: str) -> None:
-    """They are written, read, found, moved and thrown away; in words nothing of them reaches a terminal that would act on it."""
+    """They are written, read, found, moved and thrown away; in words nothing of them reaches a
+    terminal that would act on it.
+    """
     await done(client, "write_file", path=name, text="needle")
     assert (folder / name).read_text() == "needle"
     assert await words(client, "read_file", path=name) == "needle"

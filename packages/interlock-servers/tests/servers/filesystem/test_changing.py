@@ -1,4 +1,6 @@
-"""What changes files: writing, appending, edits of texts and lines, moving, copying, and the trash."""
+"""What changes files: writing, appending, edits of texts and lines, moving, copying, and the
+trash.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def file(folder: Path) -> Path:
 
 
 async def test_writing_keeps_mode_owner_and_attributes(client: Client, file: Path) -> None:
-    """A file that is replaced is as it was but for its content; a new one has what the system gives new ones."""
+    """A file that is replaced is as it was but for its content; a new one has what the system gives
+    new ones.
+    """
     file.chmod(0o640)
     if os.geteuid() == 0:
         os.chown(file, 12345, 23456)
@@ -68,14 +72,18 @@ async def test_writing_keeps_mode_owner_and_attributes(client: Client, file: Pat
 
 
 async def test_other_content_does_not_run_as_somebody_else(client: Client, file: Path) -> None:
-    """What is written into a program that runs as its owner runs so no more, as with any other way of writing."""
+    """What is written into a program that runs as its owner runs so no more, as with any other way
+    of writing.
+    """
     file.chmod(0o6755)
     await done(client, "write_file", path="f.txt", text="another program")
     assert stat.S_IMODE(file.stat().st_mode) == 0o755
 
 
 async def test_a_change_of_what_has_changed_is_refused(client: Client, file: Path) -> None:
-    """The version that was read may be sent along; the file is left alone where it is another by now."""
+    """The version that was read may be sent along; the file is left alone where it is another by
+    now.
+    """
     version = (await done(client, "read_file", path="f.txt"))["version"]
     first = await done(client, "write_file", path="f.txt", text="mine\n", version=version)
     for tool, arguments in (
@@ -156,7 +164,9 @@ def test_exact_edits(edits: list[Edit], text: str) -> None:
     ],
 )
 def test_edits_of_lines(before: str, edits: list[LineEdit], text: str) -> None:
-    """Whole lines by their numbers, as the file was; lines that are not there or overlap change nothing."""
+    """Whole lines by their numbers, as the file was; lines that are not there or overlap change
+    nothing.
+    """
     try:
         assert line_edited(before, edits, "f")[0] == text
     except ToolError as bad:
@@ -300,7 +310,9 @@ async def test_copying(client: Client, folder: Path) -> None:
 
 
 async def test_the_trash(client: Client, file: Path, folder: Path) -> None:
-    """What is thrown away is out of sight, can be brought back to where it was or elsewhere, and never over something."""
+    """What is thrown away is out of sight, can be brought back to where it was or elsewhere, and
+    never over something.
+    """
     (folder / "d" / "e").mkdir(parents=True)
     (folder / "d" / "e" / "g").write_text("g")
     one = await done(client, "trash_file", path="f.txt")
@@ -326,7 +338,9 @@ async def test_the_trash(client: Client, file: Path, folder: Path) -> None:
 async def test_what_is_left_of_a_killed_process_in_the_trash(
     client: Client, file: Path, folder: Path
 ) -> None:
-    """A box with nothing in it is nobody's worry: it is not listed, and goes when the trash is emptied, unless somebody is at it."""
+    """A box with nothing in it is nobody's worry: it is not listed, and goes when the trash is
+    emptied, unless somebody is at it.
+    """
     thrown = await done(client, "trash_file", path="f.txt")
     boxes = [folder / ".trash" / f"{number:016x}-00000000" for number in range(3)]
     for box in boxes:
@@ -345,7 +359,9 @@ async def test_what_is_left_of_a_killed_process_in_the_trash(
 
 
 async def test_appending_in_an_encoding(client: Client, folder: Path) -> None:
-    """What the file is in, what its mark says, or what is named, where neither does; no line feed is put between."""
+    """What the file is in, what its mark says, or what is named, where neither does; no line feed
+    is put between.
+    """
     for name, before, encoding, after in (
         ("new", None, "latin-1", b"\xe9"),
         ("old", b"a\xe8", "latin-1", b"a\xe8\xe9"),
@@ -367,7 +383,9 @@ async def test_appending_in_an_encoding(client: Client, folder: Path) -> None:
 async def test_the_trash_is_emptied_with_a_yes(
     interlock_client: Any, interlock_way: Any, server: Server, file: Path, folder: Path
 ) -> None:
-    """The person is asked, under every way of asking; without a yes everything stays, and without a person too (`ELI-06`)."""
+    """The person is asked, under every way of asking; without a yes everything stays, and without a
+    person too (`ELI-06`).
+    """
     answers: list[Any] = []
     async with interlock_client(
         server,

@@ -1,4 +1,6 @@
-"""What looks at files: reading by lines and bytes, media, encodings, lists, trees, globs and searches."""
+"""What looks at files: reading by lines and bytes, media, encodings, lists, trees, globs and
+searches.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ async def test_lines(
     last: int,
     complete: bool,
 ) -> None:
-    """A window of lines has exactly these, and says whether there are more; the text stands in the content alone."""
+    """A window of lines has exactly these, and says whether there are more; the text stands in the
+    content alone.
+    """
     (tree / "blank.txt").write_text("\n\n")
     result = await client.call_tool("read_file", {"path": "lines.txt", **window})
     data: Any = result.structured_content
@@ -89,7 +93,9 @@ def test_lines_are_those_of_the_file(
 
 
 async def test_bytes(client: Client, folder: Path) -> None:
-    """A range of bytes is text without the characters that it cuts, and says where that begins; what is no text comes as a blob."""
+    """A range of bytes is text without the characters that it cuts, and says where that begins;
+    what is no text comes as a blob.
+    """
     (folder / "f").write_text("aé漢b")
     for offset, length, text, begin, size in (
         (0, 2, "a", 0, 1),
@@ -141,7 +147,9 @@ async def test_media_are_media(client: Client, folder: Path, tree: Path) -> None
 async def test_encodings(
     client: Client, folder: Path, data: bytes, asked: str | None, text: str, told: str
 ) -> None:
-    """A mark says what a text is, else it is UTF-8, else its encoding has to be named; an edit keeps mark and encoding."""
+    """A mark says what a text is, else it is UTF-8, else its encoding has to be named; an edit
+    keeps mark and encoding.
+    """
     (folder / "f").write_bytes(data)
     arguments = {"path": "f"} | ({"encoding": asked} if asked else {})
     result = await client.call_tool("read_file", arguments)
@@ -158,7 +166,9 @@ async def test_encodings(
 
 
 async def test_what_is_no_text(client: Client, folder: Path) -> None:
-    """Bytes that are not UTF-8 are refused with where they are; nothing is guessed, and characters that do not fit are not written."""
+    """Bytes that are not UTF-8 are refused with where they are; nothing is guessed, and characters
+    that do not fit are not written.
+    """
     (folder / "f").write_bytes(b"ab\xe9cd")
     assert "byte 2" in await refusal(client, "read_file", path="f")
     assert "no text in utf-8" in await refusal(client, "append_file", path="f", text="x")
@@ -171,7 +181,9 @@ async def test_what_is_no_text(client: Client, folder: Path) -> None:
 
 
 async def test_long_answers_are_cut(folder: Path) -> None:
-    """A long text is cut at the limit, between characters, and the next part can be had; larger media are refused."""
+    """A long text is cut at the limit, between characters, and the next part can be had; larger
+    media are refused.
+    """
     (folder / "f").write_text("é" * 1000 + "\n" + "x\n" * 10)
     (folder / "p.png").write_bytes(PIXEL + bytes(2000))
     async with Client(
@@ -199,7 +211,9 @@ async def test_long_answers_are_cut(folder: Path) -> None:
 def test_what_is_cut_can_be_read_on(
     tmp_path_factory: pytest.TempPathFactory, text: str, encoding: str, first: int
 ) -> None:
-    """From where an answer was cut the next one goes on: put together they are the file, with no byte twice and none left out."""
+    """From where an answer was cut the next one goes on: put together they are the file, with no
+    byte twice and none left out.
+    """
     folder = tmp_path_factory.mktemp("cut")
     data = text.encode(encoding, "ignore")
     (folder / "f").write_bytes(data)
@@ -278,10 +292,20 @@ async def test_trees(client: Client, tree: Path) -> None:
 
 
 GLOBS = [
-    ("*.py", ["a.py", "b/c.py", "b/d/e.py"]), ("b/*.py", ["b/c.py"]), ("b/**/*.py", ["b/c.py", "b/d/e.py"]), ("**/d/*", ["b/d/e.py"]),
-    ("{a,c}.py", ["a.py", "b/c.py"]), ("[ac].py", ["a.py", "b/c.py"]), ("?.py", ["a.py", "b/c.py", "b/d/e.py"]), ("**", ["a.py", "b/c.py", "b/d/e.py", "x"]),
-    ("b/**", ["b/c.py", "b/d/e.py"]), ("A.py", []), ("/a.py", ["a.py"]), ("*", ["a.py", "b/c.py", "b/d/e.py", "x"]), ("**/**/e.py", ["b/d/e.py"]),
-]  # fmt: skip
+    ("*.py", ["a.py", "b/c.py", "b/d/e.py"]),
+    ("b/*.py", ["b/c.py"]),
+    ("b/**/*.py", ["b/c.py", "b/d/e.py"]),
+    ("**/d/*", ["b/d/e.py"]),
+    ("{a,c}.py", ["a.py", "b/c.py"]),
+    ("[ac].py", ["a.py", "b/c.py"]),
+    ("?.py", ["a.py", "b/c.py", "b/d/e.py"]),
+    ("**", ["a.py", "b/c.py", "b/d/e.py", "x"]),
+    ("b/**", ["b/c.py", "b/d/e.py"]),
+    ("A.py", []),
+    ("/a.py", ["a.py"]),
+    ("*", ["a.py", "b/c.py", "b/d/e.py", "x"]),
+    ("**/**/e.py", ["b/d/e.py"]),
+]
 
 
 @pytest.mark.parametrize("pattern, ways", GLOBS)
@@ -317,7 +341,9 @@ async def test_info(client: Client, tree: Path) -> None:
 
 
 async def test_resources(client: Client, tree: Path) -> None:
-    """Each file is a resource, each folder is its list, and their paths complete; what is outside does not exist."""
+    """Each file is a resource, each folder is its list, and their paths complete; what is outside
+    does not exist.
+    """
     (listed,) = await client.list_resources()
     assert listed.uri == f"file://{tree}"
     (text,) = (await client.read_resource(f"file://{tree}/lines.txt")).contents
@@ -379,7 +405,9 @@ async def test_many_files_in_a_folder(folder: Path) -> None:
 async def test_a_walk_that_nobody_waits_for_ends(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not at its end, and soon after the call was cancelled: it looks now and then whether somebody still waits (`CAN-02`)."""
+    """Not at its end, and soon after the call was cancelled: it looks now and then whether somebody
+    still waits (`CAN-02`).
+    """
     for number in range(2_000):
         (folder / f"f{number}").touch()
     begun, over, ended, looked = threading.Event(), threading.Event(), threading.Event(), []
@@ -411,7 +439,9 @@ async def test_a_walk_that_nobody_waits_for_ends(
 
 
 async def test_who_does_not_wait_ends_the_work(folder: Path) -> None:
-    """A call that is cancelled stops: the copy of a file that is nearly nothing but holes, and would take hours, does not go on."""
+    """A call that is cancelled stops: the copy of a file that is nearly nothing but holes, and
+    would take hours, does not go on.
+    """
     with (folder / "big").open("wb") as file:
         file.truncate(1 << 42)
     async with Client(

@@ -1,4 +1,6 @@
-"""What the server offers: the catalogue, annotations that are true, every revision over every road, roots, watching, limits."""
+"""What the server offers: the catalogue, annotations that are true, every revision over every road,
+roots, watching, limits.
+"""
 
 from __future__ import annotations
 
@@ -30,14 +32,27 @@ async def test_nobody_who_uses_it_is_broken(
 
 # tool -> arguments of a call that works
 CALLS: dict[str, dict[str, Any]] = {
-    "list_allowed_folders": {}, "read_file": {"path": "f"}, "read_files": {"paths": ["f", "d/g"]}, "list_folder": {}, "show_tree": {},
-    "find_files": {"pattern": "*"}, "search_files": {"text": "e"}, "file_info": {"path": "f", "checksum": True},
-    "write_file": {"path": "f", "text": "x"}, "create_file": {"path": "n", "text": "x"}, "append_file": {"path": "f", "text": "x"},
+    "list_allowed_folders": {},
+    "read_file": {"path": "f"},
+    "read_files": {"paths": ["f", "d/g"]},
+    "list_folder": {},
+    "show_tree": {},
+    "find_files": {"pattern": "*"},
+    "search_files": {"text": "e"},
+    "file_info": {"path": "f", "checksum": True},
+    "write_file": {"path": "f", "text": "x"},
+    "create_file": {"path": "n", "text": "x"},
+    "append_file": {"path": "f", "text": "x"},
     "edit_file": {"path": "f", "edits": [{"old": "one", "new": "oneone", "count": 1}]},
-    "edit_lines": {"path": "f", "edits": [{"first": 1, "last": 0, "new": "x"}]}, "create_folder": {"path": "n/m"},
-    "move_file": {"source": "f", "target": "n"}, "copy_file": {"source": "d", "target": "n"}, "trash_file": {"path": "d"},
-    "list_trash": {}, "restore_file": {"id": ""}, "empty_trash": {},
-}  # fmt: skip
+    "edit_lines": {"path": "f", "edits": [{"first": 1, "last": 0, "new": "x"}]},
+    "create_folder": {"path": "n/m"},
+    "move_file": {"source": "f", "target": "n"},
+    "copy_file": {"source": "d", "target": "n"},
+    "trash_file": {"path": "d"},
+    "list_trash": {},
+    "restore_file": {"id": ""},
+    "empty_trash": {},
+}
 
 
 def seen(folder: Path) -> dict[str, tuple[object, ...]]:
@@ -63,7 +78,9 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.parametrize("name", CALLS)
 async def test_annotations_are_true(client: Client, folder: Path, name: str) -> None:
-    """A tool that only reads changes nothing at all, one that is idempotent may be repeated, one that is not destructive loses nothing."""
+    """A tool that only reads changes nothing at all, one that is idempotent may be repeated, one
+    that is not destructive loses nothing.
+    """
     (folder / "d").mkdir()
     (folder / "f").write_text("one\n")
     (folder / "d" / "g").write_text("here\n")
@@ -117,7 +134,9 @@ async def test_every_revision(folder: Path, revision: str, road: str) -> None:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_from_the_command_line(folder: Path, tmp_path: Path, revision: str) -> None:
-    """`interlock serve filesystem FOLDER...` over stdio; the environment names folders where no arguments do."""
+    """`interlock serve filesystem FOLDER...` over stdio; the environment names folders where no
+    arguments do.
+    """
     (tmp_path / "more").mkdir()
     async with Client(
         serving("filesystem", folder, tmp_path / "more"), revision=revision
@@ -136,7 +155,9 @@ async def test_from_the_command_line(folder: Path, tmp_path: Path, revision: str
 async def test_without_a_folder_nothing_is_allowed(
     monkeypatch: pytest.MonkeyPatch, folder: Path, outside: Path
 ) -> None:
-    """Nothing, whatever the client's roots; the environment's folders where no arguments name any."""
+    """Nothing, whatever the client's roots; the environment's folders where no arguments name
+    any.
+    """
     monkeypatch.delenv("INTERLOCK_FILESYSTEM_FOLDERS", raising=False)
     async with Client(server_of(), answers=Answers(roots=[str(outside)])) as client:
         assert "No folder is allowed" in await refusal(
@@ -171,7 +192,9 @@ def test_limits_are_as_stated(limit: str) -> None:
 async def test_a_system_that_cannot_is_refused(
     monkeypatch: pytest.MonkeyPatch, folder: Path
 ) -> None:
-    """Where files cannot be opened relative to a folder, every tool says so, and touches nothing."""
+    """Where files cannot be opened relative to a folder, every tool says so, and touches
+    nothing.
+    """
     monkeypatch.setattr(os, "supports_dir_fd", set())
     with pytest.raises(OSError, match="cannot open files relative"):
         openat.check_platform()
@@ -179,7 +202,7 @@ async def test_a_system_that_cannot_is_refused(
         assert "does not work on" in await refusal(client, "list_folder")
 
 
-# -- roots ----------------------------------------------------------------------------------------------------------------
+# -- roots -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -206,7 +229,9 @@ async def test_roots_narrow_and_never_widen(
     roots: list[str],
     sees: set[str] | None,
 ) -> None:
-    """What is in the allowed folders and in the roots may be touched, and nothing else, under every way of asking (`ROO-08`)."""
+    """What is in the allowed folders and in the roots may be touched, and nothing else, under every
+    way of asking (`ROO-08`).
+    """
     for name, inner in (("a", "x"), ("b", "y")):
         (folder / name).mkdir()
         (folder / name / inner).write_text(inner)
@@ -254,7 +279,9 @@ def test_a_root_is_a_path_of_this_machine(uri: str, path: str | None) -> None:
 
 
 async def test_roots_are_asked_for_again(folder: Path) -> None:
-    """A client that changes its roots is believed at once: nothing is kept that would be more than it allows now (`ROO-08`)."""
+    """A client that changes its roots is believed at once: nothing is kept that would be more than
+    it allows now (`ROO-08`).
+    """
     (folder / "a").mkdir()
     (folder / "f").write_text("f")
     roots = [f"file://{folder}"]
@@ -274,7 +301,7 @@ async def test_roots_are_asked_for_again(folder: Path) -> None:
             )
 
 
-# -- watching -----------------------------------------------------------------------------------------------------------
+# -- watching --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
@@ -282,7 +309,9 @@ async def test_roots_are_asked_for_again(folder: Path) -> None:
 async def test_changes_are_told(
     folder: Path, monkeypatch: pytest.MonkeyPatch, revision: str, bell: str
 ) -> None:
-    """Who watches a folder hears of what others change in it, with watchfiles and without (`SUB-02`)."""
+    """Who watches a folder hears of what others change in it, with watchfiles and without
+    (`SUB-02`).
+    """
     if bell == "polling":
         monkeypatch.setitem(sys.modules, "watchfiles", None)
     (folder / "f").write_text("f")

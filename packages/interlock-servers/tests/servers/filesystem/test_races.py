@@ -1,4 +1,6 @@
-"""Somebody swaps folders and files for links to the outside while the server works: nothing outside is ever read or written."""
+"""Somebody swaps folders and files for links to the outside while the server works: nothing outside
+is ever read or written.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ def swapping(folder: Path, one: str, other: str) -> Iterator[None]:
 
 @pytest.fixture
 def swapped(folder: Path, outside: Path) -> Iterator[Path]:
-    """In the allowed folder `a/secret.txt` and `file` are sometimes its own, and sometimes those of the outside."""
+    """In the allowed folder `a/secret.txt` and `file` are sometimes its own, and sometimes those of
+    the outside.
+    """
     (folder / "a").mkdir()
     (folder / "a" / "secret.txt").write_text(INSIDE)
     (folder / "a" / "deep").mkdir()
@@ -68,8 +72,11 @@ def many(
     *,
     refusals: bool = False,
 ) -> tuple[list[Any], int]:
-    """Do something with a path very often: what came of it, and how often it was refused. It goes on until it was not refused once at
-    least, and until it was, where `refusals` are wanted: so that the swapper was met."""
+    """Do something with a path very often: what came of it, and how often it was refused.
+
+    It goes on until it was not refused once at least, and until it was, where `refusals` are
+    wanted: so that the swapper was met.
+    """
     given: list[Any] = []
     refused = n = 0
     while n < times or (n < 300 * times and (not given or (refusals and not refused))):
@@ -96,7 +103,9 @@ def test_nothing_outside_is_read(
 
 
 def test_who_checks_paths_is_fooled(swapped: Path, folder: Path) -> None:
-    """The same race against the way that does not work: a path is resolved, found to be inside, and opened; the secret comes out."""
+    """The same race against the way that does not work: a path is resolved, found to be inside, and
+    opened; the secret comes out.
+    """
     real = folder.resolve()
     for _ in range(2_000_000):
         with contextlib.suppress(OSError):
@@ -116,7 +125,9 @@ def read_text(reach: CallRoots, place: ResolvedPath) -> str:
 def test_each_wall_holds_alone(
     allowed: AllowedRoots, swapped: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without the flag that keeps links from being followed the kernel's own check holds; without both the secret comes out."""
+    """Without the flag that keeps links from being followed the kernel's own check holds; without
+    both the secret comes out.
+    """
     monkeypatch.setattr(openat, "_ALWAYS", openat._ALWAYS & ~os.O_NOFOLLOW)
     if openat._second_wall:
         assert set(many(allowed, "file", read_text)[0]) == {INSIDE}
@@ -132,7 +143,9 @@ def test_each_wall_holds_alone(
 def test_nothing_outside_is_written(
     allowed: AllowedRoots, swapped: Path, outside: Path, path: str, walls: str
 ) -> None:
-    """Files are written inside or not at all: in the outside there is nothing new, and nothing has changed."""
+    """Files are written inside or not at all: in the outside there is nothing new, and nothing has
+    changed.
+    """
 
     def write(reach: CallRoots, place: ResolvedPath) -> None:
         with locked(place.parent, reach.limits):
@@ -203,7 +216,9 @@ def test_nothing_outside_is_made_or_moved(
 def test_nothing_outside_is_copied_or_thrown_away(
     allowed: AllowedRoots, folder: Path, outside: Path, swapped: Path
 ) -> None:
-    """Copies hold what was inside; what is thrown away and brought back is a link or what was inside, and the outside stays."""
+    """Copies hold what was inside; what is thrown away and brought back is a link or what was
+    inside, and the outside stays.
+    """
     numbers = iter(range(10**9))
 
     def copy(reach: CallRoots, place: ResolvedPath) -> None:

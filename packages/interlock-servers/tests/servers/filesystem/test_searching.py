@@ -1,4 +1,6 @@
-"""Lines that are looked for: as text or by patterns, with ripgrep and without, and what is said of those that were not looked at."""
+"""Lines that are looked for: as text or by patterns, with ripgrep and without, and what is said of
+those that were not looked at.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ from tests.servers.filesystem.conftest import QUICK
 async def test_searching(
     client: Client, tree: Path, arguments: dict[str, Any], hits: list[tuple[str, int]]
 ) -> None:
-    """Lines with a text or a pattern, where they stand; the same with ripgrep, where that is installed, and without."""
+    """Lines with a text or a pattern, where they stand; the same with ripgrep, where that is
+    installed, and without.
+    """
     found = await done(client, "search_files", **arguments)
     assert [(hit["path"], hit["line"]) for hit in found["hits"]] == hits
     assert found["complete"]
@@ -43,7 +47,9 @@ async def test_searching(
 async def test_a_search_says_what_it_left_out(
     tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str
 ) -> None:
-    """Files that are too large or may not be read, and folders that are too deep: nobody is told that this was all."""
+    """Files that are too large or may not be read, and folders that are too deep: nobody is told
+    that this was all.
+    """
     if program == "none":
         monkeypatch.setenv("PATH", "")
     for name, arm in (
@@ -104,7 +110,9 @@ async def test_ripgrep_is_started_only_where_it_can_be(
 async def test_ripgrep_is_believed_in_nothing(
     client: Client, tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A program in its place that names files outside, links and nonsense: what is shown comes from inside, and is what was looked for."""
+    """A program in its place that names files outside, links and nonsense: what is shown comes from
+    inside, and is what was looked for.
+    """
     (tree / "out").symlink_to(tmp_path / "outside")
     names = (
         "../outside/secret.txt",
@@ -159,7 +167,9 @@ def children() -> list[str]:
 async def test_a_pattern_that_backtracks_without_end_is_stopped(
     folder: Path, no_ripgrep: None, pattern: str
 ) -> None:
-    """By the processor time that it used, long before the time of a call is over, and the next search goes on."""
+    """By the processor time that it used, long before the time of a call is over, and the next
+    search goes on.
+    """
     (folder / "a").write_text("a" * 60 + "!")
     limits = msgspec.structs.replace(QUICK, seconds=3600, matching=0.2)
     async with Client(filesystem_server([folder], limits)) as client:
@@ -175,7 +185,9 @@ async def test_a_pattern_that_backtracks_without_end_is_stopped(
 async def test_the_time_of_a_pattern_grows_with_what_it_searches(
     folder: Path, no_ripgrep: None
 ) -> None:
-    """A search through much text is no offence: with next to no time of its own a pattern still gets what its files allow."""
+    """A search through much text is no offence: with next to no time of its own a pattern still
+    gets what its files allow.
+    """
     for number in range(5):
         (folder / f"{number}.txt").write_text("a line of text\n" * 100_000)
     limits = msgspec.structs.replace(QUICK, seconds=3600, matching=0.5)

@@ -51,7 +51,9 @@ async def test_what_is_no_last_line(client: Client, tree: Path) -> None:
 
 
 async def test_the_last_lines_of_long_files(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read from the end: what is before is only counted, and not where that is too much; what has no room is cut and read on."""
+    """Read from the end: what is before is only counted, and not where that is too much; what has
+    no room is cut and read on.
+    """
     text = "".join(f"line {n}\n" for n in range(1, 50_001))
     (tree / "long").write_text(text)
     limits = msgspec.structs.replace(QUICK, read=100, scanned=1000)
@@ -84,7 +86,9 @@ async def test_the_last_lines_of_long_files(tree: Path, monkeypatch: pytest.Monk
 def test_the_last_lines_are_those_of_the_text(
     text: str, count: int, encoding: str, chunk: int
 ) -> None:
-    """Whatever the encoding, and wherever the pieces end in which it is read: bytes of other characters are no line feeds."""
+    """Whatever the encoding, and wherever the pieces end in which it is read: bytes of other
+    characters are no line feeds.
+    """
     data = text.encode(encoding, "ignore")
     text = data.decode(encoding)
     whole = (
@@ -159,7 +163,9 @@ async def test_what_is_left_out(
     left: list[str],
     program: str,
 ) -> None:
-    """Of a folder all that is in it, in searches by text and by name and in trees; the same with ripgrep, where that is, and without."""
+    """Of a folder all that is in it, in searches by text and by name and in trees; the same with
+    ripgrep, where that is, and without.
+    """
     if program == "none":
         monkeypatch.setenv("PATH", "")
     found = await done(client, "search_files", text="needle", exclude=exclude)

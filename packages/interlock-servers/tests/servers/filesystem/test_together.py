@@ -1,4 +1,6 @@
-"""Eight processes that write into one folder at once, some of them killed in the middle; and the server over this repository."""
+"""Eight processes that write into one folder at once, some of them killed in the middle; and the
+server over this repository.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,9 @@ async def look_at_large(folder: Path, over: asyncio.Event) -> int:
 
 @pytest.mark.endurance(seconds=7)
 async def test_eight_processes_lose_nothing(folder: Path) -> None:
-    """Each line is there once, each count is right, each file is whole, and who reads meanwhile never sees half of one."""
+    """Each line is there once, each count is right, each file is whole, and who reads meanwhile
+    never sees half of one.
+    """
     prepared(folder)
     over = asyncio.Event()
     looking = asyncio.create_task(look_at_large(folder, over))
@@ -89,7 +93,9 @@ async def test_eight_processes_lose_nothing(folder: Path) -> None:
 
 @pytest.mark.endurance(seconds=10)
 async def test_killed_processes_tear_nothing(folder: Path) -> None:
-    """`kill -9` in the middle, again and again: what was answered is there, what was not is there whole or not at all."""
+    """`kill -9` in the middle, again and again: what was answered is there, what was not is there
+    whole or not at all.
+    """
     prepared(folder)
     over, chance = asyncio.Event(), random.Random(7)
     looking = asyncio.create_task(look_at_large(folder, over))
@@ -112,7 +118,8 @@ async def test_killed_processes_tear_nothing(folder: Path) -> None:
             for said in rest.splitlines():
                 if re.fullmatch(r"done \w+ \d+", said):
                     answered[f"{name} {' '.join(said.split()[1:])}"] += 1
-            # The next life goes on with numbers of its own: the table says how far this one came, the files may be one further.
+            # The next life goes on with numbers of its own: the table says how far this one came,
+            # the files may be one further.
             text = (folder / "table").read_text()
             (count,) = re.findall(rf"^{name}: (\d+)$", text, re.MULTILINE)
             begun[name] = 1000 * (life + 1)
@@ -165,7 +172,9 @@ async def git(top: Path, *arguments: str) -> str:
 
 @pytest.mark.slow
 async def test_over_this_repository(folder: Path) -> None:
-    """A copy of the repository is found in, searched, edited, copied and thrown away, as one would work on it."""
+    """A copy of the repository is found in, searched, edited, copied and thrown away, as one would
+    work on it.
+    """
     top = await asyncio.to_thread(clone, folder / "repository")
     async with Client(filesystem_server([top], QUICK)) as client:
         await client.list_tools()

@@ -1,4 +1,6 @@
-"""A process that writes into a folder with many others: `python worker.py FOLDER NAME START COUNT`; it prints what was done, once it is."""
+"""A process that writes into a folder with many others: `python worker.py FOLDER NAME START COUNT`;
+it prints what was done, once it is.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A repository, a server over it and a client with a person who says yes, for the tests of the git server."""
+"""A repository, a server over it and a client with a person who says yes, for the tests of the git
+server.
+"""
 
 from __future__ import annotations
 

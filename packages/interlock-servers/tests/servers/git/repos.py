@@ -1,4 +1,6 @@
-"""Repositories for the tests of the git server: made quickly, and apart from whoever's configuration is on this machine."""
+"""Repositories for the tests of the git server: made quickly, and apart from whoever's
+configuration is on this machine.
+"""
 
 from __future__ import annotations
 
@@ -35,8 +37,12 @@ def git(
     data = feed.encode() if isinstance(feed, str) else feed
     done = subprocess.run(
         ["git", "-c", "init.defaultBranch=main", "-c", "protocol.file.allow=always", *arguments],
-        cwd=folder, env=env, input=data if data is not None else b"", capture_output=True, check=False,
-    )  # fmt: skip
+        cwd=folder,
+        env=env,
+        input=data if data is not None else b"",
+        capture_output=True,
+        check=False,
+    )
     if check and done.returncode:
         raise AssertionError(f"git {' '.join(arguments)}: {done.stderr.decode(errors='replace')}")
     return done.stdout.decode(errors="surrogateescape")

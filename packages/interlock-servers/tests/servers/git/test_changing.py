@@ -1,4 +1,6 @@
-"""What the git server changes: commits, branches, worktrees, stashes; what it refuses to lose, and what the person is asked about."""
+"""What the git server changes: commits, branches, worktrees, stashes; what it refuses to lose, and
+what the person is asked about.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from tests.servers.git.repos import AUTHOR, bytes_of, commit, git, paths, reposi
 
 
 async def test_staging_and_committing(client: Client, repo: Path) -> None:
-    """New, changed, gone and odd files; what is ignored stays out; the commit has the author and the message (`TOL-09`)."""
+    """New, changed, gone and odd files; what is ignored stays out; the commit has the author and
+    the message (`TOL-09`).
+    """
     write(
         repo, {"a.txt": "changed\n", "new name/ü.txt": "n\n", ".gitignore": "*.log\n", "x.log": "x"}
     )
@@ -44,7 +48,9 @@ async def test_staging_and_committing(client: Client, repo: Path) -> None:
 
 
 async def test_who_commits(repo: Path, tmp_path: Path) -> None:
-    """Who is said, else who is configured in the repository, else by the person; nobody is made up."""
+    """Who is said, else who is configured in the repository, else by the person; nobody is
+    made up.
+    """
     write(repo, {"a.txt": "1\n"})
     async with Client(git_server(repo)) as client:
         await done(client, "git_add", paths=["a.txt"])
@@ -53,7 +59,10 @@ async def test_who_commits(repo: Path, tmp_path: Path) -> None:
     write(
         home,
         {
-            ".gitconfig": "[user]\n\tname = Person\n\temail = person@example.com\n[core]\n\thooksPath = hooks\n\texcludesFile = ~/mine\n",
+            ".gitconfig": (
+                "[user]\n\tname = Person\n\temail = person@example.com\n[core]\n\thooksPath = "
+                "hooks\n\texcludesFile = ~/mine\n"
+            ),
             "mine": "*.tmp\n",
         },
     )
@@ -78,9 +87,13 @@ async def test_branches(client: Client, repo: Path) -> None:
     await done(client, "git_create_branch", name="feature/x")
     await done(client, "git_create_branch", name="old", revision="HEAD~1")
     found = await done(client, "git_branches")
-    assert [(one["name"], one.get("current", False), one["subject"]) for one in found["branches"]] == [
-        ("feature/x", False, "Second"), ("main", True, "Second"), ("old", False, "First"),
-    ]  # fmt: skip
+    assert [
+        (one["name"], one.get("current", False), one["subject"]) for one in found["branches"]
+    ] == [
+        ("feature/x", False, "Second"),
+        ("main", True, "Second"),
+        ("old", False, "First"),
+    ]
     assert found["current"] == "main"
     page = await done(client, "git_branches", limit=2)
     assert [
@@ -118,7 +131,9 @@ async def test_branches(client: Client, repo: Path) -> None:
 
 
 async def test_switching_loses_nothing(client: Client, repo: Path) -> None:
-    """Changes, files that git does not know and files that it ignores stay, or the branch does (`TOL-09`)."""
+    """Changes, files that git does not know and files that it ignores stay, or the branch does
+    (`TOL-09`).
+    """
     git(repo, "switch", "--quiet", "-c", "side")
     commit(repo, {"a.txt": "side\n", "extra.txt": "side\n", "local.cfg": "side\n"}, "Side")
     git(repo, "switch", "--quiet", "main")
@@ -176,7 +191,9 @@ async def full(repo: Path, server: Server) -> Path:
 async def test_what_is_lost_is_asked_about(
     full: Path, server: Server, tool: str, arguments: dict[str, Any]
 ) -> None:
-    """One question that names it harmlessly; a no, a dismissal or nobody to ask changes nothing (`ELI-01`)."""
+    """One question that names it harmlessly; a no, a dismissal or nobody to ask changes nothing
+    (`ELI-01`).
+    """
     before = bytes_of(full)
     asked: list[str] = []
 
@@ -215,7 +232,9 @@ async def test_only_single_files_are_put_back(client: Client, repo: Path) -> Non
 
 
 async def test_what_is_staged_is_taken_back_without_a_question(repo: Path, server: Server) -> None:
-    """All of it, or a folder, by clients that cannot ask: where the files have it too, or nothing of it, none of it is lost (`ELI-01`)."""
+    """All of it, or a folder, by clients that cannot ask: where the files have it too, or nothing
+    of it, none of it is lost (`ELI-01`).
+    """
     write(repo, {"a.txt": "changed\n", "new ü.txt": "new\n", "src/c.py": "c\n", "other.txt": "o\n"})
     (repo / "src" / "b.py").unlink()
     git(repo, "add", "--all")
@@ -285,7 +304,9 @@ async def test_a_pattern_is_no_path(client: Client, repo: Path) -> None:
 
 
 async def test_stashes(client: Client, repo: Path) -> None:
-    """Put aside with or without what git does not know, listed, shown, applied, popped and dropped; conflicts keep the stash."""
+    """Put aside with or without what git does not know, listed, shown, applied, popped and dropped;
+    conflicts keep the stash.
+    """
     assert "nothing to put aside" in (await client.call_tool("git_stash", {})).text
     write(repo, {"a.txt": "one\nmine\nthree\n", "new.txt": "n\n", "src/b.py": "other\n"})
     await done(client, "git_stash", message="first", paths=["src"])
@@ -319,7 +340,9 @@ async def test_stashes(client: Client, repo: Path) -> None:
 
 
 async def test_worktrees(client: Client, repo: Path, tmp_path: Path) -> None:
-    """Made at one place only, used by path, kept where something would be lost, removed when the person agrees."""
+    """Made at one place only, used by path, kept where something would be lost, removed when the
+    person agrees.
+    """
     made = await done(client, "git_add_worktree", name="tree", branch="side")
     path = Path(made["path"])
     assert path == tmp_path / "repo.worktrees" / "tree"
@@ -349,7 +372,9 @@ async def test_worktrees(client: Client, repo: Path, tmp_path: Path) -> None:
 
 
 async def test_a_worktree_or_submodule_can_be_given(repo: Path, tmp_path: Path) -> None:
-    """Where its `.git` leads to a git folder that leads back, or that lies in a repository which is given too."""
+    """Where its `.git` leads to a git folder that leads back, or that lies in a repository which is
+    given too.
+    """
     git(repo, "worktree", "add", "--quiet", str(tmp_path / "tree"))
     other = repository(tmp_path / "other")
     git(repo, "submodule", "--quiet", "add", str(other), "sub")
@@ -375,7 +400,9 @@ async def test_who_watches_is_told(client: Client, repo: Path) -> None:
 
 
 async def test_only_one_of_two_puts_aside(client: Client, repo: Path) -> None:
-    """Of several who put the same changes aside at once one has done it, and the others are told that there was nothing left."""
+    """Of several who put the same changes aside at once one has done it, and the others are told
+    that there was nothing left.
+    """
     write(repo, {"a.txt": "changed\n"})
     results = await asyncio.gather(*(client.call_tool("git_stash", {}) for _ in range(4)))
     assert sorted(result.text.partition(" ")[0] for result in results) == [

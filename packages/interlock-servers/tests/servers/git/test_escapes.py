@@ -1,4 +1,6 @@
-"""What leads out of a repository - paths, links, pointers, alternates - and what looks like an option: none of it does."""
+"""What leads out of a repository - paths, links, pointers, alternates - and what looks like an
+option: none of it does.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from tests.servers.git.repos import AUTHOR, bytes_of, commit, git, repository, w
 SECRET = "the secret"
 
 
-# -- what is said ---------------------------------------------------------------------------------------------------------
+# -- what is said ----------------------------------------------------------------------------------
 
 OPTIONS = [
     "--output={out}",
@@ -36,19 +38,37 @@ OPTIONS = [
     "--end-of-options",
 ]
 REVISIONS = [
-    ("git_show", "revision"), ("git_log", "revision"), ("git_diff", "old"), ("git_blame", "revision"), ("git_search", "revision"),
-    ("git_search_history", "revision"), ("git_create_branch", "revision"), ("git_switch", "to"), ("git_restore", "revision"),
-    ("git_add_worktree", "revision"), ("git_delete_branch", "name"), ("git_create_branch", "name"), ("git_add_worktree", "branch"),
-]  # fmt: skip
-REST = {"git_blame": {"path": "a.txt"}, "git_search": {"text": "one"}, "git_search_history": {"text": "one"}, "git_create_branch": {"name": "x"},
-        "git_restore": {"paths": ["a.txt"]}, "git_add_worktree": {"name": "x"}}  # fmt: skip
+    ("git_show", "revision"),
+    ("git_log", "revision"),
+    ("git_diff", "old"),
+    ("git_blame", "revision"),
+    ("git_search", "revision"),
+    ("git_search_history", "revision"),
+    ("git_create_branch", "revision"),
+    ("git_switch", "to"),
+    ("git_restore", "revision"),
+    ("git_add_worktree", "revision"),
+    ("git_delete_branch", "name"),
+    ("git_create_branch", "name"),
+    ("git_add_worktree", "branch"),
+]
+REST = {
+    "git_blame": {"path": "a.txt"},
+    "git_search": {"text": "one"},
+    "git_search_history": {"text": "one"},
+    "git_create_branch": {"name": "x"},
+    "git_restore": {"paths": ["a.txt"]},
+    "git_add_worktree": {"name": "x"},
+}
 
 
 @pytest.mark.parametrize("tool, argument", REVISIONS)
 async def test_no_revision_or_branch_is_an_option(
     client: Client, repo: Path, tmp_path: Path, tool: str, argument: str
 ) -> None:
-    """What begins with a dash is no revision and no branch; nothing is written, and nothing in the repository changes."""
+    """What begins with a dash is no revision and no branch; nothing is written, and nothing in the
+    repository changes.
+    """
     write(repo, {"a.txt": "changed\n"})
     out, before = tmp_path / "out", bytes_of(repo)
     for option in OPTIONS:
@@ -96,7 +116,9 @@ async def test_a_revision_is_one_commit(client: Client, revision: str) -> None:
     ],
 )
 async def test_a_range_is_no_revision(client: Client, repo: Path, revision: str) -> None:
-    """Git would list commits for most of these: what begins there is another thing than was asked for, and a page could not go on."""
+    """Git would list commits for most of these: what begins there is another thing than was asked
+    for, and a page could not go on.
+    """
     commit(repo, {"a.txt": "2\n"}, "Second")
     git(repo, "branch", "side")
     commit(repo, {"a.txt": "3\n"}, "Third")
@@ -112,7 +134,9 @@ async def test_a_range_is_no_revision(client: Client, repo: Path, revision: str)
 async def test_a_text_that_begins_with_a_dash_is_looked_for(
     client: Client, repo: Path, tmp_path: Path
 ) -> None:
-    """It is found where it is, in files, messages, authors and changes; files that are called so are found too."""
+    """It is found where it is, in files, messages, authors and changes; files that are called so
+    are found too.
+    """
     out = tmp_path / "out"
     option = f"--output={out}"
     made = commit(
@@ -162,17 +186,36 @@ async def test_a_text_that_begins_with_a_dash_is_looked_for(
 
 
 PATHS = [
-    "../secret", "src/../../secret", "/etc/passwd", "{top}/a.txt", "~/x", "C:\\x", "C:/x", "src//b.py", "a.txt\0b",
-    ".git/config", ".GIT/config", ".Git/hooks/x", "src/.git/x", "git~1/config", ".g\u200cit/config", ".git /config", ".git./x", ".git::$INDEX/x",
-    "src\\.git\\x", ".GIT",
-]  # fmt: skip
+    "../secret",
+    "src/../../secret",
+    "/etc/passwd",
+    "{top}/a.txt",
+    "~/x",
+    "C:\\x",
+    "C:/x",
+    "src//b.py",
+    "a.txt\0b",
+    ".git/config",
+    ".GIT/config",
+    ".Git/hooks/x",
+    "src/.git/x",
+    "git~1/config",
+    ".g\u200cit/config",
+    ".git /config",
+    ".git./x",
+    ".git::$INDEX/x",
+    "src\\.git\\x",
+    ".GIT",
+]
 
 
 @pytest.mark.parametrize("path", PATHS)
 async def test_no_path_leads_out_or_into_gits_own_folder(
     client: Client, repo: Path, path: str
 ) -> None:
-    """Neither upwards, from the root, nor by another way to write `.git`, in any tool that takes a path."""
+    """Neither upwards, from the root, nor by another way to write `.git`, in any tool that takes a
+    path.
+    """
     path = path.format(top=repo)
     (repo.parent / "secret").write_text(SECRET)
     before = bytes_of(repo)
@@ -200,7 +243,9 @@ async def test_magic_of_paths_is_off(client: Client, repo: Path, path: str) -> N
 
 @given(st.text(alphabet="./\\-:~gGiItT \u200c\0ab", max_size=16))
 def test_a_path_that_is_let_through_lies_inside(path: str) -> None:
-    """Whatever it is: it stays below, names no folder of git's, and does not change when it is looked at again."""
+    """Whatever it is: it stays below, names no folder of git's, and does not change when it is
+    looked at again.
+    """
     try:
         found = inside(path)
     except ToolError:
@@ -240,16 +285,23 @@ async def test_a_cursor_is_read_with_care(client: Client, cursor: str) -> None:
 
 
 async def test_control_characters_are_shown(client: Client, repo: Path) -> None:
-    """In names and messages of others nothing is left that a terminal obeys, and no name makes two lines of one (`TOL-09`)."""
+    """In names and messages of others nothing is left that a terminal obeys, and no name makes two
+    lines of one (`TOL-09`).
+    """
     name = "new\nline\x1b[31m\t\u202e.txt"
     commit(
         repo, {name: "x\n"}, "Red \x1b[31m\u202e\n\nBody \x07", GIT_AUTHOR_NAME="Eve\x1b]0;x\x07"
     )
     write(repo, {name: "y\x1b[2J\n", "un\ntracked": "x"})
     for tool, arguments in (
-        ("git_status", {}), ("git_diff", {}), ("git_log", {}), ("git_show", {"revision": "HEAD"}), ("git_search", {"text": "x"}), ("git_branches", {}),
+        ("git_status", {}),
+        ("git_diff", {}),
+        ("git_log", {}),
+        ("git_show", {"revision": "HEAD"}),
+        ("git_search", {"text": "x"}),
+        ("git_branches", {}),
         ("git_blame", {"path": name}),
-    ):  # fmt: skip
+    ):
         text = (await client.call_tool(tool, arguments)).text
         assert not set(text) & set("\x1b\x07\u202e"), tool
         assert "new\nline" not in text
@@ -262,24 +314,35 @@ async def test_control_characters_are_shown(client: Client, repo: Path) -> None:
     assert "line breaks" in await refusal(client, "git_commit", message="x", author="a\nb <c@d>")
 
 
-# -- what lies in the repository --------------------------------------------------------------------------------------------
+# -- what lies in the repository -------------------------------------------------------------------
 
 
 async def test_links_in_the_work_tree_are_not_followed(
     client: Client, repo: Path, tmp_path: Path
 ) -> None:
-    """A folder that has become a link to elsewhere: nothing of what lies there is shown, staged, searched or overwritten."""
+    """A folder that has become a link to elsewhere: nothing of what lies there is shown, staged,
+    searched or overwritten.
+    """
     outside = tmp_path / "outside"
     write(outside, {"b.py": f"{SECRET}\n"})
     shutil.rmtree(repo / "src")
     (repo / "src").symlink_to(outside)
     (repo / "link").symlink_to(outside / "b.py")
     calls: list[tuple[str, dict[str, Any]]] = [
-        ("git_status", {}), ("git_diff", {}), ("git_diff", {"what": "all", "paths": ["src/b.py"]}), ("git_blame", {"path": "src/b.py"}),
-        ("git_search", {"text": "secret"}), ("git_search", {"text": "secret", "staged": True}), ("git_add", {"paths": ["src/b.py"]}),
-        ("git_add", {"paths": ["link"]}), ("git_add", {"paths": ["."]}), ("git_diff", {"what": "staged"}), ("git_commit", {"message": "Links"}),
-        ("git_show", {"revision": "HEAD"}), ("git_search", {"text": "secret"}),
-    ]  # fmt: skip
+        ("git_status", {}),
+        ("git_diff", {}),
+        ("git_diff", {"what": "all", "paths": ["src/b.py"]}),
+        ("git_blame", {"path": "src/b.py"}),
+        ("git_search", {"text": "secret"}),
+        ("git_search", {"text": "secret", "staged": True}),
+        ("git_add", {"paths": ["src/b.py"]}),
+        ("git_add", {"paths": ["link"]}),
+        ("git_add", {"paths": ["."]}),
+        ("git_diff", {"what": "staged"}),
+        ("git_commit", {"message": "Links"}),
+        ("git_show", {"revision": "HEAD"}),
+        ("git_search", {"text": "secret"}),
+    ]
     for tool, arguments in calls:
         result = await client.call_tool(tool, arguments)
         assert SECRET not in result.text.replace("outside", "")
@@ -354,23 +417,41 @@ def _submodule_elsewhere(repo: Path, other: Path) -> None:
 
 
 ELSEWHERE = [
-    _alternates, _alternates_within, _linked("objects"), _linked("refs"), _linked("HEAD"), _linked("config"), _linked("index"), _linked("logs"),
-    _linked("refs/heads"), _linked("objects/pack"), _git_file, _git_link, _commondir, _false_worktree, _fifo,
-]  # fmt: skip
+    _alternates,
+    _alternates_within,
+    _linked("objects"),
+    _linked("refs"),
+    _linked("HEAD"),
+    _linked("config"),
+    _linked("index"),
+    _linked("logs"),
+    _linked("refs/heads"),
+    _linked("objects/pack"),
+    _git_file,
+    _git_link,
+    _commondir,
+    _false_worktree,
+    _fifo,
+]
 
 
 @pytest.mark.parametrize("arm", ELSEWHERE, ids=lambda arm: getattr(arm, "__qualname__", ""))
 async def test_what_lies_elsewhere_is_not_opened(repo: Path, tmp_path: Path, arm: Any) -> None:
-    """A git folder that leads to another one, wholly or in part, is refused before git is run in it, and that one stays as it is."""
+    """A git folder that leads to another one, wholly or in part, is refused before git is run in
+    it, and that one stays as it is.
+    """
     other = repository(tmp_path / "other", {"secret": SECRET})
     arm(repo, other)
     before = bytes_of(other)
     server = git_server(repo, author=AUTHOR)
     async with Client(server, elicit=lambda params: {"confirm": True}) as client:
         for tool, arguments in (
-            ("git_status", {}), ("git_log", {}), ("git_search", {"text": "secret"}), ("git_commit", {"message": "x"}),
+            ("git_status", {}),
+            ("git_log", {}),
+            ("git_search", {"text": "secret"}),
+            ("git_commit", {"message": "x"}),
             ("git_create_branch", {"name": "x"}),
-        ):  # fmt: skip
+        ):
             words = await refusal(client, tool, **arguments)
             assert "git" in words or "repository" in words
             assert SECRET not in words
@@ -380,7 +461,9 @@ async def test_what_lies_elsewhere_is_not_opened(repo: Path, tmp_path: Path, arm
 async def test_a_submodule_that_leads_elsewhere_is_not_looked_into(
     client: Client, repo: Path, tmp_path: Path
 ) -> None:
-    """Nor is what it is at shown, which is another repository's business; git would run in it too, for what changes a repository."""
+    """Nor is what it is at shown, which is another repository's business; git would run in it too,
+    for what changes a repository.
+    """
     other = repository(tmp_path / "other", {"secret": SECRET})
     _submodule_elsewhere(repo, other)
     assert "not followed" in await refusal(client, "git_add", paths=["."])
@@ -411,9 +494,14 @@ async def test_an_index_that_leads_elsewhere_is_not_used(
     if path == "../secret":
         assert SECRET in git(repo, "diff"), "the attack is none"
     for tool, arguments in (
-        ("git_status", {}), ("git_diff", {}), ("git_add", {"paths": ["."]}), ("git_stash", {}), ("git_switch", {"to": "main"}),
-        ("git_restore", {"paths": ["a.txt"], "revision": "HEAD"}), ("git_commit", {"message": "x"}),
-    ):  # fmt: skip
+        ("git_status", {}),
+        ("git_diff", {}),
+        ("git_add", {"paths": ["."]}),
+        ("git_stash", {}),
+        ("git_switch", {"to": "main"}),
+        ("git_restore", {"paths": ["a.txt"], "revision": "HEAD"}),
+        ("git_commit", {"message": "x"}),
+    ):
         words = await refusal(client, tool, **arguments)
         assert "lead out of it" in words, words
     assert (repo.parent / "secret").read_text() == SECRET
@@ -454,7 +542,9 @@ async def test_what_is_said_to_stand_in_place_of_something_else(client: Client, 
 
 
 async def test_only_what_was_given(client: Client, repo: Path, tmp_path: Path) -> None:
-    """By name, by path or by a path inside; a repository beside, above or within the given one is none."""
+    """By name, by path or by a path inside; a repository beside, above or within the given one is
+    none.
+    """
     other = repository(tmp_path / "other")
     nested = repository(repo / "src" / "nested")
     (tmp_path / "link").symlink_to(repo)
@@ -512,7 +602,9 @@ async def test_resources_are_files_of_commits(client: Client, repo: Path, path: 
 async def test_programs_of_the_repository_are_not_on_the_path(
     repo: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A PATH with the current folder on it does not lead into the repository; the rest of the environment stays outside too."""
+    """A PATH with the current folder on it does not lead into the repository; the rest of the
+    environment stays outside too.
+    """
     marker = tmp_path / "marker"
     for name in ("git", "cat", "sh", "false"):
         (repo / name).write_text(f"#!/bin/sh\n: > {marker}\n")

@@ -1,4 +1,6 @@
-"""The git server: its tools, resources, completions, prompts and notices, as clients of all revisions see them."""
+"""The git server: its tools, resources, completions, prompts and notices, as clients of all
+revisions see them.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from interlock_servers.git import git_server
 from tests.servers.calls import done, refusal
 from tests.servers.git.repos import AUTHOR, bytes_of, commit, git, paths, repository, write
 
-# -- what it offers -------------------------------------------------------------------------------------------------------
+# -- what it offers --------------------------------------------------------------------------------
 
 
 async def test_nobody_who_uses_it_is_broken(server: Server, interlock_catalogue: Any) -> None:
@@ -23,7 +25,9 @@ async def test_nobody_who_uses_it_is_broken(server: Server, interlock_catalogue:
 
 
 async def test_what_only_reads_changes_nothing(client: Client, repo: Path) -> None:
-    """Neither a tool that says so, nor a resource, completion or prompt changes a byte of `.git` or of a file (`TOL-04`)."""
+    """Neither a tool that says so, nor a resource, completion or prompt changes a byte of `.git` or
+    of a file (`TOL-04`).
+    """
     write(repo, {"a.txt": "one\nstashed\n"})
     git(repo, "stash")
     write(repo, {"a.txt": "one\ntwo\n", "new.txt": "new\n", "src/c.py": "c\n"})
@@ -60,8 +64,11 @@ async def test_what_may_be_repeated(client: Client, repo: Path) -> None:
     """A second call of a tool that says so changes nothing more (`TOL-04`)."""
     git(repo, "branch", "side")
     needed: dict[str, dict[str, Any]] = {
-        "git_add": {"paths": ["new.txt"]}, "git_switch": {"to": "side"}, "git_unstage": {"paths": ["new.txt"]}, "git_restore": {"paths": ["a.txt"]},
-    }  # fmt: skip
+        "git_add": {"paths": ["new.txt"]},
+        "git_switch": {"to": "side"},
+        "git_unstage": {"paths": ["new.txt"]},
+        "git_restore": {"paths": ["a.txt"]},
+    }
     idempotent = {
         tool.name
         for tool in await client.list_tools()
@@ -84,11 +91,13 @@ async def test_what_may_be_repeated(client: Client, repo: Path) -> None:
         } == before, tool
 
 
-# -- looking ----------------------------------------------------------------------------------------------------------------
+# -- looking ---------------------------------------------------------------------------------------
 
 
 async def test_status(client: Client, repo: Path) -> None:
-    """What is staged, changed, moved, gone, in conflict and not known, with the branch (`TOL-09`)."""
+    """What is staged, changed, moved, gone, in conflict and not known, with the branch
+    (`TOL-09`).
+    """
     status = await done(client, "git_status")
     assert (status["branch"], status["clean"], len(status["commit"])) == ("main", True, 40)
     commit(repo, {"c.txt": "c\n" * 20, "d.txt": "d\n", ".gitignore": "ignored\n"}, "More")
@@ -124,7 +133,9 @@ async def test_before_the_first_commit(tmp_path: Path) -> None:
 
 
 async def test_differences(client: Client, repo: Path) -> None:
-    """Of the work tree, the index and revisions; by file; with counts; the patch is the text and not in the data."""
+    """Of the work tree, the index and revisions; by file; with counts; the patch is the text and
+    not in the data.
+    """
     first = git(repo, "rev-parse", "HEAD").strip()
     second = commit(repo, {"src/b.py": "x = 2\n", "bin": "\0\1"}, "Second")
     write(repo, {"a.txt": "one\n2\nthree\n", "src/b.py": "x = 3\n"})
@@ -132,9 +143,14 @@ async def test_differences(client: Client, repo: Path) -> None:
     result = await client.call_tool("git_diff", {})
     assert "-two\n+2\n" in result.text
     assert result.structured_content == {
-        "old": "index", "new": "work tree", "files": [{"path": "a.txt", "change": "modified", "added": 1, "deleted": 1}],
-        "added": 1, "deleted": 1, "complete": True, "next": None,
-    }  # fmt: skip
+        "old": "index",
+        "new": "work tree",
+        "files": [{"path": "a.txt", "change": "modified", "added": 1, "deleted": 1}],
+        "added": 1,
+        "deleted": 1,
+        "complete": True,
+        "next": None,
+    }
     assert paths((await done(client, "git_diff", what="staged"))["files"]) == [
         ("modified", "src/b.py")
     ]
@@ -158,7 +174,9 @@ async def test_differences(client: Client, repo: Path) -> None:
 
 
 async def test_a_long_patch_comes_in_pages(client: Client, repo: Path) -> None:
-    """The pages put together are the whole; a page of what has changed meanwhile is refused; so is a line that never ends."""
+    """The pages put together are the whole; a page of what has changed meanwhile is refused; so is
+    a line that never ends.
+    """
     text = "".join(f"line {n} ümlaut\n" for n in range(3000))
     write(repo, {"a.txt": text, "wide.txt": "ü" * 40_000})
     git(repo, "add", "wide.txt")
@@ -191,9 +209,13 @@ async def test_log(client: Client, repo: Path) -> None:
     """The newest first; by author, message, path and time; in pages that stay where they began."""
     for n in range(5):
         commit(
-            repo, {"src/b.py": f"x = {n}\n"}, f"Change [{n}].*", GIT_AUTHOR_NAME="Bob" if n % 2 else "Ann",
-            GIT_AUTHOR_DATE=f"2026-03-0{n + 1}T12:00:00Z", GIT_COMMITTER_DATE=f"2026-03-0{n + 1}T12:00:00Z",
-        )  # fmt: skip
+            repo,
+            {"src/b.py": f"x = {n}\n"},
+            f"Change [{n}].*",
+            GIT_AUTHOR_NAME="Bob" if n % 2 else "Ann",
+            GIT_AUTHOR_DATE=f"2026-03-0{n + 1}T12:00:00Z",
+            GIT_COMMITTER_DATE=f"2026-03-0{n + 1}T12:00:00Z",
+        )
 
     async def subjects(**arguments: Any) -> list[str]:
         return [one["subject"] for one in (await done(client, "git_log", **arguments))["commits"]]
@@ -223,7 +245,9 @@ async def test_log(client: Client, repo: Path) -> None:
 
 
 async def test_show(client: Client, repo: Path) -> None:
-    """A commit with its whole message; a merge as against its first parent; the first commit as against nothing."""
+    """A commit with its whole message; a merge as against its first parent; the first commit as
+    against nothing.
+    """
     git(repo, "switch", "--quiet", "-c", "side")
     commit(repo, {"side.txt": "s\n"}, "Side\n\nWith a body.")
     git(repo, "switch", "--quiet", "main")
@@ -252,13 +276,18 @@ async def test_show(client: Client, repo: Path) -> None:
 
 
 async def test_blame(client: Client, repo: Path) -> None:
-    """Lines with the commits they come from, in ranges; what is in the work tree only is not asked about."""
+    """Lines with the commits they come from, in ranges; what is in the work tree only is not asked
+    about.
+    """
     second = commit(repo, {"a.txt": "one\nTWO\nthree\nfour\n"}, "Second")
     write(repo, {"a.txt": "not committed\n"})
     blame = await done(client, "git_blame", path="a.txt")
     assert [(part["first"], part["lines"], part["subject"]) for part in blame["parts"]] == [
-        (1, ["one"], "First"), (2, ["TWO"], "Second"), (3, ["three"], "First"), (4, ["four"], "Second"),
-    ]  # fmt: skip
+        (1, ["one"], "First"),
+        (2, ["TWO"], "Second"),
+        (3, ["three"], "First"),
+        (4, ["four"], "Second"),
+    ]
     assert (blame["next"], blame["commit"]) == (None, second)
     part = await done(client, "git_blame", path="a.txt", first=2, last=3)
     assert ([one["lines"] for one in part["parts"]], part["next"]) == ([["TWO"], ["three"]], 4)
@@ -274,7 +303,10 @@ async def test_blame(client: Client, repo: Path) -> None:
 
 
 async def test_search(client: Client, repo: Path) -> None:
-    """In a revision or the index; as it stands or as an expression; by path; in pages. Files that are no text are left out."""
+    """In a revision or the index; as it stands or as an expression; by path; in pages.
+
+    Files that are no text are left out.
+    """
     commit(
         repo,
         {
@@ -308,7 +340,9 @@ async def test_search(client: Client, repo: Path) -> None:
 
 
 async def test_search_of_the_history(client: Client, repo: Path) -> None:
-    """The commits that added or took away a text, in pages and after a number of commits, with progress (`PRG-01`)."""
+    """The commits that added or took away a text, in pages and after a number of commits, with
+    progress (`PRG-01`).
+    """
     added = commit(repo, {"a.txt": "one\nneedle\n"}, "Added")
     for n in range(3):
         commit(repo, {"src/b.py": f"x = {n}\n"}, f"Other {n}")
@@ -340,11 +374,13 @@ async def test_search_of_the_history(client: Client, repo: Path) -> None:
     assert (await done(client, "git_search_history", text="needle", paths=["src"]))["commits"] == []
 
 
-# -- reading ----------------------------------------------------------------------------------------------------------------
+# -- reading ---------------------------------------------------------------------------------------
 
 
 async def test_resources(client: Client, repo: Path) -> None:
-    """Status, log and files of a revision; text as text, bytes as bytes, a link as where it leads (`RES-03`, `RES-05`)."""
+    """Status, log and files of a revision; text as text, bytes as bytes, a link as where it leads
+    (`RES-03`, `RES-05`).
+    """
     (repo / "link").symlink_to("a.txt")
     (repo / "x.png").write_bytes(b"\x89PNG\r\n\x1a\n\0")
     commit(repo, {"dir name/ü%20#.txt": "odd\n"}, "Files")
@@ -416,12 +452,14 @@ async def test_prompts(client: Client, repo: Path) -> None:
             await client.get_prompt("review_branch", {"branch": name})
 
 
-# -- all ways ----------------------------------------------------------------------------------------------------------------
+# -- all ways --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("way", EVERY_WAY, ids=str)
 async def test_a_change_under_every_revision(way: Way, tmp_path: Path) -> None:
-    """Look, stage, commit, and take back what the person agrees to, asked once, whatever the way of asking (`ELI-01`, `MRT-24`)."""
+    """Look, stage, commit, and take back what the person agrees to, asked once, whatever the way of
+    asking (`ELI-01`, `MRT-24`).
+    """
     repo = repository(tmp_path / "repo")
     write(repo, {"a.txt": "changed\n", "new.txt": "new\n"})
     answers = ScriptedAnswers(elicit={"Put": {"confirm": True}})

@@ -1,4 +1,6 @@
-"""What the git server remembers between calls, and how a repository that changes meanwhile does not get by with it."""
+"""What the git server remembers between calls, and how a repository that changes meanwhile does not
+get by with it.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,6 @@ import pytest
 
 from interlock import Client
 from interlock_servers.git import git_server
-from interlock_servers.git.cache import Known
 from interlock_servers.git.hostile_repositories import configurations_in
 from interlock_servers.git.index import digest_of
 from interlock_servers.git.repositories import Repositories
@@ -21,7 +22,9 @@ from tests.servers.git.test_escapes import _index_of
 
 
 def rewritten(path: Path, data: bytes) -> None:
-    """Write other bytes into a file, as many as it has, so that neither its size, its number nor its times tell."""
+    """Write other bytes into a file, as many as it has, so that neither its size, its number nor
+    its times tell.
+    """
     before = path.stat()
     assert len(data) == before.st_size
     with path.open("r+b") as file:
@@ -65,7 +68,9 @@ async def test_git_is_run_once_where_nothing_has_changed(
 async def test_a_configuration_that_looks_the_same_is_read_anew(
     repo: Path, client: Client, tmp_path: Path
 ) -> None:
-    """A filter that takes the place of another one in the same bytes' room, within the same moment, is not run."""
+    """A filter that takes the place of another one in the same bytes' room, within the same moment,
+    is not run.
+    """
     marker, config = tmp_path / "marker", repo / ".git" / "config"
     program = tmp_path / "program"
     program.write_text(f"#!/bin/sh\n: > {marker}\ncat\n")
@@ -84,7 +89,9 @@ async def test_a_configuration_that_looks_the_same_is_read_anew(
 
 
 async def test_an_index_that_looks_the_same_is_listed_anew(repo: Path, client: Client) -> None:
-    """A path that leads out, and a submodule that leads elsewhere, in the place of a path that does not."""
+    """A path that leads out, and a submodule that leads elsewhere, in the place of a path that does
+    not.
+    """
     blob, index = git(repo, "rev-parse", "HEAD:a.txt").strip(), repo / ".git" / "index"
     (repo.parent / "secret").write_text("the secret")
     index.write_bytes(_index_of(b"ab/secret", blob))
@@ -115,7 +122,9 @@ async def test_submodules_are_looked_at_each_time(
 async def test_an_index_in_two_files_is_not_remembered(
     repo: Path, client: Client, tmp_path: Path
 ) -> None:
-    """The one that is shared is swapped for one with a submodule elsewhere, whose checksum says that it is the same."""
+    """The one that is shared is swapped for one with a submodule elsewhere, whose checksum says
+    that it is the same.
+    """
     git(repo, "update-index", "--split-index")
     (shared,) = (repo / ".git").glob("sharedindex.*")
     await done(client, "git_status")
@@ -155,7 +164,9 @@ def test_which_indexes_are_known_again(repo: Path) -> None:
 
 
 async def test_a_list_of_names_that_is_cut_is_none(repo: Path) -> None:
-    """A name that is long, and comes often: what stands behind it in the configuration would not be known."""
+    """A name that is long, and comes often: what stands behind it in the configuration would not be
+    known.
+    """
     text = (
         f'[filter "{"x" * 100_000}"]\n'
         + "\tclean = cat\n" * 200
@@ -165,13 +176,3 @@ async def test_a_list_of_names_that_is_cut_is_none(repo: Path) -> None:
         file.write(text)
     async with Client(git_server(repo, author=AUTHOR)) as client:
         assert "too many or too long names" in await refusal(client, "git_status")
-
-
-def test_room_is_bounded() -> None:
-    """What was kept first goes first."""
-    known: Known[int] = Known()
-    for n in range(1000):
-        known[str(n).encode()] = n
-    assert len(known) < 100
-    assert known.get(b"999") == 999
-    assert known.get(b"0") is None

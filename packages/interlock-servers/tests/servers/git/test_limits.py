@@ -1,4 +1,6 @@
-"""How git is run: bounded, ended with all that it started, and on this machine at all; large repositories and how they are served."""
+"""How git is run: bounded, ended with all that it started, and on this machine at all; large
+repositories and how they are served.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +42,9 @@ def script(path: Path, text: str) -> str:
 
 
 async def ended(*watches: int) -> bool:
-    """Whether processes end; they are watched by descriptors, as their numbers may be given to others."""
+    """Whether processes end; they are watched by descriptors, as their numbers may be given to
+    others.
+    """
     left = set(watches)
     while left:
         ready, _, _ = await asyncio.to_thread(select.select, list(left), [], [], 20)
@@ -55,12 +59,15 @@ async def ended(*watches: int) -> bool:
     "answered", ["version", "version config"], ids=["at once", "while it works"]
 )
 async def test_cancelling_ends_git_and_what_it_started(tmp_path: Path, answered: str) -> None:
-    """The whole group of processes: a program that git started does not outlive the call (`CAN-02`)."""
+    """The whole group of processes: a program that git started does not outlive the call
+    (`CAN-02`).
+    """
     started = tmp_path / "started"
     os.mkfifo(started)
     program = script(
         tmp_path / "git",
-        f'for one in {answered}; do [ "$1" = $one ] && echo git version 9.9 && exit; done\nsleep 600 &\necho $$ $! > {started}\nwait',
+        f'for one in {answered}; do [ "$1" = $one ] && echo git version 9.9 && exit; done\nsleep '
+        f"600 &\necho $$ $! > {started}\nwait",
     )
     running = asyncio.create_task(Git(program).run(["status"], cwd=tmp_path))
     pids = [int(pid) for pid in (await asyncio.to_thread(started.read_text)).split()]
@@ -110,7 +117,9 @@ async def test_cancelling_while_git_is_being_started(
 async def test_git_may_clean_up_before_it_is_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It takes its lock away, so that nobody else is kept from the repository; who does not heed that is ended all the same (`CAN-02`)."""
+    """It takes its lock away, so that nobody else is kept from the repository; who does not heed
+    that is ended all the same (`CAN-02`).
+    """
     monkeypatch.setattr(runner, "GRACE", 0.2)
     started, lock = tmp_path / "started", tmp_path / "lock"
     os.mkfifo(started)
@@ -131,7 +140,9 @@ async def test_git_may_clean_up_before_it_is_ended(
 
 
 async def test_time_and_output_are_bounded(tmp_path: Path) -> None:
-    """What takes too long is stopped, in words; of what never ends so much is kept as was asked for."""
+    """What takes too long is stopped, in words; of what never ends so much is kept as was asked
+    for.
+    """
     endless = Git(script(tmp_path / "git", f"{ANSWER}\nexec yes"))
     ended = await endless.run(["log"], cwd=tmp_path, most=100_000)
     assert (len(ended.output), ended.cut) == (100_000, True)
@@ -197,7 +208,9 @@ async def test_without_git(repo: Path, tmp_path: Path, monkeypatch: pytest.Monke
 
 
 async def test_a_huge_file_is_not_unpacked(client_of_bomb: Client) -> None:
-    """An object of 16 GiB that takes 16 MB is told by its size; a comparison calls it no text, or fails in words."""
+    """An object of 16 GiB that takes 16 MB is told by its size; a comparison calls it no text, or
+    fails in words.
+    """
     assert "4194304 bytes" in await refusal(client_of_bomb, "git_blame", path="bomb")
     with pytest.raises(Exception, match="no more than"):
         await client_of_bomb.read_resource("git://bomb/file/bomb")
@@ -213,7 +226,9 @@ async def test_a_huge_file_is_not_unpacked(client_of_bomb: Client) -> None:
 
 @pytest.fixture
 async def client_of_bomb(tmp_path: Path) -> object:
-    """A client of a server over a repository with a file that says it is very large, and is stored small."""
+    """A client of a server over a repository with a file that says it is very large, and is stored
+    small.
+    """
     repo = repository(tmp_path / "bomb")
     size = 16 * 1024**3
     head = f"blob {size}\0".encode()
@@ -232,19 +247,26 @@ async def client_of_bomb(tmp_path: Path) -> object:
 
 
 def fast_import(commits: int) -> Iterator[bytes]:
-    """So many commits for `git fast-import`, each of one file; the text `needle` comes and goes deep down."""
+    """So many commits for `git fast-import`, each of one file; the text `needle` comes and goes
+    deep down.
+    """
     yield b"blob\nmark :1\ndata 2\nx\n\nblob\nmark :2\ndata 7\nneedle\n\n"
     who = f"committer {PEOPLE['GIT_AUTHOR_NAME']} <{PEOPLE['GIT_AUTHOR_EMAIL']}>"
     for n in range(commits):
         text = f"Commit {n}"
         mark = 2 if n == 100 else 1
-        yield f"commit refs/heads/main\n{who} {1_500_000_000 + n * 60} +0000\ndata {len(text)}\n{text}\nM 644 :{mark} dir{n % 50}/f{n % 500}\n\n".encode()
+        yield (
+            f"commit refs/heads/main\n{who} {1_500_000_000 + n * 60} +0000\ndata "
+            f"{len(text)}\n{text}\nM 644 :{mark} dir{n % 50}/f{n % 500}\n\n"
+        ).encode()
     yield b"done\n"
 
 
 @pytest.mark.endurance(seconds=7)
 async def test_a_hundred_thousand_commits(tmp_path: Path) -> None:
-    """Every way to look into them ends soon and keeps little: pages from the top and from deep down, filters, blame, the history of a text."""
+    """Every way to look into them ends soon and keeps little: pages from the top and from deep
+    down, filters, blame, the history of a text.
+    """
     count = 100_000
     repo = tmp_path / "large"
     repo.mkdir()
@@ -293,13 +315,15 @@ async def test_a_hundred_thousand_commits(tmp_path: Path) -> None:
         await asyncio.gather(searching, return_exceptions=True)
 
 
-# -- how it is served -------------------------------------------------------------------------------------------------------
+# -- how it is served ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("road", ["http", "stdio"])
 async def test_every_revision(repo: Path, revision: str, road: str) -> None:
-    """`interlock serve git REPOSITORY` over stdio, and the same server over HTTP, under every revision."""
+    """`interlock serve git REPOSITORY` over stdio, and the same server over HTTP, under every
+    revision.
+    """
     async with (
         over(road, git_server(repo), serving("git", repo)) as target,
         Client(target, revision=revision) as client,
@@ -312,7 +336,9 @@ async def test_every_revision(repo: Path, revision: str, road: str) -> None:
 
 
 def test_what_is_given(repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arguments, else the environment, else the current folder; what is no repository is refused in one line."""
+    """Arguments, else the environment, else the current folder; what is no repository is refused in
+    one line.
+    """
     other = repository(tmp_path / "elsewhere" / "repo")
     assert Repositories([repo / "src", other, repo]).names == ["repo", "repo-2"]
     monkeypatch.setenv("INTERLOCK_GIT_REPOSITORIES", f"{repo}{os.pathsep}{other}")

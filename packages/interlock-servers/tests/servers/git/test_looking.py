@@ -1,4 +1,6 @@
-"""Looking at a repository: times in words, branches by their commits, files as they were, lists that are too long, conflicts."""
+"""Looking at a repository: times in words, branches by their commits, files as they were, lists
+that are too long, conflicts.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +96,9 @@ async def test_branches_by_what_they_contain(client: Client, repo: Path) -> None
 
 
 async def test_a_file_as_it_was(client: Client, repo: Path) -> None:
-    """Its text at a revision, some lines of it; whoever asks for it as git writes it is told where it is."""
+    """Its text at a revision, some lines of it; whoever asks for it as git writes it is told where
+    it is.
+    """
     commit(repo, {"a.txt": "".join(f"{n}\n" for n in range(1, 31)), "blob": "a\0b"}, "Second")
     assert (
         await client.call_tool("git_read_file", {"path": "a.txt", "revision": "HEAD~1"})
@@ -115,9 +119,14 @@ async def test_a_file_as_it_was(client: Client, repo: Path) -> None:
     rest = await done(client, "git_read_file", path="long.txt", first=page["next"])
     assert (page["first"], rest["first"], page["lines"]) == (1, page["last"] + 1, 1001)
     for arguments, words in (
-        ({"path": "blob"}, "no text"), ({"path": "nothing"}, "no file"), ({"path": "src"}, "no file"), ({"path": "a.txt", "first": 31}, "has 30 lines"),
-        ({"path": "a.txt", "first": 3, "last": 2}, "30 lines"), ({"path": ".git/config"}, "own folder"), ({"path": "a.txt", "revision": "--all"}, "There is no"),
-    ):  # fmt: skip
+        ({"path": "blob"}, "no text"),
+        ({"path": "nothing"}, "no file"),
+        ({"path": "src"}, "no file"),
+        ({"path": "a.txt", "first": 31}, "has 30 lines"),
+        ({"path": "a.txt", "first": 3, "last": 2}, "30 lines"),
+        ({"path": ".git/config"}, "own folder"),
+        ({"path": "a.txt", "revision": "--all"}, "There is no"),
+    ):
         assert words in await refusal(client, "git_read_file", **arguments)
     assert "Call git_read_file with path 'a.txt' and revision 'HEAD~1'" in await refusal(
         client, "git_show", revision="HEAD~1:a.txt"

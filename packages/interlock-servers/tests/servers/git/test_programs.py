@@ -1,4 +1,6 @@
-"""What a hostile repository wants run: each program leaves a mark, and with this server none does."""
+"""What a hostile repository wants run: each program leaves a mark, and with this server none
+does.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from tests.servers.git.repos import AUTHOR, git, repository, write
 
 
 class Attack(NamedTuple):
-    """How a repository is armed with a program, and what of plain git lets it off; whether the server refuses the repository."""
+    """How a repository is armed with a program, and what of plain git lets it off; whether the
+    server refuses the repository.
+    """
 
     name: str
     arm: Callable[[Path, str], None]
@@ -70,13 +74,18 @@ def hook(name: str, folder: str = ".git/hooks") -> Callable[[Path, str], None]:
 
 
 def promised(*pairs: tuple[str, str]) -> Callable[[Path, str], None]:
-    """Arm by an object that is missing and promised by a remote, which git would fetch when it needs it."""
+    """Arm by an object that is missing and promised by a remote, which git would fetch when it
+    needs it.
+    """
 
     def arm(repo: Path, program: str) -> None:
         config(
-            ("core.repositoryformatversion", "1"), ("extensions.partialClone", "origin"), ("remote.origin.promisor", "true"),
-            ("remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"), *pairs,
-        )(repo, program)  # fmt: skip
+            ("core.repositoryformatversion", "1"),
+            ("extensions.partialClone", "origin"),
+            ("remote.origin.promisor", "true"),
+            ("remote.origin.fetch", "+refs/heads/*:refs/remotes/origin/*"),
+            *pairs,
+        )(repo, program)
         blob = git(repo, "rev-parse", "HEAD:missing.txt").strip()
         (repo / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
 
@@ -127,36 +136,87 @@ X = [
 LAZILY = {"ssh-command", "upload-pack", "protocol-ext", "git-proxy"}
 LAZY = runs("cat-file", "-p", "HEAD:missing.txt")
 ATTACKS = [
-    *(Attack(f"hook-{name}", hook(name), runs("commit", "-am", "x")) for name in ("pre-commit", "post-commit", "reference-transaction")),
+    *(
+        Attack(f"hook-{name}", hook(name), runs("commit", "-am", "x"))
+        for name in ("pre-commit", "post-commit", "reference-transaction")
+    ),
     Attack("hook-post-checkout", hook("post-checkout"), runs("checkout", "-f", "side")),
     Attack("hook-post-index-change", hook("post-index-change"), runs("add", "a.txt")),
     Attack("hooks-path", hook("prepare-commit-msg", "hooks"), runs("commit", "-am", "x")),
     Attack("fsmonitor", config(("core.fsmonitor", "PROGRAM")), runs("status")),
     Attack("diff-external", config(("diff.external", "PROGRAM")), runs("diff")),
-    Attack("diff-command", with_attributes("* diff=x", ("diff.x.command", "PROGRAM")), runs("diff")),
-    Attack("diff-textconv", with_attributes("* diff=x", ("diff.x.textconv", "PROGRAM")), runs("diff")),
-    Attack("textconv-of-blame", with_attributes("* diff=x", ("diff.x.textconv", "PROGRAM"), info=True), runs("blame", "a.txt")),
+    Attack(
+        "diff-command", with_attributes("* diff=x", ("diff.x.command", "PROGRAM")), runs("diff")
+    ),
+    Attack(
+        "diff-textconv", with_attributes("* diff=x", ("diff.x.textconv", "PROGRAM")), runs("diff")
+    ),
+    Attack(
+        "textconv-of-blame",
+        with_attributes("* diff=x", ("diff.x.textconv", "PROGRAM"), info=True),
+        runs("blame", "a.txt"),
+    ),
     Attack("filter-clean", with_attributes(FILTER, X[0]), runs("add", "a.txt")),
     Attack("filter-smudge", with_attributes(FILTER, X[1]), runs("checkout", "-f", "side")),
     Attack("filter-process", with_attributes(FILTER, X[2], X[3]), runs("add", "a.txt")),
     Attack("filter-required", with_attributes(FILTER, X[0], X[3], info=True), runs("diff")),
-    Attack("filter-odd-name", with_attributes("* filter=o=dd.Na'me", ("filter.o=dd.Na'me.clean", "PROGRAM")), runs("add", "a.txt")),
-    Attack("merge-driver", with_attributes("* merge=x", ("merge.x.driver", "PROGRAM"), info=True), merged),
-    Attack("gpg", config(("gpg.program", "PROGRAM"), ("commit.gpgSign", "true")), runs("commit", "-am", "x")),
-    Attack("gpg-ssh", config(("gpg.format", "ssh"), ("gpg.ssh.program", "PROGRAM"), ("user.signingKey", "x"), ("commit.gpgSign", "true")),
-           runs("commit", "-am", "x")),
+    Attack(
+        "filter-odd-name",
+        with_attributes("* filter=o=dd.Na'me", ("filter.o=dd.Na'me.clean", "PROGRAM")),
+        runs("add", "a.txt"),
+    ),
+    Attack(
+        "merge-driver",
+        with_attributes("* merge=x", ("merge.x.driver", "PROGRAM"), info=True),
+        merged,
+    ),
+    Attack(
+        "gpg",
+        config(("gpg.program", "PROGRAM"), ("commit.gpgSign", "true")),
+        runs("commit", "-am", "x"),
+    ),
+    Attack(
+        "gpg-ssh",
+        config(
+            ("gpg.format", "ssh"),
+            ("gpg.ssh.program", "PROGRAM"),
+            ("user.signingKey", "x"),
+            ("commit.gpgSign", "true"),
+        ),
+        runs("commit", "-am", "x"),
+    ),
     Attack("editor", config(("core.editor", "PROGRAM")), runs("commit", "-a")),
     Attack("alias", config(("alias.st", "!PROGRAM")), runs("st")),
-    Attack("credential-helper", config(("credential.helper", "PROGRAM")), lambda repo: _credential(repo)),
-    Attack("ssh-command", promised(("remote.origin.url", "ssh://localhost/x"), ("core.sshCommand", "PROGRAM")), LAZY),
-    Attack("upload-pack", promised(("remote.origin.url", "."), ("remote.origin.uploadpack", "PROGRAM")), LAZY),
-    Attack("protocol-ext", promised(("remote.origin.url", "ext::PROGRAM"), ("protocol.ext.allow", "always")), LAZY),
-    Attack("git-proxy", promised(("remote.origin.url", "git://localhost/x"), ("core.gitProxy", "PROGRAM")), LAZY),
+    Attack(
+        "credential-helper",
+        config(("credential.helper", "PROGRAM")),
+        lambda repo: _credential(repo),
+    ),
+    Attack(
+        "ssh-command",
+        promised(("remote.origin.url", "ssh://localhost/x"), ("core.sshCommand", "PROGRAM")),
+        LAZY,
+    ),
+    Attack(
+        "upload-pack",
+        promised(("remote.origin.url", "."), ("remote.origin.uploadpack", "PROGRAM")),
+        LAZY,
+    ),
+    Attack(
+        "protocol-ext",
+        promised(("remote.origin.url", "ext::PROGRAM"), ("protocol.ext.allow", "always")),
+        LAZY,
+    ),
+    Attack(
+        "git-proxy",
+        promised(("remote.origin.url", "git://localhost/x"), ("core.gitProxy", "PROGRAM")),
+        LAZY,
+    ),
     Attack("include", included("include.path"), runs("status"), refused=True),
     Attack("include-if", included("includeIf.gitdir:**.path"), runs("status"), refused=True),
     Attack("worktree-config", of_a_worktree, runs("status")),
     Attack("submodule", of_a_submodule, runs("status")),
-]  # fmt: skip
+]
 
 
 def _credential(repo: Path) -> None:
@@ -172,9 +232,19 @@ def _credential(repo: Path) -> None:
 
 # Not in the short run: each has a near relative that is.
 ALIKE = {
-    "hook-pre-commit", "hook-post-index-change", "hooks-path", "filter-required", "filter-odd-name", "gpg-ssh", "upload-pack", "git-proxy",
-    "include-if", "alias", "editor", "credential-helper",
-}  # fmt: skip
+    "hook-pre-commit",
+    "hook-post-index-change",
+    "hooks-path",
+    "filter-required",
+    "filter-odd-name",
+    "gpg-ssh",
+    "upload-pack",
+    "git-proxy",
+    "include-if",
+    "alias",
+    "editor",
+    "credential-helper",
+}
 
 
 @pytest.fixture
@@ -194,7 +264,9 @@ def program(tmp_path: Path, marker: Path) -> str:
 
 @pytest.fixture
 def victim(tmp_path: Path) -> Path:
-    """A repository in which there is something for each tool to do: two branches that differ, and changes."""
+    """A repository in which there is something for each tool to do: two branches that differ, and
+    changes.
+    """
     repo = repository(
         tmp_path / "repo", {"a.txt": "one\ntwo\n", "b.txt": "b\n", "missing.txt": "promised\n"}
     )

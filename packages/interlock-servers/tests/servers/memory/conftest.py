@@ -1,4 +1,6 @@
-"""A graph in a file of its own, a server over it and a client with a person who agrees, for the tests of the memory server."""
+"""A graph in a file of its own, a server over it and a client with a person who agrees, for the
+tests of the memory server.
+"""
 
 from __future__ import annotations
 

@@ -45,7 +45,9 @@ def lines_in(graph: Graph) -> list[dict[str, Any]]:
 
 
 def check_file(path: Path) -> None:
-    """The file is whole: SQLite's own check, that of its index, and the index has what the tables have, to the word."""
+    """The file is whole: SQLite's own check, that of its index, and the index has what the tables
+    have, to the word.
+    """
     with closing(sqlite3.connect(path)) as db:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         for table in schema.INDEXES:

@@ -1,4 +1,6 @@
-"""Changes as they are remembered: who made them, what they were, how they are taken back, and how they are forgotten."""
+"""Changes as they are remembered: who made them, what they were, how they are taken back, and how
+they are forgotten.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,8 @@ from tests.servers.calls import done, refusal, words
 from tests.servers.memory.conftest import QUICK
 from tests.servers.memory.desk import NO_HURRY, check_file, entity, relation
 
-# what is done after two entities and a relation were made (changes 1 and 2) -> whether these can be undone then
+# what is done after two entities and a relation were made (changes 1 and 2) -> whether these can be
+# undone then
 LATER: list[tuple[str, dict[str, Any], bool, bool]] = [
     ("create_entities", {"entities": [entity("c")]}, False, True),
     (
@@ -62,7 +65,9 @@ async def pair(client: Client) -> Client:
 async def test_what_stands_in_the_way(
     pair: Client, path: Path, tool: str, arguments: dict[str, Any], entities: bool, relations: bool
 ) -> None:
-    """A change is taken back where what it made is as it was; else nothing is, and it is said which later ones to undo first."""
+    """A change is taken back where what it made is as it was; else nothing is, and it is said which
+    later ones to undo first.
+    """
     before = await words(pair, "export_graph")
     assert (await done(pair, tool, **arguments))["change"] == 3
     after = await words(pair, "export_graph")
@@ -104,7 +109,9 @@ async def test_undoing_can_be_undone(pair: Client) -> None:
 
 
 async def test_changes_are_listed_and_shown(pair: Client) -> None:
-    """With the client, the tool and the time, the latest first, in pages, of one entity; each with what was before and after."""
+    """With the client, the tool and the time, the latest first, in pages, of one entity; each with
+    what was before and after.
+    """
     await done(pair, "rename_entity", name="b", to="c")
     await done(pair, "set_entity_type", name="a", type="u")
     listed = await done(pair, "list_changes", limit=3)
@@ -137,7 +144,9 @@ async def test_changes_are_listed_and_shown(pair: Client) -> None:
 
 
 async def test_what_is_forgotten_is_gone(pair: Client, path: Path) -> None:
-    """Once the person has agreed: not a byte of it is left in the file, and the graph is as it was."""
+    """Once the person has agreed: not a byte of it is left in the file, and the graph is as
+    it was.
+    """
     await done(
         pair,
         "add_observations",
@@ -180,7 +189,9 @@ async def test_an_entity_is_forgotten_with_all_that_it_ever_was(pair: Client, pa
 
 
 async def test_what_a_reader_holds_is_not_called_gone(path: Path) -> None:
-    """While another program reads, traces stay beside the file: that is said, and asked for again they go."""
+    """While another program reads, traces stay beside the file: that is said, and asked for again
+    they go.
+    """
     limits = msgspec.structs.replace(QUICK, waiting=0.05)
     async with Client(
         memory_server(path, limits), elicit=lambda question: {"confirm": True}
@@ -264,7 +275,9 @@ async def test_the_history_has_an_end(path: Path) -> None:
 
 
 def test_who_reads_can_change_nothing(graph: Graph) -> None:
-    """SQLite itself sees to it, whatever a tool that only looks would ask for; and the connection is one that writes again."""
+    """SQLite itself sees to it, whatever a tool that only looks would ask for; and the connection
+    is one that writes again.
+    """
     with graph.reading(NO_HURRY) as db, pytest.raises(sqlite3.OperationalError, match="readonly"):
         db.execute("INSERT INTO entities VALUES (1, 'a', 't', '')")
     with graph.changing(NO_HURRY, "test") as change:

@@ -1,4 +1,6 @@
-"""A graph of 50,000 entities, as somebody brings it along: it is imported once, searched, walked, exported, and taken back."""
+"""A graph of 50,000 entities, as somebody brings it along: it is imported once, searched, walked,
+exported, and taken back.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ async def client(large: Path) -> AsyncIterator[Client]:
 
 
 async def test_one_among_many_is_found(client: Client) -> None:
-    """By a name, a word, a part of one, in a script without spaces, of a type; of very many the first ones."""
+    """By a name, a word, a part of one, in a script without spaces, of a type; of very many the
+    first ones.
+    """
     for number in (1, 777, 49_999):
         (found,) = [one for one in await names(client, f"number{number}", limit=1)]
         assert found.endswith(f"_{number}")
@@ -69,7 +73,9 @@ async def test_it_is_read_a_page_at_a_time(client: Client) -> None:
 
 
 def test_it_goes_out_as_it_came_and_can_be_taken_back(large: Path) -> None:
-    """The same lines in the same order, but for relations that came twice; the import is one change, and undone as one."""
+    """The same lines in the same order, but for relations that came twice; the import is one
+    change, and undone as one.
+    """
     graph = Graph(large, QUICK)
     with graph.reading(NO_HURRY) as db:
         out = [line for _, line in export_lines(db)]

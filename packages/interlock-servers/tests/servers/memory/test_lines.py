@@ -21,7 +21,8 @@ from tests.servers.memory.conftest import QUICK
 from tests.servers.memory.desk import NO_HURRY, check_file, entity, lines_in, relation
 
 FILE = (
-    '{"type":"entity","name":"Ada","entityType":"person","observations":["wrote a program","likes Zürich"]}\n'
+    '{"type":"entity","name":"Ada","entityType":"person","observations":["wrote a program","likes '
+    'Zürich"]}\n'
     '{"type":"entity","name":"Engine","entityType":"machine","observations":[]}\n'
     '{"type":"relation","from":"Ada","to":"Engine","relationType":"programs"}\n'
     '{"type":"relation","from":"Ada","to":"Nobody","relationType":"knows"}'
@@ -29,7 +30,9 @@ FILE = (
 
 
 def loaded(text: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """What the reference implementation makes of a file: a line each, blank ones left out, by what their `type` says."""
+    """What the reference implementation makes of a file: a line each, blank ones left out, by what
+    their `type` says.
+    """
     lines = [msgspec.json.decode(line) for line in text.split("\n") if line.strip()]
     entities = [
         {key: line[key] for key in ("name", "entityType", "observations")}
@@ -44,7 +47,9 @@ def loaded(text: str) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
 
 
 async def test_what_comes_in_goes_out(client: Client, path: Path) -> None:
-    """The bytes of the file, but for the line feed at its end; as a tool gives them, and as a resource."""
+    """The bytes of the file, but for the line feed at its end; as a tool gives them, and as a
+    resource.
+    """
     given = await done(client, "import_graph", text=FILE)
     assert given == {"entities": 2, "observations": 2, "relations": 2, "known": 0, "change": 1}
     assert await words(client, "export_graph") == FILE + "\n"
@@ -59,7 +64,9 @@ async def test_what_comes_in_goes_out(client: Client, path: Path) -> None:
 
 
 async def test_it_may_be_repeated(client: Client) -> None:
-    """The second time nothing is new; what was learnt meanwhile stays; observations of the same name come together."""
+    """The second time nothing is new; what was learnt meanwhile stays; observations of the same
+    name come together.
+    """
     await done(client, "import_graph", text=FILE)
     again = await done(client, "import_graph", text=FILE)
     assert again == {"entities": 0, "observations": 0, "relations": 0, "known": 4}
@@ -77,18 +84,31 @@ async def test_it_may_be_repeated(client: Client) -> None:
 
 
 BAD = [
-    "{", "null", "[]", "7", '"entity"', "{}", '{"type":"thing"}', '{"type":"entity","name":"x"}',
-    '{"type":"entity","name":"x","entityType":"t","observations":[null]}', '{"type":"entity","name":null,"entityType":"t","observations":[]}',
-    '{"type":"entity","name":"","entityType":"t","observations":[]}', '{"type":"entity","name":"a\\u0000b","entityType":"t","observations":[]}',
-    '{"type":"entity","name":"\\ud800","entityType":"t","observations":[]}', '{"type":"relation","from":"a","to":"b"}',
-    '{"type":"entity","name":"x","entityType":"t","observations":["a"]', '{"type":"entity","name":"' + "x" * 2_000 + '","entityType":"t","observations":[]}',
+    "{",
+    "null",
+    "[]",
+    "7",
+    '"entity"',
+    "{}",
+    '{"type":"thing"}',
+    '{"type":"entity","name":"x"}',
+    '{"type":"entity","name":"x","entityType":"t","observations":[null]}',
+    '{"type":"entity","name":null,"entityType":"t","observations":[]}',
+    '{"type":"entity","name":"","entityType":"t","observations":[]}',
+    '{"type":"entity","name":"a\\u0000b","entityType":"t","observations":[]}',
+    '{"type":"entity","name":"\\ud800","entityType":"t","observations":[]}',
+    '{"type":"relation","from":"a","to":"b"}',
+    '{"type":"entity","name":"x","entityType":"t","observations":["a"]',
+    '{"type":"entity","name":"' + "x" * 2_000 + '","entityType":"t","observations":[]}',
     "[" * 100_000,
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("bad", BAD, ids=range(len(BAD)))
 async def test_bad_lines_are_named(client: Client, bad: str) -> None:
-    """With their numbers and why, and the others are imported; a dry run says the same and keeps nothing."""
+    """With their numbers and why, and the others are imported; a dry run says the same and keeps
+    nothing.
+    """
     text = (
         f"\ufeff\n{FILE}\r\n\n{bad}\n"
         + '{"type":"entity","name":"Last","entityType":"t","observations":[],"since":1}'
@@ -142,7 +162,9 @@ async def test_an_import_is_one_change(client: Client, path: Path) -> None:
 
 
 async def test_an_import_that_is_cancelled_leaves_nothing(path: Path) -> None:
-    """It tells how far it is, and once nobody waits any more it ends, and nothing of it is there (`PRG-02`, `CAN-02`)."""
+    """It tells how far it is, and once nobody waits any more it ends, and nothing of it is there
+    (`PRG-02`, `CAN-02`).
+    """
     lines = "".join(
         f'{{"type":"entity","name":"e{n}","entityType":"t","observations":["some words of {n}"]}}\n'
         for n in range(20_000)
@@ -217,7 +239,9 @@ ATTACKS = [
 
 @pytest.mark.parametrize("name", ATTACKS)
 async def test_nothing_but_files_of_the_folder_is_read(path: Path, folder: Path, name: str) -> None:
-    """No path, no link of either kind, nothing that is no file: it is refused, and nothing of it is told."""
+    """No path, no link of either kind, nothing that is no file: it is refused, and nothing of it is
+    told.
+    """
     async with Client(memory_server(path, QUICK, imports=folder)) as client:
         said = await refusal(client, "import_graph", file=name)
         assert "secret" not in said.replace(name, "").replace("..\\\\secret", "")
@@ -241,7 +265,9 @@ async def test_files_of_the_folder_are_read(
 
 
 def test_the_command(path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """`python -m interlock_servers.memory` imports, counts and exports; what is there is not written over."""
+    """`python -m interlock_servers.memory` imports, counts and exports; what is there is not
+    written over.
+    """
     source, target = tmp_path / "memory.jsonl", tmp_path / "out.jsonl"
     source.write_text(f"{FILE}\nbad\n")
     graph = ["--graph", str(path)]

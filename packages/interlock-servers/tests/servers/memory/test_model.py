@@ -1,4 +1,6 @@
-"""The graph does what a graph of plain dictionaries does, whatever is done in whatever order; and undo brings back what was."""
+"""The graph does what a graph of plain dictionaries does, whatever is done in whatever order; and
+undo brings back what was.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +27,18 @@ SOME = st.lists(NAMES, min_size=1, max_size=2)
 
 
 class Model:
-    """Entities by name with type and observations, and relations, each in the order in which they came."""
+    """Entities by name with type and observations, and relations, each in the order in which they
+    came.
+    """
 
     def __init__(self) -> None:
         self.entities: dict[str, tuple[str, list[str]]] = {}
         self.relations: list[tuple[str, str, str]] = []
 
     def lines(self) -> list[dict[str, Any]]:
-        """As an export has it, but for the order: what is renamed or comes back keeps its place, which a dictionary does not."""
+        """As an export has it, but for the order: what is renamed or comes back keeps its place,
+        which a dictionary does not.
+        """
         return [
             *(
                 {"type": "entity", "name": name, "entityType": kind, "observations": texts}
@@ -194,7 +200,9 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.last is not None)
     @rule()
     def undo_the_last(self) -> None:
-        """Nothing came later: it is as it was, to the order; and undone once more it is as it had been."""
+        """Nothing came later: it is as it was, to the order; and undone once more it is as it had
+        been.
+        """
         wanted, now = self.before[self.last or 0], lines_in(self.graph)
         first, change = history.undo(self.graph, self.last or 0, "", NO_HURRY)
         assert first.success
@@ -209,7 +217,9 @@ class Machine(RuleBasedStateMachine):
     @precondition(lambda self: self.before)
     @rule(data=st.data())
     def undo_some(self, data: Any) -> None:
-        """Of an earlier change: all of it, or nothing with a reason; what it says is that somebody has to undo the later ones first."""
+        """Of an earlier change: all of it, or nothing with a reason; what it says is that somebody
+        has to undo the later ones first.
+        """
         id_ = data.draw(st.sampled_from(sorted(self.before)))
         before = lines_in(self.graph)
         try:

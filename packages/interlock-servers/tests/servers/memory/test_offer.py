@@ -1,4 +1,6 @@
-"""What the server offers: the catalogue, annotations that are true, every revision over every road, resources, watching, its file."""
+"""What the server offers: the catalogue, annotations that are true, every revision over every road,
+resources, watching, its file.
+"""
 
 from __future__ import annotations
 
@@ -34,16 +36,29 @@ async def test_nobody_who_uses_it_is_broken(server: Server, interlock_catalogue:
 
 # tool -> arguments of a call that works; and whether it may be repeated to no further effect
 CALLS: dict[str, dict[str, Any]] = {
-    "read_graph": {}, "search_nodes": {"query": "one"}, "open_nodes": {"names": ["a"]}, "list_neighbours": {"name": "a"},
-    "find_path": {"start": "a", "end": "b"}, "graph_statistics": {}, "list_changes": {}, "show_change": {"change": 1}, "export_graph": {},
-    "create_entities": {"entities": [entity("new", "t", "x")]}, "create_relations": {"relations": [relation("b", "knows", "a")]},
-    "add_observations": {"observations": [{"entityName": "a", "contents": ["new"]}]}, "delete_entities": {"entityNames": ["a"]},
+    "read_graph": {},
+    "search_nodes": {"query": "one"},
+    "open_nodes": {"names": ["a"]},
+    "list_neighbours": {"name": "a"},
+    "find_path": {"start": "a", "end": "b"},
+    "graph_statistics": {},
+    "list_changes": {},
+    "show_change": {"change": 1},
+    "export_graph": {},
+    "create_entities": {"entities": [entity("new", "t", "x")]},
+    "create_relations": {"relations": [relation("b", "knows", "a")]},
+    "add_observations": {"observations": [{"entityName": "a", "contents": ["new"]}]},
+    "delete_entities": {"entityNames": ["a"]},
     "delete_observations": {"deletions": [{"entityName": "a", "observations": ["one"]}]},
-    "delete_relations": {"relations": [relation("a", "knows", "b")]}, "rename_entity": {"name": "a", "to": "z"},
-    "merge_entities": {"names": ["b"], "into": "a"}, "set_entity_type": {"name": "a", "type": "u"},
-    "replace_observation": {"name": "a", "old": "one", "new": "two"}, "undo": {"change": 3}, "forget_changes": {"changes": [1]},
+    "delete_relations": {"relations": [relation("a", "knows", "b")]},
+    "rename_entity": {"name": "a", "to": "z"},
+    "merge_entities": {"names": ["b"], "into": "a"},
+    "set_entity_type": {"name": "a", "type": "u"},
+    "replace_observation": {"name": "a", "old": "one", "new": "two"},
+    "undo": {"change": 3},
+    "forget_changes": {"changes": [1]},
     "import_graph": {"text": '{"type":"entity","name":"in","entityType":"t","observations":["x"]}'},
-}  # fmt: skip
+}
 
 
 def rows(path: Path) -> dict[str, list[Any]]:
@@ -60,7 +75,9 @@ def rows(path: Path) -> dict[str, list[Any]]:
 
 @pytest.mark.parametrize("name", CALLS)
 async def test_annotations_are_true(client: Client, path: Path, name: str) -> None:
-    """A tool that only reads changes nothing at all, one that is idempotent may be repeated, one that is not destructive loses nothing."""
+    """A tool that only reads changes nothing at all, one that is idempotent may be repeated, one
+    that is not destructive loses nothing.
+    """
     await done(client, "create_entities", entities=[entity("a", "t", "one"), entity("b", "t")])
     await done(client, "create_relations", relations=[relation("a", "knows", "b")])
     await done(
@@ -86,7 +103,9 @@ async def test_annotations_are_true(client: Client, path: Path, name: str) -> No
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("road", ["memory", "http", "stdio"])
 async def test_every_revision(path: Path, revision: str, road: str) -> None:
-    """Writing, finding, undoing, refusing and asking, in memory, over HTTP and over stdio, in all revisions."""
+    """Writing, finding, undoing, refusing and asking, in memory, over HTTP and over stdio, in all
+    revisions.
+    """
     async with (
         over(road, memory_server(path, QUICK), serving("memory", path)) as target,
         Client(target, revision=revision, elicit=lambda question: {"confirm": True}) as client,
@@ -105,11 +124,13 @@ async def test_every_revision(path: Path, revision: str, road: str) -> None:
         assert "entities" in (await client.read_resource("memory://statistics")).contents[0].text
 
 
-# -- resources ----------------------------------------------------------------------------------------------------------------
+# -- resources -------------------------------------------------------------------------------------
 
 
 async def test_resources(client: Client) -> None:
-    """An entity with what is known since when; what there is; what was changed; names complete by their beginnings and words."""
+    """An entity with what is known since when; what there is; what was changed; names complete by
+    their beginnings and words.
+    """
     await done(
         client,
         "create_entities",
@@ -168,7 +189,9 @@ async def test_what_is_too_large_is_read_in_pages(path: Path) -> None:
 
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 async def test_changes_of_others_are_told(path: Path, revision: str) -> None:
-    """Who watches an entity or the graph hears of what another process writes, and of what this one writes once (`SUB-02`)."""
+    """Who watches an entity or the graph hears of what another process writes, and of what this one
+    writes once (`SUB-02`).
+    """
     served = memory_server(path, QUICK)
     others = Graph(path, QUICK)
     watched = ["memory://entity/A%2Fb", "memory://knowledge-graph"]
@@ -211,7 +234,7 @@ async def test_own_changes_are_told_once(path: Path, monkeypatch: pytest.MonkeyP
             assert told.count("memory://knowledge-graph") == 1
 
 
-# -- the file -------------------------------------------------------------------------------------------------------------------
+# -- the file --------------------------------------------------------------------------------------
 
 
 def test_importing_opens_nothing(tmp_path: Path) -> None:
@@ -227,7 +250,9 @@ def test_importing_opens_nothing(tmp_path: Path) -> None:
 
 
 async def test_where_it_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In the user's own folder for data, where nobody else may look; or where the environment or an argument says."""
+    """In the user's own folder for data, where nobody else may look; or where the environment or an
+    argument says.
+    """
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     own = tmp_path / "interlock" / "memory" / "graph.db"
     async with Client(server_of()) as client:
@@ -247,7 +272,9 @@ async def test_where_it_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
-    """Another program's database, another version's, or no database at all: it is said, and not a byte is changed."""
+    """Another program's database, another version's, or no database at all: it is said, and not a
+    byte is changed.
+    """
     other, newer, text = tmp_path / "other.db", tmp_path / "newer.db", tmp_path / "text"
     for path, script in (
         (other, "CREATE TABLE t (a)"),
@@ -303,7 +330,7 @@ async def test_what_takes_too_long_is_given_up(path: Path) -> None:
         assert await done(client, "read_graph") == {"entities": [], "relations": []}
 
 
-# -- limits -----------------------------------------------------------------------------------------------------------------------
+# -- limits ----------------------------------------------------------------------------------------
 
 
 async def test_a_wrong_limit_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,6 @@
-"""What a search finds, and in which order; what is hostile in names and queries; and what happens where SQLite cannot search."""
+"""What a search finds, and in which order; what is hostile in names and queries; and what happens
+where SQLite cannot search.
+"""
 
 from __future__ import annotations
 
@@ -34,16 +36,50 @@ THINGS = [
     entity("Go", "language", "100% sure, under_scored", 'sizes of 5"x7"'),
 ]
 FOUND = [
-    ("john smith", ["John_Smith"]), ("John_Smith", ["John_Smith"]), ("SMITH", ["John_Smith"]), ("smi", ["John_Smith"]),
-    ("mith", ["John_Smith"]), ("hn_Sm", ["John_Smith"]), ("spanish", ["Spanish Steps", "John_Smith"]), ("spanish rome", ["Spanish Steps"]),
-    ("sao paulo", ["John_Smith"]), ("são", ["John_Smith"]), ('"first program"', ["Ada Lovelace"]), ('"program first"', []),
-    ("c++", ["Ada Lovelace"]), ("go", ["Go", "Ada Lovelace"]), ("東京", ["東京タワー"]), ("京", ["東京タワー"]), ("首都", ["東京タワー"]),
-    ("都首", []), ("ελλαδα", ["Ελλάδα"]), ("strasse", ["Ελλάδα"]), ("straße", ["Ελλάδα"]), ("123", ["Ελλάδα"]), ("🦊", ["🦊 fox"]),
-    ("drop table", ["🦊 fox"]), ("محمد", ["تجربة"]), ("हिन्दी", ["हिन्दी"]), ("लिपि", ["हिन्दी"]), ("100%", ["Go"]), ("_sc", ["Go"]),
-    ("%", ["Go"]), ('5"x7', ["Go"]), ("xyzzy", []), ("person", ["John_Smith", "Ada Lovelace"]),
-    ("c+", ["Ada Lovelace"]), ("+", ["Ada Lovelace"]), ("_", ["Go", "John_Smith"]), ("0% g", ["Go"]), ("go c+", ["Ada Lovelace"]), ("-", ["🦊 fox"]),
-    ("~", []), ("c#", []), ("ith sp", ["John_Smith"]), ("lac r", ["Spanish Steps"]),
-]  # fmt: skip
+    ("john smith", ["John_Smith"]),
+    ("John_Smith", ["John_Smith"]),
+    ("SMITH", ["John_Smith"]),
+    ("smi", ["John_Smith"]),
+    ("mith", ["John_Smith"]),
+    ("hn_Sm", ["John_Smith"]),
+    ("spanish", ["Spanish Steps", "John_Smith"]),
+    ("spanish rome", ["Spanish Steps"]),
+    ("sao paulo", ["John_Smith"]),
+    ("são", ["John_Smith"]),
+    ('"first program"', ["Ada Lovelace"]),
+    ('"program first"', []),
+    ("c++", ["Ada Lovelace"]),
+    ("go", ["Go", "Ada Lovelace"]),
+    ("東京", ["東京タワー"]),
+    ("京", ["東京タワー"]),
+    ("首都", ["東京タワー"]),
+    ("都首", []),
+    ("ελλαδα", ["Ελλάδα"]),
+    ("strasse", ["Ελλάδα"]),
+    ("straße", ["Ελλάδα"]),
+    ("123", ["Ελλάδα"]),
+    ("🦊", ["🦊 fox"]),
+    ("drop table", ["🦊 fox"]),
+    ("محمد", ["تجربة"]),
+    ("हिन्दी", ["हिन्दी"]),
+    ("लिपि", ["हिन्दी"]),
+    ("100%", ["Go"]),
+    ("_sc", ["Go"]),
+    ("%", ["Go"]),
+    ('5"x7', ["Go"]),
+    ("xyzzy", []),
+    ("person", ["John_Smith", "Ada Lovelace"]),
+    ("c+", ["Ada Lovelace"]),
+    ("+", ["Ada Lovelace"]),
+    ("_", ["Go", "John_Smith"]),
+    ("0% g", ["Go"]),
+    ("go c+", ["Ada Lovelace"]),
+    ("-", ["🦊 fox"]),
+    ("~", []),
+    ("c#", []),
+    ("ith sp", ["John_Smith"]),
+    ("lac r", ["Spanish Steps"]),
+]
 
 
 @pytest.fixture
@@ -55,7 +91,9 @@ async def stocked(client: Client) -> Client:
 
 @pytest.mark.parametrize("query, wanted", FOUND)
 async def test_what_is_found(stocked: Client, query: str, wanted: list[str]) -> None:
-    """Words, beginnings, middles, phrases, signs, scripts without spaces; without regard to case, accents and width; names first."""
+    """Words, beginnings, middles, phrases, signs, scripts without spaces; without regard to case,
+    accents and width; names first.
+    """
     assert await names(stocked, query) == wanted
 
 
@@ -87,7 +125,9 @@ async def test_a_query_that_is_too_long_is_refused(stocked: Client) -> None:
 
 @given(st.text(max_size=40), st.text(max_size=12))
 def test_searching_never_fails(text: str, query: str) -> None:
-    """Any text can be looked for in any text; what is a piece of it, from three characters on, is found."""
+    """Any text can be looked for in any text; what is a piece of it, from three characters on, is
+    found.
+    """
     with sqlite3.connect(":memory:", isolation_level=None) as db:
         schema.make_tables(db)
         schema.catch_up(db)
@@ -104,7 +144,9 @@ def test_searching_never_fails(text: str, query: str) -> None:
 
 @given(st.text())
 def test_folding_twice_is_folding_once(text: str) -> None:
-    """What is stored and what is asked for meet; the two forms of a letter are one; words are parts of what they come from."""
+    """What is stored and what is asked for meet; the two forms of a letter are one; words are parts
+    of what they come from.
+    """
     once = folded(text)
     assert folded(unicodedata.normalize("NFD", text)) == folded(unicodedata.normalize("NFC", text))
     assert all(word in once for word in words_of(once))
@@ -126,7 +168,9 @@ def test_folding_twice_is_folding_once(text: str) -> None:
     ],
 )
 async def test_names_are_only_names(client: Client, path: Path, name: str) -> None:
-    """Whatever they are, they are found, opened, read as resources, renamed and deleted; in words nothing of them acts."""
+    """Whatever they are, they are found, opened, read as resources, renamed and deleted; in words
+    nothing of them acts.
+    """
     kept = unicodedata.normalize("NFC", name)
     await done(client, "create_entities", entities=[entity(name, "t", name)])
     assert (await done(client, "open_nodes", names=[name]))["entities"] == [entity(kept, "t", kept)]
@@ -177,16 +221,26 @@ async def test_two_spellings_are_one_name(client: Client) -> None:
 
 
 async def test_names_that_look_alike_are_told(client: Client) -> None:
-    """They are others all the same: whoever made a second one by mistake is shown the first, and merges them. Signs make a difference."""
+    """They are others all the same: whoever made a second one by mistake is shown the first, and
+    merges them.
+
+    Signs make a difference.
+    """
     await done(
         client,
         "create_entities",
         entities=[entity("John Smith"), entity("C"), entity("!!"), entity("Ada")],
     )
     for name, alike in (
-        ("john_smith", ["John Smith"]), ("Jöhn-Smith ", ["John Smith", "john_smith"]), ("C++", []), ("C", None), ("Smith John", []), ("?!", []),
-        ("John Smith Jr", []), ("A\u200bda", ["Ada"]),
-    ):  # fmt: skip
+        ("john_smith", ["John Smith"]),
+        ("Jöhn-Smith ", ["John Smith", "john_smith"]),
+        ("C++", []),
+        ("C", None),
+        ("Smith John", []),
+        ("?!", []),
+        ("John Smith Jr", []),
+        ("A\u200bda", ["Ada"]),
+    ):
         found = await done(client, "create_entities", entities=[entity(name)])
         assert found.get("existing", []) == ([name] if alike is None else [])
         assert found.get("alike", []) == (alike or []), name
@@ -194,11 +248,13 @@ async def test_names_that_look_alike_are_told(client: Client) -> None:
     assert "much the same already: John Smith, john_smith, Jöhn-Smith . merge_entities" in said
 
 
-# -- without full-text search -----------------------------------------------------------------------------------------------
+# -- without full-text search ----------------------------------------------------------------------
 
 
 async def test_without_full_text_search(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where SQLite has none it is slower, and says so; who has it catches up with what others wrote."""
+    """Where SQLite has none it is slower, and says so; who has it catches up with what others
+    wrote.
+    """
     async with Client(memory_server(path, QUICK)) as client:
         await done(client, "create_entities", entities=THINGS)
     with monkeypatch.context() as patched:
@@ -230,7 +286,9 @@ async def test_without_full_text_search(path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_an_old_index_is_made_anew(graph: Graph, path: Path) -> None:
-    """A file that was made without one, or with one of another form, gets it when it is next used."""
+    """A file that was made without one, or with one of another form, gets it when it is next
+    used.
+    """
     with graph.changing(NO_HURRY, "test") as change:
         change.add_entity("Ada", "person")
     for change_ in (
@@ -260,7 +318,9 @@ class Seen:
 
 
 def test_words_that_very_many_have(graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are not weighed, which costs as much as there are; the others put in order, and names come first as always."""
+    """They are not weighed, which costs as much as there are; the others put in order, and names
+    come first as always.
+    """
     monkeypatch.setattr(search, "_COMMON", 4)
     with graph.changing(NO_HURRY, "test") as change:
         for number in range(1, 9):
@@ -311,7 +371,8 @@ def test_the_index_is_used(graph: Graph) -> None:
         assert len({query for query, _ in asked}) >= 4
         for query, values in asked:
             plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {query}", values)]
-            # FTS5 says by what it looks: M for words that match; 0 with nothing after the colon would be every row.
+            # FTS5 says by what it looks: M for words that match; 0 with nothing after the colon
+            # would be every row.
             assert all(
                 "VIRTUAL TABLE INDEX" in step and "M" in step.rsplit(":")[-1]
                 for step in plan

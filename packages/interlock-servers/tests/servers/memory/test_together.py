@@ -1,4 +1,6 @@
-"""Eight processes that write into one graph at once, some of them killed in the middle; and who reads meanwhile."""
+"""Eight processes that write into one graph at once, some of them killed in the middle; and who
+reads meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,10 @@ async def started(path: Path, name: str, start: int, count: int) -> asyncio.subp
 
 
 def look(path: Path) -> int:
-    """Read all of the graph, as another process would: no entity has half of what it was made with. How many there are."""
+    """Read all of the graph, as another process would: no entity has half of what it was made with.
+
+    How many there are.
+    """
     graph = Graph(path, QUICK)
     try:
         found = lines_in(graph)
@@ -100,7 +105,9 @@ def check(graph: Graph, answered: dict[str, set[str]], *, all_: bool) -> None:
 
 @pytest.mark.endurance(seconds=6)
 async def test_eight_processes_lose_nothing(shared: Graph) -> None:
-    """Everything that was answered is there once, nothing else is, and who reads meanwhile never sees half of anything."""
+    """Everything that was answered is there once, nothing else is, and who reads meanwhile never
+    sees half of anything.
+    """
     over = asyncio.Event()
     reader = asyncio.create_task(looking(shared.path, over))
     workers = [await started(shared.path, name, 0, COUNT) for name in NAMES]
@@ -120,7 +127,9 @@ async def test_eight_processes_lose_nothing(shared: Graph) -> None:
 
 @pytest.mark.endurance(seconds=10)
 async def test_killed_processes_tear_nothing(shared: Graph) -> None:
-    """`kill -9` in the middle, again and again: what was answered is there, what was not is there whole or not at all."""
+    """`kill -9` in the middle, again and again: what was answered is there, what was not is there
+    whole or not at all.
+    """
     over, chance = asyncio.Event(), random.Random(7)
     reader = asyncio.create_task(looking(shared.path, over))
     answered: dict[str, set[str]] = defaultdict(set)
@@ -147,7 +156,9 @@ async def test_killed_processes_tear_nothing(shared: Graph) -> None:
 
 
 async def test_an_import_that_is_killed(graph: Graph, tmp_path: Path) -> None:
-    """`kill -9` when much of it is written already: nothing of it is there, and it may simply be begun again."""
+    """`kill -9` when much of it is written already: nothing of it is there, and it may simply be
+    begun again.
+    """
     with graph.changing(NO_HURRY, "test") as change:
         change.add_entity("before", "t")
     before = lines_in(graph)

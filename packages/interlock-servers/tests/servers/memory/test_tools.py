@@ -1,4 +1,6 @@
-"""What the tools do: those that other memory servers have, as these do it, and those that they lack."""
+"""What the tools do: those that other memory servers have, as these do it, and those that they
+lack.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,13 @@ async def small(client: Client) -> Client:
     return client
 
 
-# -- as other servers have it -----------------------------------------------------------------------------------------------
+# -- as other servers have it ----------------------------------------------------------------------
 
 
 async def test_entities_are_created_once(small: Client) -> None:
-    """One that is there is left as it is, whatever else is sent; what is given back is what is new."""
+    """One that is there is left as it is, whatever else is sent; what is given back is what
+    is new.
+    """
     given = await done(
         small,
         "create_entities",
@@ -78,7 +82,9 @@ async def test_observations_are_added_once(small: Client) -> None:
 
 
 async def test_deleting(small: Client) -> None:
-    """Entities go with their relations, observations and relations by themselves; what is not there stays so, and is named."""
+    """Entities go with their relations, observations and relations by themselves; what is not there
+    stays so, and is named.
+    """
     given = await done(
         small,
         "delete_observations",
@@ -113,17 +119,19 @@ async def test_reading(small: Client) -> None:
         "relations": [relation("Ada", "programs", "Engine")],
     }  # also to what was not found
     text = await words(small, "read_graph")
-    assert (
-        text
-        == "Ada (person)\n- wrote a program\n- likes Zürich\nEngine (machine)\nAda -[programs]-> Engine"
+    assert text == (
+        "Ada (person)\n- wrote a program\n- likes Zürich\nEngine (machine)\nAda -[programs]-> "
+        "Engine"
     )
 
 
-# -- what these lack ----------------------------------------------------------------------------------------------------------
+# -- what these lack -------------------------------------------------------------------------------
 
 
 async def test_pages_are_the_whole(client: Client) -> None:
-    """Page by page everything comes once: entities, relations, also those between what is no entity; and the lines of an export."""
+    """Page by page everything comes once: entities, relations, also those between what is no
+    entity; and the lines of an export.
+    """
     many = [entity(f"e{n}", "even" if n % 2 == 0 else "odd", f"x{n}") for n in range(25)]
     await done(client, "create_entities", entities=many)
     sent = [relation(f"e{n}", "next", f"e{n + 1}") for n in range(25)] + [
@@ -236,7 +244,9 @@ async def test_renaming_and_merging(small: Client, path: Path) -> None:
 
 
 async def test_long_entities_are_shown_in_parts(path: Path) -> None:
-    """So many observations of each, with how many more there are; and no more in one answer than it may hold."""
+    """So many observations of each, with how many more there are; and no more in one answer than it
+    may hold.
+    """
     async with Client(
         memory_server(path, msgspec.structs.replace(QUICK, shown=3, answer=110))
     ) as client:

@@ -1,4 +1,6 @@
-"""A process that writes into a graph with many others: `python worker.py FILE NAME START COUNT`; it prints what was done, once it is."""
+"""A process that writes into a graph with many others: `python worker.py FILE NAME START COUNT`; it
+prints what was done, once it is.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,9 @@ PARTS = 20  # observations of each entity: all of them, or none
 
 
 async def main(path: str, name: str, start: int, count: int) -> None:
-    """Make entities of many parts, relate them, add to one that everybody adds to, and take a change back, over and over."""
+    """Make entities of many parts, relate them, add to one that everybody adds to, and take a
+    change back, over and over.
+    """
     async with Client(memory_server(path)) as client:
         for number in range(start, start + count):
             one = {

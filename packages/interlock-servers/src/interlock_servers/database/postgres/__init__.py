@@ -1,4 +1,4 @@
-"""PostgreSQL for the database server, by the driver asyncpg of the extra `postgres`."""
+"""PostgreSQL engine of the database server, on the driver asyncpg (extra `postgres`)."""
 
 from __future__ import annotations
 
@@ -11,5 +11,8 @@ __all__ = ["engine_of"]
 
 
 def engine_of(target: str, name: str, limits: DatabaseLimits, *, write: bool) -> PostgresEngine:
-    """The engine for a URL, `postgresql://user@host:port/database`. Raises ValueError for one that can be none, or without the driver."""
+    """The engine for a URL, `postgresql://user@host:port/database`.
+
+    Raises ValueError for one that can be none, or without the driver.
+    """
     return PostgresEngine(PostgresUrl(target), name, limits, driver(), write=write)

@@ -1,4 +1,6 @@
-"""What PostgreSQL's own catalogue says of the tables that a role may read."""
+"""Reads tables, columns, keys and indexes from PostgreSQL's system catalogue, as far as the role
+may.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,12 @@ from ..engine import Column, ForeignKey, Index, Table, TableKind, TableName
 from .driver import Connection
 
 _KINDS: dict[str, TableKind] = {
-    "r": "table", "v": "view", "m": "materialized view", "f": "foreign table", "p": "partitioned table",
-}  # fmt: skip
+    "r": "table",
+    "v": "view",
+    "m": "materialized view",
+    "f": "foreign table",
+    "p": "partitioned table",
+}
 _LONG, _LONGEST = 4 * 1024, 16 * 1024  # characters of a comment or a default, and of a view's SQL
 _READABLE = """
 c.relkind IN ('r', 'v', 'm', 'f', 'p') AND n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast')
@@ -59,7 +65,10 @@ SELECT i.indrelid AS oid, c.relname AS name, i.indisunique AS unique, i.indpred 
    FROM pg_catalog.generate_series(1, i.indnkeyatts::int) AS place) AS columns
 FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
 WHERE i.indrelid = ANY ($1::oid[]) AND i.indisvalid ORDER BY i.indrelid, c.relname"""
-_TYPES = "SELECT oid, pg_catalog.format_type(oid, NULL) AS name FROM pg_catalog.unnest($1::pg_catalog.oid[]) AS oid"
+_TYPES = (
+    "SELECT oid, pg_catalog.format_type(oid, NULL) AS name FROM "
+    "pg_catalog.unnest($1::pg_catalog.oid[]) AS oid"
+)
 # A row of the catalogue that is changed is a new row, and its xmin another.
 _VERSION = """
 SELECT pg_catalog.concat_ws(' ', pg_catalog.count(*),
@@ -79,7 +88,9 @@ async def version(connection: Connection) -> str:
 
 
 async def tables(connection: Connection) -> list[TableName]:
-    """The tables and views that the role may read, without partitions and what extensions brought."""
+    """The tables and views that the role may read, without partitions and what extensions
+    brought.
+    """
     return [_name(row) for row in await connection.fetch(_TABLES)]
 
 
@@ -98,11 +109,17 @@ async def described(connection: Connection, wanted: Sequence[TableName]) -> list
         name, oid = _name(row), row["oid"]
         made.append(
             Table(
-                name=name.name, kind=name.kind, schema=name.schema, rows=name.rows, comment=name.comment, definition=row["definition"],
-                columns=[Column(**one) for one in columns.get(oid, ())], foreign_keys=[ForeignKey(**one) for one in keys.get(oid, ())],
+                name=name.name,
+                kind=name.kind,
+                schema=name.schema,
+                rows=name.rows,
+                comment=name.comment,
+                definition=row["definition"],
+                columns=[Column(**one) for one in columns.get(oid, ())],
+                foreign_keys=[ForeignKey(**one) for one in keys.get(oid, ())],
                 indexes=[Index(**one) for one in indexes.get(oid, ())],
             )
-        )  # fmt: skip
+        )
     return made
 
 

@@ -1,4 +1,4 @@
-"""What this engine uses of asyncpg, which brings no types that a checker takes: the shapes of its connections, and the module itself."""
+"""Types for the part of asyncpg that this engine uses, as asyncpg has no type hints."""
 
 from __future__ import annotations
 
@@ -138,7 +138,11 @@ def set_text(
     encoder: Callable[[Any], Any],
     decoder: Callable[[str], Any],
 ) -> None:
-    """Like `set_type_codec`, for types of PostgreSQL's own that it does not take: ranges, rows, "char". The names are the driver's."""
+    """Like `set_type_codec`, for types of PostgreSQL's own that it does not take: ranges, rows,
+    "char".
+
+    The names are the driver's.
+    """
     connection._protocol.get_settings().add_python_codec(
         oid, name, "pg_catalog", [], "scalar", encoder, decoder, "text"
     )
@@ -148,14 +152,19 @@ _COPY_IN = b"2\0\0\0\4G\0\0\0"  # the statement is bound, and the server wants d
 
 
 class ByteMeter(asyncio.Protocol):
-    """Stands between a connection and its driver and counts what arrives, since the driver reads a row whole, whatever its size.
+    """Stands between a connection and its driver and counts what arrives, since the driver reads a
+    row whole, whatever its size.
 
-    Once more than `most` bytes have come since `start` the connection is cut off, and nothing of it reaches the driver any more. So it is
-    where the server waits for the data of a COPY, of which the driver would not know.
+    Once more than `most` bytes have come since `start` the connection is cut off, and nothing of it
+    reaches the driver any more. So it is where the server waits for the data of a COPY, of which
+    the driver would not know.
     """
 
     def __init__(self, connection: Any) -> None:
-        """Take the place of the driver's own protocol. The two names are the driver's own: it has no open door here."""
+        """Take the place of the driver's own protocol.
+
+        The two names are the driver's own: it has no open door here.
+        """
         self._transport: asyncio.Transport = connection._transport
         self._driver: asyncio.Protocol = connection._protocol
         self._count = self._most = 0

@@ -1,4 +1,6 @@
-"""The engine for PostgreSQL: every statement in a transaction of its own, which reads only unless the person lets callers write."""
+"""PostgreSQL engine: each statement runs in its own transaction, read-only unless writing is
+allowed.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,11 @@ from .pool import GUARD, LOOKING, READING, WRITING, ConnectionPool, PooledConnec
 from .urls import PostgresUrl
 from .values import arguments_of, plain
 
-# What a cursor is declared for can only be a query: PostgreSQL's own grammar takes no COPY, DO, CALL, SET, LOCK or COMMIT there.
+# What a cursor is declared for can only be a query: PostgreSQL's own grammar takes no COPY, DO,
+# CALL, SET, LOCK or COMMIT there.
 _CURSOR = "DECLARE page NO SCROLL CURSOR WITHOUT HOLD FOR "
-_AT_ONCE = 64  # rows that are fetched at once, and a second time one by one where they are too large together
+# Rows that are fetched at once, and a second time one by one where they are too large together
+_AT_ONCE = 64
 _MOST_AT_ONCE = 512
 _SLACK = 64 * 1024  # bytes for the messages around rows
 _FARTHEST = 2**31 - 1  # rows that MOVE steps over at once
@@ -33,10 +37,14 @@ class PostgresEngine:
 
     kind = "PostgreSQL"
     dialect: Sequence[str] = (
-        "PostgreSQL: parameters are $1, $2, ... and a list of values; where the type is not clear write $1::date.",
-        "Values for json and jsonb are given as the JSON itself; times, intervals and numerics as texts; bytes as an object with base64.",
-        "A query is one SELECT, VALUES, TABLE or WITH ... SELECT; in place of SHOW write SELECT current_setting('name').",
-        "Names that are not all small letters stand in double quotes. Integers divide to integers. LIKE minds case, ILIKE does not.",
+        "PostgreSQL: parameters are $1, $2, ... and a list of values; where the type is not clear "
+        "write $1::date.",
+        "Values for json and jsonb are given as the JSON itself; times, intervals and numerics as "
+        "texts; bytes as an object with base64.",
+        "A query is one SELECT, VALUES, TABLE or WITH ... SELECT; in place of SHOW write SELECT "
+        "current_setting('name').",
+        "Names that are not all small letters stand in double quotes. Integers divide to "
+        "integers. LIKE minds case, ILIKE does not.",
     )
 
     def __init__(
@@ -176,7 +184,8 @@ class PostgresEngine:
         """Run statements in one transaction that may write."""
         if not self.writable:
             raise ToolError(
-                f"The database {self.name} may only be read. Whoever started the server decides that."
+                f"The database {self.name} may only be read. Whoever started the server decides "
+                "that."
             )
         for statement in statements:
             _checked(statement)

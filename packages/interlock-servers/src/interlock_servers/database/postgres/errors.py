@@ -1,4 +1,4 @@
-"""What goes wrong with PostgreSQL, in words: the server's own, where in the SQL, and what to do."""
+"""Error messages for PostgreSQL: the server's words, the place in the SQL, and what to do."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class ResponseTooLarge(ToolError):
 def late(seconds: float) -> ToolError:
     """The statement ran for too long."""
     return ToolError(
-        f"It took longer than {seconds:g} seconds and was stopped. Ask for less, or let explain say what is slow."
+        f"It took longer than {seconds:g} seconds and was stopped. Ask for less, or let explain "
+        "say what is slow."
     )
 
 
@@ -44,7 +45,8 @@ def unreachable(error: BaseException, target: PostgresUrl, driver: Driver) -> To
     """Why there is no connection. The address is in it, and never the password."""
     if isinstance(error, TimeoutError):
         return ToolError(
-            f"PostgreSQL at {target.place} did not answer in time. Is it running, and the address right?"
+            f"PostgreSQL at {target.place} did not answer in time. Is it running, and the address "
+            "right?"
         )
     if isinstance(error, driver.refusal):
         return ToolError(
@@ -56,7 +58,8 @@ def unreachable(error: BaseException, target: PostgresUrl, driver: Driver) -> To
         )
     if isinstance(error, OSError):
         return ToolError(
-            f"PostgreSQL at {target.place} cannot be reached: {target.clean(line(str(error)))}. Is it running, and the address right?"
+            f"PostgreSQL at {target.place} cannot be reached: {target.clean(line(str(error)))}. "
+            "Is it running, and the address right?"
         )
     return ToolError(
         f"PostgreSQL at {target.place} cannot be connected to: {target.clean(line(str(error)))}"
@@ -66,12 +69,17 @@ def unreachable(error: BaseException, target: PostgresUrl, driver: Driver) -> To
 def refused(
     error: BaseException, driver: Driver, *, sql: str = "", before: int = 0, reading: bool = True
 ) -> ToolError:
-    """Why a statement did not run. `before` characters stood before it in what the server saw; `reading` says that it could only read."""
+    """Why a statement did not run.
+
+    `before` characters stood before it in what the server saw; `reading` says that it could only
+    read.
+    """
     if isinstance(error, ToolError):
         return error
     if isinstance(error, UnicodeError):
         return ToolError(
-            "The database holds text, or was sent text, that is not Unicode. Cast such a column to bytea."
+            "The database holds text, or was sent text, that is not Unicode. Cast such a column "
+            "to bytea."
         )
     if isinstance(error, driver.lost) or (
         isinstance(error, OSError) and not isinstance(error, TimeoutError)
@@ -87,10 +95,12 @@ def refused(
         return ToolError(" ".join(filter(None, words)))
     if "cannot decode" in str(error) or "cannot encode" in str(error):
         return ToolError(
-            "A column has values that the driver cannot read as they are: write to_json(column), or column::text."
+            "A column has values that the driver cannot read as they are: write to_json(column), "
+            "or column::text."
         )
     return ToolError(
-        f"The driver cannot do this: {line(' '.join(str(error).split()) or type(error).__name__, _MOST)}"
+        "The driver cannot do this: "
+        f"{line(' '.join(str(error).split()) or type(error).__name__, _MOST)}"
     )
 
 

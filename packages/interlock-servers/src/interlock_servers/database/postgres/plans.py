@@ -1,4 +1,4 @@
-"""PostgreSQL's plans as steps, from the JSON that EXPLAIN gives."""
+"""Parses the JSON of PostgreSQL's EXPLAIN into the steps of a plan."""
 
 from __future__ import annotations
 
@@ -9,9 +9,22 @@ from ..engine import Plan, PlanStep
 from ..sql_text import line
 
 _MORE = (
-    "Subplan Name", "Index Cond", "Recheck Cond", "Hash Cond", "Merge Cond", "TID Cond", "Join Filter", "Filter", "Rows Removed by Filter",
-    "Sort Key", "Group Key", "Function Call", "CTE Name", "Workers Planned", "Sort Method",
-)  # fmt: skip
+    "Subplan Name",
+    "Index Cond",
+    "Recheck Cond",
+    "Hash Cond",
+    "Merge Cond",
+    "TID Cond",
+    "Join Filter",
+    "Filter",
+    "Rows Removed by Filter",
+    "Sort Key",
+    "Group Key",
+    "Function Call",
+    "CTE Name",
+    "Workers Planned",
+    "Sort Method",
+)
 _AGGREGATES = {
     "Hashed": "HashAggregate",
     "Sorted": "GroupAggregate",
@@ -21,7 +34,9 @@ _AGGREGATES = {
 
 
 def plan_of(explained: Any) -> Plan:
-    """The plan in what EXPLAIN (FORMAT JSON) said: a list with one entry for each statement that a rule made of it."""
+    """The plan in what EXPLAIN (FORMAT JSON) said: a list with one entry for each statement that a
+    rule made of it.
+    """
     steps: list[PlanStep] = []
     seconds: list[float] = []
     for one in explained:
@@ -36,15 +51,22 @@ def plan_of(explained: Any) -> Plan:
 
 def _steps(node: Mapping[str, Any], depth: int) -> Iterator[PlanStep]:
     yield PlanStep(
-        depth, _what(node), rows=node.get("Plan Rows"), cost=node.get("Total Cost"), actual_rows=node.get("Actual Rows"),
-        actual_ms=node.get("Actual Total Time"), loops=node.get("Actual Loops"),
-    )  # fmt: skip
+        depth,
+        _what(node),
+        rows=node.get("Plan Rows"),
+        cost=node.get("Total Cost"),
+        actual_rows=node.get("Actual Rows"),
+        actual_ms=node.get("Actual Total Time"),
+        loops=node.get("Actual Loops"),
+    )
     for below in node.get("Plans", ()):
         yield from _steps(below, depth + 1)
 
 
 def _what(node: Mapping[str, Any]) -> str:
-    """A step as people who read plans know it: "Index Scan using orders_pkey on orders; Index Cond: (id = 5)"."""
+    """A step as people who read plans know it: "Index Scan using orders_pkey on orders; Index Cond:
+    (id = 5)".
+    """
     name = str(node.get("Node Type", "Step"))
     if name == "Aggregate":
         name = _AGGREGATES.get(node.get("Strategy", ""), name)

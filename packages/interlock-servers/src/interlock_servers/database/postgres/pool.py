@@ -1,4 +1,4 @@
-"""The connections to a PostgreSQL server: a few, lent for one transaction each, clean when they come back, stopped for certain."""
+"""Connection pool for PostgreSQL. A connection is lent for one transaction and comes back clean."""
 
 from __future__ import annotations
 
@@ -18,12 +18,13 @@ from .values import teach
 
 ANY_ROLE = "INTERLOCK_DATABASE_ANY_ROLE"
 READING = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
-# For our own questions to the catalogue: nothing of the role's search_path stands in the place of PostgreSQL's own, and names of types are
-# written as that path has it all the same.
+# For our own questions to the catalogue: nothing of the role's search_path stands in the place of
+# PostgreSQL's own, and names of types are written as that path has it all the same.
 LOOKING = f"""{READING}; SELECT pg_catalog.set_config('search_path',
   pg_catalog.rtrim(pg_catalog.concat('pg_catalog, ', pg_catalog.current_setting('search_path')), ', '), true)"""
 WRITING = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
-# A table with a conflict that is found at the end of a transaction: while it stands, nobody commits what is not whole or not to be kept.
+# A table with a conflict that is found at the end of a transaction: while it stands, nobody commits
+# what is not whole or not to be kept.
 GUARD = "interlock_guard"
 _GUARDED = f"""
 SAVEPOINT {GUARD}; CREATE TEMPORARY TABLE {GUARD} (open int UNIQUE DEFERRABLE INITIALLY DEFERRED) ON COMMIT DROP;
@@ -37,7 +38,8 @@ _WATCHING = (
     14,
     0,
 )  # the version from which a server notices while it computes that its client has gone
-# What a transaction cannot keep a role from: it reaches beyond the database, or beyond the transaction.
+# What a transaction cannot keep a role from: it reaches beyond the database, or beyond the
+# transaction.
 _POWERS = """
 SELECT CASE WHEN r.rolsuper AND r.rolname = session_user THEN 'is a superuser'
             WHEN r.rolsuper THEN pg_catalog.concat('may become the superuser ', r.rolname)
@@ -56,7 +58,10 @@ WHERE p.proname IN ('dblink', 'dblink_connect', 'dblink_connect_u', 'dblink_exec
   AND pg_catalog.has_function_privilege(session_user, p.oid, 'EXECUTE')
 ORDER BY power
 """
-_END = "SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.unnest($1::pg_catalog.int4[]) AS pid"
+_END = (
+    "SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.unnest($1::pg_catalog.int4[]) AS "
+    "pid"
+)
 _ALONE = "BEGIN READ ONLY; SET LOCAL search_path = pg_catalog"
 _SUPERUSER = "is a superuser"
 
@@ -65,7 +70,9 @@ class PooledConnection:
     """A connection while it is lent."""
 
     def __init__(self, connection: Connection, *, watched: bool) -> None:
-        """`watched` says that the server can notice while it computes that this program has gone."""
+        """`watched` says that the server can notice while it computes that this program has
+        gone.
+        """
         self.connection, self.watched = connection, watched
         self.meter = ByteMeter(connection)
         self.pid = connection.get_server_pid()
@@ -91,7 +98,8 @@ class ConnectionPool:
 
     @asynccontextmanager
     async def transaction(self, begin: str) -> AsyncIterator[PooledConnection]:
-        """A connection in a transaction, which is rolled back in the end unless it was ended before.
+        """A connection in a transaction, which is rolled back in the end unless it was ended
+        before.
 
         Raises ToolError where there is none to be had. What the body raises goes on as it is.
         """
@@ -100,7 +108,8 @@ class ConnectionPool:
                 await self._places.acquire()
         except TimeoutError:
             raise ToolError(
-                f"All {self._limits.connections} connections to {self._target.place} are busy. Try it again later."
+                f"All {self._limits.connections} connections to {self._target.place} are busy. "
+                "Try it again later."
             ) from None
         link: PooledConnection | None = None
         try:
@@ -114,7 +123,9 @@ class ConnectionPool:
             await asyncio.shield(task)  # whoever is cancelled once more need not wait for it
 
     async def guard(self, link: PooledConnection) -> bool:
-        """Keep a caller's COMMIT from a transaction that writes; False where the role may make no temporary table."""
+        """Keep a caller's COMMIT from a transaction that writes; False where the role may make no
+        temporary table.
+        """
         try:
             await link.connection.execute(_GUARDED)
         except self._driver.refusal:
@@ -138,7 +149,9 @@ class ConnectionPool:
         link.connection.terminate()
 
     async def _begun(self, begin: str) -> PooledConnection:
-        """A connection in a transaction that has its snapshot: whether it may write cannot be changed from there on."""
+        """A connection in a transaction that has its snapshot: whether it may write cannot be
+        changed from there on.
+        """
         try:
             async with asyncio.timeout(self._limits.waiting):
                 while not self._closed:
@@ -185,9 +198,14 @@ class ConnectionPool:
 
     async def _connected(self) -> PooledConnection:
         settings = {
-            "application_name": "interlock", "default_transaction_read_only": "on", "datestyle": "ISO", "intervalstyle": "iso_8601",
-            "idle_in_transaction_session_timeout": str(_thousandths(self._limits.seconds + self._patience + 10)),
-        }  # fmt: skip
+            "application_name": "interlock",
+            "default_transaction_read_only": "on",
+            "datestyle": "ISO",
+            "intervalstyle": "iso_8601",
+            "idle_in_transaction_session_timeout": str(
+                _thousandths(self._limits.seconds + self._patience + 10)
+            ),
+        }
         connection: Connection = await self._driver.connect(
             self._target.url,
             timeout=self._limits.waiting,
@@ -204,7 +222,9 @@ class ConnectionPool:
             raise
 
     async def _watches(self, connection: Connection) -> bool:
-        """Whether the server takes the setting: it depends on its version, and on the system that it runs on."""
+        """Whether the server takes the setting: it depends on its version, and on the system that
+        it runs on.
+        """
         if connection.get_server_version() < _WATCHING:
             return False
         try:
@@ -226,9 +246,12 @@ class ConnectionPool:
         if powers:
             powers = [_SUPERUSER] if _SUPERUSER in powers else powers
             raise ToolError(
-                f"The role of {self._target.place} {', '.join(powers)}: no transaction would keep it from the server's files, programs or "
-                "connections. Connect as another role, made by: CREATE ROLE reader LOGIN PASSWORD '...'; GRANT pg_read_all_data TO reader "
-                f"(and REVOKE EXECUTE ON FUNCTION ... FROM PUBLIC where it may call one). {ANY_ROLE}=1 lets any role in."
+                f"The role of {self._target.place} {', '.join(powers)}: no transaction would keep "
+                "it from the server's files, programs or "
+                "connections. Connect as another role, made by: CREATE ROLE reader LOGIN PASSWORD "
+                "'...'; GRANT pg_read_all_data TO reader "
+                "(and REVOKE EXECUTE ON FUNCTION ... FROM PUBLIC where it may call one). "
+                f"{ANY_ROLE}=1 lets any role in."
             )
 
     async def _give_back(self, link: PooledConnection | None) -> None:
@@ -292,26 +315,33 @@ class ConnectionPool:
             if link.meter.over:
                 most = self._limits.value
                 raise ResponseTooLarge(
-                    f"A row, or what one statement gives, has more than {most} bytes. Ask for less: left(column, 1000), LIMIT."
+                    f"A row, or what one statement gives, has more than {most} bytes. Ask for "
+                    "less: left(column, 1000), LIMIT."
                 ) from None
             if link.meter.copying:
                 raise ToolError(
-                    "COPY FROM STDIN has nothing to read here: write INSERT, with the values as parameters."
+                    "COPY FROM STDIN has nothing to read here: write INSERT, with the values as "
+                    "parameters."
                 ) from None
             if getattr(error, "table_name", None) == GUARD:
                 raise ToolError(
-                    "It would end the transaction, or check its constraints early: leave out what is about the transaction."
+                    "It would end the transaction, or check its constraints early: leave out what "
+                    "is about the transaction."
                 ) from None
             raise refused(error, self._driver, sql=sql, before=before, reading=reading) from error
 
 
 def _thousandths(seconds: float) -> int:
-    """Seconds as PostgreSQL takes them in its settings: 0 would be without an end, and more than this it does not take."""
+    """Seconds as PostgreSQL takes them in its settings: 0 would be without an end, and more than
+    this it does not take.
+    """
     return max(1, min(int(seconds * 1000), 2**31 - 1))
 
 
 async def _reset(connection: Connection) -> None:
-    """Leave nothing of a transaction, nor of the session around it: locks, cursors, prepared statements, settings, roles."""
+    """Leave nothing of a transaction, nor of the session around it: locks, cursors, prepared
+    statements, settings, roles.
+    """
     if connection.is_in_transaction():
         await connection.execute("ROLLBACK")  # waits until what was cancelled has ended
     await connection.execute("DISCARD ALL")

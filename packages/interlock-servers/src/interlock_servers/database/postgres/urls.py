@@ -1,4 +1,4 @@
-"""A URL of PostgreSQL: whether it can be one, and what may be said of it."""
+"""Parses and redacts PostgreSQL URLs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ _ADVICE = (
 
 
 class PostgresUrl:
-    """Where a database is. `place` names host, port and database; `clean` takes the password out of what others say of it."""
+    """Where a database is.
+
+    `place` names host, port and database; `clean` takes the password out of what others say of it.
+    """
 
     def __init__(self, url: str) -> None:
         """Raises ValueError, without the URL, for one that can be none."""
@@ -33,7 +36,8 @@ class PostgresUrl:
             or not all(port.isascii() and port.isdigit() for port in ports)
         ):
             raise ValueError(
-                f"This is no URL of PostgreSQL: {_ADVICE}. Signs such as / # @ in a password are written as %2F %23 %40."
+                f"This is no URL of PostgreSQL: {_ADVICE}. Signs such as / # @ in a password are "
+                "written as %2F %23 %40."
             )
         host = (
             unquote(hosts)

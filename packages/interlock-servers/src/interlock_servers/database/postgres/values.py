@@ -1,6 +1,7 @@
-"""Values of PostgreSQL as they are handed on, and arguments as PostgreSQL takes them.
+"""Converts values of PostgreSQL to JSON, and arguments to what PostgreSQL takes.
 
-What Python has no exact type for is read as the text that PostgreSQL writes: times before Christ, infinite ones, months in intervals.
+What Python has no exact type for is read as the text that PostgreSQL writes: times before Christ,
+infinite ones, months in intervals.
 """
 
 from __future__ import annotations
@@ -20,22 +21,49 @@ from ..values import bytes_of
 from .driver import Connection, Driver, set_text
 
 _TEXTS = (
-    "interval", "bit", "varbit", "money", "point", "line", "lseg", "box", "path", "polygon", "circle", "tid", "pg_snapshot",
-    "txid_snapshot", "pg_lsn",
-)  # fmt: skip
+    "interval",
+    "bit",
+    "varbit",
+    "money",
+    "point",
+    "line",
+    "lseg",
+    "box",
+    "path",
+    "polygon",
+    "circle",
+    "tid",
+    "pg_snapshot",
+    "txid_snapshot",
+    "pg_lsn",
+)
 _TIMES = ("date", "timestamp", "timestamptz", "time", "timetz")
 # PostgreSQL's own numbers of types that the driver is told of by number
 _NUMBERED = {
-    18: "char", 2249: "record",
-    3904: "int4range", 3906: "numrange", 3908: "tsrange", 3910: "tstzrange", 3912: "daterange", 3926: "int8range",
-    4451: "int4multirange", 4532: "nummultirange", 4533: "tsmultirange", 4534: "tstzmultirange", 4535: "datemultirange",
+    18: "char",
+    2249: "record",
+    3904: "int4range",
+    3906: "numrange",
+    3908: "tsrange",
+    3910: "tstzrange",
+    3912: "daterange",
+    3926: "int8range",
+    4451: "int4multirange",
+    4532: "nummultirange",
+    4533: "tsmultirange",
+    4534: "tstzmultirange",
+    4535: "datemultirange",
     4536: "int8multirange",
-}  # fmt: skip
+}
 _OFFSET = re.compile(r"([+-]\d\d)$")
 
 
 async def teach(connection: Connection) -> None:
-    """Tell a new connection how the types are read and written for which the driver's own ways lose something. Asks the server nothing."""
+    """Tell a new connection how the types are read and written for which the driver's own ways lose
+    something.
+
+    Asks the server nothing.
+    """
     for name in _TEXTS:
         await connection.set_type_codec(name, schema="pg_catalog", encoder=_written, decoder=str)
     for oid, name in _NUMBERED.items():
@@ -71,7 +99,8 @@ def arguments_of(statement: Statement) -> Sequence[Any]:
     if isinstance(given, Mapping):
         if given:
             raise ToolError(
-                "PostgreSQL's parameters have no names: write $1, $2 in the SQL, and give a list of values."
+                "PostgreSQL's parameters have no names: write $1, $2 in the SQL, and give a list "
+                "of values."
             )
         return ()
     return [_argument(one) for one in given]

@@ -39,7 +39,9 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def database(cluster: Cluster) -> Iterator[Desk]:
-    """The database, which is the same for all tests of a process: what they change they make themselves."""
+    """The database, which is the same for all tests of a process: what they change they make
+    themselves.
+    """
     with desk_of(cluster) as made:
         yield made
 

@@ -1,4 +1,6 @@
-"""A database of a real PostgreSQL with two roles, what is in it as a digest, and engines over it, for the tests of the PostgreSQL engine."""
+"""A database of a real PostgreSQL with two roles, what is in it as a digest, and engines over it,
+for the tests of the PostgreSQL engine.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,10 @@ GRANT SELECT ON ALL TABLES IN SCHEMA public TO READER;
 GRANT INSERT, UPDATE, DELETE ON people TO READER;
 GRANT ALL ON SEQUENCE counter TO READER;
 """
-OFFICER = "CREATE FUNCTION officer() RETURNS int LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN RETURN writes(); END $$"
+OFFICER = (
+    "CREATE FUNCTION officer() RETURNS int LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN RETURN "
+    "writes(); END $$"
+)
 _SEEN = """
 SELECT string_agg(part, E'\\n' ORDER BY part) FROM (
   SELECT relname || relkind::text || relnatts || coalesce(relacl::text, '') AS part FROM pg_class
@@ -65,7 +70,8 @@ SELECT string_agg(part, E'\\n' ORDER BY part) FROM (
 _OWN = _SEEN.replace("OTHERS", "")
 _DIGEST = _SEEN.replace(
     "OTHERS",
-    "UNION ALL SELECT 'bytes ' || l FROM pg_largeobject l UNION ALL SELECT 'file ' || name || setting FROM pg_file_settings",
+    "UNION ALL SELECT 'bytes ' || l FROM pg_largeobject l UNION ALL SELECT 'file ' || name || "
+    "setting FROM pg_file_settings",
 )
 
 
@@ -109,7 +115,10 @@ class Desk:
         return await self.ask(_DIGEST)
 
     async def harmless(self, statements: Sequence[str]) -> list[str]:
-        """Those that change nothing where their owner runs them in a transaction that may write. It is rolled back."""
+        """Those that change nothing where their owner runs them in a transaction that may write.
+
+        It is rolled back.
+        """
         connection = await asyncpg.connect(self.owner_url, statement_cache_size=0)
         found = []
         before = await connection.fetchval(_OWN)
@@ -129,7 +138,10 @@ class Desk:
 
     async def backends(self, words: str) -> int:
         """How many connections run a statement that has these words in it."""
-        query = "SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND state = 'active' AND query LIKE $2 AND pid <> pg_backend_pid()"
+        query = (
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND state = 'active' AND "
+            "query LIKE $2 AND pid <> pg_backend_pid()"
+        )
         return await self.ask(query, self.database, f"%{words}%")
 
     async def until(self, words: str, many: int) -> None:

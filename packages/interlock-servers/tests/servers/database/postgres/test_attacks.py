@@ -1,4 +1,6 @@
-"""SQL that writes where it may only read, by every road there is: each is refused or comes to nothing, and nothing is changed or left."""
+"""SQL that writes where it may only read, by every road there is: each is refused or comes to
+nothing, and nothing is changed or left.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from tests.servers.database.postgres.desk import WHOLE, Desk, engine, refusal, r
 
 
 class Attack(NamedTuple):
-    """SQL; whether it changes something for its owner in a transaction that may write, which shows that it is an attack."""
+    """SQL; whether it changes something for its owner in a transaction that may write, which shows
+    that it is an attack.
+    """
 
     sql: str
     real: bool = False
@@ -30,7 +34,11 @@ ATTACKS = {
     "update": Attack("UPDATE people SET name = 'Mallory'", True),
     "delete": Attack("DELETE FROM orders", True),
     "truncate": Attack("TRUNCATE orders", True),
-    "merge": Attack("MERGE INTO people USING (SELECT 1 AS one) AS x ON people.id = x.one WHEN MATCHED THEN UPDATE SET name = 'M'", True),
+    "merge": Attack(
+        "MERGE INTO people USING (SELECT 1 AS one) AS x ON people.id = x.one WHEN MATCHED THEN "
+        "UPDATE SET name = 'M'",
+        True,
+    ),
     "cte": Attack(f"WITH gone AS ({MALLORY} RETURNING 1) SELECT * FROM gone", True),
     "cte-delete": Attack("WITH gone AS (DELETE FROM orders RETURNING 1) SELECT 1", True),
     "two": Attack(f"SELECT 1; {MALLORY}", True),
@@ -83,12 +91,26 @@ ATTACKS = {
     "definer": Attack("SELECT officer()", True),
     "turned-off": Attack("SELECT turns()", True),
     "turned-off-in-a-block": Attack("SELECT tries()", True),
-    "config-first": Attack("SELECT set_config('transaction_read_only', 'off', true), writes()", True),
-    "config-last": Attack("SELECT writes() FROM (SELECT set_config('transaction_read_only', 'off', false) AS s OFFSET 0) AS x WHERE s = 'off'", True),
-    "config-later": Attack("SELECT CASE WHEN n > 1 THEN writes() ELSE length(set_config('transaction_read_only', 'off', false)) END FROM generate_series(1, 2) n", True),
-    "config-default": Attack("SELECT set_config('default_transaction_read_only', 'off', false), writes()", True),
+    "config-first": Attack(
+        "SELECT set_config('transaction_read_only', 'off', true), writes()", True
+    ),
+    "config-last": Attack(
+        "SELECT writes() FROM (SELECT set_config('transaction_read_only', 'off', false) AS s "
+        "OFFSET 0) AS x WHERE s = 'off'",
+        True,
+    ),
+    "config-later": Attack(
+        "SELECT CASE WHEN n > 1 THEN writes() ELSE length(set_config('transaction_read_only', "
+        "'off', false)) END FROM generate_series(1, 2) n",
+        True,
+    ),
+    "config-default": Attack(
+        "SELECT set_config('default_transaction_read_only', 'off', false), writes()", True
+    ),
     "config-session": Attack("SELECT set_config('role', 'postgres', false), writes()"),
-    "config-authorization": Attack("SELECT set_config('session_authorization', 'postgres', false), writes()"),
+    "config-authorization": Attack(
+        "SELECT set_config('session_authorization', 'postgres', false), writes()"
+    ),
     "does-set": Attack("SELECT does('SET TRANSACTION READ WRITE'), writes()", True),
     "does-commit": Attack("SELECT does('COMMIT'), writes()"),
     "does-rollback": Attack("SELECT does('ROLLBACK AND CHAIN'), writes()"),
@@ -96,12 +118,16 @@ ATTACKS = {
     "does-copy": Attack("SELECT does('COPY people TO PROGRAM ''cat > LOOT/does''')"),
     "does-copy-from": Attack("SELECT does('COPY people FROM PROGRAM ''touch LOOT/does''')"),
     "does-ready": Attack("SELECT does('PREPARE TRANSACTION ''loot''')"),
-    "does-prepare": Attack(f"SELECT does('PREPARE loot AS {MALLORY.replace(chr(39), chr(39) * 2)}')"),
+    "does-prepare": Attack(
+        f"SELECT does('PREPARE loot AS {MALLORY.replace(chr(39), chr(39) * 2)}')"
+    ),
     "does-listen": Attack("SELECT does('LISTEN loot')"),
     "does-lock": Attack("SELECT does('LOCK TABLE people IN ACCESS EXCLUSIVE MODE')"),
     "nextval": Attack("SELECT nextval('counter')", True),
     "setval": Attack("SELECT setval('counter', 100)", True),
-    "xml": Attack("SELECT query_to_xml('INSERT INTO people VALUES (96, ''M'') RETURNING 1', true, true, '')"),
+    "xml": Attack(
+        "SELECT query_to_xml('INSERT INTO people VALUES (96, ''M'') RETURNING 1', true, true, '')"
+    ),
     "lo-create": Attack("SELECT lo_create(0)", True),
     "lo-bytes": Attack("SELECT lo_from_bytea(0, 'loot')", True),
     "lo-put": Attack("SELECT lo_put(4711, 0, 'LOOT!')"),
@@ -117,17 +143,21 @@ ATTACKS = {
     "advisory": Attack("SELECT pg_advisory_lock(4711)", True),
     "advisory-shared": Attack("SELECT pg_try_advisory_lock_shared(4712)", True),
     "own-connection": Attack("SELECT pg_terminate_backend(pg_backend_pid())"),
-}  # fmt: skip
+}
 
 
 async def test_the_attacks_are_real(desk: Desk) -> None:
-    """Those that are called real change something in a transaction that may write: it is the transaction that keeps them from it."""
+    """Those that are called real change something in a transaction that may write: it is the
+    transaction that keeps them from it.
+    """
     assert await desk.harmless([attack.sql for attack in ATTACKS.values() if attack.real]) == []
 
 
 @pytest.mark.parametrize("who", ["reader", "owner"])
 async def test_nothing_is_written(desk: Desk, loot: Path, who: str) -> None:
-    """By a reader, and by an owner who may write with other tools, as a query and as what is explained: everything is as before."""
+    """By a reader, and by an owner who may write with other tools, as a query and as what is
+    explained: everything is as before.
+    """
     url, role = (desk.reader_url, desk.reader) if who == "reader" else (desk.owner_url, desk.owner)
     before = await desk.digest()
     async with engine(
@@ -148,7 +178,9 @@ async def test_nothing_is_written(desk: Desk, loot: Path, who: str) -> None:
 async def test_a_superuser_is_refused(
     desk: Desk, loot: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No transaction keeps a superuser from the server's files, so nobody connects as one, unless whoever starts the server wants that."""
+    """No transaction keeps a superuser from the server's files, so nobody connects as one, unless
+    whoever starts the server wants that.
+    """
     async with engine(desk.admin_url, write=True) as made:
         for said in (
             await refusal(made, "SELECT 1"),
@@ -162,7 +194,8 @@ async def test_a_superuser_is_refused(
     monkeypatch.setenv(ANY_ROLE, "1")
     before = await desk.digest()
     async with engine(desk.admin_url) as made:
-        for attack in ATTACKS.values():  # what PostgreSQL keeps even a superuser from, in a cursor of a transaction that reads only
+        # What PostgreSQL keeps even a superuser from, in a cursor of a transaction that reads only
+        for attack in ATTACKS.values():
             if attack.real or attack.sql.startswith("COPY"):
                 with suppress(ToolError):
                     await rows(made, attack.sql.replace("LOOT/", f"{loot}/"))
@@ -187,7 +220,9 @@ async def test_a_superuser_is_refused(
     ],
 )
 async def test_roles_with_other_powers_are_refused(desk: Desk, power: str, words: str) -> None:
-    """Each power that reaches beyond the transaction is found, by whatever road a role has it; with it gone the role is let in."""
+    """Each power that reaches beyond the transaction is found, by whatever road a role has it; with
+    it gone the role is let in.
+    """
     superuser = await desk.ask("SELECT current_user::text")
     role = f"{desk.reader}_too"
     connection = await asyncpg.connect(desk.admin_url)

@@ -1,4 +1,6 @@
-"""Time, size and cancellation: a statement that is stopped runs nowhere any more, and the connection after it is as good as new."""
+"""Time, size and cancellation: a statement that is stopped runs nowhere any more, and the
+connection after it is as good as new.
+"""
 
 from __future__ import annotations
 
@@ -40,11 +42,14 @@ async def begun(
 
 @pytest.mark.parametrize("write", [False, True])
 async def test_cancelling_stops_the_query(desk: Desk, write: bool) -> None:
-    """The server is not busy with it by the time that the caller hears of it, and the only connection takes the next one (`CAN-03`)."""
+    """The server is not busy with it by the time that the caller hears of it, and the only
+    connection takes the next one (`CAN-03`).
+    """
     async with engine(desk.owner_url, write=write, connections=1) as made:
         task = await begun(desk, made, SLOW, write=write)
         pid = await desk.ask(
-            "SELECT pid FROM pg_stat_activity WHERE datname = $1 AND application_name = 'interlock'",
+            "SELECT pid FROM pg_stat_activity WHERE datname = $1 AND application_name = "
+            "'interlock'",
             desk.database,
         )
         task.cancel()
@@ -81,7 +86,9 @@ async def test_a_statement_that_is_cancelled_changed_nothing(desk: Desk) -> None
 
 
 async def test_what_catches_its_cancellation_is_ended(desk: Desk) -> None:
-    """A function that goes on when it is told to stop loses its connection, after the patience of a moment."""
+    """A function that goes on when it is told to stop loses its connection, after the patience of a
+    moment.
+    """
     limits = DatabaseLimits(connections=1)
     connections = ConnectionPool(PostgresUrl(desk.owner_url), limits, driver(), patience=0.2)
 
@@ -107,11 +114,14 @@ async def test_what_catches_its_cancellation_is_ended(desk: Desk) -> None:
 
 
 async def test_time(desk: Desk) -> None:
-    """The limit holds for all of a statement, whatever it does to the server's own; so it does for explain and execute."""
+    """The limit holds for all of a statement, whatever it does to the server's own; so it does for
+    explain and execute.
+    """
     async with engine(desk.owner_url, write=True, connections=1, seconds=0.3) as made:
         for sql in (
             SLOW,
-            "SELECT set_config('statement_timeout', '0', false), pg_sleep(n) FROM generate_series(0, 100) n",
+            "SELECT set_config('statement_timeout', '0', false), pg_sleep(n) FROM "
+            "generate_series(0, 100) n",
         ):
             assert "longer than 0.3 seconds" in await refusal(made, sql)
         with pytest.raises(ToolError, match="longer than"):
@@ -143,7 +153,9 @@ async def test_locks_and_busy_connections(desk: Desk) -> None:
 
 
 async def test_what_is_too_large_is_cut_off(desk: Desk) -> None:
-    """A value that would fill the memory is not let in, in a query, a plan and an answer of execute; rows that are large together are."""
+    """A value that would fill the memory is not let in, in a query, a plan and an answer of
+    execute; rows that are large together are.
+    """
     async with engine(desk.owner_url, write=True, connections=1, value=100_000) as made:
         assert "more than 100000 bytes" in await refusal(made, "SELECT repeat('x', 5000000)")
         assert "more than 100000 bytes" in await refusal(
@@ -164,7 +176,9 @@ async def test_what_is_too_large_is_cut_off(desk: Desk) -> None:
 
 
 async def test_connections_come_back_clean(desk: Desk) -> None:
-    """Locks, settings, cursors and listeners of a statement end with it, also with one that was kept."""
+    """Locks, settings, cursors and listeners of a statement end with it, also with one that was
+    kept.
+    """
     async with engine(desk.owner_url, write=True, connections=1) as made:
         await execute(
             made,
@@ -180,7 +194,9 @@ async def test_connections_come_back_clean(desk: Desk) -> None:
 
 
 async def test_closing_ends_what_runs(desk: Desk) -> None:
-    """No connection is left, not even one that computes; and the engine says that it is not running."""
+    """No connection is left, not even one that computes; and the engine says that it is not
+    running.
+    """
     async with engine(desk.owner_url) as made:
         task = await begun(desk, made, SLOW)
         await rows(made, "SELECT 1")
@@ -198,5 +214,8 @@ async def test_many_at_once(desk: Desk) -> None:
             *(value(made, "SELECT $1::int + pg_backend_pid() * 0", n) for n in range(40))
         )
         assert found == list(range(40))
-        query = "SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND application_name = 'interlock'"
+        query = (
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND application_name = "
+            "'interlock'"
+        )
         assert await desk.ask(query, desk.database) <= 4

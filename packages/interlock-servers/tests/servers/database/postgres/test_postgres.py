@@ -31,7 +31,10 @@ from tests.servers.database.postgres.desk import (
 
 
 async def test_explain(desk: Desk) -> None:
-    """Plans as steps, with estimates; with `analyze` with what was measured. What changes something is explained, and not run."""
+    """Plans as steps, with estimates; with `analyze` with what was measured.
+
+    What changes something is explained, and not run.
+    """
     async with engine(desk.owner_url) as made:
         plan = await made.explain(
             Statement(
@@ -79,21 +82,31 @@ def test_plans() -> None:
         "Parallel Aware": True,
         "Plans": [join],
     }
-    assert plan_of([{"Plan": group}, "Utility Statement", {"Plan": inner, "Execution Time": 2.0}]).steps == [
-        PlanStep(0, "Parallel HashAggregate; Group Key: a, b"), PlanStep(1, "Hash Left Join; Hash Cond: (x = y)"),
-        PlanStep(2, "Seq Scan on a b", rows=1, cost=2.0), PlanStep(0, "Utility statement, which has no plan"),
+    assert plan_of(
+        [{"Plan": group}, "Utility Statement", {"Plan": inner, "Execution Time": 2.0}]
+    ).steps == [
+        PlanStep(0, "Parallel HashAggregate; Group Key: a, b"),
+        PlanStep(1, "Hash Left Join; Hash Cond: (x = y)"),
+        PlanStep(2, "Seq Scan on a b", rows=1, cost=2.0),
+        PlanStep(0, "Utility statement, which has no plan"),
         PlanStep(0, "Seq Scan on a b", rows=1, cost=2.0),
-    ]  # fmt: skip
+    ]
 
 
 async def test_execute(desk: Desk) -> None:
-    """All of it or none; rows of RETURNING, how many were changed; a trial keeps nothing; who may not write is told so."""
+    """All of it or none; rows of RETURNING, how many were changed; a trial keeps nothing; who may
+    not write is told so.
+    """
     async with engine(desk.owner_url, write=True) as made:
         before = await desk.digest()
         made_one, changed, kept, asked = await execute(
-            made, "CREATE TABLE t (a int PRIMARY KEY, b text)", "INSERT INTO t VALUES (1, 'x'), (2, 'y') RETURNING a, b", "UPDATE t SET b = 'z'",
-            "SELECT * FROM t", keep=True,
-        )  # fmt: skip
+            made,
+            "CREATE TABLE t (a int PRIMARY KEY, b text)",
+            "INSERT INTO t VALUES (1, 'x'), (2, 'y') RETURNING a, b",
+            "UPDATE t SET b = 'z'",
+            "SELECT * FROM t",
+            keep=True,
+        )
         assert (made_one.columns, made_one.rows, made_one.changed) == ([], [], None)
         assert (changed.rows, changed.changed, kept.changed, asked.changed) == (
             [[1, "x"], [2, "y"]],
@@ -161,7 +174,9 @@ def test_a_password_is_taken_out() -> None:
 
 
 async def test_what_cannot_be_connected_to(desk: Desk) -> None:
-    """A server that is not there, a wrong database, role and password, a server without TLS: in words, with the place, without the password."""
+    """A server that is not there, a wrong database, role and password, a server without TLS: in
+    words, with the place, without the password.
+    """
     secret = PASSWORD.replace("/", "%2F").replace("#", "%23").replace(" ", "%20")
     port, words = free_port(), {}
     words[f"postgresql://ada:{secret}@127.0.0.1:{port}/shop"] = (
@@ -193,7 +208,9 @@ async def test_what_cannot_be_connected_to(desk: Desk) -> None:
 
 
 async def test_a_connection_that_is_gone_is_made_anew(desk: Desk) -> None:
-    """After the server ended it, or was started again, the next call works; the one that was under way says what happened."""
+    """After the server ended it, or was started again, the next call works; the one that was under
+    way says what happened.
+    """
     async with engine(desk.owner_url, connections=1) as made:
         pid = await value(made, "SELECT pg_backend_pid()")
         await desk.ask("SELECT pg_terminate_backend($1, 5000)", pid)
@@ -201,7 +218,8 @@ async def test_a_connection_that_is_gone_is_made_anew(desk: Desk) -> None:
         task = asyncio.create_task(rows(made, "SELECT pg_sleep(300)"))
         await desk.until("FETCH", 1)
         pid = await desk.ask(
-            "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND application_name = 'interlock'"
+            "SELECT pid FROM pg_stat_activity WHERE state = 'active' AND application_name = "
+            "'interlock'"
         )
         await desk.ask("SELECT pg_terminate_backend($1, 5000)", pid)
         with pytest.raises(ToolError, match="ended the connection|broke off"):
@@ -210,7 +228,9 @@ async def test_a_connection_that_is_gone_is_made_anew(desk: Desk) -> None:
 
 
 async def test_a_connection_that_is_about_to_go_is_made_anew(desk: Desk) -> None:
-    """The server has said that it ends an idle connection, and the end itself has not come yet: the call gets another connection."""
+    """The server has said that it ends an idle connection, and the end itself has not come yet: the
+    call gets another connection.
+    """
     said = b"SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"
     async with engine(desk.owner_url, connections=1) as made:
         pid = await value(made, "SELECT pg_backend_pid()")
@@ -246,15 +266,21 @@ async def stock(desk: Desk) -> Any:
     """A table of two hundred thousand rows."""
     async with engine(desk.owner_url, write=True) as made:
         await execute(
-            made, "CREATE TABLE stock AS SELECT n AS id, n % 7 AS shelf, 'thing ' || n AS name FROM generate_series(1, 200000) n",
-            "ALTER TABLE stock ADD PRIMARY KEY (id)", "ANALYZE stock", f"GRANT SELECT ON stock TO {desk.reader}",
-        )  # fmt: skip
+            made,
+            "CREATE TABLE stock AS SELECT n AS id, n % 7 AS shelf, 'thing ' || n AS name FROM "
+            "generate_series(1, 200000) n",
+            "ALTER TABLE stock ADD PRIMARY KEY (id)",
+            "ANALYZE stock",
+            f"GRANT SELECT ON stock TO {desk.reader}",
+        )
         yield
         await execute(made, "DROP TABLE stock")
 
 
 async def test_the_tools(desk: Desk, cluster: Cluster, stock: None) -> None:
-    """The server's tools over a large table: what there is, pages, an aggregate, a plan, changes, and a call that is cancelled (`CAN-03`)."""
+    """The server's tools over a large table: what there is, pages, an aggregate, a plan, changes,
+    and a call that is cancelled (`CAN-03`).
+    """
     async with Client(database_server([f"shop={desk.owner_url}"], write=["shop"])) as client:
         await client.list_tools()
 

@@ -1,4 +1,6 @@
-"""Each wall of the PostgreSQL engine by itself, a role whose search_path leads astray, and what a connection leaves to the next caller."""
+"""Each wall of the PostgreSQL engine by itself, a role whose search_path leads astray, and what a
+connection leaves to the next caller.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ async def test_the_default_alone(desk: Desk) -> None:
 
 @pytest.mark.parametrize("begin", [READING, LOOKING])
 async def test_the_transaction_alone(desk: Desk, begin: str) -> None:
-    """On a connection that would write by default it reads only, and cannot be made to write once it has its snapshot."""
+    """On a connection that would write by default it reads only, and cannot be made to write once
+    it has its snapshot.
+    """
     connection = await asyncpg.connect(desk.owner_url, statement_cache_size=0)
     for sql in (
         "DELETE FROM orders",
@@ -64,7 +68,9 @@ async def test_the_transaction_alone(desk: Desk, begin: str) -> None:
 
 
 async def test_the_cursor_alone(desk: Desk) -> None:
-    """In a transaction that may write PostgreSQL's grammar still takes nothing but a query, and the protocol nothing behind it."""
+    """In a transaction that may write PostgreSQL's grammar still takes nothing but a query, and the
+    protocol nothing behind it.
+    """
     from interlock_servers.database.postgres.engine import (
         _CURSOR,  # late: the one place that the private name is for
     )
@@ -72,9 +78,17 @@ async def test_the_cursor_alone(desk: Desk) -> None:
     before = await desk.digest()
     connections = connections_of(desk.owner_url)
     for sql in (
-        "DELETE FROM orders", "WITH gone AS (DELETE FROM orders RETURNING 1) SELECT * FROM gone", "COPY people TO STDOUT", "SET work_mem = '1GB'",
-        "SELECT 1; DELETE FROM orders", "SELECT 1 INTO loot", "CALL proceeds()", "COMMIT", "LOCK TABLE people", "EXPLAIN ANALYZE DELETE FROM orders",
-    ):  # fmt: skip
+        "DELETE FROM orders",
+        "WITH gone AS (DELETE FROM orders RETURNING 1) SELECT * FROM gone",
+        "COPY people TO STDOUT",
+        "SET work_mem = '1GB'",
+        "SELECT 1; DELETE FROM orders",
+        "SELECT 1 INTO loot",
+        "CALL proceeds()",
+        "COMMIT",
+        "LOCK TABLE people",
+        "EXPLAIN ANALYZE DELETE FROM orders",
+    ):
         async with connections.transaction(WRITING) as link:
             with pytest.raises(asyncpg.PostgresError):
                 await (await link.connection.prepare(_CURSOR + sql)).fetch()
@@ -84,33 +98,65 @@ async def test_the_cursor_alone(desk: Desk) -> None:
 
 @pytest.fixture
 async def astray(desk: Desk) -> AsyncIterator[None]:
-    """The reader's search_path begins with a schema of somebody else's, whose operators, functions and types fit better than PostgreSQL's."""
+    """The reader's search_path begins with a schema of somebody else's, whose operators, functions
+    and types fit better than PostgreSQL's.
+    """
     traps = [
-        "CREATE SCHEMA evil", f"GRANT USAGE ON SCHEMA evil TO {desk.reader}", "CREATE DOMAIN evil.text AS pg_catalog.text CHECK (false)",
-        "CREATE DOMAIN evil.oid AS pg_catalog.oid CHECK (false)", "CREATE DOMAIN evil.regclass AS pg_catalog.regclass CHECK (false)",
+        "CREATE SCHEMA evil",
+        f"GRANT USAGE ON SCHEMA evil TO {desk.reader}",
+        "CREATE DOMAIN evil.text AS pg_catalog.text CHECK (false)",
+        "CREATE DOMAIN evil.oid AS pg_catalog.oid CHECK (false)",
+        "CREATE DOMAIN evil.regclass AS pg_catalog.regclass CHECK (false)",
         "CREATE VIEW evil.pg_class AS SELECT * FROM pg_catalog.pg_class WHERE false",
-    ]  # fmt: skip
+    ]
     for name, left, right in (
-        ("=", "oid", "regclass"), ("=", "oid", "int4"), ("=", "oid", "oid"), ("=", "oid", "regnamespace"), ("!~", "name", "name"), ("!~", "name", "text"),
-        ("=", "name", "text"), ("=", "name", "name"), ("=", "text", "text"), (">=", "float4", "int4"), (">=", "float4", "float4"), ("=", "int2", "int2"), (">", "int2", "int4"),
-        ("||", "text", "text"), ("||", "text", "name"), ('=', '"char"', '"char"'), ("<>", "name", "name"),
-    ):  # fmt: skip
+        ("=", "oid", "regclass"),
+        ("=", "oid", "int4"),
+        ("=", "oid", "oid"),
+        ("=", "oid", "regnamespace"),
+        ("!~", "name", "name"),
+        ("!~", "name", "text"),
+        ("=", "name", "text"),
+        ("=", "name", "name"),
+        ("=", "text", "text"),
+        (">=", "float4", "int4"),
+        (">=", "float4", "float4"),
+        ("=", "int2", "int2"),
+        (">", "int2", "int4"),
+        ("||", "text", "text"),
+        ("||", "text", "name"),
+        ("=", '"char"', '"char"'),
+        ("<>", "name", "name"),
+    ):
         function = f"evil.trap_{len(traps)}"
         sort = "text" if name == "||" else "bool"
         types = [f"pg_catalog.{one}" for one in (left, right)]
         traps.append(
-            f"CREATE FUNCTION {function}({types[0]}, {types[1]}) RETURNS pg_catalog.{sort} LANGUAGE plpgsql AS $$ BEGIN RAISE 'trapped'; END $$"
+            f"CREATE FUNCTION {function}({types[0]}, {types[1]}) RETURNS pg_catalog.{sort} "
+            "LANGUAGE plpgsql AS $$ BEGIN RAISE 'trapped'; END $$"
         )
         traps.append(
-            f"CREATE OPERATOR evil.{name} (leftarg = {types[0]}, rightarg = {types[1]}, function = {function})"
+            f"CREATE OPERATOR evil.{name} (leftarg = {types[0]}, rightarg = {types[1]}, function "
+            f"= {function})"
         )
     for signature in (
-        "unnest(pg_catalog.text[])", "unnest(pg_catalog.int2[])", "unnest(pg_catalog.oid[])", "unnest(pg_catalog.int4[])", "generate_series(int, int)", "hashtextextended(pg_catalog.text, int)",
-        "concat(pg_catalog.text, pg_catalog.name)", "concat_ws(pg_catalog.text, bigint, numeric)", "set_config(pg_catalog.text, pg_catalog.text, bool)",
-        "format_type(pg_catalog.oid, int)", "current_schema()", "has_schema_privilege(pg_catalog.oid, pg_catalog.text)", "pg_has_role(pg_catalog.name, pg_catalog.oid, pg_catalog.text)",
-    ):  # fmt: skip
+        "unnest(pg_catalog.text[])",
+        "unnest(pg_catalog.int2[])",
+        "unnest(pg_catalog.oid[])",
+        "unnest(pg_catalog.int4[])",
+        "generate_series(int, int)",
+        "hashtextextended(pg_catalog.text, int)",
+        "concat(pg_catalog.text, pg_catalog.name)",
+        "concat_ws(pg_catalog.text, bigint, numeric)",
+        "set_config(pg_catalog.text, pg_catalog.text, bool)",
+        "format_type(pg_catalog.oid, int)",
+        "current_schema()",
+        "has_schema_privilege(pg_catalog.oid, pg_catalog.text)",
+        "pg_has_role(pg_catalog.name, pg_catalog.oid, pg_catalog.text)",
+    ):
         traps.append(
-            f"CREATE FUNCTION evil.{signature} RETURNS int LANGUAGE plpgsql AS $$ BEGIN RAISE 'trapped'; END $$"
+            f"CREATE FUNCTION evil.{signature} RETURNS int LANGUAGE plpgsql AS $$ BEGIN RAISE "
+            "'trapped'; END $$"
         )
 
     path = f"ALTER ROLE {desk.reader} IN DATABASE {desk.database}"
@@ -120,7 +166,9 @@ async def astray(desk: Desk) -> AsyncIterator[None]:
 
 
 async def test_a_search_path_that_leads_astray(desk: Desk, astray: None) -> None:
-    """Our own questions are answered by PostgreSQL's catalogue alone, and names of types are as the role's own path has them."""
+    """Our own questions are answered by PostgreSQL's catalogue alone, and names of types are as the
+    role's own path has them.
+    """
     async with engine(desk.reader_url) as made:
         assert (await made.about()).schema == "evil"
         assert {"people", "orders"} <= {table.name for table in await made.tables()}
@@ -141,12 +189,19 @@ STATE = """SELECT concat_ws(' ', current_setting('default_transaction_read_only'
 
 
 async def test_what_one_caller_leaves_the_next_does_not_find(desk: Desk) -> None:
-    """Not by what was kept, nor by what was tried, failed, or read: whoever has the connection next finds it as new."""
+    """Not by what was kept, nor by what was tried, failed, or read: whoever has the connection next
+    finds it as new.
+    """
     poison = [
-        "SET default_transaction_read_only = off", "SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE", "SET search_path = nowhere",
-        "DECLARE mine CURSOR WITH HOLD FOR SELECT 1", "PREPARE mine AS SELECT 1", "SELECT pg_advisory_lock(4711)", "SET my.secret = 'x'",
+        "SET default_transaction_read_only = off",
+        "SET SESSION CHARACTERISTICS AS TRANSACTION READ WRITE",
+        "SET search_path = nowhere",
+        "DECLARE mine CURSOR WITH HOLD FOR SELECT 1",
+        "PREPARE mine AS SELECT 1",
+        "SELECT pg_advisory_lock(4711)",
+        "SET my.secret = 'x'",
         "CREATE TEMPORARY TABLE people AS SELECT 'Mallory' AS name",
-    ]  # fmt: skip
+    ]
     async with engine(desk.owner_url, write=True, connections=1) as made:
         before = await value(made, STATE)
         for keep in (True, False):
@@ -156,14 +211,17 @@ async def test_what_one_caller_leaves_the_next_does_not_find(desk: Desk) -> None
         assert await value(made, STATE) == before
         await rows(
             made,
-            "SELECT set_config('search_path', 'nowhere', false), pg_advisory_lock(1), set_config('my.secret', 'x', false)",
+            "SELECT set_config('search_path', 'nowhere', false), pg_advisory_lock(1), "
+            "set_config('my.secret', 'x', false)",
         )
         assert await value(made, STATE) == before
         assert READ_ONLY in await refusal(made, "SELECT writes()")
 
 
 async def test_a_password_that_the_server_repeats(desk: Desk) -> None:
-    """Whatever the server makes of it, it is taken out of what is said: here it is the name of the role as well."""
+    """Whatever the server makes of it, it is taken out of what is said: here it is the name of the
+    role as well.
+    """
     async with engine(desk.cluster.of(desk.database, "sesame", "sesame")) as made:
         said = await refusal(made, "SELECT 1")
         assert "refused the connection" in said
@@ -200,7 +258,9 @@ async def test_comments_without_measure(desk: Desk) -> None:
 
 
 async def test_a_server_that_cannot_watch_its_client(desk: Desk) -> None:
-    """Not every system that PostgreSQL runs on can; where the server does not take the setting, it does without."""
+    """Not every system that PostgreSQL runs on can; where the server does not take the setting, it
+    does without.
+    """
     for patience, watched in ((5.0, "5s"), (-1.0, "0")):
         connections = ConnectionPool(
             PostgresUrl(desk.reader_url), DatabaseLimits(), driver(), patience=patience
@@ -255,7 +315,8 @@ async def test_over_http(desk: Desk, revision: str) -> None:
     [
         ("SELECT repeat('x', 5000000)::int", 0),
         (
-            "SELECT CASE WHEN n = 5 THEN repeat('x', 5000000)::int ELSE 1 END FROM generate_series(1, 10) n",
+            "SELECT CASE WHEN n = 5 THEN repeat('x', 5000000)::int ELSE 1 END FROM "
+            "generate_series(1, 10) n",
             9,
         ),
         ("SELECT repeat('x', 5000000)::int FROM people", 0),
@@ -263,7 +324,9 @@ async def test_over_http(desk: Desk, revision: str) -> None:
     ids=["when it is planned", "when rows are stepped over", "when rows come"],
 )
 async def test_an_error_without_measure(desk: Desk, sql: str, skip: int) -> None:
-    """What the server says is counted as well, whenever it says it: values stand in its messages."""
+    """What the server says is counted as well, whenever it says it: values stand in its
+    messages.
+    """
     async with engine(desk.reader_url, value=100_000, connections=1) as made:
         assert "more than 100000 bytes" in await refusal(
             made, sql, page=RowRange(skip, 10, 10_000, 100)
@@ -275,7 +338,13 @@ async def test_what_is_said_at_the_end_without_measure(desk: Desk) -> None:
     """So are the notices and errors of what was put off to the end of a transaction."""
     async with engine(desk.owner_url, write=True, value=100_000) as made:
         before = await desk.digest()
-        late = "CREATE FUNCTION late() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE '%', repeat('x', 5000000); END $$"
-        tied = "CREATE CONSTRAINT TRIGGER tied AFTER DELETE ON orders DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION late()"
+        late = (
+            "CREATE FUNCTION late() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE '%', "
+            "repeat('x', 5000000); END $$"
+        )
+        tied = (
+            "CREATE CONSTRAINT TRIGGER tied AFTER DELETE ON orders DEFERRABLE INITIALLY DEFERRED "
+            "FOR EACH ROW EXECUTE FUNCTION late()"
+        )
         assert "more than 100000 bytes" in await failure(made, late, tied, "DELETE FROM orders")
         assert await desk.digest() == before
