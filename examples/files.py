@@ -61,7 +61,7 @@ class Folder:
     def __init__(self, root: Path) -> None:
         self.root = root.resolve(strict=True)
         if not self.root.is_dir():
-            raise NotADirectoryError(f"{root} is no folder")
+            raise NotADirectoryError(f"{root} is not a folder")
 
     def paths(self, pattern: str = "*") -> Iterator[str]:
         """The paths of the files below the folder, with `/`, in order: those whose name or whole
@@ -104,7 +104,7 @@ class Folder:
                 raise ValueError
             return data.decode()
         except ValueError:
-            raise ToolError(f"{path} is no text.") from None
+            raise ToolError(f"{path} is not text.") from None
 
 
 def _unseen(name: str) -> bool:

@@ -23,9 +23,7 @@ _ALSO = {
 
 
 class Climate(Struct, frozen=True):
-    """A city's climate: for each month the mean of the daily highs and lows in °C, and the days
-    with rain or snow.
-    """
+    """The climate of a city: mean daily highs and lows in °C and rainy days, for each month."""
 
     country: str
     high: tuple[int, ...]
@@ -34,7 +32,7 @@ class Climate(Struct, frozen=True):
 
 
 class UnknownCity(LookupError):
-    """There is no such city in the table; `near` are those that are called alike."""
+    """The city is not in the table. `near` holds similar names."""
 
     def __init__(self, city: str, near: list[str]) -> None:
         super().__init__(city)

@@ -91,7 +91,7 @@ class Pipe:
             waiting.cancel()
 
     def close(self) -> None:
-        """Close it, and cancel whoever waits for it."""
+        """Close it, and cancel those who wait for it."""
         if not self._file.closed:
             self._unwatch()
             self._file.close()

@@ -141,7 +141,7 @@ class Period(Struct, rename="camel"):
 
 
 class Forecast(Struct, rename="camel"):
-    """The weather to come at one place; the times are ISO 8601."""
+    """The forecast for one place. Times are ISO 8601."""
 
     place: str | None
     latitude: float
@@ -150,8 +150,9 @@ class Forecast(Struct, rename="camel"):
 
 
 class ClimateNormals(Struct, rename="camel"):
-    """What the weather of a month is mostly like in a city; `rain_days` are days with rain or snow,
-    `note` says what this is.
+    """Climate normals of a month in a city.
+
+    `rain_days` are days with rain or snow; `note` explains the data.
     """
 
     city: str
@@ -170,7 +171,7 @@ class ClimateNormals(Struct, rename="camel"):
 
 
 class _Absent(Exception):
-    """The service has nothing under that path, or refuses it; `words` are its own."""
+    """The service has nothing at that path. `words` are its explanation."""
 
     def __init__(self, status: int, words: str) -> None:
         super().__init__(words)

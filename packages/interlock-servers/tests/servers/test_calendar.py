@@ -173,8 +173,8 @@ async def test_times(
 @pytest.mark.parametrize(
     "given, words",
     [
-        ({"start_date": "15.6.2024"}, "start_date: '15.6.2024' is no date like 2024-06-15"),
-        ({"start_date": "2024-02-30"}, "is no date"),
+        ({"start_date": "15.6.2024"}, "start_date: '15.6.2024' is not a date like 2024-06-15"),
+        ({"start_date": "2024-02-30"}, "is not a date"),
         (
             {"start_date": "2024-06-15", "end_date": "2024-06-14"},
             "end (2024-06-14) before it begins",

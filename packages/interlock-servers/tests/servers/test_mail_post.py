@@ -312,7 +312,7 @@ async def test_no_copy_can_be_kept(tmp_path: Path) -> None:
         ),
         ({"INTERLOCK_SMTP_PORT": "70000"}, "has to be a number up to 65535"),
         ({"INTERLOCK_SMTP_SECONDS": "nan"}, "INTERLOCK_SMTP_SECONDS is 'nan'"),
-        ({"INTERLOCK_MAIL_FROM": "ann"}, "INTERLOCK_MAIL_FROM: 'ann' is no address"),
+        ({"INTERLOCK_MAIL_FROM": "ann"}, "INTERLOCK_MAIL_FROM: 'ann' is not an address"),
         (
             {"INTERLOCK_SMTP_HOST": "mail.example", "INTERLOCK_SMTP_USER": "ann"},
             "Of INTERLOCK_SMTP_USER and INTERLOCK_SMTP_PASSWORD only one",

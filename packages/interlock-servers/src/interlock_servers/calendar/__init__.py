@@ -60,7 +60,8 @@ _CALENDAR = {
     "maxLength": 100,
     "description": "which calendar; all of them unless it is named",
 }
-# `from` is no name for a parameter in Python, so that these two have their schemas written by hand.
+# `from` is not a name for a parameter in Python, so that these two have their schemas written by
+# hand.
 _LISTING = {
     "type": "object",
     "properties": {**_SPAN, "calendar": _CALENDAR},
@@ -267,7 +268,7 @@ def find_free_days(arguments: dict[str, Any], ctx: Context[Calendars]) -> ToolRe
 async def _told(
     ctx: Context[Calendars], changed: EventDiff, verb: str
 ) -> ToolResult[CalendarEvent]:
-    """The result of a change, once those who watch have been told of it."""
+    """The result of a change, once listeners were notified."""
     await _list_years(ctx.server, ctx.lifespan_state)
     for uri in await asyncio.to_thread(touched, ctx.lifespan_state, changed):
         ctx.updated(uri)

@@ -30,8 +30,9 @@ Signature = tuple[int, int, int]
 
 
 class CalendarFile(IcalDocument):
-    """A calendar's file as it was read, with the events in it; `unread` events say no time that can
-    be read.
+    """A calendar's file as it was read, with its events.
+
+    `unread` counts events without a readable time.
     """
 
     def __init__(self, data: bytes, signature: Signature | None) -> None:
@@ -45,11 +46,10 @@ class CalendarFile(IcalDocument):
 
 
 class Calendars:
-    """The calendars of a folder.
+    """The calendars of a folder, thread-safe.
 
-    Reading changes nothing; what is read is kept as long as the files stay as they are.
-
-    Every method may be called from any thread, and raises ToolError in words for the model.
+    Reading changes nothing. What was read is cached until the files change. Methods raise
+    ToolError.
     """
 
     def __init__(
@@ -238,7 +238,8 @@ def load_days() -> ModuleType:
     """
     try:
         from . import (
-            events as days,  # optional extra `servers`; late, for it takes longer to load than all the rest
+            # Optional extra `servers`; late, for it takes longer to load than all the rest
+            events as days,
         )
     except ImportError:
         raise ToolError(

@@ -25,7 +25,7 @@ _ONE_DAY = timedelta(days=1)
 
 
 class EventDiff(Struct, frozen=True):
-    """The components of an event before a change and after it."""
+    """The components of an event before and after a change."""
 
     before: list[Any]
     after: list[Any]
@@ -205,7 +205,7 @@ def _moment(text: str, argument: str, time_zone: str | None) -> Moment:
         moment = datetime.fromisoformat(text).replace(microsecond=0)
     except ValueError:
         raise ToolError(
-            f"{argument}: {text!r} is no date like 2024-06-15 and no time like 2024-06-15T10:00."
+            f"{argument}: {text!r} is not a date like 2024-06-15 and no time like 2024-06-15T10:00."
         ) from None
     zone = _zone_called(time_zone) if time_zone is not None else None
     try:

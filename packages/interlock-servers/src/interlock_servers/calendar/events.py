@@ -30,12 +30,13 @@ _SECONDS = {
 
 
 class RepeatsTooOften(Exception):
-    """The event repeats more often than we follow."""
+    """The event has more occurrences than this server expands."""
 
 
 class CalendarEntry(Struct, frozen=True):
-    """One VEVENT: `first` is when it begins (for the first time), `length` how long it lasts, an
-    all-day event at least a day.
+    """One VEVENT.
+
+    `first` is its (first) start, `length` its duration: at least a day if it is all-day.
     """
 
     calendar: str
@@ -65,7 +66,7 @@ class CalendarEntry(Struct, frozen=True):
 
 
 class Occurrence(Struct, frozen=True):
-    """An event at one of its times; `end` is exclusive, also of an all-day event."""
+    """One occurrence of an event. `end` is exclusive, also for an all-day event."""
 
     entry: CalendarEntry
     start: Moment

@@ -18,13 +18,11 @@ _NAME = re.compile(rb"[A-Za-z0-9-]+(?=[;:])")
 
 
 class InvalidCalendar(ValueError):
-    """The file is not what RFC 5545 says; the message is a part of a sentence that says where."""
+    """The file violates RFC 5545. The message is the part of a sentence that says where."""
 
 
 class IcalComponent(Struct, frozen=True):
-    """A component as it stands in the file: its kind (VEVENT), its bytes, where they begin, and in
-    which line.
-    """
+    """A component of a file: its kind (VEVENT), its bytes, its offset and its line."""
 
     kind: str
     raw: bytes
@@ -33,10 +31,9 @@ class IcalComponent(Struct, frozen=True):
 
 
 class IcalDocument:
-    """One file.
+    """One file: its components (`blocks`) and its line ending (RFC 5545, section 3.4).
 
-    `blocks` are the components of its calendars, `newline` ends its lines (RFC 5545, section 3.4).
-    Raises Unreadable.
+    Raises InvalidCalendar.
     """
 
     def __init__(self, data: bytes) -> None:

@@ -24,8 +24,7 @@ MOST_DAYS = 1830  # that are looked at together: five years
 class CalendarEvent(Struct, rename="camel", omit_defaults=True):
     """An event.
 
-    `start` and `end` are ISO 8601: of an event for whole days its first and its last day, else
-    times.
+    `start` and `end` are ISO 8601: days of an all-day event (both inclusive), else times.
     """
 
     id: str
@@ -53,8 +52,9 @@ class CalendarEvent(Struct, rename="camel", omit_defaults=True):
 
 
 class EventList(Struct, rename={"first": "from", "last": "to"}):
-    """The events from one day to another; `complete` is false where there are more, or where
-    `problems` says what is not among them.
+    """The events of a period.
+
+    `complete` is false if there are more, or if `problems` names missing ones.
     """
 
     first: str
@@ -82,7 +82,7 @@ class EventList(Struct, rename={"first": "from", "last": "to"}):
 
 
 class FreePeriod(Struct):
-    """Days in a row on which there is nothing; both belong to them."""
+    """A period of free days, both ends inclusive."""
 
     first: str
     last: str
@@ -90,8 +90,9 @@ class FreePeriod(Struct):
 
 
 class FreeDays(Struct):
-    """Where there are enough free days; of events that repeat too often to be followed `problems`
-    speaks.
+    """Periods with enough free days.
+
+    `problems` names events that repeat too often to be expanded.
     """
 
     free: list[FreePeriod]

@@ -22,7 +22,7 @@ _POSTGRES = ("postgres://", "postgresql://")
 
 
 class Databases:
-    """The databases of a server; none is connected to before `open`."""
+    """The databases of a server. `open` connects to them."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class Databases:
 
 
 async def _nothing() -> None:
-    """Nobody watches."""
+    """Do nothing: no client listens."""
 
 
 def schema_uri(database: str) -> str:
@@ -192,7 +192,7 @@ def _engine(target: str, name: str, limits: DatabaseLimits, *, write: bool) -> E
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]+)://", target)
     if scheme and scheme[1] != "sqlite":
         raise ValueError(
-            f"{scheme[1]}:// is none of the databases that there are: a file of SQLite, "
+            f"{scheme[1]}:// is not supported. Supported are a file of SQLite, "
             "sqlite:/// or postgresql://."
         )
     return sqlite.engine_of(target, name, limits, write=write)

@@ -30,10 +30,7 @@ class EngineInfo(Struct, omit_defaults=True):
 
 
 class TableName(Struct, omit_defaults=True):
-    """A table, or what can be read like one.
-
-    `schema` is empty where the engine has none; `rows` is an estimate, where there is one.
-    """
+    """A table or view. `schema` is empty if the engine has none; `rows` is an estimate."""
 
     name: str
     kind: TableKind = "table"
@@ -61,9 +58,7 @@ class Column(Struct, omit_defaults=True):
 
 
 class ForeignKey(Struct, omit_defaults=True):
-    """Columns that point to a row of another table, in the order of the columns that they
-    point to.
-    """
+    """Columns that reference columns of another table, in the same order."""
 
     columns: list[str]
     table: str
@@ -74,8 +69,7 @@ class ForeignKey(Struct, omit_defaults=True):
 class Index(Struct, omit_defaults=True):
     """An index.
 
-    A column that is an expression stands as the engine writes it; `partial` is true where it covers
-    some rows only.
+    Expressions are given in the engine's words; `partial` means that it covers some rows only.
     """
 
     name: str
@@ -85,7 +79,7 @@ class Index(Struct, omit_defaults=True):
 
 
 class Table(Struct, omit_defaults=True):
-    """A table with all that is known of it; `definition` is the SQL of a view."""
+    """A table with all its details. `definition` is the SQL of a view."""
 
     name: str
     columns: list[Column]
@@ -99,10 +93,7 @@ class Table(Struct, omit_defaults=True):
 
 
 class ResultColumn(Struct, omit_defaults=True):
-    """A column of a result.
-
-    `type` is the declared one where the engine knows it; two columns may have one name.
-    """
+    """A column of a result, with its declared type if the engine knows it. Names may repeat."""
 
     name: str
     type: str = ""
@@ -140,18 +131,16 @@ class RowRange(Struct, frozen=True):
 
 
 class Statement(Struct, frozen=True):
-    """One statement of SQL, and what is bound to its parameters: by place, or by name where the
-    engine has names.
-    """
+    """One SQL statement and its parameters, by position or by name."""
 
     sql: str
     parameters: Parameters = ()
 
 
 class PlanStep(Struct, omit_defaults=True):
-    """A step of a plan in the engine's words, `depth` levels below the top.
+    """A step of a plan, `depth` levels below the top.
 
-    Rows and cost are estimates; the others were measured.
+    Rows and cost are estimates, the rest is measured.
     """
 
     depth: int
@@ -164,9 +153,7 @@ class PlanStep(Struct, omit_defaults=True):
 
 
 class Plan(Struct, omit_defaults=True):
-    """How a statement is, or was, carried out, the steps from the top down; `seconds` is how long
-    it ran where it was run.
-    """
+    """How a statement is executed, top down. `seconds` is its run time if it was run."""
 
     steps: list[PlanStep]
     seconds: float | None = None

@@ -47,7 +47,7 @@ _WHEN_ENDS = ("_at", "_on", "_date", "_time", "date", "time", "day", "created", 
 
 
 class Example(NamedTuple):
-    """A question as a person would ask it, and the SQL that answers it."""
+    """A question in plain words, and the SQL that answers it."""
 
     question: str
     sql: str

@@ -12,10 +12,7 @@ T = TypeVar("T")
 
 
 class IdlePool(Generic[T]):
-    """Things that nobody uses at the moment.
-
-    The one that was used last is taken first, so that the others may go.
-    """
+    """Idle resources. The one that was used last is reused first, so that the others can expire."""
 
     def __init__(self, seconds: float, end: Callable[[T], Awaitable[None]]) -> None:
         """`end` ends a thing, once it was here for so many seconds."""

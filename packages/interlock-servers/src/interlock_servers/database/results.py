@@ -10,8 +10,9 @@ from .engine import PlanStep, ResultColumn, Table, TableName
 
 
 class Database(Struct, omit_defaults=True):
-    """A database: its name here, the product, whether it may be changed, and what it is; `problem`
-    says why it cannot be reached.
+    """A database: its name here, product, state and whether it is writable.
+
+    `problem` says why it cannot be reached.
     """
 
     name: str
@@ -25,14 +26,14 @@ class Database(Struct, omit_defaults=True):
 
 
 class DatabaseList(Struct):
-    """The databases that there are, and the limits that hold for all of them."""
+    """All databases, and the limits that apply to each."""
 
     databases: list[Database]
     limits: dict[str, Any]
 
 
 class TableList(Struct):
-    """Tables and views; `next` is the cursor of the page after."""
+    """Tables and views. `next` is the cursor of the next page."""
 
     database: str
     tables: list[TableName]
@@ -67,9 +68,7 @@ class QueryResult(Struct):
 
 
 class QueryPlan(Struct):
-    """The steps by which the engine carries a statement out, from the top down; `depth` says what
-    belongs to what.
-    """
+    """The steps of an execution plan, top down. `depth` shows which step belongs to which."""
 
     database: str
     steps: list[PlanStep]
@@ -77,8 +76,9 @@ class QueryPlan(Struct):
 
 
 class StatementResult(Struct, omit_defaults=True):
-    """What a statement did: how many rows it changed, and those that it returned; `complete` is
-    false where there were more of them.
+    """Number of rows that a statement changed, and the rows that it returned.
+
+    `complete` is false if it returned more.
     """
 
     changed: int | None = None
@@ -88,8 +88,9 @@ class StatementResult(Struct, omit_defaults=True):
 
 
 class TransactionResult(Struct):
-    """What statements did together; `kept` is false where it was a trial, and nothing is
-    changed.
+    """Results of the statements of a transaction.
+
+    `kept` is false for a dry run, which changes nothing.
     """
 
     database: str

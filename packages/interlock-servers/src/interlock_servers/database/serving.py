@@ -15,8 +15,11 @@ from .resources import add_library
 from .watch import SchemaWatcher
 from .write_tools import execute
 
-INSTRUCTIONS = """list_databases says which databases there are, list_tables and describe_tables what is in them.
-query runs one statement that reads. Pass values as parameters. Long results come in pages: call again with `cursor`."""
+INSTRUCTIONS = (
+    "list_databases lists the databases, list_tables and describe_tables show their contents. "
+    "query runs one read-only statement. Pass values as parameters. Long results come in pages: "
+    "call again with `cursor`."
+)
 _SLACK = 60.0  # seconds for a call beside those of its statement
 _READS = (
     (list_databases, "Databases"),

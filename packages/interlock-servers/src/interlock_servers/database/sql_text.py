@@ -43,8 +43,8 @@ def quoted(name: str) -> str:
 
 
 class PageCursor(msgspec.Struct, array_like=True):
-    """Where a next page begins: the digest of the call it belongs to, how many rows are before it,
-    and the digest of the last of them.
+    """Start of the next page: digest of the call, number of rows before it, digest of the last of
+    them.
     """
 
     call: str
@@ -74,7 +74,7 @@ def place_of(cursor: str, call: str) -> PageCursor:
         )
     except (binascii.Error, ValueError, msgspec.DecodeError):
         raise ToolError(
-            "This is no cursor. Take the `next` of the page before, or none to begin anew."
+            "This is not a cursor. Pass the `next` of the page before, or no cursor to begin again."
         ) from None
     if place.call != call:
         raise ToolError(
@@ -83,6 +83,6 @@ def place_of(cursor: str, call: str) -> PageCursor:
         )
     if not 0 < place.skip <= _MOST_SKIPPED:
         raise ToolError(
-            "This is no cursor. Take the `next` of the page before, or none to begin anew."
+            "This is not a cursor. Pass the `next` of the page before, or no cursor to begin again."
         )
     return place

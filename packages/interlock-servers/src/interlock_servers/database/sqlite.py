@@ -37,7 +37,7 @@ def engine_of(target: str, name: str, limits: DatabaseLimits, *, write: bool) ->
         # Whole, since the folder that a host starts programs in is seldom the one that was meant.
         where = line(str(path)) if target else "without a name"
         raise ValueError(
-            f"{where} is no file." if target and path.exists() else f"There is no file {where}."
+            f"{where} is not a file." if target and path.exists() else f"There is no file {where}."
         )
     return SqliteEngine(path, name, limits, write=write)
 
@@ -124,7 +124,8 @@ class SqliteEngine:
         """Run statements in one transaction."""
         if not self.writable:
             raise ToolError(
-                f"The database {self.name} may only be read. Whoever started the server decides "
+                f"The database {self.name} may only be read. The person who started the server "
+                "decides "
                 "that."
             )
         for statement in statements:

@@ -292,4 +292,4 @@ def _configure(connection: sqlite3.Connection, limits: DatabaseLimits, *, write:
 def _text(data: bytes) -> str:
     return data.decode(
         "utf-8", "backslashreplace"
-    )  # nothing keeps a file from holding what is no UTF-8
+    )  # nothing keeps a file from holding what is not UTF-8

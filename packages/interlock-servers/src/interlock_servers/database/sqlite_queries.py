@@ -30,7 +30,7 @@ _MOST_LOOKED_AT = 50  # tables, for a hint
 
 
 class RunningCall:
-    """One call, while it is done: when it has to end, and whether somebody has stopped it."""
+    """A call in progress: its deadline, and whether it was stopped."""
 
     def __init__(self, number: int, seconds: float) -> None:
         self.number, self.seconds = number, seconds
@@ -43,7 +43,7 @@ class RunningCall:
 
 
 class SqliteSession:
-    """A connection with its fence, and the call that it is used for."""
+    """A connection with its authorizer, for one call."""
 
     def __init__(
         self,
@@ -246,7 +246,7 @@ def told(bad: BaseException, limits: DatabaseLimits, more: str = "") -> ToolErro
         )
     elif isinstance(bad, UnicodeError):
         said = (
-            "The file holds a name that is no Unicode: it is damaged, or was made by something "
+            "The file holds a name that is not Unicode: it is damaged, or was made by something "
             "else than SQLite."
         )
     elif code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
@@ -269,7 +269,7 @@ def told(bad: BaseException, limits: DatabaseLimits, more: str = "") -> ToolErro
             "length() only."
         )
     elif code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
-        said = f"The file is no SQLite database, or is damaged, or encrypted: {line(str(bad))}."
+        said = f"The file is not a SQLite database, or is damaged, or encrypted: {line(str(bad))}."
     else:
         said = f"SQLite: {line(str(bad), 500).rstrip('.')}.{more}"
     return ToolError(said)

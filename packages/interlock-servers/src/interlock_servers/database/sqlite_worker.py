@@ -37,7 +37,7 @@ _PYTHON = (
 
 
 class OpenDatabase(Struct):
-    """What comes first: the file, the limits, and whether it may be written to."""
+    """The first message to a worker: the file, the limits, and whether it may be written."""
 
     path: bytes
     limits: DatabaseLimits
@@ -45,7 +45,7 @@ class OpenDatabase(Struct):
 
 
 class WorkerCall(Struct, tag="call"):
-    """Something to do, for so many seconds at most."""
+    """A call for a worker, with its time limit in seconds."""
 
     number: int
     what: Literal["check", "version", "tables", "describe", "rows", "explain", "execute"]
@@ -57,14 +57,15 @@ class WorkerCall(Struct, tag="call"):
 
 
 class StopCall(Struct, tag="stop"):
-    """Nobody wants a call any more."""
+    """Cancels a call."""
 
     number: int
 
 
 class WorkerReply(Struct):
-    """What came of a call, or why nothing did; `journal` where somebody who may write has to clear
-    up first.
+    """The result of a call, or its error.
+
+    `journal` means that a writer has to recover the file first.
     """
 
     result: Raw = Raw(b"null")
@@ -73,9 +74,7 @@ class WorkerReply(Struct):
 
 
 class SqliteWorker:
-    """One connection, opened when it is first needed, and again where another file has taken the
-    place of the old one.
-    """
+    """One connection, opened on demand, and again after the file was replaced."""
 
     def __init__(self, opening: OpenDatabase) -> None:
         self._opening = opening
@@ -203,7 +202,7 @@ def _bound(limits: DatabaseLimits) -> None:
 
 
 def main() -> None:
-    """Serve whoever started this process, until its input ends."""
+    """Serve the parent process until its input ends."""
     source, sink = sys.stdin.buffer, sys.stdout.buffer
     first = _frame(source)
     if first is None:
@@ -212,7 +211,7 @@ def main() -> None:
     _bound(opening.limits)
     worker = SqliteWorker(opening)
     threading.Thread(target=worker.receive, args=(source,), daemon=True).start()
-    with contextlib.suppress(BrokenPipeError):  # nobody is there any more
+    with contextlib.suppress(BrokenPipeError):  # the parent has gone
         while (call := worker.calls.get()) is not None:
             frame = msgspec.json.encode(worker.answer(call))
             sink.write(HEAD.pack(len(frame)) + frame)

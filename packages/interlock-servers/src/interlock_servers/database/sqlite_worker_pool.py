@@ -42,7 +42,7 @@ _HERE = str(Path(__file__).resolve().parents[3])
 
 
 class WorkerProcess:
-    """A process that does one call at a time."""
+    """A child process that runs one call at a time."""
 
     def __init__(self, process: StreamProcess) -> None:
         self._process = process
@@ -91,7 +91,7 @@ class WorkerProcess:
         self._send(call)
         try:
             (length,) = HEAD.unpack(await self._process.stdout.readexactly(HEAD.size))
-            if length > MOST + _HEAD:  # somebody else has taken it over
+            if length > MOST + _HEAD:  # another program has taken it over
                 raise ConnectionError
             return msgspec.json.decode(
                 await self._process.stdout.readexactly(length), type=WorkerReply
@@ -137,9 +137,7 @@ class WorkerProcess:
 
 
 class WorkerPool:
-    """The processes of one kind for a file: started when they are needed, as many as may be, and
-    kept for the next calls.
-    """
+    """Worker processes of one kind for a file, started on demand and kept for later calls."""
 
     def __init__(self, path: Path, limits: DatabaseLimits, count: int, *, write: bool) -> None:
         self._path, self._limits, self._write, self._count = path, limits, write, count
@@ -160,7 +158,7 @@ class WorkerPool:
             ) from None
         try:
             if self._closed:
-                raise ToolError("The server is ending.")
+                raise ToolError("The server is shutting down.")
             lane = self._idle.acquire() or await self._started()
             try:
                 return await lane.ask(call)
@@ -183,11 +181,11 @@ class WorkerPool:
         self._all.add(lane)
         if self._closed:  # meanwhile
             await lane.close(0)
-            raise ToolError("The server is ending.")
+            raise ToolError("The server is shutting down.")
         return lane
 
     async def _end(self, lane: WorkerProcess) -> None:
-        """Nobody has needed it for a while."""
+        """Close a process that was idle for too long."""
         await lane.close(GRACE)
         self._all.discard(lane)
 

@@ -74,7 +74,7 @@ def _told(value: object) -> str:
 def _text(text: str, most: int) -> Json:
     whole = (
         text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
-    )  # a lone surrogate is no Unicode
+    )  # a lone surrogate is not Unicode
     if len(whole) * 4 <= most or len(whole.encode()) <= most:
         return whole
     return {"text": whole[:most].encode()[:most].decode("utf-8", "ignore"), "characters": len(text)}
@@ -124,7 +124,7 @@ def bytes_of(value: Json) -> bytes | None:
 
 
 class RowCollector:
-    """The rows of a page, as an engine gives them one after another."""
+    """Collects the rows of a page one after another."""
 
     def __init__(self, page: RowRange, columns: int) -> None:
         """`columns` is how many values each row has: the more there are, the less room each has."""

@@ -1,4 +1,4 @@
-"""Announces changes of schemas to clients that listen, whoever made them."""
+"""Announces changes of schemas to clients that listen."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_TOLD = 1_000  # tables
 
 
 class SchemaWatcher(ChangePoller):
-    """Compares the versions of schemas: now and then, and when a tool may have changed one."""
+    """Compares schema versions: periodically, and after a tool may have changed one."""
 
     def __init__(self, server: Server, databases: Databases) -> None:
         super().__init__(server)
@@ -30,7 +30,7 @@ class SchemaWatcher(ChangePoller):
         return True
 
     async def look_now(self) -> None:
-        """Look once more, where somebody listens."""
+        """Look at once, if a client listens."""
         if self.has_listeners:
             await self.look()
             await self.notify()

@@ -18,7 +18,7 @@ from .results import StatementResult, TransactionResult
 
 
 class SqlStatement(Struct):
-    """One statement of SQL, with values for its parameters in their order or by name."""
+    """One SQL statement with its parameters, by position or by name."""
 
     sql: Sql
     parameters: list[Any] | dict[str, Any] = field(default_factory=list)

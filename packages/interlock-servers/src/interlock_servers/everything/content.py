@@ -158,7 +158,7 @@ async def annotated() -> list[Any]:
 
 @dataclass
 class Measurement:
-    """What a thermometer says."""
+    """A reading of a thermometer."""
 
     place: str
     celsius: float
@@ -199,7 +199,7 @@ async def whole_result() -> CallToolResult:
 
 @dataclass
 class CallerInfo:
-    """What the server knows of who asks; `capabilities` are those that the client has declared."""
+    """What the server knows about the caller. `capabilities` are those that the client declared."""
 
     revision: str
     era: str
@@ -223,7 +223,7 @@ async def who_am_i(ctx: Ctx) -> ToolResult[CallerInfo]:
 
 @dataclass
 class RequestMeta:
-    """What the author of the request put into `_meta`, and the trace context."""
+    """The author's members of `_meta`, and the trace context."""
 
     meta: dict[str, Any]
 

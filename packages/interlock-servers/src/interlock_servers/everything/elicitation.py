@@ -58,7 +58,7 @@ async def book_table(day: Annotated[str, "When."], ctx: Ctx) -> str:
 
 @dataclass
 class FormAnswer:
-    """What the person did with a form, and what they wrote into it where they accepted."""
+    """What the person did with a form, and its content if they accepted it."""
 
     action: Literal["accept", "decline", "cancel"]
     content: dict[str, Any] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class Pizza:
 
 @dataclass
 class Dough:
-    """The form that only a pizza of one's own needs."""
+    """The form for a custom pizza."""
 
     topping: Annotated[str, Meta(title="What is on it", min_length=1, max_length=40)]
 
@@ -128,7 +128,7 @@ async def order_pizza(ctx: Ctx) -> str:
 
 @dataclass
 class ThreeAnswers:
-    """What came of three questions at once."""
+    """The answers to three questions that were asked at once."""
 
     name: str
     greeting: str

@@ -18,7 +18,7 @@ class EchoParams(types.Params, frozen=True, kw_only=True):
 
 
 class EchoResult(types.Result, frozen=True, kw_only=True):
-    """What was said, said again."""
+    """Result of `example/echo`."""
 
     text: str
 

@@ -23,7 +23,7 @@ Code = Annotated[
 
 @dataclass
 class ReceivedArguments:
-    """What was taken: the arguments, as they came."""
+    """The arguments as they were received."""
 
     arguments: dict[str, Any]
 
@@ -61,7 +61,7 @@ TEMPERATURE: dict[str, Any] = {
 
 @dataclass
 class Item:
-    """One thing that is ordered."""
+    """One item of an order."""
 
     name: Annotated[str, Meta(min_length=1, max_length=80)]
     count: Annotated[int, Meta(ge=1, le=99)] = 1
@@ -69,7 +69,7 @@ class Item:
 
 @dataclass
 class Order:
-    """An order, as Python's types say it: a schema comes from them."""
+    """An order as Python types, from which the schema is generated."""
 
     items: Annotated[list[Item], Meta(min_length=1, max_length=20)]
     currency: Code = "EUR"

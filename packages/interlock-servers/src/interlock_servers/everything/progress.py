@@ -67,7 +67,7 @@ def sleep_in_thread(seconds: Seconds, ctx: Ctx) -> str:
     pause = threading.Event()
     for _ in range(int(within(ctx, seconds) * 100)):
         if ctx.cancelled:
-            return "Nobody waits for this any more."
+            return "The call was cancelled."
         pause.wait(0.01)
     return f"Slept for {seconds:g} seconds."
 
@@ -133,7 +133,7 @@ async def wait_for_cancel(ctx: Ctx) -> str:
     except asyncio.CancelledError:
         ctx.lifespan_state.cancelled += 1
         raise
-    return "Nobody cancelled me."
+    return "The call was not cancelled."
 
 
 async def cancellations(ctx: Ctx) -> int:

@@ -27,7 +27,7 @@ Whole = Literal["none", "thisServer", "allServers"]
 
 @dataclass
 class ModelReply:
-    """What a model said, which one it was, and why it stopped."""
+    """What a model replied, which model it was, and why it stopped."""
 
     text: str
     model: str

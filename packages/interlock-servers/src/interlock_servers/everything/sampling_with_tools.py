@@ -80,7 +80,7 @@ _SCHEMAS = {tool.name: compile_schema(tool.input_schema) for tool in TOOLS}
 
 @dataclass
 class ToolUse:
-    """One call of a tool by the model, and what it got."""
+    """One tool call of the model, and its result."""
 
     tool: str
     input: dict[str, Any]
@@ -90,7 +90,7 @@ class ToolUse:
 
 @dataclass
 class ModelAnswer:
-    """What the model said in the end, in how many rounds, and which tools it used on the way."""
+    """The model's final answer, the number of rounds, and the tools that it used."""
 
     text: str
     model: str

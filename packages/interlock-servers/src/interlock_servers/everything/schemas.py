@@ -10,7 +10,7 @@ JSON = dict[str, Any]
 
 
 class SchemaVariant(NamedTuple):
-    """A schema of arguments, with what to call it, an example that fits, and some that do not."""
+    """An input schema with its name, an example that matches, and some that do not."""
 
     title: str
     words: str

@@ -48,7 +48,7 @@ class EverythingLimits(Struct, frozen=True):
 
 @dataclass
 class ServerState:
-    """The state that the lifespan gives to every call."""
+    """The lifespan state that each call receives."""
 
     limits: EverythingLimits = field(default_factory=EverythingLimits)
     count: int = 0

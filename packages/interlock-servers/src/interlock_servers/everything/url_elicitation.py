@@ -76,7 +76,7 @@ async def finish_visit(
 
 
 def new_id() -> str:
-    """A name that nobody can guess: who knows it was asked."""
+    """A name that cannot be guessed: who knows it was asked."""
     return os.urandom(12).hex()
 
 

@@ -37,7 +37,7 @@ _FEWEST = 4 * 1024 * 1024  # bytes of text that may always come out
 
 
 class ConvertedHtml(Struct):
-    """What a page says: its text, and what is known of it. Links are pairs of words and address."""
+    """The text of a page and its metadata. Links are pairs of text and address."""
 
     text: str
     title: str | None = None
@@ -48,9 +48,7 @@ class ConvertedHtml(Struct):
 
 
 class ConvertedPdf(Struct):
-    """Pages of a PDF: how many there are, the texts of those that were read, from `first` on, and
-    whether time ran out before the last.
-    """
+    """Pages of a PDF: their number, the texts from page `first` on, and whether time ran out."""
 
     count: int
     title: str | None
@@ -60,10 +58,7 @@ class ConvertedPdf(Struct):
 
 
 class DocumentConverter:
-    """Where documents are converted, a few at a time.
-
-    `seconds` and `memory` (bytes) are for each.
-    """
+    """Converts a few documents at a time. `seconds` and `memory` (bytes) limit each of them."""
 
     def __init__(self, seconds: float, memory: int) -> None:
         self.seconds, self.memory = seconds, memory

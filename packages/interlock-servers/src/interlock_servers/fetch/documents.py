@@ -70,9 +70,9 @@ _LONGEST_PDF = 2_000  # pages in one reading; more are asked for by their number
 
 
 class FetchedDocument(Struct, frozen=True):
-    """Something fetched, ready to be read.
+    """A document ready to read.
 
-    `medium` is a picture or a sound, `text` all else; `digest` tells its version.
+    `medium` is an image or audio, `text` anything else; `digest` is its version.
     """
 
     kind: Kind
@@ -90,7 +90,7 @@ class FetchedDocument(Struct, frozen=True):
 
 
 class PdfPages(NamedTuple):
-    """Which pages of a PDF are wanted, from 1."""
+    """The range of pages of a PDF, counted from 1."""
 
     first: int
     last: int

@@ -17,7 +17,7 @@ _LONGEST = 300
 _ADVICE = {
     "url": "Give an http or https address, such as https://example.com/page.",
     "user": "Leave them out; this server logs in nowhere.",
-    "here": f"Whoever runs this server can allow that in development, by {PREFIX}LOOPBACK=1.",
+    "here": f"The owner of this server can allow that in development, by {PREFIX}LOOPBACK=1.",
     "plain": "Use its https address.",
     "port": "Use 443 or 80, or one from 1024 on.",
     "downgrade": "If that page is meant, ask for it by its own address.",
@@ -28,10 +28,10 @@ _ADVICE = {
 }
 _STATUSES = {
     400: "It does not understand the address. Look it up again.",
-    401: "It wants somebody to log in, and this server logs in nowhere.",
+    401: "It requires a login, and this server never logs in.",
     402: "It wants to be paid.",
     403: "It does not let this server in. The person may open it in a browser.",
-    404: "There is no such page. Look the address up, or begin at the site's front page.",
+    404: "The page does not exist. Look the address up, or begin at the site's front page.",
     405: "The address is not there to be read.",
     406: "It has the page in no form that this server reads.",
     410: "The page is gone for good.",

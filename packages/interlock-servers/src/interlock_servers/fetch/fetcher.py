@@ -49,10 +49,7 @@ _MOST_SITES = 64  # whose robots.txt is kept
 
 
 class FetchedResponse(NamedTuple):
-    """An answer, and how it was come by.
-
-    `url` is the last one, after all redirects; `age` is in seconds.
-    """
+    """A response and its origin. `url` is the final one after redirects; `age` is in seconds."""
 
     url: str
     status: int
@@ -66,7 +63,7 @@ class FetchedResponse(NamedTuple):
 
 
 class _Call(NamedTuple):
-    """What goes with one call all the way: on whose behalf it is, and how it wants to be served."""
+    """One call: for whom it fetches, and how."""
 
     whose: str | None
     fresh: bool
@@ -79,9 +76,7 @@ class _Call(NamedTuple):
 
 
 class _RobotsAnswer(NamedTuple):
-    """What a site's robots.txt says: rules, or None and why it could not be read; `until` is when
-    to look again.
-    """
+    """A site's robots.txt: its rules, or None and the reason. `until` is when to fetch it again."""
 
     rules: RobotsRules | None
     why: str
@@ -89,10 +84,7 @@ class _RobotsAnswer(NamedTuple):
 
 
 class WebFetcher:
-    """The web as this server sees it.
-
-    `fetch` goes out; it must return redirects, so that each of them is looked at here.
-    """
+    """Fetches URLs. `fetch` must return redirects, so that each of them is checked here."""
 
     def __init__(
         self, settings: FetchSettings, fetch: SafeFetch, now: Callable[[], float] = time.time
@@ -130,7 +122,7 @@ class WebFetcher:
 
         `whose` is on whose behalf: each has a cache of their own, so that nobody can tell from it
         what others read. Nobody's is shared. Raises ToolError, in words that say what to do, for
-        whatever is no page.
+        whatever is not a page.
         """
         call = _Call(whose, fresh, check, tell)
         robots: Robots = (

@@ -36,9 +36,9 @@ _OF_THE_WAY = frozenset(
 
 
 class CachedResponse(Struct, frozen=True):
-    """An answer as it is kept.
+    """A cached response.
 
-    `asked_with` are the headers of its request; times are seconds since 1970, by our own clock.
+    `asked_with` are its request headers; times are Unix times by our clock.
     """
 
     url: str

@@ -24,7 +24,7 @@ _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 
 
 class TextCursor(NamedTuple):
-    """A place in a text: which text, and how far in it."""
+    """A position in a text: which text, and how far."""
 
     digest: str
     start: int
@@ -34,7 +34,7 @@ class TextCursor(NamedTuple):
 
 
 class Heading(NamedTuple):
-    """A heading of a Markdown text, and where it stands."""
+    """A Markdown heading and its position."""
 
     level: int
     title: str
@@ -54,7 +54,7 @@ def digest_of(text: str) -> str:
 
 
 def cursor_of(text: str) -> TextCursor | None:
-    """The cursor that a caller has sent; None for what is none."""
+    """The cursor that a caller has sent; None if it is invalid."""
     found = _CURSOR.fullmatch(text.strip())
     return TextCursor(found[1], int(found[2])) if found else None
 

@@ -46,9 +46,9 @@ class OpenDocument(Struct, frozen=True):
 
 
 class DocumentReader:
-    """What the tools work with.
+    """What the tools work with: the fetcher, the converter and open documents.
 
-    Documents that are being read stay as they were, so that their pages fit together.
+    A document stays as it was while it is read, so that its pages fit together.
     """
 
     def __init__(self, settings: FetchSettings, web: WebFetcher) -> None:
@@ -170,7 +170,7 @@ async def fetch(
     at = cursor_of(cursor) if cursor else None
     if cursor and at is None:
         raise ToolError(
-            f"{errors.shown(cursor, 60)!r} is no cursor. Take the `next` of an earlier page, or "
+            f"{errors.shown(cursor, 60)!r} is not a cursor. Take the `next` of an earlier page, or "
             "begin without one."
         )
     reading = desk.readings.get(desk.key(ctx, url, at.digest)) if at is not None else None
@@ -270,7 +270,8 @@ async def fetch_links(
     media_type = type_of(got.headers, got.body)
     if kind_of(media_type) != "html":
         raise ToolError(
-            f"{errors.shown(got.url)} is no HTML page but {errors.shown(media_type, 100)}, and has "
+            f"{errors.shown(got.url)} is not an HTML page but {errors.shown(media_type, 100)}, "
+            "and has "
             "no links to list."
         )
     page, _ = await text_of(got, markup=True)
@@ -312,7 +313,8 @@ async def fetch_outline(
     document = reading.document
     if document.kind != "markdown":
         raise ToolError(
-            f"{errors.shown(url)} is no page with headings but of the kind {document.kind!r}. Read "
+            f"{errors.shown(url)} is not a page with headings but of the kind {document.kind!r}. "
+            "Read "
             "it with fetch."
         )
     found = await asyncio.to_thread(headings_of, document.text)

@@ -88,7 +88,7 @@ def server_of(*folders: str) -> Server:
     settings_of(FilesystemLimits, PREFIX)
     for folder in folders:
         if not os.path.isdir(folder):
-            raise NotADirectoryError(f"{folder} is no folder.")
+            raise NotADirectoryError(f"{folder} is not a folder.")
     return filesystem_server(folders or None)
 
 

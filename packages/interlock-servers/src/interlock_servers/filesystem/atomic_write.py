@@ -39,9 +39,7 @@ def locked(folder: int, limits: FilesystemLimits) -> Iterator[None]:
         end, pause = time.monotonic() + limits.waiting, 0.0005
         while not _has(own):
             if time.monotonic() > end:
-                raise ToolError(
-                    "Somebody else writes into this folder all the time. Try again later."
-                )
+                raise ToolError("Another program keeps writing to this folder. Try again later.")
             time.sleep(pause)
             pause = min(pause * 2, 0.01)
         yield

@@ -125,7 +125,7 @@ def is_medium(mime: str) -> bool:
 def decoded(data: bytes, asked: str | None, path: str) -> tuple[str, str, bytes]:
     """A whole file as text, its encoding, and its mark.
 
-    Raises ToolError for what is no text in that encoding.
+    Raises ToolError for what is not text in that encoding.
     """
     encoding, mark = encoding_of(data[:4096], asked, path)
     try:
@@ -157,7 +157,7 @@ def encoding_of(head: bytes, asked: str | None, path: str) -> tuple[str, bytes]:
 def no_text(path: str, encoding: str, at: int) -> ToolError:
     """Words for a file whose bytes are not of an encoding."""
     return ToolError(
-        f"{plain(path)} is no text in {encoding} (see byte {at}). Name its encoding, such as "
+        f"{plain(path)} is not text in {encoding} (see byte {at}). Name its encoding, such as "
         "cp1252 or latin-1, "
         "or read its bytes with offset and length."
     )

@@ -2,9 +2,9 @@
 ever.
 
 It runs by itself and needs only the standard library. It reads a line of JSON with `pattern`,
-`ignore_case`, `most` and `seconds`, and answers with a line of JSON: null, or what is wrong with the
-pattern. Then it reads files, each as its size in eight bytes and its bytes, and answers each with a
-line of JSON: the numbers of the lines that match.
+`ignore_case`, `most` and `seconds`, and answers with a line of JSON: null, or what is wrong with
+the pattern. Then it reads files, each as its size in eight bytes and its bytes, and answers each
+with a line of JSON: the numbers of the lines that match.
 
 Catastrophic backtracking, as of `(a+)+$`, is the risk. The processor time is therefore limited:
 `seconds`, and one more for each 4 MiB that is searched. Then a signal ends the process.
@@ -23,7 +23,7 @@ BYTES_A_SECOND = 4 * 1024 * 1024  # what any honest pattern does several times o
 
 
 def answer(data: bytes, pattern: re.Pattern[str], most: int) -> list[int]:
-    """The numbers of the lines that hold a pattern, from 1; none where this is no text."""
+    """The numbers of the lines that hold a pattern, from 1; none where this is not text."""
     if b"\0" in data[:4096]:
         return []
     found = []

@@ -50,7 +50,7 @@ def move(source: ResolvedPath, target: ResolvedPath) -> None:
 
 
 class CopyJob:
-    """A copy while it is made: how much of it is done, and what was left out."""
+    """A copy in progress: what is done, and what was left out."""
 
     def __init__(self, reach: CallRoots, progress: CallProgress) -> None:
         self._reach, self._progress = reach, progress
@@ -63,9 +63,7 @@ class CopyJob:
         Raises ToolError.
         """
         if target.name is None:
-            raise ToolError(
-                "An allowed folder itself is no place for a copy. Name something in it."
-            )
+            raise ToolError("A copy cannot replace an allowed folder itself. Give a name in it.")
         found = source.stat()
         if found is None:
             raise source.missing("file or folder")
@@ -225,7 +223,7 @@ def make_folder(
                     ) from None
             elif found is not None and not stat.S_ISDIR(found.st_mode):
                 raise ToolError(
-                    f"{plain('/'.join(wanted[:end]))} exists already, and is no folder."
+                    f"{plain('/'.join(wanted[:end]))} exists already, and is not a folder."
                 )
     return made
 
@@ -259,7 +257,7 @@ def remove_all(fd: int, name: str, device: int, progress: CallProgress) -> None:
 
 
 def _is_left(fd: int, name: str) -> bool:
-    """Remove what is no folder; whether it is one, and so still there."""
+    """Remove what is not a folder; whether it is one, and so still there."""
     try:
         os.unlink(name, dir_fd=fd)
     except FileNotFoundError:

@@ -98,7 +98,7 @@ def top(path: str) -> int:
 
 
 def check_name(name: str) -> None:
-    """Raise OSError for what is no name of one thing in a folder."""
+    """Raise OSError for what is not a name of one thing in a folder."""
     if not name or name in (".", "..") or "/" in name or "\0" in name:
         raise OSError(errno.EINVAL, "no name of a file")
 

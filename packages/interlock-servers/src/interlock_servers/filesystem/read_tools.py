@@ -118,7 +118,7 @@ def read_files(paths: Files, ctx: Ctx) -> ToolResult[ReadResults]:
             ctx.progress(number, len(paths), plain(path))
             try:
                 if left <= 0:
-                    raise ToolError("There is no more room in this answer. Read it by itself.")
+                    raise ToolError("This answer is full. Read the file on its own.")
                 with reach.find(path) as place:
                     shown = told(reach.shown(place.folder, place.parts))
                     room = msgspec.structs.replace(

@@ -250,7 +250,7 @@ def _texts(
 ) -> Iterator[tuple[str, int]]:
     """The text of a file, piece by piece, and at which byte each ends.
 
-    Raises ToolError for what is no text, and for what is too far into a file.
+    Raises ToolError for what is not text, and for what is too far into a file.
     """
     decoder = codecs.getincrementaldecoder(encoding)()
     at = start

@@ -1,8 +1,8 @@
 """Prevents path traversal: resolves a path one step at a time on opened folders.
 
-A check of the path as text, followed by an open, is a TOCTOU race: a link may be swapped in between.
-Here each step is opened relative to the folder before it, and links are followed by hand, as long as
-they stay inside.
+A check of the path as text, followed by an open, is a TOCTOU race: a link may be swapped in
+between. Here each step is opened relative to the folder before it, and links are followed by hand,
+as long as they stay inside.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _KINDS = {
 
 
 class PathNotFound(ToolError):
-    """There is nothing of that name."""
+    """Nothing exists at that path."""
 
 
 class OutsideRoots(ToolError):
@@ -191,12 +191,10 @@ class ResolvedPath:
                 os.close(fd)
                 raise
             return fd
-        raise ToolError(
-            f"{plain(self.shown)} is being changed by somebody all the time. Try again."
-        )
+        raise ToolError(f"{plain(self.shown)} keeps changing. Try again.")
 
     def check_file(self, found: os.stat_result, *, changing: bool = False) -> None:
-        """Raise ToolError for what is no file, or one that must not be touched."""
+        """Raise ToolError for what is not a file, or one that must not be touched."""
         if not stat.S_ISREG(found.st_mode):
             raise ToolError(f"{plain(self.shown)} is a {kind_of(found.st_mode)} and no file.")
         if found.st_dev != self.folder.device and not self.limits.mounts:
@@ -221,7 +219,7 @@ class ResolvedPath:
             if bad.errno == errno.ENOENT:
                 raise self.missing("folder") from None
             if bad.errno in (errno.ENOTDIR, errno.ELOOP):
-                raise ToolError(f"{plain(self.shown)} is no folder.") from None
+                raise ToolError(f"{plain(self.shown)} is not a folder.") from None
             raise refused(self.shown, bad) from None
         return checked_folder(fd, self.folder, self.shown, self.limits)
 
@@ -307,9 +305,7 @@ class _Descent:
                 raise ToolError(
                     f"{plain('/'.join([*self.names, name]))} is a {found} and no folder."
                 )
-        raise ToolError(
-            f"{plain(self.shown)} is being changed by somebody all the time. Try again."
-        )
+        raise ToolError(f"{plain(self.shown)} keeps changing. Try again.")
 
     def kind(self, name: str) -> str | None:
         with contextlib.suppress(OSError):
@@ -317,7 +313,7 @@ class _Descent:
         return None
 
     def link(self, name: str) -> str | None:
-        """What a link points to; None where there is none."""
+        """What a link points to; None if there is none."""
         try:
             target = os.readlink(name, dir_fd=self.fds[-1])
         except OSError:

@@ -88,5 +88,5 @@ def _completed(value: str, reach: CallRoots) -> list[str]:
                 if name.startswith(begun):
                     found.append(f"{above}/{name}"[1:] + ("/" if is_folder else ""))
     except (ToolError, OSError):
-        pass  # what was typed is no folder that one may look into
+        pass  # what was typed is not a folder that one may look into
     return found

@@ -37,8 +37,9 @@ class FolderEntry(Struct, rename="camel", omit_defaults=True):
 
 
 class FolderEntries(Struct, rename="camel"):
-    """Things that were found; `complete` is false where there are more than this, and `reason` says
-    why they are not here.
+    """Entries that were found.
+
+    `complete` is false if there are more, and `reason` says why they are missing.
     """
 
     path: str
@@ -106,7 +107,7 @@ class ReadResult(Struct, rename="camel", omit_defaults=True):
 
 
 class ReadResults(Struct):
-    """What was read of several files, in their order; `error` says why one could not be."""
+    """Results of reading several files, in order. `error` says why one could not be read."""
 
     files: list[ReadAttempt]
 
@@ -136,9 +137,7 @@ class WriteResult(Struct, rename="camel", omit_defaults=True):
 
 
 class MoveResult(Struct, rename="camel", omit_defaults=True):
-    """What was moved or copied, and how much of it; `left_out` names what is neither a file nor a
-    folder, or may not be read.
-    """
+    """What was moved or copied. `left_out` names special and unreadable files."""
 
     source: str
     target: str
@@ -148,7 +147,7 @@ class MoveResult(Struct, rename="camel", omit_defaults=True):
 
 
 class LineMatch(Struct, omit_defaults=True):
-    """A line that holds what was looked for; `line` counts from 1."""
+    """A line that matches. `line` counts from 1."""
 
     path: str
     line: int
@@ -189,7 +188,7 @@ class LineMatches(Struct, rename="camel"):
 
 
 class TrashedItem(Struct, rename="camel"):
-    """Something in the trash: where it was, and since when it is there."""
+    """An item in the trash: its original path, and since when it is there."""
 
     id: str
     path: str
@@ -205,7 +204,7 @@ class TrashContents(Struct):
 
 
 class TrashEmptied(Struct):
-    """What is gone for good."""
+    """What was deleted for good."""
 
     removed: list[str]
 

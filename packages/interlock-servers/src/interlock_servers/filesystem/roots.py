@@ -176,7 +176,7 @@ class AllowedRoots:
     def _alive(self, folder: RootFolder) -> RootFolder:
         """The folder; the one that took its place where it was removed.
 
-        Raises ToolError where there is none.
+        Raises ToolError if there is none.
         """
         if os.fstat(folder.fd).st_nlink:
             return folder
@@ -241,9 +241,7 @@ def _path_of(uri: str) -> str | None:
 
 
 class CallProgress:
-    """How a long call goes: it ends when nobody waits for it any more, it stops when its time is
-    over, and it tells how far it is.
-    """
+    """Progress and deadline of a long call. It ends when the call is cancelled."""
 
     def __init__(
         self, ctx: Context[AllowedRoots] | None, limits: FilesystemLimits, unit: str = "entries"

@@ -1,7 +1,7 @@
 """Finds files by name and lines by content, with ripgrep where it is installed.
 
-ripgrep only says where to look. It goes by paths, so nothing that it prints of a file is shown: each
-file that it names is opened here, step by step, and the lines come from there.
+ripgrep only says where to look. It goes by paths, so nothing that it prints of a file is shown:
+each file that it names is opened here, step by step, and the lines come from there.
 """
 
 from __future__ import annotations
@@ -38,9 +38,7 @@ _MOST_LINE = 400  # characters of a line that is shown
 
 
 class TextQuery(NamedTuple):
-    """What is looked for in files: a text as it stands or a pattern, in which files, with how many
-    lines around it.
-    """
+    """A text search: plain text or a regular expression, which files, and lines of context."""
 
     text: str
     regex: bool = False
@@ -118,7 +116,7 @@ class _Search:
         self.cut = False  # whether some folders were not
 
     def data(self, place: ResolvedPath) -> bytes | None:
-        """The bytes of a file; None for what is none by now, is too large, or must not be read."""
+        """The bytes of a file; None if it is invalid by now, is too large, or must not be read."""
         most = self.reach.limits.searched
         try:
             fd = place.open_file()
@@ -361,7 +359,7 @@ def _by_process(
 ) -> Iterator[Callable[[bytes], list[int]]]:
     """What finds the lines that hold a pattern: a process, which is ended when its time is over.
 
-    Raises ToolError for what is none.
+    Raises ToolError for anything else.
     """
     command = [sys.executable, "-I", "-S", grep.__file__]
     with blocking(command, fed=True) as process:

@@ -22,7 +22,7 @@ def last_lines(
     """The last so many lines of a file whose text begins at a byte.
 
     They have numbers where the file is not too long for its lines to be counted; what an answer has
-    no room for is read on by its offset. Raises ToolError for what is no text, and for lines that
+    no room for is read on by its offset. Raises ToolError for what is not text, and for lines that
     are too long to be looked through.
     """
     begin = _begin_of(fd, count, encoding, start, answer, limits)

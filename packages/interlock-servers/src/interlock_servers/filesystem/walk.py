@@ -236,12 +236,9 @@ def tree_of(
 
 
 class GlobPattern:
-    """A glob: `*` and `?` and `[...]` within a name, `**` for any folders, `{a,b}` for one of
-    several.
+    """A glob: `*`, `?` and `[...]` within a name, `**` for any folders, `{a,b}` for alternatives.
 
-    Without `/` it is of the name.
-
-    Names are compared as they are: neither case nor the form of Unicode is made alike.
+    Without `/` it matches the name alone. Names are compared exactly: case and Unicode form count.
     """
 
     def __init__(self, text: str) -> None:
@@ -262,10 +259,7 @@ class GlobPattern:
 
 
 class ExcludePatterns:
-    """What is left out, with all that is in it: whatever fits one of some patterns.
-
-    Raises ToolError for what is no pattern.
-    """
+    """Globs for what is left out, with everything in it. Raises ToolError for an invalid glob."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         self.patterns = patterns

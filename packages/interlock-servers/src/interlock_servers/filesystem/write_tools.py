@@ -376,7 +376,7 @@ def _told(
     diff: str | None = None,
     places: int | None = None,
 ) -> ToolResult[WriteResult]:
-    """The result of a change, once those who watch have been told of it."""
+    """The result of a change, once listeners were notified."""
     ctx.updated(place.uri)
     shown = told(reach.shown(place.folder, place.parts))
     answer = WriteResult(shown, place.uri, created, found.st_size, version_of(found), places)

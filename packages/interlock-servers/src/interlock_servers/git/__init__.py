@@ -28,8 +28,11 @@ from .status import git_diff, git_show, git_status
 from .worktrees import git_add_worktree, git_remove_worktree, git_worktrees
 
 WORKTREES, AUTHOR = "INTERLOCK_GIT_WORKTREES", "INTERLOCK_GIT_AUTHOR"
-INSTRUCTIONS = """Begin with git_status. Paths are those below the top of a repository; revisions are branches, tags, ids or HEAD~2.
-Long answers come in pages: call again with `cursor`. What deletes or throws away asks the person first. Hooks are never run."""
+INSTRUCTIONS = (
+    "Begin with git_status. Paths are relative to the top of a repository. Revisions are branches, "
+    "tags, commit ids or HEAD~2. Long results come in pages: call again with `cursor`. Tools that "
+    "delete or discard something ask the person first. Hooks are never run."
+)
 _READS: tuple[tuple[Callable[..., Any], str], ...] = (
     (git_status, "Status"),
     (git_diff, "Differences"),
@@ -118,7 +121,7 @@ def server_of(*repositories: str) -> Server:
     """The server for what was typed, else for the repositories of the environment, else for the one
     of the current folder.
 
-    Raises ValueError or OSError for a path that is none of a repository.
+    Raises ValueError or OSError for a path that is not in a repository.
     """
     named: Iterable[str] = repositories or filter(
         None, os.environ.get(VARIABLE, "").split(os.pathsep)

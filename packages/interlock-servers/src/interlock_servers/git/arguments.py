@@ -138,4 +138,6 @@ def place_of(cursor: str) -> PageCursor:
             return place
     except (binascii.Error, ValueError, msgspec.DecodeError):
         pass
-    raise ToolError("This is no cursor. Take the one of the page before, or none to begin anew.")
+    raise ToolError(
+        "This is not a cursor. Pass the one of the page before, or no cursor to begin again."
+    )

@@ -220,7 +220,7 @@ async def git_read_file(
     data = (await opened.ask("cat-file", "blob", blob)).output
     if b"\0" in data:
         raise ToolError(
-            f"{line(path)} is no text there. The resources of this server have its bytes."
+            f"{line(path)} is not text there. The resources of this server have its bytes."
         )
     lines = read(data).split("\n")
     if not lines[-1]:

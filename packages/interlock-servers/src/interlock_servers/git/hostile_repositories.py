@@ -66,7 +66,7 @@ class RepositoryConfig(NamedTuple):
 def configurations_in(folders: Iterable[Path]) -> list[RepositoryConfig]:
     """The configurations in these git folders, as they are now.
 
-    Raises ToolError for one that is no plain file.
+    Raises ToolError for one that is not a plain file.
     """
     names = (
         (folder / name, name)
@@ -136,7 +136,7 @@ async def _keys(git: Git, configuration: RepositoryConfig) -> list[str]:
 
 
 def _plain(path: Path) -> bytes | None:
-    """All of a file; None where there is none.
+    """All of a file; None if there is none.
 
     Raises ToolError where it is none that can be read without harm.
     """
@@ -164,7 +164,7 @@ def _is_plain(path: Path) -> bool:
 
 
 def _no_plain(path: Path) -> ToolError:
-    return ToolError(f"{path.name} of the repository is no plain file, or too large.")
+    return ToolError(f"{path.name} of the repository is not a plain file, or too large.")
 
 
 def check_links(folder: Path, allowed: Iterable[Path]) -> None:

@@ -33,7 +33,8 @@ _ELSEWHERE = (b"link\0", b"sdir\0\0\0\0")
 
 def digest_of(folder: Path, configurations: Iterable[RepositoryConfig]) -> bytes | None:
     """The digest of the index in a git folder, and of the configurations by which git reads it;
-    None where its list does not depend on these alone, and for one that is no plain file, or large.
+    None where its list does not depend on these alone, and for one that is not a plain file, or
+    large.
     """
     try:
         fd = os.open(folder / "index", os.O_RDONLY | _AT_ONCE)

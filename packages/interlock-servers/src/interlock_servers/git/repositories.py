@@ -199,7 +199,7 @@ class Repositories:
         git: Git | None = None,
         author: str | None = None,
     ) -> None:
-        """Raises ValueError or OSError for a path that is none of a repository.
+        """Raises ValueError or OSError for a path that is not in a repository.
 
         `worktrees` is where new worktrees may be made.
         """
@@ -368,13 +368,13 @@ class Repositories:
 
     def _unknown(self, word: str) -> ToolError:
         return ToolError(
-            f"{line(word)} is none of the repositories that were given. There is "
+            f"{line(word)} is not one of the repositories of this server. It has "
             f"{', '.join(map(line, self._given))}."
         )
 
 
 def top_of(path: Path) -> Path | None:
-    """The nearest folder from a path upwards that has a `.git`; None where there is none, and for
+    """The nearest folder from a path upwards that has a `.git`; None if there is none, and for
     what lies in a git folder.
     """
     for folder in [path, *path.parents]:

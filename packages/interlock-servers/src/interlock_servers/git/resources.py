@@ -15,7 +15,7 @@ from .history import blob_at
 from .repositories import Repositories, Repository
 from .status import status_of, words_of_status
 
-# The revision is no segment of the path: the names of branches have slashes.
+# The revision is not a segment of the path: the names of branches have slashes.
 FILE, LOG_OF = "git://{repository}/file/{+path}{?revision}", "git://{repository}/log{?revision}"
 _MOST_LOG = 50
 _MOST_SUGGESTED = 100

@@ -50,7 +50,7 @@ class Status(Struct):
 
 
 class FileDiff(Struct, omit_defaults=True):
-    """How a file differs; lines added and deleted are not counted where it is no text."""
+    """How a file differs. Lines are not counted for binary files."""
 
     path: str
     change: Kind
@@ -112,7 +112,7 @@ class CommitDetails(Struct):
 
 
 class BlamedLines(Struct):
-    """Lines in a row that come from one commit; `first` is the number of the first."""
+    """Consecutive lines from one commit. `first` is the number of the first line."""
 
     commit: str
     author: str
@@ -123,9 +123,7 @@ class BlamedLines(Struct):
 
 
 class Blame(Struct):
-    """Who wrote which lines of a file, as it is at a commit; `next` is the line at which to
-    go on.
-    """
+    """Who wrote each line of a file at a commit. `next` is the line to continue at."""
 
     path: str
     commit: str
@@ -150,7 +148,7 @@ class FileText(Struct):
 
 
 class GrepMatch(Struct):
-    """A line that was searched for."""
+    """A line that matches."""
 
     path: str
     line: int
@@ -158,7 +156,7 @@ class GrepMatch(Struct):
 
 
 class GrepMatches(Struct):
-    """Lines that were searched for, in the files of a commit or of the index."""
+    """Matching lines in the files of a commit or of the index."""
 
     searched: str
     hits: list[GrepMatch]
@@ -178,7 +176,7 @@ class BranchInfo(Struct, omit_defaults=True):
 
 
 class Branches(Struct):
-    """The branches, and the one that is checked out."""
+    """The branches, and the current one."""
 
     current: str | None
     branches: list[BranchInfo]
@@ -186,9 +184,7 @@ class Branches(Struct):
 
 
 class Worktree(Struct, omit_defaults=True):
-    """A work tree of a repository; its path is what to name it by as a repository, where
-    `usable`.
-    """
+    """A worktree. Its path names it as a repository, if it is `usable`."""
 
     path: str
     usable: bool
@@ -199,16 +195,14 @@ class Worktree(Struct, omit_defaults=True):
 
 
 class Worktrees(Struct):
-    """The work trees of a repository, the main one first, and the folder in which new ones are
-    made.
-    """
+    """The worktrees of a repository, the main one first, and the folder for new ones."""
 
     worktrees: list[Worktree]
     place: str
 
 
 class Stash(Struct):
-    """Changes that were put aside; `number` changes when others come and go, `commit` does not."""
+    """A stash. `number` changes when others come and go, `commit` does not."""
 
     number: int
     commit: str
@@ -217,14 +211,14 @@ class Stash(Struct):
 
 
 class Stashes(Struct):
-    """What was put aside, the newest first."""
+    """The stashes, newest first."""
 
     stashes: list[Stash]
     next: str | None = None
 
 
 class ActionResult(Struct, omit_defaults=True):
-    """What was done: the branch and commit that are checked out now, and the paths it was about."""
+    """The branch and commit that are checked out now, and the affected paths."""
 
     repository: str
     branch: str | None

@@ -102,9 +102,7 @@ SETTINGS: Settings = (
 
 
 class GitResult(NamedTuple):
-    """A run of git that has ended: its exit code, what it wrote (`cut` where it wrote more), and
-    its complaints.
-    """
+    """A finished run of git: exit code, output (`cut` if there was more), and errors."""
 
     code: int
     output: bytes
@@ -129,7 +127,7 @@ class OutputWindow(NamedTuple):
 
 
 class Git:
-    """The git of this machine."""
+    """The git program of this machine."""
 
     def __init__(self, program: str | None = None, limits: GitLimits | None = None) -> None:
         """`program` is the path of git; without one it is looked for when it is first needed."""
@@ -150,7 +148,7 @@ class Git:
             self._program = shutil.which("git", path=search_path())
         if self._program is None:
             raise ToolError(
-                "This server needs the program git, and there is none on the PATH. Install git "
+                "This server needs git, which is not on the PATH. Install git "
                 "(2.36 or later) and try again."
             )
         if not self._checked:

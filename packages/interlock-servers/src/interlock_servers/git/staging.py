@@ -41,7 +41,7 @@ async def git_add(
             if not any(set(path) & set("*?[") for path in wanted):
                 raise
             raise ToolError(
-                f"{bad} Paths are taken as they are written, and are no patterns: name files or "
+                f"{bad} Paths are taken as they are written, and are not patterns: name files or "
                 "folders."
             ) from None
     touched(ctx, opened, commits=False)
@@ -259,7 +259,9 @@ async def _people(
 def _parsed(author: str) -> tuple[str, str]:
     found = _AUTHOR.fullmatch(phrase(author, "author"))
     if found is None:
-        raise ToolError(f"{line(author)} is no author. Write it so: Ada Lovelace <ada@example.com>")
+        raise ToolError(
+            f"{line(author)} is not an author. Write it so: Ada Lovelace <ada@example.com>"
+        )
     return found[1], found[2]
 
 

@@ -41,7 +41,7 @@ SENT, DRAFTS = "mail://sent/{id}", "mail://drafts/{id}"
 
 _ADDRESS = {"type": "string", "minLength": 1, "maxLength": 20_000}
 _WHOM = {"anyOf": [_ADDRESS, {"type": "array", "items": _ADDRESS, "maxItems": MOST_RECIPIENTS}]}
-# `from` is no name for a parameter in Python, so that the schema is written by hand.
+# `from` is not a name for a parameter in Python, so that the schema is written by hand.
 _LETTER = {
     "type": "object",
     "properties": {
@@ -78,14 +78,14 @@ class SendResult(Struct, rename={"sender": "from"}):
 
 
 class MailList(Struct):
-    """Letters, the latest first; `complete` is false where there are more."""
+    """Messages, newest first. `complete` is false if there are more."""
 
     letters: list[MailMessage]
     complete: bool
 
 
 class Mailer(Struct, frozen=True):
-    """What the tools work with."""
+    """What the tools work with: the Maildir and the SMTP sender."""
 
     boxes: Maildir
     post: SmtpSender | None  # None: as the environment says
@@ -263,7 +263,7 @@ def out_of_office(
     helper = (
         f"Say that {colleague} helps meanwhile. "
         if colleague
-        else "Nobody stands in; say that answers will take until then. "
+        else "Nobody covers for me; say that answers will take until then. "
     )
     return (
         f"Write a short, friendly out-of-office letter in {language}. I am away from "
@@ -292,7 +292,7 @@ def _check(kept: Any, post: SmtpSender) -> None:
         [str(each) for name in ("To", "Cc", "Bcc") for each in kept.get_all(name, [])], "to"
     )
     if not whom:
-        raise ToolError("The draft names nobody to send it to.")
+        raise ToolError("The draft has no recipient.")
     if len(whom) > MOST_RECIPIENTS:
         raise ToolError(
             f"A letter goes to {MOST_RECIPIENTS} people at the most, and this one would go to "

@@ -31,7 +31,7 @@ _COLON = "!" if sys.platform == "win32" else ":"  # between a letter's name and 
 
 
 class Maildir:
-    """The boxes of one Maildir, which are made when first something is put into them.
+    """The folders of one Maildir, created on first use.
 
     Raises ToolError in words for the model.
     """
@@ -74,7 +74,7 @@ class Maildir:
         return self._letter(box, id_, data, whole=True)
 
     def get(self, box: Box, id_: str) -> MailMessage | None:
-        """A letter with its body; None where there is none of that id."""
+        """A letter with its body; None if there is none of that id."""
         path = self._paths(box).get(id_)
         data = _read(path) if path is not None else None
         return self._letter(box, id_, data, whole=True) if data is not None else None
@@ -119,7 +119,7 @@ class Maildir:
         with file:
             if not try_lock(file.fileno()):
                 raise ToolError("This draft is being sent already.")
-            # Whoever had it before may have taken it away while we opened it.
+            # The process that held it may have removed it while we opened it.
             yield file.read() if os.fstat(file.fileno()).st_nlink else None
 
     # -- the folders -------------------------------------------------------------------------------

@@ -29,8 +29,9 @@ ON_THE_WIRE = policy.SMTP.clone(cte_type="7bit")  # every server takes that
 
 
 class MailMessage(Struct, rename={"sender": "from"}, omit_defaults=True):
-    """A letter as it is kept; `sent` says how it was sent, of a draft nothing; `id` names it, and
-    `uri` is where it can be read.
+    """A stored message.
+
+    `sent` says how it was sent (not set for a draft); `uri` is its resource.
     """
 
     id: str
@@ -56,7 +57,7 @@ def written(
     """A letter, ready to be sent. Raises ToolError for whatever is wrong with it."""
     whom, copies = addresses(to, "to"), addresses(cc, "cc")
     if not whom:
-        raise ToolError("to: nobody is named. Give at least one address.")
+        raise ToolError("to: no recipient. Give at least one address.")
     if len(whom) + len(copies) > MOST_RECIPIENTS:
         raise ToolError(
             f"A letter goes to {MOST_RECIPIENTS} people at the most, and this one would go to "
@@ -79,7 +80,7 @@ def written(
 
 
 def addresses(given: str | Sequence[str], argument: str) -> list[Address]:
-    """The addresses in a text, or in several, each once. Raises ToolError for what is none."""
+    """The addresses in a text, or in several, each once. Raises ToolError for anything else."""
     found: dict[str, Address] = {}
     for text in [given] if isinstance(given, str) else given:
         if control := _CONTROL.search(text):
@@ -94,7 +95,8 @@ def addresses(given: str | Sequence[str], argument: str) -> list[Address]:
             plain = _plain(address) if address is not None else None
             if plain is None:
                 raise ToolError(
-                    f"{argument}: {_shown(text)} is no address. Write it like ann@example.com, or "
+                    f"{argument}: {_shown(text)} is not an address. Write it like "
+                    "ann@example.com, or "
                     "Ann Lee <ann@example.com>."
                 )
             found.setdefault(plain.addr_spec.casefold(), plain)
@@ -115,7 +117,7 @@ def _read(text: str) -> Sequence[Address | None]:
         LookupError,
         AttributeError,
         TypeError,
-    ):  # the library stumbles over some of what is no address at all
+    ):  # the library stumbles over some of what is not an address at all
         return [None]
 
 

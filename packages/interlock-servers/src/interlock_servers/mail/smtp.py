@@ -216,8 +216,8 @@ class SmtpSender(Struct, frozen=True):
 
 
 class _SmtpConnection(smtplib.SMTP):
-    """A connection that remembers whether the server was given a letter: from then on it may have
-    sent it.
+    """An SMTP connection that remembers whether the message was handed over, and so may have been
+    sent.
     """
 
     handed_over = False
@@ -228,7 +228,7 @@ class _SmtpConnection(smtplib.SMTP):
 
 
 class _TlsConnection(smtplib.SMTP_SSL, _SmtpConnection):
-    """The same, safe from its first byte."""
+    """The same with TLS from the first byte."""
 
 
 def _number(text: str | None, name: str, otherwise: float, most: float) -> float:

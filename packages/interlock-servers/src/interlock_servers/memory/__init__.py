@@ -27,9 +27,13 @@ __all__ = ["IMPORTS", "VARIABLE", "Graph", "MemoryLimits", "memory_server", "ser
 
 IMPORTS = "INTERLOCK_MEMORY_IMPORTS"
 """Names the folder whose files a model may import by name. Unset, there is none."""
-INSTRUCTIONS = """This is what is remembered from earlier conversations. Look with search_nodes before you answer what it may know, and
-before you create an entity, which may be there under another name. Keep one fact in each observation, and relations as verbs:
-Ada works_at Acme. Nothing is lost: each change has a number, and undo takes it back."""
+INSTRUCTIONS = (
+    "This is the memory of earlier conversations. Call search_nodes before you answer a question "
+    "that it may cover, and before you create an entity, which may exist under another name. Put "
+    "one fact in each observation, and name relations as verbs: Ada works_at Acme. Nothing is "
+    "lost: "
+    "each change has a number, and undo reverts it."
+)
 
 
 def memory_server(

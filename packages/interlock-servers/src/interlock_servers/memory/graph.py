@@ -28,7 +28,7 @@ _IDLE = 8  # connections that are kept open
 
 
 class ChangeObserver(Protocol):
-    """What wants to know which changes are of this process."""
+    """Is told which changes this process made."""
 
     def knows(self, change: int) -> None:
         """A change of this process."""
@@ -36,11 +36,7 @@ class ChangeObserver(Protocol):
 
 
 class CallProgress:
-    """How a call goes: it ends when nobody waits for it any more or its time is over, and tells how
-    far it is.
-
-    `ctx` is the call's, None where there is none; `seconds` is how long it may take.
-    """
+    """Progress and deadline of a call. `ctx` is its context, `seconds` its time limit."""
 
     def __init__(self, ctx: Context[Graph] | None, seconds: float) -> None:
         self._ctx, self._seconds = ctx, seconds
@@ -121,7 +117,7 @@ class Graph:
             try:
                 self._limits = settings_of(MemoryLimits, PREFIX)
             except ValueError as bad:
-                raise ToolError(f"A limit of this server is set to what is none: {bad}.") from None
+                raise ToolError(f"A limit of this server has an invalid value: {bad}.") from None
         return self._limits
 
     def progress(self, ctx: Context[Graph] | None, times: int = 1) -> CallProgress:

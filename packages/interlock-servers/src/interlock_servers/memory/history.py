@@ -97,7 +97,7 @@ def _step(kind: str, name: str, data: str) -> StepView:
 
 
 class UndoConflict(Exception):
-    """The graph is not as a change left it; what it is about, and why."""
+    """The graph has changed since; the message says what conflicts and why."""
 
     def __init__(self, why: str, *names: str) -> None:
         super().__init__(why)

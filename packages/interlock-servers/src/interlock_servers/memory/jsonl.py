@@ -47,7 +47,7 @@ class _RelationLine(
 
 
 class _DryRun(Exception):
-    """All of it was tried, and nothing is to be kept."""
+    """Rolls a dry run back."""
 
 
 _decode = msgspec.json.Decoder(_EntityLine | _RelationLine).decode
@@ -121,7 +121,7 @@ def _sum(found: ImportResult) -> str:
 
 
 class _Reader:
-    """Takes lines into a change."""
+    """Reads lines into a transaction."""
 
     def __init__(self, change: Transaction, found: ImportResult) -> None:
         self.change, self.limits, self.found = change, change.limits, found
@@ -196,7 +196,9 @@ def opened(folder: Path, name: str, limits: MemoryLimits) -> IO[bytes]:
     Raises ToolError.
     """
     if not name or name in (".", "..") or any(char in name for char in "/\\\0:"):
-        raise ToolError(f"{shown(name)} is no name of a file. Send the name alone, without a path.")
+        raise ToolError(
+            f"{shown(name)} is not a name of a file. Send the name alone, without a path."
+        )
     flags = os.O_RDONLY | sum(
         getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
     )
@@ -209,7 +211,7 @@ def opened(folder: Path, name: str, limits: MemoryLimits) -> IO[bytes]:
     found = os.fstat(file.fileno())
     if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
         file.close()
-        raise ToolError(f"{shown(name)} is no file of its own.")
+        raise ToolError(f"{shown(name)} is not a file of its own.")
     if found.st_size > limits.file:
         file.close()
         raise ToolError(
@@ -247,7 +249,7 @@ def export_lines(
 
 
 def places(cursor: str | None) -> dict[str, Any]:
-    """Where a cursor of `export_lines` goes on. Raises ToolError for one that is none."""
+    """Where a cursor of `export_lines` goes on. Raises ToolError for an invalid one."""
     if cursor is None:
         return {}
     if (
@@ -261,4 +263,4 @@ def places(cursor: str | None) -> dict[str, Any]:
             if cursor[0] == "e"
             else {"entities": -1, "relations": int(cursor[1:])}
         )
-    raise ToolError(f"{shown(cursor[:50])} is no cursor of this tool.")
+    raise ToolError(f"{shown(cursor[:50])} is not a cursor of this tool.")

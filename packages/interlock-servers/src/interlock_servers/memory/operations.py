@@ -212,7 +212,7 @@ def rename_entity(change: Transaction, name: str, new: str) -> ChangeResult:
 
 
 def set_entity_type(change: Transaction, name: str, kind: str) -> ChangeResult:
-    """Give an entity another type. Raises ToolError where there is none."""
+    """Give an entity another type. Raises ToolError if there is none."""
     row = change.known(kept(name, NAME, change.limits.name))
     kind = name_of(kind, TYPE, change.limits.name)
     if row.kind != kind:

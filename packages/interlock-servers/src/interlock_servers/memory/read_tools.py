@@ -376,9 +376,9 @@ def _side(about: dict[str, Any] | None) -> str:
 
 
 def _number(cursor: str | None) -> int:
-    """The place that a cursor stands for. Raises ToolError for one that is none."""
+    """The place that a cursor stands for. Raises ToolError for an invalid one."""
     if cursor is None:
         return 0
     if not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 18):
-        raise ToolError(f"{shown(cursor[:50])} is no cursor of this tool.")
+        raise ToolError(f"{shown(cursor[:50])} is not a cursor of this tool.")
     return int(cursor)

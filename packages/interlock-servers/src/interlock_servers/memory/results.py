@@ -14,9 +14,7 @@ Text = Annotated[str, Meta(max_length=16 * 1024 * 1024)]
 
 
 class Entity(Struct, rename="camel", omit_defaults=True):
-    """An entity, with its observations; `more` says how many further ones it has that are not
-    here.
-    """
+    """An entity with its observations. `more` counts further observations."""
 
     name: Text
     entity_type: Text
@@ -48,9 +46,7 @@ class Relation(
 
 
 class NewEntity(Struct, rename="camel"):
-    """An entity to be: what it is called, what it is, and what is known of it, one fact in each
-    observation.
-    """
+    """An entity to create: name, type, and observations with one fact each."""
 
     name: Text
     entity_type: Text
@@ -58,23 +54,23 @@ class NewEntity(Struct, rename="camel"):
 
 
 class NewObservations(Struct, rename="camel"):
-    """What is to be added to an entity."""
+    """Observations to add to an entity."""
 
     entity_name: Text
     contents: list[Text]
 
 
 class Deletion(Struct, rename="camel"):
-    """What is to be deleted from an entity: observations, as they stand."""
+    """Observations to delete from an entity, given as they are."""
 
     entity_name: Text
     observations: list[Text]
 
 
 class Subgraph(Struct, omit_defaults=True):
-    """Entities, and the relations from and to them.
+    """Entities and the relations between them.
 
-    `cursor` gets the next page; `note` says what is not as one would think.
+    `cursor` gets the next page; `note` warns of anything unusual.
     """
 
     entities: list[Entity]
@@ -107,10 +103,7 @@ class CreatedEntities(Struct, omit_defaults=True):
 
 
 class CreatedRelations(Struct, omit_defaults=True):
-    """The relations that are new; `missing` names what they lead to and is no entity yet.
-
-    `change` can be undone.
-    """
+    """The new relations. `missing` names entities that do not exist yet. `change` can be undone."""
 
     relations: list[Relation]
     missing: list[str] = field(default_factory=list)
@@ -118,23 +111,23 @@ class CreatedRelations(Struct, omit_defaults=True):
 
 
 class AddedToEntity(Struct, rename="camel"):
-    """The observations of an entity that are new."""
+    """The observations that were added to an entity."""
 
     entity_name: str
     added_observations: list[str]
 
 
 class AddedObservations(Struct, omit_defaults=True):
-    """What was added to each entity. `change` can be undone."""
+    """The observations that were added. `change` can be undone."""
 
     results: list[AddedToEntity]
     change: int | None = None
 
 
 class ChangeResult(Struct, omit_defaults=True):
-    """A change that was made, in words; without `change` there was nothing to do.
+    """A change in words.
 
-    `missing` names what was not there.
+    Without `change` nothing had to be done. `missing` names what was not found.
     """
 
     success: bool
@@ -144,9 +137,7 @@ class ChangeResult(Struct, omit_defaults=True):
 
 
 class ShortestPath(Struct, omit_defaults=True):
-    """A shortest way between two entities, if there is one: those on it in their order, and the
-    relations between them.
-    """
+    """A shortest path between two entities, with the relations along it."""
 
     found: bool
     entities: list[str]
@@ -155,10 +146,7 @@ class ShortestPath(Struct, omit_defaults=True):
 
 
 class GraphCounts(Struct, rename="camel"):
-    """How much there is in the graph; the most frequent types first, 50 at the most.
-
-    `bytes` is the size of the file.
-    """
+    """Size of the graph, with the 50 most frequent types. `bytes` is the size of the file."""
 
     entities: int
     observations: int
@@ -174,9 +162,9 @@ class GraphCounts(Struct, rename="camel"):
 
 
 class ChangeView(Struct, rename="camel", omit_defaults=True):
-    """A change: its number, when it was made, by which client and tool, and what it was.
+    """A change: number, time, client, tool and description.
 
-    `undoes` is what it undid, `undoneBy` what undid it.
+    `undoes` and `undoneBy` link an undo.
     """
 
     id: int
@@ -196,14 +184,14 @@ class ChangeView(Struct, rename="camel", omit_defaults=True):
 
 
 class ChangeList(Struct, omit_defaults=True):
-    """Changes, the latest first. `cursor` gets the next page."""
+    """Changes, newest first. `cursor` gets the next page."""
 
     changes: list[ChangeView]
     cursor: str | None = None
 
 
 class StepView(Struct, omit_defaults=True):
-    """A part of a change: what was there before it, and what is after it."""
+    """A step of a change: the state before and after it."""
 
     kind: str
     before: dict[str, Any] | None = None
@@ -211,7 +199,7 @@ class StepView(Struct, omit_defaults=True):
 
 
 class ChangeSteps(Struct, omit_defaults=True):
-    """A change with its parts. `cursor` gets the next page."""
+    """A change with its steps. `cursor` gets the next page."""
 
     change: ChangeView
     steps: list[StepView]
@@ -219,7 +207,7 @@ class ChangeSteps(Struct, omit_defaults=True):
 
 
 class BadLine(Struct):
-    """A line that was not imported, counted from 1, and why."""
+    """A line that was not imported, counted from 1, and the reason."""
 
     line: int
     reason: str
@@ -244,7 +232,7 @@ class ImportResult(Struct, rename="camel", omit_defaults=True):
 
 
 class ExportResult(Struct, omit_defaults=True):
-    """How many lines there are in this page, which stand beside this.
+    """Number of lines in this page, which are the text of the result.
 
     `cursor` gets the next page.
     """
@@ -254,7 +242,7 @@ class ExportResult(Struct, omit_defaults=True):
 
 
 class PurgeResult(Struct, omit_defaults=True):
-    """How many changes are gone from the history, for good; not `clean` where traces are left."""
+    """Number of changes that were purged. `clean` is false if traces remain in the file."""
 
     changes: int
     clean: bool = True

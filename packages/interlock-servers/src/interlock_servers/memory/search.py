@@ -36,7 +36,7 @@ _SLOW = (
 
 
 class SearchTerm(NamedTuple):
-    """A part of what is looked for: its text, folded, and its words."""
+    """A part of a query: its normalized text and its words."""
 
     text: str
     words: tuple[str, ...]
@@ -68,7 +68,7 @@ class SearchTerm(NamedTuple):
 
 
 class SearchHits(NamedTuple):
-    """The numbers of what was found, the best first, and what is not as one would think."""
+    """Row numbers of the hits, best first, and a note on anything unusual."""
 
     ids: list[int]
     note: str | None = None

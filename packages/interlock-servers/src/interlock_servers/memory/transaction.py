@@ -55,8 +55,8 @@ class RelationRow(NamedTuple):
 
 
 class ChangeStep(NamedTuple):
-    """A row of steps, but for where it stands: what was done (`entity+` came, `entity-` went,
-    `entity~` became another), and to whom.
+    """A row of `steps`: what was done (`entity+` created, `entity-` deleted, `entity~` changed),
+    and to whom.
     """
 
     kind: str
@@ -66,9 +66,9 @@ class ChangeStep(NamedTuple):
 
 
 class Transaction:
-    """A change in a transaction of its own.
+    """A change in a database transaction.
 
-    What it did is known by `steps`; `id` is its number once it is finished, if it did anything.
+    `steps` records it; `id` is its number once it is finished.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Transaction:
         return EntityRow(*found) if found else None
 
     def known(self, name: str) -> EntityRow:
-        """The entity of a name. Raises ToolError where there is none."""
+        """The entity of a name. Raises ToolError if there is none."""
         found = self.entity(name)
         if found is None:
             raise ToolError(

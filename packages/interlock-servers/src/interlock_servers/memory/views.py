@@ -115,7 +115,7 @@ def ids_of(db: sqlite3.Connection, names: Sequence[str]) -> dict[str, int]:
 
 
 class _Walk:
-    """Follows relations from some names, a step at a time, as far as the limits go."""
+    """Follows relations from some entities, step by step, within the limits."""
 
     def __init__(
         self,

@@ -186,8 +186,7 @@ async def list_chains(ctx: Context[ChainStore]) -> ToolResult[ChainList]:
     ]
     return ToolResult(
         ChainList(listed),
-        "\n".join(lines)
-        or "There is none. A chain that a stranger began can be had by its id only.",
+        "\n".join(lines) or "No chains. A chain of an anonymous caller can be read by its id only.",
     )
 
 
@@ -221,7 +220,7 @@ async def forget_chain(chain: ChainId, ctx: Context[ChainStore]) -> ToolResult[D
     if done:
         ctx.updated(CHAIN.format(chain=chain))
     return ToolResult(
-        DeleteResult(chain, done), "It is forgotten." if done else "There is no such chain."
+        DeleteResult(chain, done), "The chain is deleted." if done else "There is no such chain."
     )
 
 

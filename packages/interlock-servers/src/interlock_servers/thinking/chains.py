@@ -33,7 +33,7 @@ class ThinkingLimits(Struct, frozen=True, kw_only=True):
 
 
 class Thought(Struct, rename="camel", omit_defaults=True, frozen=True):
-    """A thought; `branch` is the line that it stands on."""
+    """A thought. `branch` names its branch."""
 
     thought: str
     thought_number: int
@@ -45,16 +45,16 @@ class Thought(Struct, rename="camel", omit_defaults=True, frozen=True):
 
 
 class Fork(Struct, frozen=True):
-    """Where a branch begins: after which thought of which line."""
+    """Where a branch begins: after which thought of which branch."""
 
     line: str
     number: int
 
 
 class Chain(Struct):
-    """Thoughts in the order in which they came, and the branches among them.
+    """Thoughts in order, and their branches.
 
-    Only its owner gets to see it; with none, who knows its id.
+    Only its owner can see it. A chain of an anonymous caller is visible to those who know its id.
     """
 
     id: str
@@ -159,9 +159,7 @@ def numbers(found: Iterable[int]) -> str:
 
 
 class ChainStore:
-    """The chains of all callers, in a vault: each under its id, and for each caller a list of them,
-    the one used last at its end.
-    """
+    """The chains of all callers in a vault: each under its id, and a list for each caller."""
 
     def __init__(
         self, vault: Vault, limits: ThinkingLimits, clock: Callable[[], float] = time.time
@@ -169,7 +167,7 @@ class ChainStore:
         self._vault, self.limits, self._clock = vault, limits, clock
 
     async def find(self, id: str, caller: Caller) -> Chain | None:
-        """A chain; None where there is none, or it is somebody else's."""
+        """A chain; None if there is none, or it is somebody else's."""
         raw = await self._vault.get("chain", id) if _ID.fullmatch(id) else None
         chain = msgspec.json.decode(raw, type=Chain) if raw is not None else None
         return chain if chain is not None and chain.owner == owner_of(caller) else None

@@ -28,7 +28,7 @@ class ThoughtResult(Struct, rename="camel"):
 
 
 class ChainSummary(Struct, rename="camel"):
-    """A chain in a list: its first thought, shortened, and how far it is."""
+    """A chain in a list: its first thought, shortened, and its length."""
 
     chain: str
     begins: str
@@ -38,13 +38,13 @@ class ChainSummary(Struct, rename="camel"):
 
 
 class ChainList(Struct):
-    """A caller's chains, the one used last first."""
+    """The chains of a caller, the most recently used first."""
 
     chains: list[ChainSummary]
 
 
 class ChainReview(Struct, rename="camel"):
-    """A whole chain, as it was thought."""
+    """A whole chain."""
 
     chain: str
     finished: bool
@@ -53,7 +53,7 @@ class ChainReview(Struct, rename="camel"):
 
 
 class DeleteResult(Struct):
-    """Whether there was such a chain; now there is none."""
+    """Whether the chain existed. It is gone now."""
 
     chain: str
     forgotten: bool

@@ -77,7 +77,7 @@ _LOOKS = ToolAnnotations(
 
 @dataclass(frozen=True)
 class TimeService:
-    """What every call looks at: the clock, the zones, and the name of the person's own zone."""
+    """What each call needs: the clock, the zones, and the person's own zone."""
 
     clock: Callable[[], datetime]
     zones: Zones
@@ -247,7 +247,7 @@ def find_timezones(
     return ToolResult(
         found,
         "\n".join(
-            [*(lines or ["There is none. Try the country, or a larger city near it."]), *more]
+            [*(lines or ["No zone found. Try the country, or a larger city nearby."]), *more]
         ),
     )
 

@@ -27,7 +27,7 @@ _DURATION = re.compile(
 class ParsedMoment(NamedTuple):
     """A moment in its zone.
 
-    `note` says what is odd about it; `other` is the second of two that its words could mean.
+    `note` explains anything unusual; `other` is the second possible reading.
     """
 
     moment: datetime
@@ -36,9 +36,7 @@ class ParsedMoment(NamedTuple):
 
 
 class OffsetChange(NamedTuple):
-    """A change of a zone's clocks: when it happens, and how far from UTC they are before and
-    after.
-    """
+    """A clock change: when it happens, and the UTC offset before and after."""
 
     at: datetime  # UTC
     before: timedelta
@@ -52,10 +50,7 @@ class OffsetChange(NamedTuple):
 
 
 class CalendarSpan(NamedTuple):
-    """A length of time: months and days by the calendar, and then seconds by the stopwatch.
-
-    All have the same sign.
-    """
+    """A duration in months, days and seconds, all of the same sign."""
 
     months: int
     days: int
@@ -121,7 +116,7 @@ def read_moment(text: str, zone: tzinfo, now: datetime, *, second: bool = False)
         local = datetime.fromisoformat(f"{day}T{clock}{offset}")
     except (ValueError, OverflowError):
         raise ToolError(
-            f"{text[:60]!r} is no time. Write 15:30, 2024-06-15, 2024-06-15T15:30, "
+            f"{text[:60]!r} is not a time. Write 15:30, 2024-06-15, 2024-06-15T15:30, "
             "2024-06-15T15:30+02:00, now, or @ and Unix seconds."
         ) from None
     return (
@@ -196,7 +191,7 @@ def read_duration(text: str) -> CalendarSpan:
     found = _DURATION.fullmatch(text.strip())
     if found is None:
         raise ToolError(
-            f"{text[:60]!r} is no duration. Write it like P1Y2M3D, P2W, PT1H30M, or -P1D to go "
+            f"{text[:60]!r} is not a duration. Write it like P1Y2M3D, P2W, PT1H30M, or -P1D to go "
             "back."
         )
     given = found.groupdict()

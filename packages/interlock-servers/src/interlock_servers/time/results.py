@@ -42,7 +42,7 @@ class Moment(Struct):
 
 
 class ConvertedTime(Moment):
-    """The same in another zone. `time_difference` is how far its clock is ahead of the source's."""
+    """The time in another zone. `time_difference` is how far that zone is ahead of the source."""
 
     time_difference: str
 
@@ -60,9 +60,7 @@ class Conversion(Struct):
 
 
 class ShiftedTime(Struct):
-    """A moment and the one that a duration leads to; `note` says what the calendar or the clocks
-    did to it.
-    """
+    """A moment plus a duration. `note` says how the calendar or a clock change affected it."""
 
     start: Moment
     end: Moment
@@ -71,7 +69,7 @@ class ShiftedTime(Struct):
 
 
 class Difference(Struct):
-    """What lies between two moments: by the calendar (`duration`, and in parts), and exactly
+    """Difference of two moments: by the calendar (`duration` and parts) and exactly
     (`total_seconds`).
     """
 
@@ -89,9 +87,7 @@ class Difference(Struct):
 
 
 class ClockChange(Struct):
-    """A change of clocks: when it happens, what they say before and after, and by how much they are
-    set on.
-    """
+    """A clock change: when it happens, the local time before and after, and the shift."""
 
     at: str
     before: str
@@ -101,9 +97,7 @@ class ClockChange(Struct):
 
 
 class ClockChanges(Struct):
-    """The next changes of the clocks of a zone; none where none is known for the next twenty
-    years.
-    """
+    """The next clock changes of a zone; empty if none is known for the next twenty years."""
 
     timezone: str
     utc_offset: str
@@ -111,7 +105,7 @@ class ClockChanges(Struct):
 
 
 class FoundZone(Struct):
-    """A zone that was found, and what it was found by; `datetime` is what its clocks say now."""
+    """A zone that was found, and by what. `datetime` is its local time now."""
 
     timezone: str
     country: str | None

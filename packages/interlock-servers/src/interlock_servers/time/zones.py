@@ -52,9 +52,7 @@ _CITIES = {
 
 
 class ZoneMatch(NamedTuple):
-    """A zone that a search found: its name, its country where it has one, and what it was
-    found by.
-    """
+    """A zone that matches a search: name, country, and what it was found by."""
 
     name: str
     country: str | None
@@ -62,7 +60,7 @@ class ZoneMatch(NamedTuple):
 
 
 class Zones:
-    """All zones of this machine. They are read when they are first asked for, and kept."""
+    """All time zones of this machine, read on first use."""
 
     @cached_property
     def names(self) -> dict[str, str]:

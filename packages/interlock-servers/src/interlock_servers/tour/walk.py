@@ -249,7 +249,8 @@ class Tour:
         if alerts.is_error:
             self._remark(alerts.text)
             self._remark(
-                "So there is no weather today. That is no fault of the protocol; the rest goes on."
+                "There is no weather today. This is not an error of the protocol, so the tour "
+                "goes on."
             )
             return
         self._check(True, alerts.text.partition("\n")[0])

@@ -29,9 +29,13 @@ from .hotels import search_hotels
 from .prompts import add_prompt
 from .resources import add_library
 
-INSTRUCTIONS = """Search flights and hotels by city (Barcelona, NYC) and take their ids to book_trip, which asks the person to confirm.
-find_best_flight lets your model weigh all flights of a day. Read travel://preferences/europe for what the person likes.
-All prices are in US dollars. Nothing here is real: no flight or hotel is booked anywhere else."""
+INSTRUCTIONS = (
+    "Search flights and hotels by city (Barcelona, NYC) and pass their ids to book_trip, which "
+    "asks "
+    "the person to confirm. find_best_flight lets your model compare all flights of a day. Read "
+    "travel://preferences/europe for what the person likes. All prices are in US dollars. Nothing "
+    "here is real: no flight or hotel is booked anywhere else."
+)
 
 
 def travel_server(path: Path | None = None, *, suspend: bool = True) -> Server:

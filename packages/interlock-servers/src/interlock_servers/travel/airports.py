@@ -14,7 +14,7 @@ _IN_BRACKETS, _IN_FRONT = re.compile(r".*\((\w{3})\)"), re.compile(r"(\w{3}) +- 
 
 
 class TravelCity(Struct, frozen=True):
-    """A city with its airports by code; where only some of them are meant, only those."""
+    """A city with its airports by code, or some of them."""
 
     code: str
     name: str
@@ -33,7 +33,7 @@ class TravelCity(Struct, frozen=True):
 
 
 class CityIndex:
-    """All places, those first that people ask for most."""
+    """All cities, the most requested first."""
 
     def __init__(self, places: Sequence[TravelCity]) -> None:
         self.places = places

@@ -70,7 +70,7 @@ CONTACT = {
 
 
 class BookingResult(Struct):
-    """What came of it: the booking, or why there is none."""
+    """The booking, or why there is none."""
 
     booked: bool
     message: str
@@ -78,7 +78,7 @@ class BookingResult(Struct):
 
 
 class Cancellation(Struct):
-    """Whether the booking was cancelled, and how it stands now."""
+    """Whether the booking was cancelled, and its state now."""
 
     cancelled: bool
     message: str
@@ -86,7 +86,7 @@ class Cancellation(Struct):
 
 
 class BookingList(Struct):
-    """All bookings, the cancelled ones too."""
+    """All bookings, including cancelled ones."""
 
     count: int
     bookings: list[Booking]

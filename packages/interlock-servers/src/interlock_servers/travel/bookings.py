@@ -16,7 +16,7 @@ from .hotels import Hotel
 
 
 class Contact(Struct):
-    """Who travels, and how they are reached."""
+    """Name and address of the traveller."""
 
     name: str
     email: str
@@ -92,7 +92,7 @@ def seek(records: TravelDatabase, name: str) -> Booking | None:
 
 
 def find(records: TravelDatabase, name: str) -> Booking:
-    """The same. Raises ToolError where there is none."""
+    """The same. Raises ToolError if there is none."""
     booking = seek(records, name)
     if booking is None:
         raise ToolError(

@@ -139,7 +139,7 @@ class TravelDatabase:
     def _filled(self, db: sqlite3.Connection) -> str | None:
         """Which data set is in the file; None where it is empty.
 
-        Raises ToolError where it is no file of ours.
+        Raises ToolError where it is not a file of ours.
         """
         ((mark,),) = db.execute("PRAGMA application_id").fetchall()
         ((version,),) = db.execute("PRAGMA user_version").fetchall()

@@ -35,9 +35,7 @@ Dollars = Annotated[float, Meta(gt=0)]
 
 
 class Flight(Struct):
-    """A flight on a day; the times are those of the places, the price is that of one seat in US
-    dollars.
-    """
+    """A flight on a day. Times are local; the price is for one seat in US dollars."""
 
     id: str
     airline: str
@@ -74,7 +72,7 @@ class Flight(Struct):
 
 
 class Flights(Struct):
-    """The flights that were found, the best by the order asked for first."""
+    """The flights that were found, best first."""
 
     origin: str
     destination: str
@@ -92,7 +90,7 @@ class Recommendation(Struct):
 
 
 class BestFlight(Struct):
-    """What the client's model recommends, of how many flights, by which preferences."""
+    """The model's recommendation, the number of flights compared, and the preferences it used."""
 
     preferences: str
     considered: int
@@ -260,7 +258,7 @@ def flights_on(
 
 
 def flight_called(records: TravelDatabase, name: str) -> Flight:
-    """The flight with an id as the search gives it. Raises ToolError where there is none."""
+    """The flight with an id as the search gives it. Raises ToolError if there is none."""
     found = _ID.fullmatch(name.strip().upper())
     rows = records.rows(f"{_QUERY} t.number = ?", found[1]) if found else []
     try:

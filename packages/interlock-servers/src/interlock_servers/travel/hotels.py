@@ -20,8 +20,8 @@ _QUERY = """SELECT h.id, h.name, c.name, h.area, h.stars, h.rating, h.price, h.s
 
 
 class Hotel(Struct):
-    """A hotel and what the stay costs there in all: `rooms` rooms that sleep `sleeps` each; in US
-    dollars, ratings out of ten.
+    """A hotel and the total price of the stay in US dollars, for `rooms` rooms that sleep `sleeps`
+    each.
     """
 
     id: str
@@ -47,7 +47,7 @@ class Hotel(Struct):
 
 
 class Hotels(Struct):
-    """The hotels that were found, the best rated first."""
+    """The hotels that were found, best rated first."""
 
     city: str
     check_in: str
@@ -98,7 +98,7 @@ def search_hotels(
 def hotel_called(records: TravelDatabase, name: str, nights: int, guests: int) -> Hotel:
     """The hotel with an id as the search gives it, or with that name, for a stay.
 
-    Raises ToolError where there is none.
+    Raises ToolError if there is none.
     """
     rows = records.rows(
         f"{_QUERY} h.id = ? OR lower(h.name) = lower(?)", name.strip().lower(), name.strip()

@@ -300,7 +300,7 @@ async def test_a_cursor_belongs_to_its_call_and_to_its_rows(writer: Client) -> N
         writer, "query", sql=sql, cursor=cursor, parameters=[1]
     )
     for forged in ("x", "!!!", "e30", "WyJhIiwxLDJd"):
-        assert "This is no cursor" in await refusal(writer, "query", sql=sql, cursor=forged)
+        assert "This is not a cursor" in await refusal(writer, "query", sql=sql, cursor=forged)
     await done(
         writer,
         "execute",
@@ -609,7 +609,7 @@ def test_what_is_no_database(tmp_path: Path, shop: Path, monkeypatch: pytest.Mon
     monkeypatch.delenv("INTERLOCK_DATABASE_WRITE", raising=False)
     for targets, why in (
         ((str(tmp_path / "gone.db"),), "There is no file"),
-        ((str(tmp_path),), "is no file"),
+        ((str(tmp_path),), "is not a file"),
         (("mysql://ada:secret@host/x",), "mysql:// is none of the databases"),
         ((str(shop), str(shop)), "Two databases are called shop"),
         (

@@ -277,7 +277,7 @@ async def test_cursors_that_are_none(site: Site) -> None:
     """They are refused before anything is asked; one of another page is no way into this one."""
     site.pages["/page"], site.pages["/other"] = ok(LONG.encode(), PLAIN), ok(b"other", PLAIN)
     async with site.client() as client:
-        assert "is no cursor" in await refusal(client, "fetch", url=site.url(), cursor="5000")
+        assert "is not a cursor" in await refusal(client, "fetch", url=site.url(), cursor="5000")
         assert site.asked == []
         first = await done(client, "fetch", url=site.url(), length=1000)
         assert "not the one any more" in await refusal(
@@ -344,7 +344,7 @@ async def test_links_of_a_page(site: Site) -> None:
         assert (
             await done(client, "fetch_links", url=site.url(), containing="Else", same_site=True)
         )["links"] == []
-        assert "is no HTML page" in await refusal(client, "fetch_links", url=site.url("/text"))
+        assert "is not an HTML page" in await refusal(client, "fetch_links", url=site.url("/text"))
 
 
 async def test_a_page_with_more_links_than_are_looked_at(site: Site) -> None:

@@ -94,7 +94,7 @@ def test_lines_are_those_of_the_file(
 
 async def test_bytes(client: Client, folder: Path) -> None:
     """A range of bytes is text without the characters that it cuts, and says where that begins;
-    what is no text comes as a blob.
+    what is not text comes as a blob.
     """
     (folder / "f").write_text("aé漢b")
     for offset, length, text, begin, size in (

@@ -180,9 +180,11 @@ async def test_over_this_repository(folder: Path) -> None:
         await client.list_tools()
         found = {
             entry["path"]
-            for entry in (await done(client, "find_files", pattern="src/**/*.py"))["entries"]
+            for entry in (
+                await done(client, "find_files", pattern="packages/interlock/src/**/*.py")
+            )["entries"]
         }
-        wanted = (await git(top, "ls-files", "src/*.py")).split()
+        wanted = (await git(top, "ls-files", "packages/interlock/src/*.py")).split()
         assert found == set(wanted)
         hits = await done(client, "search_files", text="class Server:", glob="*.py")
         assert ("packages/interlock/src/interlock/server/app.py") in {
@@ -190,7 +192,11 @@ async def test_over_this_repository(folder: Path) -> None:
         }
         assert (
             await done(
-                client, "search_files", text=r"^class \w+\(Protocol\)", regex=True, path="src"
+                client,
+                "search_files",
+                text=r"^class \w+\(Protocol\)",
+                regex=True,
+                path="packages/interlock/src",
             )
         )["files"] > 3
         page = await done(client, "read_file", path="README.md")
@@ -203,10 +209,10 @@ async def test_over_this_repository(folder: Path) -> None:
             version=page["version"],
         )
         assert "-# Interlock\n+# Another\n" in await git(top, "diff")
-        copied = await done(client, "copy_file", source="src", target="copy")
+        copied = await done(client, "copy_file", source="packages/interlock/src", target="copy")
         assert copied["files"] >= len(wanted)
         await done(client, "trash_file", path="copy")
-        await done(client, "trash_file", path="src")
+        await done(client, "trash_file", path="packages/interlock/src")
         assert "src" not in {
             entry["path"] for entry in (await done(client, "list_folder"))["entries"]
         }
@@ -216,7 +222,9 @@ async def test_over_this_repository(folder: Path) -> None:
             if item["path"] == "src"
         ]
         await done(client, "restore_file", id=src)
-        assert (await words(client, "show_tree", path="src", depth=2)).count("\n") > 10
+        assert (await words(client, "show_tree", path="packages/interlock/src", depth=2)).count(
+            "\n"
+        ) > 10
         assert (await git(top, "status", "--porcelain")).split() == [
             "M",
             "README.md",

@@ -591,7 +591,7 @@ async def test_only_what_was_given(client: Client, repo: Path, tmp_path: Path) -
     ],
 )
 async def test_resources_are_files_of_commits(client: Client, repo: Path, path: str) -> None:
-    """What is no file of a commit is no resource (`RES-08`)."""
+    """What is not a file of a commit is no resource (`RES-08`)."""
     (repo.parent / "secret").write_text(SECRET)
     with pytest.raises(McpError, match="not found"):
         await client.read_resource(f"git://repo/file/{path}")

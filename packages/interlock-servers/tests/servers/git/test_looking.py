@@ -44,7 +44,7 @@ def test_times_in_words(text: str, begin: str) -> None:
 )  # fmt: skip
 def test_what_is_no_time(text: str) -> None:
     """Git would take it for now, or for some other time, and nobody would notice."""
-    with pytest.raises(ToolError, match="is no date"):
+    with pytest.raises(ToolError, match="is not a date"):
         moment(text, now=NOW)
 
 

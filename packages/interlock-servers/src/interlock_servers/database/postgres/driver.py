@@ -18,14 +18,14 @@ class Type(Protocol):
 
 
 class Attribute(Protocol):
-    """A column of what a prepared statement gives."""
+    """A column of a prepared statement's result."""
 
     name: str
     type: Type
 
 
 class Prepared(Protocol):
-    """A statement that the server has taken apart."""
+    """A prepared statement."""
 
     def get_attributes(self) -> Sequence[Attribute]:
         """The columns of its rows."""
@@ -97,7 +97,7 @@ class Connection(Protocol):
 
 
 class Driver(Struct, frozen=True):
-    """The module: what connects, and the roots of its errors."""
+    """The asyncpg module: its connect function and its base exceptions."""
 
     connect: Callable[..., Any]  # awaits a Connection
     refusal: type[Exception]  # of the server

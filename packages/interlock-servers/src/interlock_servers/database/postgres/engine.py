@@ -184,7 +184,8 @@ class PostgresEngine:
         """Run statements in one transaction that may write."""
         if not self.writable:
             raise ToolError(
-                f"The database {self.name} may only be read. Whoever started the server decides "
+                f"The database {self.name} may only be read. The person who started the server "
+                "decides "
                 "that."
             )
         for statement in statements:

@@ -17,7 +17,7 @@ _ADVICE = {
     "40P01": "Others changed the same rows meanwhile. Try it again.",
     "42P01": "list_tables says which tables there are.",
     "42703": "describe_tables says which columns there are.",
-    "55P03": "Somebody else has locked what it needs. Try it again later.",
+    "55P03": "Another session holds a lock on it. Try again later.",
     "57P01": "The server has ended the connection. Try it again.",
     "57P02": "The server has ended the connection. Try it again.",
     "57P03": "The server is starting or stopping. Try it again later.",
@@ -30,7 +30,7 @@ ONLY_READING = "Only SELECT, VALUES, TABLE or WITH ... SELECT can be run here, a
 
 
 class ResponseTooLarge(ToolError):
-    """More bytes came at once than are let in."""
+    """More bytes arrived at once than the limit allows."""
 
 
 def late(seconds: float) -> ToolError:

@@ -79,7 +79,7 @@ class PooledConnection:
 
 
 class ConnectionPool:
-    """At most `Limits.connections` to one database; they are made when they are needed."""
+    """At most `DatabaseLimits.connections` to one database, opened on demand."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class ConnectionPool:
         """A connection in a transaction, which is rolled back in the end unless it was ended
         before.
 
-        Raises ToolError where there is none to be had. What the body raises goes on as it is.
+        Raises ToolError where none is free in time. What the body raises goes on as it is.
         """
         try:
             async with asyncio.timeout(self._limits.waiting):
@@ -120,7 +120,7 @@ class ConnectionPool:
             task = asyncio.create_task(self._give_back(link))
             self._returning.add(task)
             task.add_done_callback(self._returning.discard)
-            await asyncio.shield(task)  # whoever is cancelled once more need not wait for it
+            await asyncio.shield(task)  # a second cancellation need not wait for it
 
     async def guard(self, link: PooledConnection) -> bool:
         """Keep a caller's COMMIT from a transaction that writes; False where the role may make no

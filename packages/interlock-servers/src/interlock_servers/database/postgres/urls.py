@@ -15,7 +15,7 @@ _ADVICE = (
 class PostgresUrl:
     """Where a database is.
 
-    `place` names host, port and database; `clean` takes the password out of what others say of it.
+    `place` is host, port and name; `clean` redacts the password in messages.
     """
 
     def __init__(self, url: str) -> None:
@@ -25,7 +25,7 @@ class PostgresUrl:
             parts = urlsplit(url)
             query = parse_qs(parts.query)
         except ValueError:
-            raise ValueError(f"This is no URL of PostgreSQL: {_ADVICE}.") from None
+            raise ValueError(f"This is not a URL of PostgreSQL: {_ADVICE}.") from None
         who, _, hosts = parts.netloc.rpartition("@")
         ports = [
             port for host in hosts.split(",") if (port := host.rpartition("]")[2].partition(":")[2])
@@ -36,7 +36,8 @@ class PostgresUrl:
             or not all(port.isascii() and port.isdigit() for port in ports)
         ):
             raise ValueError(
-                f"This is no URL of PostgreSQL: {_ADVICE}. Signs such as / # @ in a password are "
+                f"This is not a URL of PostgreSQL: {_ADVICE}. Signs such as / # @ in a password "
+                "are "
                 "written as %2F %23 %40."
             )
         host = (

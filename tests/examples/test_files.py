@@ -101,7 +101,9 @@ async def test_what_must_not_be_read(client: Client, path: str) -> None:
         await client.read_resource(f"file:///{path}")
 
 
-@pytest.mark.parametrize("path, words", [("picture.png", "is no text"), ("large.txt", "more than")])
+@pytest.mark.parametrize(
+    "path, words", [("picture.png", "is not text"), ("large.txt", "more than")]
+)
 async def test_what_is_not_read(client: Client, path: str, words: str) -> None:
     """Binary and very large files are named and refused."""
     with pytest.raises(McpError, match=words):
