@@ -213,13 +213,12 @@ async def test_over_this_repository(folder: Path) -> None:
         assert copied["files"] >= len(wanted)
         await done(client, "trash_file", path="copy")
         await done(client, "trash_file", path="packages/interlock/src")
-        assert "src" not in {
-            entry["path"] for entry in (await done(client, "list_folder"))["entries"]
-        }
+        listed = await done(client, "list_folder", path="packages/interlock")
+        assert "packages/interlock/src" not in {entry["path"] for entry in listed["entries"]}
         (src,) = [
             item["id"]
             for item in (await done(client, "list_trash"))["items"]
-            if item["path"] == "src"
+            if item["path"] == "packages/interlock/src"
         ]
         await done(client, "restore_file", id=src)
         assert (await words(client, "show_tree", path="packages/interlock/src", depth=2)).count(
