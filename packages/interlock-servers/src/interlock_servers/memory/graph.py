@@ -8,13 +8,14 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Protocol
 
 from interlock import Context, ToolError, settings_of
 from interlock.store import StoreError, own_path, to_wal
 
+from ..sqlite_files import connect, create_private_file, write_transaction
 from . import schema
 from .limits import PREFIX, MemoryLimits
 from .transaction import Transaction
@@ -132,7 +133,7 @@ class Graph:
         """
         with self._trouble("read", progress), self._connected(progress) as db:
             if self.indexed and schema.index_waits(db):
-                with _transaction(db):
+                with write_transaction(db):
                     schema.catch_up(db)
             db.execute("PRAGMA query_only = ON")
             try:
@@ -153,7 +154,11 @@ class Graph:
         `tool` and `client` say in the history who made it by what; `undoes` is the change that it
         undoes.
         """
-        with self._trouble("written", progress), self._connected(progress) as db, _transaction(db):
+        with (
+            self._trouble("written", progress),
+            self._connected(progress) as db,
+            write_transaction(db),
+        ):
             if self.indexed and schema.index_waits(db):
                 schema.catch_up(db)
             change = Transaction(db, tool, client, self.limits, indexed=self.indexed, undoes=undoes)
@@ -221,19 +226,12 @@ class Graph:
         return found.st_dev, found.st_ino
 
     def _prepare(self) -> None:
-        """Make the file and its tables, where they are not there.
-
-        What people are remembered by is nobody else's business.
-        """
-        self.path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        # Made by us and not by SQLite, so that nobody else may read it; the files beside it take
-        # over its mode.
-        with suppress(FileExistsError):
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        """Create the file and its tables, unless they exist."""
+        create_private_file(self.path)
         self.indexed = schema.can_index()
         with closing(self._connect()) as db:
             if not schema.is_ours(db, self.path, VARIABLE):
-                with _transaction(db):
+                with write_transaction(db):
                     if not schema.is_ours(
                         db, self.path, VARIABLE
                     ):  # another process may have been quicker
@@ -241,14 +239,7 @@ class Graph:
             to_wal(db, self.limits.waiting)
 
     def _connect(self) -> sqlite3.Connection:
-        uri = f"{self.path.as_uri()}?mode=rw"
-        db = sqlite3.connect(
-            uri,
-            uri=True,
-            timeout=self.limits.waiting,
-            isolation_level=None,
-            check_same_thread=False,
-        )
+        db = connect(self.path, self.limits.waiting, any_thread=True)
         try:
             db.execute(f"PRAGMA synchronous = {'FULL' if self.limits.sync else 'NORMAL'}")
             db.execute("PRAGMA secure_delete = ON")  # what is forgotten is gone
@@ -278,20 +269,6 @@ class Graph:
             raise ToolError(
                 f"The memory {self.path} cannot be {what}: {bad.strerror or bad}."
             ) from None
-
-
-@contextmanager
-def _transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """A transaction that writes, from its beginning; it is kept where the block ends well."""
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-        db.execute("COMMIT")
-    except BaseException:
-        if db.in_transaction:
-            db.set_progress_handler(None, 0)
-            db.execute("ROLLBACK")
-        raise
 
 
 def named_path() -> Path:

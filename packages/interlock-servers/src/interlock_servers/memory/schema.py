@@ -6,8 +6,7 @@ import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
 
-from interlock import ToolError
-
+from ..sqlite_files import is_marked, mark
 from .texts import folded, sign_of, signs_of, words_of
 
 _OURS, _VERSION = 0x494C4D47, 1  # the mark of our files, and the form of their tables
@@ -58,29 +57,14 @@ def is_ours(db: sqlite3.Connection, path: object, variable: str) -> bool:
 
     Raises ToolError where it is another program's.
     """
-    ((mark,),) = db.execute("PRAGMA application_id").fetchall()
-    ((version,),) = db.execute("PRAGMA user_version").fetchall()
-    ((tables,),) = db.execute("SELECT count(*) FROM sqlite_master").fetchall()
-    if not tables and not mark:
-        return False
-    if mark != _OURS:
-        raise ToolError(
-            f"{path} is the database of another program. Name another file in {variable}."
-        )
-    if version != _VERSION:
-        raise ToolError(
-            f"The memory {path} was made by another version of this server ({version}, not "
-            f"{_VERSION})."
-        )
-    return True
+    return is_marked(db, path, _OURS, _VERSION, name="memory", variable=variable)
 
 
 def make_tables(db: sqlite3.Connection) -> None:
     """Make the tables, within a transaction."""
     for statement in _TABLES:
         db.execute(statement)
-    db.execute(f"PRAGMA application_id = {_OURS}")
-    db.execute(f"PRAGMA user_version = {_VERSION}")
+    mark(db, _OURS, _VERSION)
 
 
 def can_index() -> bool:

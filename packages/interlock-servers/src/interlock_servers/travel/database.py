@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
@@ -17,6 +16,7 @@ import msgspec
 from interlock import ToolError
 from interlock.store import StoreError, own_path
 
+from ..sqlite_files import connect, create_private_file, is_marked, mark, write_transaction
 from .airports import CityIndex, TravelCity
 
 VARIABLE = "INTERLOCK_TRAVEL_DB"
@@ -92,10 +92,8 @@ class TravelDatabase:
         process changes anything meanwhile.
         """
         self.prepare()
-        with self._trouble("written"), closing(self._connect()) as db:
-            db.execute("BEGIN IMMEDIATE")
+        with self._trouble("written"), closing(self._connect()) as db, write_transaction(db):
             yield db
-            db.execute("COMMIT")
 
     def prepare(self) -> None:
         """Make the file and what belongs into it, where that is not there. Raises ToolError."""
@@ -103,9 +101,7 @@ class TravelDatabase:
             if self._ready and self.path.exists():
                 return
             with self._trouble("opened"):
-                self.path.parent.mkdir(parents=True, exist_ok=True)
-                with suppress(FileExistsError):  # who travels where is nobody else's business
-                    os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+                create_private_file(self.path)
                 data = files(__package__).joinpath("data.json").read_bytes()
                 with closing(self._connect()) as db:
                     self._fill(db, data, sha256(data).hexdigest())
@@ -122,8 +118,7 @@ class TravelDatabase:
         if known is None:
             for statement in _TABLES.split(";"):
                 db.execute(statement)
-            db.execute(f"PRAGMA application_id = {_OURS}")
-            db.execute(f"PRAGMA user_version = {_VERSION}")
+            mark(db, _OURS, _VERSION)
         tables: dict[str, list[list[Any]]] = msgspec.json.decode(data)
         for table in _DATA:  # a newer data set takes the place of an older one; bookings stay
             db.execute(f"DELETE FROM {table}")
@@ -141,27 +136,13 @@ class TravelDatabase:
 
         Raises ToolError where it is not a file of ours.
         """
-        ((mark,),) = db.execute("PRAGMA application_id").fetchall()
-        ((version,),) = db.execute("PRAGMA user_version").fetchall()
-        ((tables,),) = db.execute("SELECT count(*) FROM sqlite_master").fetchall()
-        if not tables and not mark:
+        if not is_marked(db, self.path, _OURS, _VERSION, name="travel database", variable=VARIABLE):
             return None
-        if mark != _OURS:
-            raise ToolError(
-                f"{self.path} is the database of another program. Name another file in {VARIABLE}."
-            )
-        if version != _VERSION:
-            raise ToolError(
-                f"The travel database {self.path} was made by another version of this server "
-                f"({version}, not {_VERSION})."
-            )
         found = db.execute("SELECT value FROM facts WHERE name = 'data'").fetchone()
         return str(found[0]) if found else ""
 
     def _connect(self) -> sqlite3.Connection:
-        return sqlite3.connect(
-            f"{self.path.as_uri()}?mode=rw", uri=True, timeout=PATIENCE, isolation_level=None
-        )
+        return connect(self.path, PATIENCE)
 
     @contextmanager
     def _trouble(self, what: str) -> Iterator[None]:

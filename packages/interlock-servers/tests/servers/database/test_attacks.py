@@ -452,10 +452,10 @@ async def test_a_file_that_is_none(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "x.db"
     file.write_bytes(content)
     async with Client(database_server([file])) as client:
-        assert "no SQLite database" in await refusal(client, "query", sql="SELECT * FROM t")
-        assert "no SQLite database" in await refusal(client, "list_tables")
+        assert "not a SQLite database" in await refusal(client, "query", sql="SELECT * FROM t")
+        assert "not a SQLite database" in await refusal(client, "list_tables")
         assert (
-            "no SQLite database"
+            "not a SQLite database"
             in (await done(client, "list_databases"))["databases"][0]["problem"]
         )
     assert file.read_bytes() == content

@@ -376,7 +376,7 @@ async def test_the_outline_of_a_page(site: Site) -> None:
         assert (await text(client, site.url(), cursor=part["cursor"], length=100)).startswith(
             "## Part 4\n"
         )
-        assert "no page with headings" in await refusal(
+        assert "not a page with headings" in await refusal(
             client, "fetch_outline", url=site.url("/text")
         )
 

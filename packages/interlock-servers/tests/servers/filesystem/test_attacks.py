@@ -360,7 +360,7 @@ async def test_a_file_of_a_terabyte(client: Client, folder: Path, no_ripgrep: No
         file.truncate(1 << 40)
         file.seek((1 << 40) - 4)
         file.write(b"end\n")
-    assert "no text" in await refusal(client, "read_file", path="huge")
+    assert "not text" in await refusal(client, "read_file", path="huge")
     assert await words(client, "read_file", path="huge", offset=(1 << 40) - 4) == "end\n"
     assert (await done(client, "file_info", path="huge"))["size"] == 1 << 40
     for tool, arguments in (

@@ -251,8 +251,8 @@ async def test_folders(client: Client, folder: Path) -> None:
     assert (await done(client, "create_folder", path="a/b/c"))["created"] is True
     assert (await done(client, "create_folder", path="a/b/c"))["created"] is False
     (folder / "f").write_text("")
-    assert "no folder" in await refusal(client, "create_folder", path="f/x")
-    assert "no folder" in await refusal(client, "create_folder", path="f")
+    assert "not a folder" in await refusal(client, "create_folder", path="f/x")
+    assert "not a folder" in await refusal(client, "create_folder", path="f")
 
 
 async def test_moving(client: Client, file: Path, folder: Path) -> None:

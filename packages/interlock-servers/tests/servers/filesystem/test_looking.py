@@ -171,13 +171,13 @@ async def test_what_is_no_text(client: Client, folder: Path) -> None:
     """
     (folder / "f").write_bytes(b"ab\xe9cd")
     assert "byte 2" in await refusal(client, "read_file", path="f")
-    assert "no text in utf-8" in await refusal(client, "append_file", path="f", text="x")
+    assert "not text in utf-8" in await refusal(client, "append_file", path="f", text="x")
     assert "does not have" in await refusal(
         client, "write_file", path="f", text="漢", encoding="latin-1"
     )
     assert (folder / "f").read_bytes() == b"ab\xe9cd"
     (folder / "n").write_bytes(b"a\0b")
-    assert "no text" in await refusal(client, "read_file", path="n")
+    assert "not text" in await refusal(client, "read_file", path="n")
 
 
 async def test_long_answers_are_cut(folder: Path) -> None:

@@ -166,7 +166,7 @@ async def test_without_a_folder_nothing_is_allowed(
     monkeypatch.setenv("INTERLOCK_FILESYSTEM_FOLDERS", f"{folder}{os.pathsep}{folder}/")
     async with Client(server_of()) as client:
         assert (await done(client, "list_allowed_folders"))["folders"] == [str(folder)]
-    with pytest.raises(NotADirectoryError, match="no folder"):
+    with pytest.raises(NotADirectoryError, match="not a folder"):
         server_of("/nowhere/at/all")
 
 

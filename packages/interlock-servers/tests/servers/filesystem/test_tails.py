@@ -44,7 +44,7 @@ async def test_what_is_no_last_line(client: Client, tree: Path) -> None:
     assert "leave last_line out" in await refusal(
         client, "read_file", path="lines.txt", first_line=-2, last_line=3
     )
-    assert "no text in utf-8 (see byte 3)" in await refusal(
+    assert "not text in utf-8 (see byte 3)" in await refusal(
         client, "read_file", path="bytes", first_line=-1
     )
     assert await words(client, "read_file", path="empty", first_line=-3) == ""

@@ -44,7 +44,7 @@ async def test_staging_and_committing(client: Client, repo: Path) -> None:
     assert "Nothing is staged" in await refusal(client, "git_commit", message="Again")
     assert "empty" in await refusal(client, "git_commit", message=" \n ")
     for author in ("Bob", "<bob@example.com>", "Bob <bob> <eve@x>"):
-        assert "no author" in await refusal(client, "git_commit", message="x", author=author)
+        assert "not an author" in await refusal(client, "git_commit", message="x", author=author)
 
 
 async def test_who_commits(repo: Path, tmp_path: Path) -> None:

@@ -281,7 +281,7 @@ async def test_a_cursor_is_read_with_care(client: Client, cursor: str) -> None:
         ("git_search", {"text": "x"}),
         ("git_branches", {}),
     ):
-        assert "no cursor" in await refusal(client, tool, cursor=cursor, **more)
+        assert "not a cursor" in await refusal(client, tool, cursor=cursor, **more)
 
 
 async def test_control_characters_are_shown(client: Client, repo: Path) -> None:

@@ -241,7 +241,7 @@ async def test_log(client: Client, repo: Path) -> None:
         "2026-03-05T12:00:00+00:00",
     )
     for when in ("yesterday..", "2026-13-01", "0000-00-00"):
-        assert "no date" in await refusal(client, "git_log", since=when)
+        assert "not a date" in await refusal(client, "git_log", since=when)
 
 
 async def test_show(client: Client, repo: Path) -> None:

@@ -161,8 +161,8 @@ async def test_pages_are_the_whole(client: Client) -> None:
     }
     assert "cursor" not in second
     for tool in ("read_graph", "export_graph", "list_changes"):
-        assert "no cursor" in await refusal(client, tool, cursor="x")
-    assert "no cursor" in await refusal(client, "search_nodes", query="x", cursor="-1")
+        assert "not a cursor" in await refusal(client, tool, cursor="x")
+    assert "not a cursor" in await refusal(client, "search_nodes", query="x", cursor="-1")
 
 
 async def test_ways(client: Client) -> None:

@@ -161,7 +161,7 @@ async def test_writing_without_temporary_tables(desk: Desk) -> None:
 )  # fmt: skip
 def test_what_is_no_url(target: str) -> None:
     """It is said at once, without what may be a password."""
-    with pytest.raises(ValueError, match="no URL of PostgreSQL") as caught:
+    with pytest.raises(ValueError, match="not a URL of PostgreSQL") as caught:
         engine_of(target, "x", DatabaseLimits(), write=False)
     assert "sesame" not in str(caught.value)
 
