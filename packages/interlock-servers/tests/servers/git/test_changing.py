@@ -297,8 +297,8 @@ async def test_before_the_first_commit_what_is_staged_is_taken_back(tmp_path: Pa
 async def test_a_pattern_is_no_path(client: Client, repo: Path) -> None:
     """Whoever means one is told that paths are not taken so."""
     write(repo, {"a.txt": "changed\n"})
-    assert "no patterns" in await refusal(client, "git_add", paths=["*.txt"])
-    assert "no patterns" not in await refusal(client, "git_add", paths=["nothing"])
+    assert "not patterns" in await refusal(client, "git_add", paths=["*.txt"])
+    assert "not patterns" not in await refusal(client, "git_add", paths=["nothing"])
     write(repo, {"*.md": "a strange name\n"})
     assert paths((await done(client, "git_add", paths=["*.md"]))["staged"]) == [("added", "*.md")]
 
