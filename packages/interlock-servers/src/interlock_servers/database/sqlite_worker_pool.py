@@ -38,7 +38,7 @@ _PROGRAM = (
     "import sys; sys.path[:] = sys.argv[1:]; from interlock_servers.database.sqlite_worker import "
     "main; main()"
 )
-_HERE = str(Path(__file__).resolve().parents[3])
+_HERE = str(Path(__file__).resolve().parents[2])
 
 
 class WorkerProcess:

@@ -30,7 +30,7 @@ _KEPT = (
     "LD_LIBRARY_PATH",
     "DYLD_LIBRARY_PATH",
 )
-_PROGRAM = str(Path(__file__).with_name("converter.py"))
+_PROGRAM = str(Path(__file__).with_name("convert_program.py"))
 _MISSING = 3  # exit code
 _AT_ONCE = max(2, min(4, os.cpu_count() or 1))
 _FEWEST = 4 * 1024 * 1024  # bytes of text that may always come out

@@ -420,10 +420,10 @@ async def test_redirects_in_letters_of_other_languages(site: Site) -> None:
     [
         (
             ok(b"", status="404 Not Found"),
-            "site.example answered with status 404. There is no such page.",
+            "site.example answered with status 404. The page does not exist.",
         ),
         (ok(b"", status="410 Gone"), "gone for good"),
-        (ok(b"", status="401 Unauthorized"), "logs in nowhere"),
+        (ok(b"", status="401 Unauthorized"), "never logs in"),
         (ok(b"", status="403 Forbidden"), "open it in a browser"),
         (ok(b"", "Retry-After: 120", status="429 Too Many"), "It says to wait 120 seconds."),
         (
@@ -474,7 +474,7 @@ async def test_what_a_server_says_wrong(site: Site, answer: bytes, words: str) -
         ("", "is no http or https URL"),
         ("nonsense", "'nonsense' is no http or https URL"),
         ("ftp://site.example/", "Give an http or https address"),
-        ("http://user:secret@site.example/", "logs in nowhere"),
+        ("http://user:secret@site.example/", "never logs in"),
         ("http://site.example:22/", "no web server has that port"),
         ("http://nowhere.example/", "was not found"),
         ("http://silent.example:{port}/", "Nobody listens"),

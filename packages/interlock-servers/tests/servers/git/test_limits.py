@@ -199,7 +199,7 @@ async def test_without_git(repo: Path, tmp_path: Path, monkeypatch: pytest.Monke
     """The server starts, and every tool says what is missing."""
     monkeypatch.setenv("PATH", str(tmp_path))
     async with Client(git_server(repo)) as client:
-        assert "needs the program git" in await refusal(client, "git_status")
+        assert "needs git" in await refusal(client, "git_status")
     script(tmp_path / "git", "echo git version 2.20.1")
     async with Client(git_server(repo)) as client:
         assert "git 2.36 or later; here is git version 2.20.1" in await refusal(
