@@ -5,8 +5,8 @@ import { Choice, Say, cls, html, json, several, useId, useState, visible } from 
 import { step } from "./seen.js";
 
 /**
- * A field, as `interlock_apps.fleet.forms` has it; `json`, `lines` and `several` (one text, or more of
- * them with commas) are for arguments of calls only.
+ * A field, as `forms` of the fleet has it. For arguments of calls only: `json`, `lines` and
+ * `several` (one text, or several with commas).
  * @typedef {{name: string, title: string, description?: string, kind: "text" | "number" | "integer"
  *   | "boolean" | "choice" | "choices" | "json" | "lines" | "several", required?: boolean,
  *   nullable?: boolean, long?: boolean, default?: any, format?: string, pattern?: string, least?:
