@@ -1,4 +1,5 @@
-"""What every test stands on: how hard Hypothesis tries, that a slow machine is not a failure, interrupts, and a Redis server."""
+"""What every test stands on: how hard Hypothesis tries, that a slow machine is not a failure,
+interrupts, and a Redis server."""
 
 from __future__ import annotations
 
@@ -24,13 +25,14 @@ pytest_plugins = [
     "tests.lanes",
 ]
 
-# A shared machine stalls now and then: no deadline for one example, and no complaint about slow generation.
+# A shared machine stalls now and then: no deadline for one example, and no complaint about slow
+# generation.
 settings.register_profile(
     "desk",
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     print_blob=True,
-    max_examples=60,
+    max_examples=25,
 )
 settings.register_profile("ci", settings.get_profile("desk"), derandomize=True)
 settings.load_profile(
@@ -44,7 +46,8 @@ atexit.register(shutil.rmtree, os.environ["XDG_DATA_HOME"], ignore_errors=True)
 for name in ("INTERLOCK_VAULT", "INTERLOCK_VAULT_KEY"):
     os.environ.pop(name, None)
 
-# Whoever is started in the background of a shell ignores interrupts, and so would every program that a test interrupts.
+# Whoever is started in the background of a shell ignores interrupts, and so would every program
+# that a test interrupts.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -134,7 +137,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def redis_url() -> Iterator[str]:
-    """The URL of a real server that speaks Redis: the one that `VALKEY_URL` names, or else one of our own on a free port of loopback."""
+    """The URL of a real server that speaks Redis: the one that `VALKEY_URL` names, or else one of
+    our own on a free port of loopback."""
     if url := os.environ.get("VALKEY_URL"):
         yield url
         return

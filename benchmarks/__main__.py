@@ -46,7 +46,8 @@ def main() -> int:
     warm(peers)
     results = measure(plan)
     print(
-        f"# Benchmarks\n\n{circumstances(plan, time.monotonic() - began)}\n\n{tables(results, peers)}"
+        f"# Benchmarks\n\n{circumstances(plan, time.monotonic() - began)}\n\n"
+        f"{tables(results, peers)}"
     )
     if options.json:
         options.json.write_text(json.dumps(record(results, plan), indent=1) + "\n")
@@ -98,7 +99,8 @@ def named(name: str, patterns: list[str]) -> bool:
 
 
 def chosen(names: str) -> list[Peer]:
-    """Return the peers to measure; Interlock is left out, with a word, where it cannot be imported."""
+    """Return the peers to measure; Interlock is left out, with a word, where it cannot be
+    imported."""
     wanted = list(PEERS_BY_NAME) if names == "all" else names.split(",")
     unknown = [name for name in wanted if name not in PEERS_BY_NAME]
     if unknown:
@@ -129,7 +131,8 @@ def circumstances(plan: Plan, seconds: float) -> str:
     ]
     uvloop = "with" if importlib.util.find_spec("uvloop") else "without"
     return (
-        f"Python {platform.python_version()} ({uvloop} uvloop beside Interlock), Node {version}, {', '.join(pins)}, "
+        f"Python {platform.python_version()} ({uvloop} uvloop beside Interlock), Node "
+        f"{version}, {', '.join(pins)}, "
         f"{os.cpu_count()} cores, {plan.rounds} interleaved rounds, {seconds:.0f} s. "
         "CPU is the processor time of the measured process for each call; all figures are medians."
     )

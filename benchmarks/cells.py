@@ -33,11 +33,13 @@ WALL_MS = Figure("wall", "wall", "ms", 1000.0)
 
 @dataclass(frozen=True)
 class Place:
-    """What one process of a peer plays: a role (see `Peer` in `roster.py`), the catalogue it serves, and how it answers over HTTP."""
+    """What one process of a peer plays: a role (see `Peer` in `roster.py`), the catalogue it
+    serves, and how it answers over HTTP."""
 
     role: str
     catalogue: str = ""
-    mode: str = ""  # `usual`: as it comes; `events`: always event streams; `json`: never, where it can be told
+    # `usual`: as it comes; `events`: always event streams; `json`: never, where it can be told
+    mode: str = ""
 
     def __str__(self) -> str:
         return " ".join(word for word in (self.role, self.catalogue, self.mode) if word)
@@ -53,7 +55,8 @@ HELD = Place("held", "plain", "usual")
 
 @dataclass(frozen=True)
 class Cell:
-    """A measurement: of a server under load, of its start, of what it keeps in memory, or of a client."""
+    """A measurement: of a server under load, of its start, of what it keeps in memory, or of a
+    client."""
 
     name: str
     title: str

@@ -1,4 +1,5 @@
-"""A measured process: its pipes, its processor time in nanoseconds and its resident memory, read from outside."""
+"""A measured process: its pipes, its processor time in nanoseconds and its resident memory, read
+from outside."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Fault(Exception):
-    """A peer did not do what it was asked; the text says what, with the tail of its standard error."""
+    """A peer did not do what it was asked; the text says what, with the tail of its standard
+    error."""
 
 
 class Child:
@@ -61,7 +63,8 @@ class Child:
         return chunk
 
     def read_line(self) -> bytes:
-        """Return everything up to the end of a line; used only where nothing more can be under way."""
+        """Return everything up to the end of a line; used only where nothing more can be under
+        way."""
         chunks = [self.read()]
         while not chunks[-1].endswith(b"\n"):
             chunks.append(self.read())
@@ -79,7 +82,8 @@ class Child:
         return any(event & ~select.POLLOUT for _, event in self._traffic.poll())
 
     def write(self, data: bytes) -> None:
-        """Write all of it; for messages far smaller than a pipe, which a program that lives always takes."""
+        """Write all of it; for messages far smaller than a pipe, which a program that lives always
+        takes."""
         if self.push(memoryview(data)):
             raise self.fault("does not read its standard input")
 
@@ -88,7 +92,8 @@ class Child:
         return Watch(self.process)
 
     def processor(self, *, alone: bool = False) -> int:
-        """Return the processor time, in nanoseconds, of all threads of the program and, unless `alone`, of its descendants."""
+        """Return the processor time, in nanoseconds, of all threads of the program and, unless
+        `alone`, of its descendants."""
         if alone:
             return processor_of(self.process.pid)
         return sum(processor_of(pid) for pid in family(self.process.pid)) + reaped_by(
@@ -124,13 +129,16 @@ class Watch:
 
 
 def processor_of(pid: int) -> int:
-    """Return the processor time of one process, all threads that run or ever ran in it, in nanoseconds."""
-    # The number of a process's clock is made from its id as clock_getcpuclockid(3) makes it on Linux.
+    """Return the processor time of one process, all threads that run or ever ran in it, in
+    nanoseconds."""
+    # The number of a process's clock is made from its id as clock_getcpuclockid(3) makes it on
+    # Linux.
     return time.clock_gettime_ns((~pid << 3) | 2)
 
 
 def reaped_by(pid: int) -> int:
-    """Return the processor time of the children a process has already waited for, in nanoseconds, exact to a clock tick."""
+    """Return the processor time of the children a process has already waited for, in nanoseconds,
+    exact to a clock tick."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[13]) + int(fields[14])) * TICK
 

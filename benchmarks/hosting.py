@@ -1,4 +1,5 @@
-"""`python -m benchmarks.hosting`: starting 50 servers with 2,000 tools, finding one of these, and entries in a log of 100,000."""
+"""`python -m benchmarks.hosting`: starting 50 servers with 2,000 tools, finding one of these, and
+entries in a log of 100,000."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ SERVERS, TOOLS = 50, 40  # of each
 
 
 def main() -> None:
-    """Print the figures, in milliseconds; those of the toolbox are of the processor, which others may be using as well."""
+    """Print the figures, in milliseconds; those of the toolbox are of the processor, which others
+    may be using as well."""
     built, changed, asked = [], [], []
     for _ in range(ROUNDS):
         box = Toolbox()
@@ -42,7 +44,8 @@ def main() -> None:
 
 
 async def _starting() -> None:
-    """50 servers of this process, each of which takes from nothing to a second to begin, beside the slowest of them alone."""
+    """50 servers of this process, each of which takes from nothing to a second to begin, beside the
+    slowest of them alone."""
 
     def late(number: int) -> Server:
         @asynccontextmanager
@@ -65,7 +68,8 @@ async def _starting() -> None:
         began = time.perf_counter()
         async with Host(servers, models=[Scripted("hello")]) as host:
             print(
-                f"{what:20} {(time.perf_counter() - began) * 1000:.0f} ms, {len(host.toolbox.items)} tools"
+                f"{what:20} {(time.perf_counter() - began) * 1000:.0f} ms, "
+                f"{len(host.toolbox.items)} tools"
             )
 
 

@@ -1,4 +1,5 @@
-"""The load generator: requests go as bytes into a server's pipe, answers are counted as lines, and checked after the clock has stopped."""
+"""The load generator: requests go as bytes into a server's pipe, answers are counted as lines, and
+checked after the clock has stopped."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ class Window:
     size: int = 0
 
     def sample(self) -> Sample:
-        """Return microseconds for each call: processor time of the server, wall time, the median wait, and our own processor time."""
+        """Return microseconds for each call: processor time of the server, wall time, the median
+        wait, and our own processor time."""
         each = self.calls * 1000
         found = {
             "cpu": self.processor / each,
@@ -55,7 +57,8 @@ class Load:
         self._next = 1
 
     def first(self, request: Request) -> Sample:
-        """Open the conversation and make the first call; return milliseconds since the process was started, wall and processor."""
+        """Open the conversation and make the first call; return milliseconds since the process was
+        started, wall and processor."""
         if self._revision < STATELESS:
             self._ask(INITIALIZE)
             self._child.write(INITIALIZED)
@@ -64,7 +67,8 @@ class Load:
         return {"wall": wall / 1e6, "cpu": self._child.processor() / 1e6}
 
     def press(self, request: Request, in_flight: int, seconds: float, fewest: int = 3) -> Sample:
-        """Keep calls in flight for some seconds, and at least for `fewest` calls; return the measured costs of one."""
+        """Keep calls in flight for some seconds, and at least for `fewest` calls; return the
+        measured costs of one."""
         window, answers, first = Window(), list[bytes](), self._next
         with self._child.watched(), Quiet():
             before = self._child.processor(), time.process_time_ns()
@@ -81,7 +85,8 @@ class Load:
         return window.sample()
 
     def lists(self, seconds: float, expected: int) -> Sample:
-        """Fetch the whole list of tools, all its pages, one after the other for some seconds; return the costs of one whole list."""
+        """Fetch the whole list of tools, all its pages, one after the other for some seconds;
+        return the costs of one whole list."""
         window, pages = Window(), list[bytes]()
         with self._child.watched(), Quiet():
             before, start = self._child.processor(), time.perf_counter_ns()
@@ -174,7 +179,8 @@ class Load:
 def check(
     child: Child, request: Request, answers: bytes, numbers: range, *, complete: bool
 ) -> None:
-    """Raise unless each id was answered exactly once and each distinct answer, a line each, is right.
+    """Raise unless each id was answered exactly once and each distinct answer, a line each, is
+    right.
 
     Not all ids need be there unless `complete`.
     """

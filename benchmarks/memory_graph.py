@@ -1,4 +1,5 @@
-"""`python -m benchmarks.memory_graph`: importing a graph of 50,000 entities into the memory server, and searching it."""
+"""`python -m benchmarks.memory_graph`: importing a graph of 50,000 entities into the memory server,
+and searching it."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ SYLLABLES = (
 
 
 def graph_lines(entities: int = ENTITIES) -> Iterator[bytes]:
-    """A graph as other servers keep it: three observations and one relation for each entity, always the same."""
+    """A graph as other servers keep it: three observations and one relation for each entity, always
+    the same."""
     chance = random.Random(5)
     words = [
         "".join(chance.choices(SYLLABLES, k=chance.choice((2, 3, 3, 4)))) for _ in range(30_000)
@@ -85,7 +87,8 @@ def graph_lines(entities: int = ENTITIES) -> Iterator[bytes]:
 
 
 def main() -> None:
-    """Print the figures, in milliseconds: of whole calls from a client in this process, reading and encoding included.
+    """Print the figures, in milliseconds: of whole calls from a client in this process, reading and
+    encoding included.
 
     The second pair is what the processor did, also while others have it.
     """
@@ -100,17 +103,30 @@ async def _measured() -> None:
         began = time.perf_counter()
         import_lines(graph, lines, "", CallProgress(None, 600.0))
         print(
-            f"import of {ENTITIES:,} entities     {time.perf_counter() - began:.1f} s, {path.stat().st_size / 1e6:.0f} MB"
+            f"import of {ENTITIES:,} entities     {time.perf_counter() - began:.1f} s, "
+            f"{path.stat().st_size / 1e6:.0f} MB"
         )
         graph.close()
         async with Client(memory_server(path)) as client:
             await client.list_tools()
             for what, words in (
-                ("a name", "karo_1"), ("one word of many", "number49000"), ("a frequent word", "person"), ("every entity", "number"),
-                ("two words", "kami number12"), ("the middle of words", "umber4900"), ("a beginning", "ka"), ("no spaces", "記録42"),
-                ("nothing", "xyzzy"), ("some of three", "xyzzy number7 plugh"), ("one letter", "k"), ("two frequent", "person number"),
-                ("the middle of all", "umber"), ("a sign", "_"), ("a sign at a word", "n-"), ("eight letters", "k n p r s t a e"),
-            ):  # fmt: skip
+                ("a name", "karo_1"),
+                ("one word of many", "number49000"),
+                ("a frequent word", "person"),
+                ("every entity", "number"),
+                ("two words", "kami number12"),
+                ("the middle of words", "umber4900"),
+                ("a beginning", "ka"),
+                ("no spaces", "記録42"),
+                ("nothing", "xyzzy"),
+                ("some of three", "xyzzy number7 plugh"),
+                ("one letter", "k"),
+                ("two frequent", "person number"),
+                ("the middle of all", "umber"),
+                ("a sign", "_"),
+                ("a sign at a word", "n-"),
+                ("eight letters", "k n p r s t a e"),
+            ):
                 for limit in (10, 50):
                     times, work = [], []
                     for _ in range(ROUNDS):
@@ -123,7 +139,8 @@ async def _measured() -> None:
                         assert not result.is_error, result.text
                     found = len(result.structured_content["entities"])
                     print(
-                        f"{what:20} {words:22} {found:3} found   {_figures(times)}   processor {_figures(work)}"
+                        f"{what:20} {words:22} {found:3} found   {_figures(times)}   "
+                        f"processor {_figures(work)}"
                     )
 
 

@@ -40,7 +40,8 @@ class Request:
 
 @dataclass(frozen=True)
 class Hold:
-    """What a server is made to keep, and how many of it: `session`, `stream` (a session and its GET stream) or `listen`."""
+    """What a server is made to keep, and how many of it: `session`, `stream` (a session and its GET
+    stream) or `listen`."""
 
     what: str
     count: int

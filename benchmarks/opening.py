@@ -1,9 +1,11 @@
-"""Measures what finding the revision costs: the time to a list of tools in the default mode, beside the time under the right revision.
+"""Measures what finding the revision costs: the time to a list of tools in the default mode, beside
+the time under the right revision.
 
     python -m benchmarks.opening             # old Python servers and supergateway, five times each
     python -m benchmarks.opening --times 3
 
-The rows come from the compatibility farm, so `make peers` has to have run. Every client is new, and has no verdict of an earlier one.
+The rows come from the compatibility farm, so `make peers` has to have run. Every client is new, and
+has no verdict of an earlier one.
 """
 
 from __future__ import annotations
@@ -31,7 +33,9 @@ BEHIND = next(one for one in farm.SERVERS if one.name == farm.SDK and one.versio
 
 def main() -> int:
     """Print one line for each row: medians of both modes, and the difference."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        description=" ".join((__doc__ or "").partition("\n\n")[0].split())
+    )
     parser.add_argument("--times", type=int, default=5, help="rounds of each row (default: 5)")
     asked = parser.parse_args()
     asyncio.run(rows(asked.times))

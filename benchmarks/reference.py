@@ -1,4 +1,5 @@
-"""`python -m benchmarks.reference [SERVER...]`: the reference servers beside those of others, one call of each kind with the same data."""
+"""`python -m benchmarks.reference [SERVER...]`: the reference servers beside those of others, one
+call of each kind with the same data."""
 
 from __future__ import annotations
 
@@ -135,7 +136,10 @@ def repositories(folder: Path) -> Iterator[Pair]:
 
 
 def graphs(folder: Path, size: int) -> Iterator[Pair]:
-    """A graph is searched, looked into and added to. Ours has what it added on the disk before it answers; theirs has written its file."""
+    """A graph is searched, looked into and added to.
+
+    Ours has what it added on the disk before it answers; theirs has written its file.
+    """
     among = f"among {size:,} entities"
     search = call("search_nodes", {"query": f"number{size - 7}x"}, said(f"Person {size - 7}"))
     yield Pair("memory", f"search {among}", search, search, folder)
@@ -157,7 +161,10 @@ def graphs(folder: Path, size: int) -> Iterator[Pair]:
 
 
 def others(folder: Path, site: str) -> Iterator[Pair]:
-    """What needs little data or none. `everything` is left out: theirs sends notices that the load generator does not know."""
+    """What needs little data or none.
+
+    `everything` is left out: theirs sends notices that the load generator does not know.
+    """
     for path, what in (("kept", "a page of 200 KB"), ("fresh", "one that may not be kept")):
         end = said("The last paragraph")
         theirs = call("fetch", {"url": f"{site}/{path}", "max_length": 999_999}, end)
@@ -208,7 +215,8 @@ def write_repository(folder: Path) -> None:
     for number in range(1, COMMITS + 1):
         words = f"Change {number}"
         stream.append(
-            f"commit refs/heads/main\ncommitter A <a@example.com> {1_700_000_000 + number} +0000\ndata {len(words)}\n{words}\n"
+            f"commit refs/heads/main\ncommitter A <a@example.com> {1_700_000_000 + number} "
+            f"+0000\ndata {len(words)}\n{words}\n"
         )
         stream.append(f"M 100644 inline note.txt\ndata {len(words)}\n{words}\n")
     subprocess.run(["git", "init", "--quiet", "--initial-branch=main", folder], check=True)
@@ -254,7 +262,8 @@ def write_database(folder: Path) -> None:
     ]
     connection = sqlite3.connect(folder / "existing.db")
     connection.execute(
-        "CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT, email TEXT, score REAL, active INTEGER)"
+        "CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT, email TEXT, score REAL, "
+        "active INTEGER)"
     )
     connection.executemany("INSERT INTO people VALUES (?, ?, ?, ?, ?)", rows)
     connection.commit()
@@ -265,7 +274,10 @@ class Page(BaseHTTPRequestHandler):
     """A page of 200 KB, which may be kept or not, and robots.txt."""
 
     protocol_version = "HTTP/1.1"
-    part = "<p>Paragraph {0} of a long page, with <a href='/{0}'>a link</a>, <b>bold</b> words and <i>others</i>, to read by all.</p>\n"
+    part = (
+        "<p>Paragraph {0} of a long page, with <a href='/{0}'>a link</a>, <b>bold</b> words and "
+        "<i>others</i>, to read by all.</p>\n"
+    )
     body = (
         "<html><head><title>Long</title></head><body><h1>Long</h1>"
         + "".join(map(part.format, range(1_580)))
@@ -378,7 +390,8 @@ def main(servers: Sequence[str]) -> None:
 
 
 def table(pairs: Sequence[Pair], figures: dict[tuple[int, str], Figures]) -> str:
-    """The medians as Markdown: the wait for a call, its processor time, the first answer, memory; theirs, ours, and the quotient."""
+    """The medians as Markdown: the wait for a call, its processor time, the first answer, memory;
+    theirs, ours, and the quotient."""
     body = []
     for number, pair in enumerate(pairs):
         there, here = figures[number, "theirs"], figures[number, "ours"]

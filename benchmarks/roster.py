@@ -22,11 +22,13 @@ LOCKED = ("guarded", "locked-client")
 class Peer:
     """A library that is measured, and the program that stands for it.
 
-    The program takes a role. `server CATALOGUE` serves tools over standard input and output; `web REVISION CATALOGUE PORT MODE` serves
-    them over HTTP, as the mode says (`Place` in `cells.py`), and `guarded`, with the same arguments, to those who have a token that fits
-    (`tickets.py`); `client REVISION COMMAND...` starts that command as its server;
-    `web-client REVISION URL` asks a server that is there, and `locked-client REVISION URL` one that wants it to log in first;
-    `memory REVISION` is both ends in one process. The last four take their orders as `programs/orders.py` says.
+    The program takes a role. `server CATALOGUE` serves tools over standard input and output; `web
+    REVISION CATALOGUE PORT MODE` serves them over HTTP, as the mode says (`Place` in `cells.py`),
+    and `guarded`, with the same arguments, to those who have a token that fits (`tickets.py`);
+    `client REVISION COMMAND...` starts that command as its server; `web-client REVISION URL` asks a
+    server that is there, and `locked-client REVISION URL` one that wants it to log in first;
+    `memory REVISION` is both ends in one process. The last four take their orders as
+    `programs/orders.py` says.
     """
 
     name: str
@@ -52,7 +54,8 @@ class Peer:
         return [str(place), str(PROGRAMS / self.program), *role]
 
     def environ(self) -> dict[str, str]:
-        """Return the environment variables of the program: ours, without what would change how Python runs, and the peer's own."""
+        """Return the environment variables of the program: ours, without what would change how
+        Python runs, and the peer's own."""
         ours = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
         return ours | self.env
 
@@ -66,7 +69,8 @@ class Peer:
 
 @cache
 def installed(environment: str) -> Path:
-    """Install an environment where it is not there yet; return its interpreter, or the folder with its Node packages."""
+    """Install an environment where it is not there yet; return its interpreter, or the folder with
+    its Node packages."""
     try:
         return peers.INSTALLERS[environment]()
     except peers.NotInstalled as bad:

@@ -1,4 +1,5 @@
-"""Interleaved rounds: in each, every peer plays every part once, and the samples are kept apart until the medians are taken."""
+"""Interleaved rounds: in each, every peer plays every part once, and the samples are kept apart
+until the medians are taken."""
 
 from __future__ import annotations
 
@@ -38,9 +39,11 @@ class Plan:
     seconds: float = 0.2
 
     def parts(self, number: int) -> Iterator[tuple[Peer, str, Place, list[Cell]]]:
-        """Yield what one process of one peer measures in a round: peer, revision, place and cells. Peers follow each other closely.
+        """Yield what one process of one peer measures in a round: peer, revision, place and cells.
+        Peers follow each other closely.
 
-        What a server keeps in memory hardly differs from run to run and takes long to fill: it is measured in the first round only.
+        What a server keeps in memory hardly differs from run to run and takes long to fill: it is
+        measured in the first round only.
         """
         places = dict.fromkeys(
             cell.place for cell in self.cells if not (number and isinstance(cell.request, Hold))
@@ -82,7 +85,8 @@ class Results:
         return median(found) if found else None
 
     def busiest(self) -> float:
-        """Return the largest share of a call's wall time, 64 in flight, in which the load generator itself was busy."""
+        """Return the largest share of a call's wall time, 64 in flight, in which the load generator
+        itself was busy."""
         shares = [
             sample["driver"] / sample["wall"]
             for (cell, _, _), samples in self.samples.items()
@@ -93,7 +97,10 @@ class Results:
 
 
 def measure(plan: Plan) -> Results:
-    """Run all rounds. A peer that fails in a part is reported and left out of that part from then on."""
+    """Run all rounds.
+
+    A peer that fails in a part is reported and left out of that part from then on.
+    """
     results = Results()
     for number in range(plan.rounds):
         print(f"round {number + 1} of {plan.rounds}", file=sys.stderr)
@@ -111,7 +118,8 @@ def measure(plan: Plan) -> Results:
 
 
 def warm(peers: list[Peer]) -> None:
-    """Start each peer once, so that no measured start has to compile its files or read them from the disk."""
+    """Start each peer once, so that no measured start has to compile its files or read them from
+    the disk."""
     for peer in peers:
         for catalogue in ("plain", "models") if peer.plays("server", peer.revisions[0]) else ():
             try:
@@ -124,7 +132,8 @@ def warm(peers: list[Peer]) -> None:
 def play(
     peer: Peer, revision: str, place: Place, cells: list[Cell], seconds: float
 ) -> Iterator[tuple[str, Sample]]:
-    """Start one process of a peer and measure all cells it can serve; yield each with its sample."""
+    """Start one process of a peer and measure all cells it can serve; yield each with its
+    sample."""
     match place.role:
         case "server":
             yield from serve(peer, revision, place, cells, seconds)
@@ -208,7 +217,8 @@ def obey(
 
 
 def wait_for(peer: Peer, role: tuple[str, ...], cells: list[Cell]) -> Iterator[tuple[str, Sample]]:
-    """Measure how long a client waits for a few slow calls that it makes at once; the first ones open its connections."""
+    """Measure how long a client waits for a few slow calls that it makes at once; the first ones
+    open its connections."""
     with Child(peer.command(*role), peer.environ()) as child:
         with child.watched():
             child.read_line()
@@ -222,10 +232,12 @@ def wait_for(peer: Peer, role: tuple[str, ...], cells: list[Cell]) -> Iterator[t
 
 
 def settled(run: Callable[[float], Sample], seconds: float, span: float = WARM) -> Sample:
-    """Run short windows until a few in a row are no cheaper than what was seen before, then return the sample of a whole window.
+    """Run short windows until a few in a row are no cheaper than what was seen before, then return
+    the sample of a whole window.
 
-    A compiler that works while the program runs (Node's) makes calls five times cheaper in the first second; to stop early would
-    be unfair to it, to wait a second for everybody would be a waste.
+    A compiler that works while the program runs (Node's) makes calls five times cheaper in the
+    first second; to stop early would be unfair to it, to wait a second for everybody would be a
+    waste.
     """
     best, stale = run(span)["cpu"], 0
     for _ in range(MOST_WARM):

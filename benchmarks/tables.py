@@ -42,7 +42,8 @@ def tables(results: Results, peers: list[Peer]) -> str:
         ]
         parts += ["## Quotients", grid(["", *(peer.title for peer in peers)], body)]
     parts.append(
-        f"The load generator was busy for at most {results.busiest():.0%} of the wall time with more than one server call in flight."
+        f"The load generator was busy for at most {results.busiest():.0%} of the wall time "
+        "with more than one server call in flight."
     )
     parts += [
         f"Not measured: {part}: `{words.splitlines()[0]}`" for part, words in results.faults.items()
@@ -74,7 +75,8 @@ def costs(results: Results, peers: list[Peer], lines: list[Line]) -> str:
 
 
 def ratios(results: Results, reference: Peer, others: list[Peer], lines: list[Line]) -> str:
-    """Return the table of what the reference costs, divided by what each other peer costs, for the first figure of each cell."""
+    """Return the table of what the reference costs, divided by what each other peer costs, for the
+    first figure of each cell."""
     body = []
     for cell, revision, figure in lines:
         if figure is not cell.figures[0]:

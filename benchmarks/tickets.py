@@ -1,4 +1,5 @@
-"""The token with which a guarded server is called, and what its guard has to know to verify it: made anew for each run."""
+"""The token with which a guarded server is called, and what its guard has to know to verify it:
+made anew for each run."""
 
 from __future__ import annotations
 
@@ -8,7 +9,8 @@ from functools import cache
 
 ISSUER = "https://login.example.com"
 LOCK = "BENCHMARK_LOCK"
-"""The environment variable in which a guarded server finds `issuer`, `audience`, `jwks` and the key as `pem`."""
+"""The environment variable in which a guarded server finds `issuer`, `audience`, `jwks` and the key
+as `pem`."""
 
 
 @cache

@@ -1,7 +1,9 @@
-"""The load generator over HTTP: one request at a time on each of some kept connections, answers counted whole, and checked afterwards.
+"""The load generator over HTTP: one request at a time on each of some kept connections, answers
+counted whole, and checked afterwards.
 
-It reads as little of an answer as it must to know its end (the announced length, or the last chunk), so that it costs less than
-what it measures; statuses, chunks and event streams are read when the clock has stopped.
+It reads as little of an answer as it must to know its end (the announced length, or the last
+chunk), so that it costs less than what it measures; statuses, chunks and event streams are read
+when the clock has stopped.
 """
 
 from __future__ import annotations
@@ -55,7 +57,8 @@ class Connection:
                 return answer
 
     def read(self) -> bytes | None:
-        """Return the answer once all of it is here, else None; waits for bytes where there are none. Raises OSError at the end."""
+        """Return the answer once all of it is here, else None; waits for bytes where there are
+        none. Raises OSError at the end."""
         chunk = self.socket.recv(262_144)
         if not chunk:
             raise ConnectionResetError(
@@ -108,13 +111,15 @@ class WebLoad:
         self._connections = []
 
     def open(self, count: int) -> None:
-        """Replace all connections by `count` new ones, in the handshake era each with a session of its own."""
+        """Replace all connections by `count` new ones, in the handshake era each with a session of
+        its own."""
         self.close()
         with self._child.watched():
             self._connections = [self._introduced() for _ in range(count)]
 
     def press(self, request: Request, seconds: float, fewest: int = 3) -> Sample:
-        """Keep a call under way on each open connection for some seconds; return the measured costs of one."""
+        """Keep a call under way on each open connection for some seconds; return the measured costs
+        of one."""
         window, answers, first = Window(), list[bytes](), self._next
         before, after = self._body(request)
         for connection in self._connections:
@@ -136,7 +141,8 @@ class WebLoad:
         return window.sample()
 
     def lists(self, seconds: float, expected: int) -> Sample:
-        """Fetch the whole list of tools, all its pages, one after the other for some seconds; return the costs of one whole list."""
+        """Fetch the whole list of tools, all its pages, one after the other for some seconds;
+        return the costs of one whole list."""
         window, pages = Window(), list[bytes]()
         with self._child.watched(), Quiet():
             before, start = self._child.processor(), time.perf_counter_ns()
@@ -154,7 +160,8 @@ class WebLoad:
         return window.sample() | {"pages": len(pages)}
 
     def hold(self, hold: Hold) -> Sample:
-        """Make the server keep sessions or streams until its process ends; return the kilobytes of one."""
+        """Make the server keep sessions or streams until its process ends; return the kilobytes of
+        one."""
         self._keep(hold.what, WARMING)
         before = self._child.resident()
         for _ in range(hold.count // BATCH):
@@ -304,7 +311,8 @@ def head_of(port: int, method: str, fields: dict[str, str]) -> bytes:
 
 
 def line_of(answer: bytes) -> bytes:
-    """Return the one message with an id in an answer, JSON or event stream; raise `Fault` where there is none."""
+    """Return the one message with an id in an answer, JSON or event stream; raise `Fault` where
+    there is none."""
     head, _, body = answer.partition(b"\r\n\r\n")
     if b" 200 " not in head[:20]:
         raise Fault(f"refused: {answer[:500]!r}")

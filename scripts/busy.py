@@ -1,12 +1,15 @@
-"""Runs tests that touch the clock on a machine that is kept busy, so that tests that depend on its speed fail.
+"""Runs tests that touch the clock on a machine that is kept busy, so that tests that depend on its
+speed fail.
 
-    python scripts/busy.py                     # what `make test-busy` runs: those files, three times
-    python scripts/busy.py --list              # only list the files
-    python scripts/busy.py --loops 6 --times 1 -- packages/interlock-apps/tests/host -k log    # other tests; options after -- go to pytest
-    python scripts/busy.py --command -- make check     # any command beside the busy loops
+    python scripts/busy.py                     # what `make test-busy` runs: those files, three
+    times python scripts/busy.py --list              # only list the files
+    python scripts/busy.py --loops 6 --times 1 -- packages/interlock-apps/tests/host -k log    # other tests; options after
+    -- go to pytest python scripts/busy.py --command -- make check     # any command beside the busy
+    loops
 
-A test file touches the clock if it waits with a limit, sleeps, reads a clock or sets a limit of time. The search is by names in the
-source text, so it finds a few files too many. Each busy loop is a process that takes a core.
+A test file touches the clock if it waits with a limit, sleeps, reads a clock or sets a limit of
+time. The search is by names in the source text, so it finds a few files too many. Each busy loop is
+a process that takes a core.
 """
 
 from __future__ import annotations
@@ -43,8 +46,13 @@ while os.getppid() == parent:
 
 
 def main() -> int:
-    """Run the tests, or the command, under load. Return its exit status, or that of the first round that failed."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    """Run the tests, or the command, under load.
+
+    Return its exit status, or that of the first round that failed.
+    """
+    parser = argparse.ArgumentParser(
+        description=" ".join((__doc__ or "").partition("\n\n")[0].split())
+    )
     parser.add_argument("--loops", type=int, default=LOOPS, help=f"busy loops (default: {LOOPS})")
     parser.add_argument("--times", type=int, default=TIMES, help=f"rounds (default: {TIMES})")
     parser.add_argument("--list", action="store_true", help="only list the files")

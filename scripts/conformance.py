@@ -178,7 +178,7 @@ HEAD = (
 )
 
 
-# -- what the suite asks for -----------------------------------------------------------------------------------------
+# -- what the suite asks for -----------------------------------------------------------------------
 
 
 class BadServer(Exception):
@@ -279,9 +279,15 @@ class Suite:
         )  # that leg has no such option
         command = [*self.command, *arguments, *limit, "--output-dir", str(results)]
         with subprocess.Popen(
-            command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, errors="replace", start_new_session=True,
-        ) as process:  # fmt: skip
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        ) as process:
             assert process.stdout is not None
             lines, ended = [], []
 
@@ -352,7 +358,7 @@ def _verdict(scenario: str, group: str, place: Path | None) -> Verdict:
     )
 
 
-# -- the legs --------------------------------------------------------------------------------------------------------
+# -- the legs --------------------------------------------------------------------------------------
 
 
 def run_leg(suite: Suite, name: str, revision: str, results: Path) -> Leg:
@@ -519,9 +525,15 @@ def served(
     """Serve a program on a free port for as long as the block lasts; give its URL. Raises
     BadServer."""
     port = free_port()
-    with log.open("wb") as out, subprocess.Popen(
-        [sys.executable, str(program), "--port", str(port), *options], stdin=subprocess.DEVNULL, stdout=out, stderr=out
-    ) as process:  # fmt: skip
+    with (
+        log.open("wb") as out,
+        subprocess.Popen(
+            [sys.executable, str(program), "--port", str(port), *options],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+        ) as process,
+    ):
         try:
             await_port(port, process, log)
             yield f"http://127.0.0.1:{port}{path}"
@@ -532,7 +544,8 @@ def served(
             except subprocess.TimeoutExpired:
                 process.kill()
                 raise BadServer(
-                    f"the server under test does not end\n{log.read_text(encoding='utf-8', errors='replace')}"
+                    "the server under test does not end\n"
+                    f"{log.read_text(encoding='utf-8', errors='replace')}"
                 ) from None
 
 
@@ -546,11 +559,12 @@ def await_port(
             return
         time.sleep(0.05)
     raise BadServer(
-        f"the server under test does not answer at port {port}\n{log.read_text(encoding='utf-8', errors='replace')}"
+        f"the server under test does not answer at port {port}\n"
+        f"{log.read_text(encoding='utf-8', errors='replace')}"
     )
 
 
-# -- the command -----------------------------------------------------------------------------------------------------
+# -- the command -----------------------------------------------------------------------------------
 
 
 def table(legs: Iterable[Leg]) -> str:

@@ -1,12 +1,13 @@
-"""Runs the endurance suite: soaks, series of kills, exhaustive matrices, property tests with more examples.
+"""Runs the endurance suite: soaks, series of kills, exhaustive matrices, property tests with more
+examples.
 
-    python scripts/endurance.py                           # everything once, in the order of today's seed
-    python scripts/endurance.py --seed 7 --duration 1800  # half an hour: no test begins after that
-    python scripts/endurance.py -- packages/interlock/tests/workers -x       # options after -- go to pytest
+    python scripts/endurance.py                           # everything once, in the order of today's
+    seed python scripts/endurance.py --seed 7 --duration 1800  # half an hour: no test begins after
+    that python scripts/endurance.py -- packages/interlock/tests/workers -x       # options after -- go to pytest
 
-With a duration the suite is run again and again, each round with the next seed, until the time is up. The seed draws
-the order of the tests and the examples of property tests. Each round prints the command that repeats it.
-`packages/interlock/tests/endurance.py` says which tests belong to the suite.
+With a duration the suite is run again and again, each round with the next seed, until the time is
+up. The seed draws the order of the tests and the examples of property tests. Each round prints the
+command that repeats it. `packages/interlock/tests/endurance.py` says which tests belong to the suite.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ PARALLEL = ["-n", "3", "--dist", "loadfile", "--no-loadscope-reorder"]
 
 
 def main() -> int:
-    """Run the suite, once or for a time, and return the exit status of the first round that failed."""
+    """Run the suite, once or for a time, and return the exit status of the first round that
+    failed."""
     given = sys.argv[1:]
     at = given.index("--") if "--" in given else len(given)
     options = _parser().parse_args(given[:at])
@@ -40,7 +42,9 @@ def main() -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        description=" ".join((__doc__ or "").partition("\n\n")[0].split())
+    )
     today = int(datetime.now(UTC).strftime("%Y%m%d"))
     parser.add_argument(
         "--seed", type=int, default=today, help="of the first round (default: today)"
@@ -52,7 +56,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _round(seed: int, end: float | None, more: list[str]) -> int:
-    """Run the suite once with this seed, and begin no test after the end; return pytest's status."""
+    """Run the suite once with this seed, and begin no test after the end; return pytest's
+    status."""
     chosen = ["--endurance", "--seed", str(seed), "--hypothesis-seed", str(seed)]
     command = [sys.executable, "-m", "pytest", "-q", *PARALLEL, *chosen]
     command += ["-m", "not interop and not database", *more]

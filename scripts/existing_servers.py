@@ -1,8 +1,10 @@
-"""Runs the reference servers of others, and writes what they offer: names of tools, their arguments, prompts, resources.
+"""Runs the reference servers of others, and writes what they offer: names of tools, their
+arguments, prompts, resources.
 
     python scripts/existing_servers.py -o packages/interlock-servers/tests/servers/existing.json
 
-Not a sentence of theirs is kept. `docs/guide/reference.md` compares them with ours, tool by tool; the tests see that it leaves none out.
+Not a sentence of theirs is kept. `docs/guide/reference.md` compares them with ours, tool by tool;
+the tests see that it leaves none out.
 """
 
 from __future__ import annotations
@@ -35,7 +37,10 @@ PYTHON = {"fetch": "servers", "git": "servers", "time": "servers", "sqlite": "se
 
 
 def command(name: str, folder: Path) -> list[str]:
-    """What starts a server of others over stdio, with its data in a folder. Installs it first. Raises NotInstalled."""
+    """What starts a server of others over stdio, with its data in a folder.
+
+    Installs it first. Raises NotInstalled.
+    """
     options: dict[str, Sequence[str]] = {
         "filesystem": [str(folder)],
         "git": ["--repository", str(folder)],
@@ -61,7 +66,10 @@ def environment(name: str, folder: Path) -> dict[str, str]:
 
 
 def started(name: str, folder: Path, *options: str) -> Stdio:
-    """How a client reaches a server of others that keeps its data in a folder. Raises NotInstalled."""
+    """How a client reaches a server of others that keeps its data in a folder.
+
+    Raises NotInstalled.
+    """
     return Stdio([*command(name, folder), *options], env=environment(name, folder))
 
 

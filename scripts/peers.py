@@ -1,10 +1,12 @@
-"""Installs the peers of the interop tests below `.peers/`, each in an environment of its own, every file checked against a hash.
+"""Installs the peers of the interop tests below `.peers/`, each in an environment of its own, every
+file checked against a hash.
 
     python scripts/peers.py            # all of them
     python scripts/peers.py python-2   # one
 
-A peer that is there already, made from the same lock, is left as it is. A peer is made beside its place and moved there when it
-is whole, so what stands in its place can be used, also where two of these run at once.
+A peer that is there already, made from the same lock, is left as it is. A peer is made beside its
+place and moved there when it is whole, so what stands in its place can be used, also where two of
+these run at once.
 """
 
 from __future__ import annotations
@@ -38,7 +40,10 @@ class NotInstalled(Exception):
 
 
 def install_python(name: str) -> Path:
-    """Install what `requirements/peers-NAME.txt` lists; return the interpreter that imports it. Raises NotInstalled."""
+    """Install what `requirements/peers-NAME.txt` lists; return the interpreter that imports it.
+
+    Raises NotInstalled.
+    """
     lock = ROOT / "requirements" / f"peers-{name}.txt"
 
     def make(place: Path) -> None:
@@ -70,8 +75,8 @@ def install_npm(folder: Path, place: str, oldest: int = OLDEST_NODE) -> Path:
 
 @cache
 def install_debian(package: str, *programs: str, instead: tuple[str, ...] = ()) -> Path:
-    """Return a program: the machine's under any of its names, else Debian's, where that can be installed, else another one of the
-    machine that does as well. Raises NotInstalled."""
+    """Return a program: the machine's under any of its names, else Debian's, where that can be
+    installed, else another one of the machine that does as well. Raises NotInstalled."""
     if found := _found(programs):
         return found
     try:
@@ -89,10 +94,12 @@ def _found(programs: Sequence[str]) -> Path | None:
 
 
 def _apt_get(package: str, programs: Sequence[str]) -> None:
-    """Install a package of Debian, one process after another; whoever waited may find that it is there. Raises NotInstalled."""
+    """Install a package of Debian, one process after another; whoever waited may find that it is
+    there. Raises NotInstalled."""
     if shutil.which("apt-get") is None or os.geteuid() != 0:
         raise NotInstalled(
-            f"there is no {package} here, and only root on a Debian can install it: apt-get install {package}"
+            f"there is no {package} here, and only root on a Debian can install it: apt-get "
+            f"install {package}"
         )
     with _alone(ROOT / "requirements"):
         if _found(programs) is None:
@@ -158,7 +165,8 @@ INSTALLERS: dict[str, Callable[[], Path]] = {
 
 @cache
 def node(oldest: int = OLDEST_NODE) -> Path:
-    """Return a Node of this major version or newer: the machine's, else one that comes as a Python package. Raises NotInstalled."""
+    """Return a Node of this major version or newer: the machine's, else one that comes as a Python
+    package. Raises NotInstalled."""
     found = shutil.which("node")
     if found is not None and shutil.which("npm") is not None:
         said = subprocess.run([found, "--version"], capture_output=True, text=True).stdout.strip()
@@ -179,7 +187,10 @@ def npm(oldest: int = OLDEST_NODE) -> list[str]:
 
 
 def once(place: Path, locks: Sequence[Path], make: Callable[[Path], None]) -> Path:
-    """Return `place`, made with `make` unless it was made before from locks with the same content. Raises NotInstalled."""
+    """Return `place`, made with `make` unless it was made before from locks with the same content.
+
+    Raises NotInstalled.
+    """
     digest = hashlib.sha256(b"\0".join(lock.read_bytes() for lock in locks)).hexdigest()
     if _made_from(place) == digest:
         return place
@@ -203,7 +214,8 @@ def once(place: Path, locks: Sequence[Path], make: Callable[[Path], None]) -> Pa
 
 @contextlib.contextmanager
 def _alone(path: Path) -> Iterator[None]:
-    """Let one process after another do what is done for this file or folder; where there are no such locks, all of them at once."""
+    """Let one process after another do what is done for this file or folder; where there are no
+    such locks, all of them at once."""
     if sys.platform == "win32":
         yield
         return
@@ -218,7 +230,8 @@ def _alone(path: Path) -> Iterator[None]:
 
 
 def _made_from(place: Path) -> str:
-    """The digest of the locks that a peer was made from; nothing where it is not whole, or its interpreter has gone."""
+    """The digest of the locks that a peer was made from; nothing where it is not whole, or its
+    interpreter has gone."""
     stamp, interpreter = place / ".made-from", place / "bin" / "python"
     return (
         stamp.read_text()
@@ -239,7 +252,10 @@ def _move_in(made: Path, place: Path, old: Path) -> None:
 
 
 def installer(python: Path) -> list[str]:
-    """Return the command that installs packages for an interpreter without pip of its own. Raises NotInstalled."""
+    """Return the command that installs packages for an interpreter without pip of its own.
+
+    Raises NotInstalled.
+    """
     for candidate in (
         sys.executable,
         getattr(sys, "_base_executable", ""),
@@ -294,7 +310,8 @@ def run(command: Sequence[str], cwd: Path | None = None) -> None:
 
 
 def main(names: Sequence[str]) -> int:
-    """Install the peers that were named, all of them where none is; return 0 where that went well."""
+    """Install the peers that were named, all of them where none is; return 0 where that went
+    well."""
     if unknown := [name for name in names if name not in INSTALLERS]:
         print(
             f"there is no peer {', '.join(unknown)}; there are {', '.join(INSTALLERS)}",

@@ -1,12 +1,14 @@
-"""Runs the everyday tests under every other supported Python version that is installed on this machine.
+"""Runs the everyday tests under every other supported Python version that is installed on this
+machine.
 
     python scripts/pythons.py                  # what `make check-all-pythons` runs
     python scripts/pythons.py --find           # only say which interpreters were found
     python scripts/pythons.py 3.13 -- -k log   # one version; options after -- go to pytest
 
-An interpreter is looked for as `python3.X` on PATH and among the versions of pyenv. The version of the interpreter that runs this
-script is left out, since `make test` has used it. Each version gets an environment beside `.venv`, made by the Makefile from the same
-locks. A version that is not installed is named and is not a failure.
+An interpreter is looked for as `python3.X` on PATH and among the versions of pyenv. The version of
+the interpreter that runs this script is left out, since `make test` has used it. Each version gets
+an environment beside `.venv`, made by the Makefile from the same locks. A version that is not
+installed is named and is not a failure.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ Version = tuple[int, int]
 
 def main() -> int:
     """Run the tests under each interpreter found. Return 1 if they fail under one of them."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        description=" ".join((__doc__ or "").partition("\n\n")[0].split())
+    )
     parser.add_argument("versions", nargs="*", help="versions such as 3.13 (default: all others)")
     parser.add_argument("--find", action="store_true", help="only list the interpreters")
     parser.add_argument("--pip-of", default=sys.executable, help="an interpreter that has pip")
@@ -83,7 +87,8 @@ def interpreters(wanted: Sequence[Version]) -> dict[Version, Path]:
 
 
 def _candidates(version: Version) -> Iterator[Path]:
-    """Yield the files that may be an interpreter of a version: those on PATH first, then pyenv's."""
+    """Yield the files that may be an interpreter of a version: those on PATH first, then
+    pyenv's."""
     program = f"python{_name(version)}"
     for folder in os.get_exec_path():
         if found := shutil.which(program, path=folder):

@@ -16,6 +16,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -94,6 +95,7 @@ def _requirement(line: str, section: str) -> Requirement | None:
     return None
 
 
+@cache
 def named(*folders: Path) -> dict[str, list[str]]:
     """The tests that name each ID, as `file::function`, or as `file` where a table outside of a
     function does."""

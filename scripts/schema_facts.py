@@ -1,14 +1,17 @@
-"""Reads the official JSON schemas of the protocol and writes the facts they state: methods, types, fields, values, errors.
+"""Reads the official JSON schemas of the protocol and writes the facts they state: methods, types,
+fields, values, errors.
 
     python scripts/schema_facts.py SCHEMA_FOLDER -o packages/interlock/tests/history/facts.json
 
-The folder holds one schema a revision, named by its date. Not a sentence of them is kept. Only what can travel is a type here:
-the walk starts at the messages a client or server may send, so that what exists for the schema's own sake falls away; the
-definitions that fell away are named under "unreached", so that nothing is lost in silence. See `docs/ARCHITECTURE.md`, "Five revisions".
+The folder holds one schema a revision, named by its date. Not a sentence of them is kept. Only what
+can travel is a type here: the walk starts at the messages a client or server may send, so that what
+exists for the schema's own sake falls away; the definitions that fell away are named under
+"unreached", so that nothing is lost in silence. See `docs/ARCHITECTURE.md`, "Five revisions".
 
-How a fact is written: a field that may be absent has a `?` behind its name; `[T]` is a list of T, `{T}` an object whose every
-value is a T, `A|B` either, `'x'` that very value, `object` and `any` what they say. An object without a name of its own is
-named by the path that leads to it, like `CompleteResult.completion`.
+How a fact is written: a field that may be absent has a `?` behind its name; `[T]` is a list of T,
+`{T}` an object whose every value is a T, `A|B` either, `'x'` that very value, `object` and `any`
+what they say. An object without a name of its own is named by the path that leads to it, like
+`CompleteResult.completion`.
 """
 
 from __future__ import annotations
@@ -34,7 +37,10 @@ RENAMED = {
     # A bare Result travels under this name only.
     "Result": "EmptyResult",
 }
-"""Old name: the newest revision's name for the same object. Unions are never renamed: they are written out where they stand."""
+"""Old name: the newest revision's name for the same object.
+
+Unions are never renamed: they are written out where they stand.
+"""
 
 RENAMED_INLINE = {
     # 2025-06-18 had only forms; since 2025-11-25 they are one of two kinds.
@@ -49,7 +55,10 @@ RENAMED_INLINE = {
 """Path of an object without a name of its own: the name that a later revision gave it."""
 
 SHARED_PARAMS = {"RequestParams", "PaginatedRequestParams", "NotificationParams"}
-"""Params types that several methods share since 2025-11-25. Before, each method wrote its own; here each method has its own name."""
+"""Params types that several methods share since 2025-11-25.
+
+Before, each method wrote its own; here each method has its own name.
+"""
 
 META_OF_PARAMS = ("RequestMetaObject", "NotificationMetaObject")
 """Before 2026-07-28 the `_meta` of params has no name; these are the names it has since."""
@@ -64,7 +73,10 @@ SIDES = {
     "server notifications": "ServerNotification",
     "input requests": "InputRequest",
 }
-"""Who may start what, and the union that says so. Input requests are the server's too, but travel inside results."""
+"""Who may start what, and the union that says so.
+
+Input requests are the server's too, but travel inside results.
+"""
 
 RESULT_UNIONS = ("ClientResult", "ServerResult", "InputResponse")
 
@@ -130,7 +142,8 @@ class Reader:
         return {self.register(RENAMED_INLINE.get(name, name), self.with_meta(envelope, schema))}
 
     def with_meta(self, envelope: str, params: Schema) -> Schema:
-        """Params that a schema writes inside their message refine the general ones, and so have their `_meta` unsaid."""
+        """Params that a schema writes inside their message refine the general ones, and so have
+        their `_meta` unsaid."""
         general = "Request" if envelope.endswith("Request") else "Notification"
         named = self.definitions.get(f"{general}Params")
         parent = named or self.definitions[general]["properties"].get("params", {})
@@ -140,7 +153,8 @@ class Reader:
         }
 
     def results(self, envelope: str) -> set[str]:
-        """The types that may answer a request; schemas before 2026-07-28 say it only by their names."""
+        """The types that may answer a request; schemas before 2026-07-28 say it only by their
+        names."""
         stem = envelope.removesuffix("Request")
         response = f"{stem}ResultResponse"
         if response in self.definitions:
@@ -154,7 +168,8 @@ class Reader:
         return found
 
     def check_results(self) -> None:
-        """Whatever the schema calls a result answers some request, or the walk has missed something."""
+        """Whatever the schema calls a result answers some request, or the walk has missed
+        something."""
         for union in filter(self.definitions.__contains__, RESULT_UNIONS):
             self.seen.add(union)
             missed = (
@@ -168,7 +183,8 @@ class Reader:
                 )
 
     def error(self, name: str) -> tuple[str, Facts] | None:
-        """An error with a code of its own: the code, and the type of its data where that is said."""
+        """An error with a code of its own: the code, and the type of its data where that is
+        said."""
         properties = self.definitions[name].get("properties", {})
         if "error" in properties:
             properties = self.flat(properties["error"])["properties"]
@@ -273,7 +289,10 @@ def joined(alternatives: Iterable[str]) -> str:
 
 
 def read(folder: Path) -> dict[str, Facts]:
-    """The facts of every schema in a folder, by revision, oldest first. Files whose name is no date are left alone."""
+    """The facts of every schema in a folder, by revision, oldest first.
+
+    Files whose name is no date are left alone.
+    """
     schemas = sorted(path for path in folder.glob("*.json") if SCHEMA_NAME.fullmatch(path.stem))
     return {
         path.stem: Reader(json.loads(path.read_text(encoding="utf-8"))).facts() for path in schemas
@@ -281,12 +300,16 @@ def read(folder: Path) -> dict[str, Facts]:
 
 
 def written(facts: dict[str, Facts]) -> str:
-    """The facts as JSON, sorted, one method, error or type a line, so that a change is a short diff."""
+    """The facts as JSON, sorted, one method, error or type a line, so that a change is a short
+    diff."""
 
     def block(value: Facts, depth: int, indent: str = "") -> str:
         inner = indent + " "
         lines = (
-            f"{inner}{json.dumps(key)}: {block(one, depth - 1, inner) if depth and isinstance(one, dict) and one else json.dumps(one)}"
+            (
+                f"{inner}{json.dumps(key)}: "
+                f"{block(one, depth - 1, inner) if depth and isinstance(one, dict) and one else json.dumps(one)}"
+            )
             for key, one in sorted(value.items())
         )
         return "{\n" + ",\n".join(lines) + f"\n{indent}}}"

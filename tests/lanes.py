@@ -1,4 +1,10 @@
-"""How the tests are dealt out to several workers: a file at a time, slow ones first, and all that need a browser to one of them."""
+"""Test distribution: which tests run in one worker, and in which order.
+
+A file is the unit, with three exceptions. All files with a browser are one unit, because two
+browsers at once slow each other down. Files that share something expensive are one unit too: the
+servers of the wired matrix, the parsed source in the architecture tests. The compatibility farm
+goes test by test.
+"""
 
 from __future__ import annotations
 
@@ -9,33 +15,64 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
-BROWSERS = ("packages/interlock-apps/tests/demo/test_holiday_in_a_browser.py", "packages/interlock-apps/tests/web/test_page_", "packages/interlock-issuer/tests/issuer/test_browser.py",
-            "packages/interlock/tests/auth/test_login_in_a_browser.py", "tests/interop/test_apps_by_peers.py")  # fmt: skip
-"""How the names of the files begin whose tests need a browser."""
+BROWSERS = (
+    "packages/interlock-apps/tests/demo/test_holiday_in_a_browser.py",
+    "packages/interlock-apps/tests/web/test_page_",
+    "packages/interlock-issuer/tests/issuer/test_browser.py",
+    "packages/interlock/tests/auth/test_login_in_a_browser.py",
+    "tests/interop/test_apps_by_peers.py",
+)
+"""The files that need a browser, as part of their path."""
+
+SHARED = {
+    "cells": tuple(
+        f"packages/interlock/tests/wired/test_{name}.py"
+        for name in (
+            "changes", "opening", "questions", "resources", "scopes", "states", "telling", "tools"
+        )
+    ),
+    "architecture": ("tests/architecture/",),
+}  # fmt: skip
+"""Files that share fixtures of the session, by the name of their unit."""
 
 FARM = "tests/interop/test_farm.py"
-"""The file whose tests have nothing in common: each may go to another worker."""
+"""The file whose tests are independent of each other."""
 
 
-class Lanes(LoadFileScheduling):
-    """A file at a time, but the farm test by test, and the files with a browser as if they were one:
-    two browsers at once make each other late."""
+class UnitScheduling(LoadFileScheduling):
+    """Deals out units of tests: mostly files."""
 
     def _split_scope(self, nodeid: str) -> str:
-        if nodeid.startswith(FARM):
-            return nodeid
-        return "browsers" if nodeid.startswith(BROWSERS) else nodeid.partition("::")[0]
+        return unit(nodeid)
+
+
+def unit(nodeid: str) -> str:
+    """Return the name of the unit that a test belongs to."""
+    path = nodeid.partition("::")[0]
+    if FARM in path:
+        return nodeid
+    if needs_browser(path):
+        return "browsers"
+    for name, parts in SHARED.items():
+        if any(part in path for part in parts):
+            return name
+    return path
+
+
+def needs_browser(path: str) -> bool:
+    """Return whether the tests of a file need a browser."""
+    return any(part in path for part in BROWSERS)
 
 
 @pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Lanes | None:
-    """With `--dist loadfile`: the lanes."""
-    return Lanes(config, log) if config.getvalue("dist") == "loadfile" else None
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> UnitScheduling | None:
+    """Use this distribution for `--dist loadfile`."""
+    return UnitScheduling(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Collect without the collector of garbage, and keep what was collected out of its way: it would look at all of it, again and again."""
+    """Collect without garbage collection, and keep the collected tests out of later collections."""
     gc.disable()
     try:
         return (yield)
@@ -46,11 +83,12 @@ def pytest_collection() -> Iterator[None]:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the browsers, which take one worker for long, then with what waits much; quick files fill the gaps at the end."""
+    """Start with the longest units: the browsers, then the cells, then files that wait; quick files
+    fill the gaps at the end."""
     lost = {
         item.path.name
         for item in items
-        if "chromium" in item.fixturenames and not item.nodeid.startswith(BROWSERS)
+        if "chromium" in item.fixturenames and not needs_browser(item.nodeid)
     }
     if lost:
         raise pytest.UsageError(
@@ -61,4 +99,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items
         if item.get_closest_marker("slow") or item.get_closest_marker("interop")
     }
-    items.sort(key=lambda item: (not item.nodeid.startswith(BROWSERS), item.path not in slow))
+    rank = {"browsers": 0, "cells": 1}
+    items.sort(key=lambda item: (rank.get(unit(item.nodeid), 2), item.path not in slow))

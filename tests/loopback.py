@@ -1,4 +1,5 @@
-"""A web site of the standard library on a free port of loopback, for commands and servers in other processes to talk to."""
+"""A web site of the standard library on a free port of loopback, for commands and servers in other
+processes to talk to."""
 
 from __future__ import annotations
 
@@ -8,14 +9,16 @@ from typing import Any
 
 
 class Quiet:
-    """What a handler is too, so that it logs nothing: tests look at what the site has written down."""
+    """What a handler is too, so that it logs nothing: tests look at what the site has written
+    down."""
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing."""
 
 
 class Loopback:
-    """The site, in a thread of its own until it is closed; `address` is its host and port, `root` its origin."""
+    """The site, in a thread of its own until it is closed; `address` is its host and port, `root`
+    its origin."""
 
     def __init__(self, handler: type[BaseHTTPRequestHandler]) -> None:
         self._http = ThreadingHTTPServer(("127.0.0.1", 0), handler)

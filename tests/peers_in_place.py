@@ -1,4 +1,5 @@
-"""Puts the peers in place, each at first use; where that cannot be done, says so as loudly as the place demands."""
+"""Puts the peers in place, each at first use; where that cannot be done, says so as loudly as the
+place demands."""
 
 from __future__ import annotations
 
@@ -17,8 +18,8 @@ MISSING: dict[str, str] = {}
 def installed() -> Callable[[str], Path]:
     """Return a function that gives the place of a peer, installing it at first use.
 
-    A peer that cannot be installed fails the test in continuous integration; elsewhere, as on a machine without a network, the
-    test is skipped and the summary says what was not tested.
+    A peer that cannot be installed fails the test in continuous integration; elsewhere, as on a
+    machine without a network, the test is skipped and the summary says what was not tested.
     """
 
     def place_of(name: str) -> Path:

@@ -1,4 +1,5 @@
-"""A client of the stateless era that goes through its rounds by hand, one retry at a time, for the tests of how questions travel."""
+"""A client of the stateless era that goes through its rounds by hand, one retry at a time, for the
+tests of how questions travel."""
 
 from __future__ import annotations
 
@@ -53,7 +54,8 @@ def asked(result: Any) -> dict[str, str]:
 
 
 def tool(body: Callable[[Exchange], Awaitable[str]]) -> Tool:
-    """An author's coroutine as the handler that a server makes of it: its string becomes a result."""
+    """An author's coroutine as the handler that a server makes of it: its string becomes a
+    result."""
 
     async def run(x: Exchange) -> AnyResult:
         value: Any = await body(x)
@@ -102,7 +104,10 @@ async def manual(x: Exchange) -> Any:
 
 
 class Retries:
-    """One call and its retries. `told` is what the server notified, each with the number of the request that it came with."""
+    """One call and its retries.
+
+    `told` is what the server notified, each with the number of the request that it came with.
+    """
 
     def __init__(
         self,
@@ -124,7 +129,8 @@ class Retries:
     async def call(
         self, responses: Any = None, state: str | None = None, **changes: Any
     ) -> AnyResult:
-        """Send the call; `responses` are the answers by key, `changes` whatever else is to be different about the exchange."""
+        """Send the call; `responses` are the answers by key, `changes` whatever else is to be
+        different about the exchange."""
         self.sent += 1
         number = self.sent
         raw = (
@@ -151,5 +157,6 @@ class Retries:
 def rounds(
     *, suspend: bool = True, keys: tuple[bytes, ...] = (KEY,), seconds: float = 900.0, **more: Any
 ) -> SuspendedCalls:
-    """What a server has: with the same keys two of them stand for two workers, or one before and after a restart."""
+    """What a server has: with the same keys two of them stand for two workers, or one before and
+    after a restart."""
     return SuspendedCalls(Seal(list(keys), seconds=seconds), suspend=suspend, **more)

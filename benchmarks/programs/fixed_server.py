@@ -1,4 +1,5 @@
-"""The server that clients are measured against: no SDK, one fixed answer to each request; its own cost is not counted."""
+"""The server that clients are measured against: no SDK, one fixed answer to each request; its own
+cost is not counted."""
 
 from __future__ import annotations
 

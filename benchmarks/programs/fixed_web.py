@@ -1,6 +1,8 @@
-"""The HTTP server that clients are measured against: no SDK, one fixed answer to each request; its own cost is not counted.
+"""The HTTP server that clients are measured against: no SDK, one fixed answer to each request; its
+own cost is not counted.
 
-In the handshake era it has one session and answers each request with an event stream; it has no GET stream.
+In the handshake era it has one session and answers each request with an event stream; it has no GET
+stream.
 """
 
 from __future__ import annotations
@@ -42,7 +44,10 @@ def answer(method: bytes, body: bytes) -> bytes:
         )
     event = b"event: message\r\ndata: " + result + b"\r\n\r\n"
     session = b"Mcp-Session-Id: the-only-one\r\n" if message["method"] == "initialize" else b""
-    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\n%bTransfer-Encoding: chunked\r\n\r\n"
+    head = (
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-cache\r\n"
+        b"%bTransfer-Encoding: chunked\r\n\r\n"
+    )
     return head % session + b"%x\r\n%b\r\n0\r\n\r\n" % (len(event), event)
 
 

@@ -1,4 +1,5 @@
-"""The floor of an ASGI server: it reads and writes JSON, runs the tool, sees when the client goes, checks nothing and knows no SDK."""
+"""The floor of an ASGI server: it reads and writes JSON, runs the tool, sees when the client goes,
+checks nothing and knows no SDK."""
 
 from __future__ import annotations
 
@@ -18,7 +19,11 @@ GREETING = {
     "capabilities": {"tools": {}},
     "serverInfo": {"name": "floor", "version": "1.0.0"},
 }
-ACKNOWLEDGED = b'data: {"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{"notifications":{}}}\r\n\r\n'
+ACKNOWLEDGED = (
+    b"data: "
+    b'{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged",'
+    b'"params":{"notifications":{}}}\r\n\r\n'
+)
 Send = Any
 
 

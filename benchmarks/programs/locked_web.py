@@ -1,4 +1,5 @@
-"""The HTTP server that clients with a token are measured against: no SDK, its own authorization server, and each call takes a second.
+"""The HTTP server that clients with a token are measured against: no SDK, its own authorization
+server, and each call takes a second.
 
 It agrees at once to whoever wants to log in. Stateless era only; its own cost is not counted.
 """

@@ -54,9 +54,14 @@ def guard():
             except jwt.InvalidTokenError:
                 return None
             return AccessToken(
-                token=token, client_id=claims["client_id"], scopes=claims["scope"].split(), expires_at=claims["exp"],
-                resource=lock["audience"], subject=claims["sub"], claims=claims,
-            )  # fmt: skip
+                token=token,
+                client_id=claims["client_id"],
+                scopes=claims["scope"].split(),
+                expires_at=claims["exp"],
+                resource=lock["audience"],
+                subject=claims["sub"],
+                claims=claims,
+            )
 
     settings = AuthSettings(
         issuer_url=lock["issuer"], resource_server_url=lock["audience"], required_scopes=["use"]

@@ -1,4 +1,5 @@
-"""How a Python client program takes its orders: one line on standard input is one batch of calls."""
+"""How a Python client program takes its orders: one line on standard input is one batch of
+calls."""
 
 from __future__ import annotations
 
@@ -11,8 +12,9 @@ from collections.abc import Awaitable, Callable
 async def obey(call: Callable[[], Awaitable[int]]) -> None:
     """Make calls as ordered until standard input ends.
 
-    An order is `IN_FLIGHT SECONDS`; the answer is the number of calls made. `call` adds 1 and 2 and returns the sum.
-    The loop stands still while it waits for an order, which costs nothing because no call is under way then.
+    An order is `IN_FLIGHT SECONDS`; the answer is the number of calls made. `call` adds 1 and 2 and
+    returns the sum. The loop stands still while it waits for an order, which costs nothing because
+    no call is under way then.
     """
     print("ready", flush=True)
     for order in sys.stdin:

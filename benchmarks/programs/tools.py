@@ -1,4 +1,5 @@
-"""The tools that every Python peer serves: the same functions, so that only the library around them differs."""
+"""The tools that every Python peer serves: the same functions, so that only the library around them
+differs."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ def numbered(number: int) -> Tool:
 
 
 def catalogue(name: str) -> list[Tool]:
-    """Return the tools of a catalogue: `plain` (6), `models` (6, one of them with pydantic arguments) or `many` (1000)."""
+    """Return the tools of a catalogue: `plain` (6), `models` (6, one of them with pydantic
+    arguments) or `many` (1000)."""
     six: list[Tool] = [aadd, add, text, length, echo, flip]
     if name == "models":
         from records import (
@@ -64,12 +66,14 @@ def catalogue(name: str) -> list[Tool]:
 
 
 def is_prose(tool: Tool) -> bool:
-    """Whether the tool answers with text alone: peers that would send such text a second time, as structured content, are told not to."""
+    """Whether the tool answers with text alone: peers that would send such text a second time, as
+    structured content, are told not to."""
     return tool in (text, echo)
 
 
 def serve_web(app: Any, port: int) -> None:
-    """Serve an ASGI application as fast as uvicorn can: with uvloop and httptools, and without a log of requests."""
+    """Serve an ASGI application as fast as uvicorn can: with uvloop and httptools, and without a
+    log of requests."""
     import uvicorn  # only here: servers on standard input and output must not pay for its import
 
     uvicorn.run(

@@ -1,4 +1,5 @@
-"""Import cycles between files: groups of files that import each other, directly or through others."""
+"""Import cycles between files: groups of files that import each other, directly or through
+others."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ OPEN = frozenset(
 
 
 def problems(house: House) -> Iterator[str]:
-    """Every cycle with a file outside the list above, and every file that is listed without need."""
+    """Every cycle with a file outside the list above, and every file that is listed without
+    need."""
     found = cycles(graph(house))
     for cycle in found:
         if not OPEN.issuperset(cycle):
@@ -44,7 +46,8 @@ def graph(house: House) -> dict[str, set[str]]:
 
 
 def cycles(imports: Mapping[str, set[str]]) -> list[list[str]]:
-    """The strongly connected groups of more than one file (Tarjan's algorithm, without recursion)."""
+    """The strongly connected groups of more than one file (Tarjan's algorithm, without
+    recursion)."""
     index: dict[str, int] = {}
     lowest: dict[str, int] = {}
     stack: list[str] = []

@@ -1,4 +1,5 @@
-"""What a public module offers in ``__all__``: each name defined somewhere, and documented where it is."""
+"""What a public module offers in ``__all__``: each name defined somewhere, and documented where it
+is."""
 
 from __future__ import annotations
 
@@ -9,7 +10,8 @@ from tests.architecture.source import House, Source, absolute
 
 
 def problems(house: House) -> Iterator[str]:
-    """Every name in an ``__all__`` of a public module that nobody defines or nobody explains, one line each."""
+    """Every name in an ``__all__`` of a public module that nobody defines or nobody explains, one
+    line each."""
     for source in house.sources:
         if any(part.startswith("_") for part in source.name.split(".")):
             continue
@@ -25,7 +27,8 @@ def problems(house: House) -> Iterator[str]:
 
 
 def _exported(source: Source) -> list[str] | None:
-    """The names in ``__all__``; none where there is no such list, ``None`` where it cannot be read."""
+    """The names in ``__all__``; none where there is no such list, ``None`` where it cannot be
+    read."""
     for node in source.tree.body:
         if isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
@@ -61,7 +64,8 @@ def _trouble(house: House, source: Source, name: str, seen: set[tuple[str, str]]
 
 
 def _statements(body: list[ast.stmt]) -> Iterator[tuple[list[ast.stmt], int]]:
-    """The statements of a module, those under its conditions too, each with the block that it stands in."""
+    """The statements of a module, those under its conditions too, each with the block that it
+    stands in."""
     for index, node in enumerate(body):
         yield body, index
         if isinstance(node, ast.If | ast.Try | ast.With):
@@ -79,7 +83,8 @@ def _explained(
     name: str,
     seen: set[tuple[str, str]],
 ) -> str | None:
-    """``None`` if the statement does not define ``name``, else what is wrong with the way it does."""
+    """``None`` if the statement does not define ``name``, else what is wrong with the way it
+    does."""
     node = body[index]
     if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
         if node.name != name:
@@ -97,11 +102,17 @@ def _explained(
         return None
     if _words(source, body, index):
         return ""
-    return f"which has neither a docstring below nor a comment beside it ({source.where}:{node.lineno})"
+    return (
+        "which has neither a docstring below nor a comment beside it "
+        f"({source.where}:{node.lineno})"
+    )
 
 
 def _words(source: Source, body: list[ast.stmt], index: int) -> bool:
-    """Whether a comment or a docstring stands by an assignment. Above the first or below the last of a block, it holds for the block."""
+    """Whether a comment or a docstring stands by an assignment.
+
+    Above the first or below the last of a block, it holds for the block.
+    """
     first = last = index
     while first and _assigned(body[first - 1]) and _adjoin(body[first - 1], body[first]):
         first -= 1
@@ -157,6 +168,7 @@ def _imported(
                 return trouble
         elif (alias.asname or alias.name) == name:
             if house.has(f"{base}.{alias.name}") or base.partition(".")[0] != "interlock":
-                return ""  # a module with its charter, or somebody else's name with somebody else's words
+                # a module with its charter, or somebody else's name with somebody else's words
+                return ""
             return _trouble(house, origin, alias.name, seen) if origin else "which nobody defines"
     return None

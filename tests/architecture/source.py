@@ -1,4 +1,5 @@
-"""The house as the checker sees it: every module read once, with its imports resolved to full names."""
+"""The house as the checker sees it: every module read once, with its imports resolved to full
+names."""
 
 from __future__ import annotations
 
@@ -71,7 +72,8 @@ class House:
         return name in self.modules or name in self._packages
 
     def imports(self, source: Source) -> Iterator[Import]:
-        """Every import of a file, also under ``TYPE_CHECKING``, inside functions, and by name at run time."""
+        """Every import of a file, also under ``TYPE_CHECKING``, inside functions, and by name at
+        run time."""
         for node, inside in _walk(source.tree):
             if isinstance(node, ast.Import):
                 yield from (Import(alias.name, node.lineno, inside) for alias in node.names)
@@ -83,7 +85,8 @@ class House:
         yield from self._named_in_text(source)
 
     def _named_in_text(self, source: Source) -> Iterator[Import]:
-        """In a file that imports at run time, each text that is the name of a module counts as an import of it."""
+        """In a file that imports at run time, each text that is the name of a module counts as an
+        import of it."""
         if not any(
             isinstance(node, ast.Call) and _imports_at_run_time(node)
             for node, _ in _walk(source.tree)
@@ -101,7 +104,8 @@ class House:
 
 
 def room(name: str) -> str:
-    """The room a dotted name belongs to: ``interlock.wire.codec`` to ``wire``, ``interlock`` itself to ``interlock``."""
+    """The room a dotted name belongs to: ``interlock.wire.codec`` to ``wire``, ``interlock`` itself
+    to ``interlock``."""
     first, _, rest = name.partition(".")
     if rest.startswith(("auth.issuer", "auth.proxy", "auth.presets", "auth.providers")):
         return "issuer"  # a distribution of its own

@@ -56,7 +56,8 @@ def charter(tree: ast.Module, where: str) -> Iterator[str]:
 
 
 def charters(folder: Path) -> Iterator[str]:
-    """The same for every file below ``folder``, for the rooms that only owe a charter: tests, scripts, benchmarks."""
+    """The same for every file below ``folder``, for the rooms that only owe a charter: tests,
+    scripts, benchmarks."""
     for path in sorted(folder.rglob("*.py")):
         yield from charter(
             ast.parse(path.read_text(encoding="utf-8")), path.relative_to(folder.parent).as_posix()
@@ -70,11 +71,15 @@ def _names(source: Source) -> Iterator[str]:
         if isinstance(node, ast.ClassDef):
             for word in _WORD.findall(node.name):
                 if word.removesuffix("s") in NOT_IN_A_CLASS_NAME:
-                    yield f"{source.where}:{node.lineno}: class {node.name} is called {word}: name it by what it is"
+                    yield (
+                        f"{source.where}:{node.lineno}: class {node.name} is called {word}: "
+                        "name it by what it is"
+                    )
 
 
 def _imports_inside_functions(house: House, source: Source) -> Iterator[str]:
-    """An import inside a function is for an optional extra, or a comment beside it or just above says why."""
+    """An import inside a function is for an optional extra, or a comment beside it or just above
+    says why."""
     excused: set[int] = (
         set()
     )  # last lines of the excused imports: one comment holds for the imports right below it
@@ -94,7 +99,10 @@ def _imports_inside_functions(house: House, source: Source) -> Iterator[str]:
         if node.lineno - 1 in excused or any(_says_why(reason) for reason in reasons):
             excused.add(last)
         elif not all(name.partition(".")[0] in EXTRAS for name in names):
-            yield f"{source.where}:{node.lineno}: imports {', '.join(names)} inside a function and does not say why"
+            yield (
+                f"{source.where}:{node.lineno}: imports {', '.join(names)} inside a function "
+                "and does not say why"
+            )
 
 
 def _inside_functions(tree: ast.AST) -> set[ast.AST]:

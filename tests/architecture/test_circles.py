@@ -16,21 +16,27 @@ SOUND = {
 }
 
 CYCLES = {
-    "two files": {"types/tools.py": "from .content import Content\n", "types/content.py": "from . import tools\n"},
+    "two files": {
+        "types/tools.py": "from .content import Content\n",
+        "types/content.py": "from . import tools\n",
+    },
     "three files": {
         "types/tools.py": "from . import content\n",
         "types/content.py": "from . import base\n",
         "types/base.py": "import interlock.types.tools\n",
     },
     "for type checking": {
-        "types/tools.py": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .content import Content\n",
+        "types/tools.py": (
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .content import "
+            "Content\n"
+        ),
         "types/content.py": "from .tools import Tool\n",
     },
     "inside a function": {
         "types/tools.py": "def f():\n    from . import content\n",
         "types/content.py": "from .tools import Tool\n",
     },
-}  # fmt: skip
+}
 
 
 def test_no_import_cycle_between_files(house: House) -> None:

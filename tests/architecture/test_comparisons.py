@@ -1,4 +1,5 @@
-"""Revisions are asked for what they can do by name, and the checker that says so finds each kind of comparison."""
+"""Revisions are asked for what they can do by name, and the checker that says so finds each kind of
+comparison."""
 
 from __future__ import annotations
 

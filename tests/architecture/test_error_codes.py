@@ -10,16 +10,20 @@ from interlock.wire.revisions import ERRORS
 from tests.architecture.source import House
 
 JSON_RPC = {-32700, -32600, -32601, -32602, -32603}
-DEFINED = {-32020: "HEADER_MISMATCH", -32021: "MISSING_CLIENT_CAPABILITY", -32022: "UNSUPPORTED_PROTOCOL_VERSION"}  # fmt: skip
+DEFINED = {
+    -32020: "HEADER_MISMATCH",
+    -32021: "MISSING_CLIENT_CAPABILITY",
+    -32022: "UNSUPPORTED_PROTOCOL_VERSION",
+}
 GIVEN_UP = {-32002: "RESOURCE_NOT_FOUND", -32042: "URL_ELICITATION_REQUIRED"}
 RESERVED = range(-32768, -31999)
 
 
-def reserved_numbers(text: str) -> set[int]:
-    """The numbers in a source text that JSON-RPC reserves for error codes."""
+def reserved_numbers(tree: ast.AST) -> set[int]:
+    """The numbers in a program that JSON-RPC reserves for error codes."""
     return {
         -node.operand.value
-        for node in ast.walk(ast.parse(text))
+        for node in ast.walk(tree)
         if isinstance(node, ast.UnaryOp)
         and isinstance(node.op, ast.USub)
         and isinstance(node.operand, ast.Constant)
@@ -30,7 +34,10 @@ def reserved_numbers(text: str) -> set[int]:
 
 def test_numbers_are_found() -> None:
     """Reserved ones, wherever they stand, and no others."""
-    assert reserved_numbers("a = -32050\nraise E(-32001, 32002, -31999, -1)") == {-32050, -32001}
+    assert reserved_numbers(ast.parse("a = -32050\nraise E(-32001, 32002, -31999, -1)")) == {
+        -32050,
+        -32001,
+    }
 
 
 def test_the_source_mints_no_code(house: House) -> None:
@@ -40,7 +47,7 @@ def test_the_source_mints_no_code(house: House) -> None:
     found = {
         source.where: extra
         for source in house.sources
-        if (extra := reserved_numbers(source.text) - allowed)
+        if (extra := reserved_numbers(source.tree) - allowed)
     }
     # The one place that knows the range: it keeps such codes from being sent.
     assert found == {"interlock/protocol/error_codes.py": {-32099, -32019}}

@@ -17,7 +17,10 @@ SOUND = {
         "from msgspec import UNSET\n"
         "__all__ = ['Serving', 'Tool', 'Icon', 'LIMIT', 'UNSET', 'types']\n"
     ),
-    "types/__init__.py": "from .tools import *\nfrom .codes import A, B, C, D\n__all__ = ('Icon', 'LIMIT', 'Tool', 'A', 'B', 'C', 'D')\n",
+    "types/__init__.py": (
+        "from .tools import *\nfrom .codes import A, B, C, D\n__all__ = ('Icon', 'LIMIT', "
+        "'Tool', 'A', 'B', 'C', 'D')\n"
+    ),
     "types/codes.py": "import re\n# Codes.\nA = 1\nB = (\n    2\n)\n\nC = 3\nD = 4\n'''Two more.'''\n",
     "types/tools.py": (
         "class Tool:\n    '''A tool.'''\n"
@@ -25,7 +28,7 @@ SOUND = {
         "try:\n    LIMIT: int = 3  # calls at once\nexcept ValueError:\n    LIMIT = 4\n"
     ),
     "server/app.py": "class Server:\n    '''A server.'''\n",
-}  # fmt: skip
+}
 
 BREACHES = {
     "a class": (
@@ -77,7 +80,8 @@ def test_every_exported_name_is_explained(house: House) -> None:
 
 
 def test_explained_exports_give_no_alarm(build: Build) -> None:
-    """Re-exports, names for type checking, constants with their words, and other people's names pass."""
+    """Re-exports, names for type checking, constants with their words, and other people's names
+    pass."""
     assert list(exports.problems(build(SOUND))) == []
 
 

@@ -1,4 +1,5 @@
-"""Every public name can be looked at: `help`, `inspect.signature` and, where nothing speaks against it, type hints."""
+"""Every public name can be looked at: `help`, `inspect.signature` and, where nothing speaks against
+it, type hints."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ MODULES = [
     "interlock.sync",
 ]
 
-# Names in annotations that are not there at run time, each for a reason that is worth more than its hint.
+# Names in annotations that are not there at run time, each for a reason that is worth more than its
+# hint.
 UNRESOLVED = {
     "Skills": "few servers have skills",
     "Skill": "few clients use skills",
@@ -80,7 +82,8 @@ def test_help_and_signatures_work(name: str) -> None:
 
 @pytest.mark.parametrize("name", CALLABLE)
 def test_type_hints_can_be_resolved(name: str) -> None:
-    """But for the names that are not loaded on purpose; each of those is one that is still needed."""
+    """But for the names that are not loaded on purpose; each of those is one that is still
+    needed."""
     for part, function in parts(name, CALLABLE[name]):
         try:
             typing.get_type_hints(function, include_extras=True)

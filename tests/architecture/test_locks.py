@@ -42,14 +42,16 @@ def test_every_lock_is_whole(folder: Path) -> None:
 
 
 def test_the_tests_run_on_what_a_run_installs(folder: Path) -> None:
-    """Each pin of run.txt stands in dev.txt too, so that installing for the tests changes nothing under the program."""
+    """Each pin of run.txt stands in dev.txt too, so that installing for the tests changes nothing
+    under the program."""
     run, dev = locks.pins(folder / "run.txt"), locks.pins(folder / "dev.txt")
     assert run
     assert run.items() <= dev.items()
 
 
 def test_the_locks_ask_for_what_the_project_asks_for(folder: Path, pyproject: Path) -> None:
-    """A dependency or an extra of pyproject.toml stands, with the same bounds, in the source of a lock."""
+    """A dependency or an extra of pyproject.toml stands, with the same bounds, in the source of a
+    lock."""
     wanted = []
     for file in sorted(pyproject.glob("*/pyproject.toml")):
         project = tomllib.loads(file.read_text(encoding="utf-8"))["project"]

@@ -1,4 +1,5 @@
-"""The requirements page is current, and every requirement ID that a test or a source file names is in the list."""
+"""The requirements page is current, and every requirement ID that a test or a source file names is
+in the list."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def test_an_id_stands_once() -> None:
 
 
 def test_a_requirement_that_is_not_ours_needs_no_test() -> None:
-    """Its reason stands on the page, and it is not missing; a requirement of ours without a test is."""
+    """Its reason stands on the page, and it is not missing; a requirement of ours without a test
+    is."""
     rows = requirements.requirements(
         "## 1. Base\n"
         "RPC-01 | all | both | MUST | Say it. [schema]\n"

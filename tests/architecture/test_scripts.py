@@ -1,4 +1,5 @@
-"""The scripts behind `make check-all-pythons` and `make test-busy` find what they look for, and say what they do not find."""
+"""The scripts behind `make check-all-pythons` and `make test-busy` find what they look for, and say
+what they do not find."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_an_interpreter_is_found_on_the_path_or_in_pyenv(machine: Path) -> None:
-    """One for each version: a shim that fails is passed over, and so is what is no released CPython; the newest of pyenv counts."""
+    """One for each version: a shim that fails is passed over, and so is what is no released
+    CPython; the newest of pyenv counts."""
     program(machine / "a/python3.12", "pyenv: python3.12: command not found", 127)
     on_path = program(machine / "b/python3.12", "3 12 cpython final")
     program(machine / "home/.pyenv/versions/3.12.9/bin/python3.12", "3 12 cpython final")
@@ -75,13 +77,26 @@ def test_files_that_touch_the_clock(source: str, found: bool) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="reads the children of a process in /proc")
 def test_busy_loops_end_with_the_command() -> None:
     """They run beside it, are gone afterwards, and its exit status is handed on."""
-    script = "import os, sys; print(open(f'/proc/{os.getppid()}/task/{os.getppid()}/children').read()); sys.exit(7)"
+    script = (
+        "import os, sys; "
+        "print(open(f'/proc/{os.getppid()}/task/{os.getppid()}/children').read()); sys.exit(7)"
+    )
     ran = subprocess.run(
-        [sys.executable, busy.__file__, "--loops", "2", "--command", "--", sys.executable, "-c", script],
+        [
+            sys.executable,
+            busy.__file__,
+            "--loops",
+            "2",
+            "--command",
+            "--",
+            sys.executable,
+            "-c",
+            script,
+        ],
         capture_output=True,
         text=True,
         check=False,
-    )  # fmt: skip
+    )
     assert ran.returncode == 7
     children = ran.stdout.split()
     assert len(children) == 3

@@ -1,4 +1,5 @@
-"""Types are checked strictly, and the code is formatted and free of what the linter finds: the tools themselves say so."""
+"""Types are checked strictly, and the code is formatted and free of what the linter finds: the
+tools themselves say so."""
 
 from __future__ import annotations
 

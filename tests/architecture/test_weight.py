@@ -31,7 +31,8 @@ def cpu(statement: str) -> float:
 
 
 def modules(statement: str) -> set[str]:
-    """The top names of the modules that a fresh interpreter has loaded once it has run ``statement``."""
+    """The top names of the modules that a fresh interpreter has loaded once it has run
+    ``statement``."""
     return {
         name.partition(".")[0]
         for name in run(f"{statement}\nimport sys\nprint(*sys.modules)").split()
@@ -41,8 +42,9 @@ def modules(statement: str) -> set[str]:
 def test_import_fits_its_budget() -> None:
     """``import interlock`` takes at most 80 ms of CPU above bare Python.
 
-    The one test that looks at a clock, because the budget is a promise. It is CPU time and the least of
-    interleaved runs, so that a busy machine does not decide; and a crowded moment is given two more chances.
+    The one test that looks at a clock, because the budget is a promise. It is CPU time and the
+    least of interleaved runs, so that a busy machine does not decide; and a crowded moment is given
+    two more chances.
     """
     bare, whole = [], []
     for _ in range(3):
@@ -60,7 +62,8 @@ def test_import_loads_nothing_of_the_extras() -> None:
 
 
 def test_the_pytest_plugin_is_light() -> None:
-    """Who runs pytest with Interlock installed loads nothing more for it than for ``import interlock``."""
+    """Who runs pytest with Interlock installed loads nothing more for it than for ``import
+    interlock``."""
     assert strangers("import pytest, interlock.testing.plugin", "import pytest") <= {
         "interlock",
         "msgspec",
@@ -68,7 +71,8 @@ def test_the_pytest_plugin_is_light() -> None:
 
 
 def test_a_stranger_is_seen() -> None:
-    """What the two tests above rely on: a package that comes in is found, and what was there before is not counted."""
+    """What the two tests above rely on: a package that comes in is found, and what was there before
+    is not counted."""
     assert "click" in strangers("import click", "pass")
     assert "click" not in strangers("import click", "import click")
     assert cpu("sum(range(10_000_000))") - cpu("pass") > BUDGET

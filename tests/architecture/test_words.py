@@ -1,4 +1,5 @@
-"""The repository names no package registry and no machine, and the checker that says so can tell."""
+"""The repository names no package registry and no machine, and the checker that says so can
+tell."""
 
 from __future__ import annotations
 

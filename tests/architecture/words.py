@@ -1,4 +1,5 @@
-"""What must not be written anywhere in the repository: hosts of package registries, and paths of one machine."""
+"""What must not be written anywhere in the repository: hosts of package registries, and paths of
+one machine."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def problems(top: Path) -> Iterator[str]:
 
 
 def files(folder: Path) -> Iterator[Path]:
-    """The files of the checkout that a person wrote: nothing hidden but what is ours, nothing that a tool built."""
+    """The files of the checkout that a person wrote: nothing hidden but what is ours, nothing that
+    a tool built."""
     for path in sorted(folder.iterdir()):
         hidden = path.name.startswith(".") and path.name not in _HIDDEN_BUT_OURS
         if path.is_symlink() or hidden or path.name in _BUILT or path.name.endswith(".egg-info"):

@@ -1,4 +1,5 @@
-"""Reads pages of the documentation: their code blocks, what these are called, and where their links lead."""
+"""Reads pages of the documentation: their code blocks, what these are called, and where their links
+lead."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ _HEADING = re.compile(r"^#{1,6} +(.+?)[ #]*$", re.MULTILINE)
 
 
 class Block(NamedTuple):
-    """A fenced block: its language, its text, the file it stands for (by the comment in its first line), and where it is."""
+    """A fenced block: its language, its text, the file it stands for (by the comment in its first
+    line), and where it is."""
 
     language: str
     text: str

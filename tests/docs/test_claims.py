@@ -109,9 +109,18 @@ def test_what_is_said_of_http_is_so() -> None:
     """Options, loggers, places and times that the page on HTTP names."""
     text = page("http.md")
     assert set(re.findall(r"`(\w+)=", text)) <= {
-        name for of in (http_app, serve_web, Server.route, Http.__init__, HttpFetch.__init__, Client.__init__, Context.disconnect)
+        name
+        for of in (
+            http_app,
+            serve_web,
+            Server.route,
+            Http.__init__,
+            HttpFetch.__init__,
+            Client.__init__,
+            Context.disconnect,
+        )
         for name in inspect.signature(of).parameters
-    }  # fmt: skip
+    }
     assert {access_log.access.name, access_log.security.name} == set(
         re.findall(r"`(interlock\.(?:access|security))`", text)
     )

@@ -1,4 +1,5 @@
-"""The page that compares the reference servers leaves none of theirs out, and names nothing of ours that is not there."""
+"""The page that compares the reference servers leaves none of theirs out, and names nothing of ours
+that is not there."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ OURS = {
 """Which server of ours stands for which of theirs."""
 
 CLAUSE = re.compile(
-    r"`(?P<old>[\w-]+)` is `(?P<new>[\w-]+)`|no (?P<lost>`[\w-]+`(?:, `[\w-]+`)*)|also (?P<fresh>`[\w-]+`(?:, `[\w-]+`)*)"
+    r"`(?P<old>[\w-]+)` is `(?P<new>[\w-]+)`|no (?P<lost>`[\w-]+`(?:, `[\w-]+`)*)|also "
+    r"(?P<fresh>`[\w-]+`(?:, `[\w-]+`)*)"
 )
 
 
@@ -49,7 +51,10 @@ def section(server: str) -> str:
 
 
 def rows(server: str, head: str) -> list[Row]:
-    """The rows of the table in a server's section whose first column has this head. Raises ValueError for arguments that say nothing."""
+    """The rows of the table in a server's section whose first column has this head.
+
+    Raises ValueError for arguments that say nothing.
+    """
     found = []
     for table in re.findall(
         rf"^\| {head} \|.*\n\|[-|]+\n((?:\|.*\n)+)", section(server), re.MULTILINE
@@ -104,7 +109,8 @@ def test_no_tool_is_left_out(server: str) -> None:
 
 @pytest.mark.parametrize("server", THEIRS)
 def test_tools_of_ours_are_there_with_their_arguments(server: str) -> None:
-    """Each argument of theirs is renamed to one of ours, is said to be gone, or has the same name in a tool of ours in that row."""
+    """Each argument of theirs is renamed to one of ours, is said to be gone, or has the same name
+    in a tool of ours in that row."""
     tools = catalogue(server)["tools"]
     for row in rows(server, "there"):
         assert set(row.here) <= set(tools), row
@@ -134,7 +140,8 @@ def test_prompts_of_ours_are_there(server: str) -> None:
 
 @pytest.mark.parametrize("server", THEIRS)
 def test_what_prose_calls_a_tool_is_one(server: str) -> None:
-    """Names that look like those of tools are names of tools, prompts, arguments or fields, of theirs or of ours, in any section."""
+    """Names that look like those of tools are names of tools, prompts, arguments or fields, of
+    theirs or of ours, in any section."""
     known = {*OURS.values(), *THEIRS}
     for other in THEIRS:
         ours = catalogue(other)

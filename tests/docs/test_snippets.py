@@ -1,4 +1,5 @@
-"""What the README and the guide show works: every file that they print is written, and every command that they type is run."""
+"""What the README and the guide show works: every file that they print is written, and every
+command that they type is run."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ NOT_RUN = ("make ", "git clone ", "pip install ")
 
 @pytest.mark.parametrize("name", WITH_CODE)
 def test_what_a_page_shows_works(name: str, tmp_path: Path) -> None:
-    """The files are written as they come, the commands are run where they stand, and print what is printed."""
+    """The files are written as they come, the commands are run where they stand, and print what is
+    printed."""
     ran: list[str] = []
     files: dict[str, str] = {}
     text = re.sub(
@@ -64,7 +66,10 @@ def test_what_a_page_shows_works(name: str, tmp_path: Path) -> None:
 
 
 def check(command: Command, folder: Path) -> None:
-    """Run a command in a folder, and compare what it prints. Its exit code stands in brackets at the end where it is not 0."""
+    """Run a command in a folder, and compare what it prints.
+
+    Its exit code stands in brackets at the end where it is not 0.
+    """
     with started(command, folder) as done:
         try:
             output, errors = done.communicate(timeout=60)
@@ -75,7 +80,8 @@ def check(command: Command, folder: Path) -> None:
                 )  # what a program that hangs or fails leaves behind
     output += f"[exit code {done.returncode}]" if done.returncode else ""
     assert agrees(command.output, output), (
-        f"{command.where}: {command.line}\n--- wanted\n{command.output}\n--- got\n{output}\n{errors}"
+        f"{command.where}: {command.line}\n--- wanted\n{command.output}\n--- got\n{output}\n"
+        f"{errors}"
     )
 
 
@@ -103,14 +109,21 @@ def started(command: Command, folder: Path) -> subprocess.Popen[str]:
     }
     return subprocess.Popen(
         [sys.executable, *python[words[0]], *words[1:]],
-        cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True, encoding="utf-8", start_new_session=True,
-    )  # fmt: skip
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        start_new_session=True,
+    )
 
 
 @contextlib.contextmanager
 def running(command: Command, folder: Path) -> Iterator[None]:
-    """A command with `&` at its end: it runs until the page is done, once it has said what the page says, and ends well."""
+    """A command with `&` at its end: it runs until the page is done, once it has said what the page
+    says, and ends well."""
     with started(command, folder) as process:
         try:
             assert process.stderr is not None
@@ -162,7 +175,8 @@ def test_commands_for_make_exist(name: str) -> None:
 
 
 def test_snippets_are_well_kept(tmp_path: Path) -> None:
-    """The linter and the formatter of the project find nothing to say about them: no unused import, one style."""
+    """The linter and the formatter of the project find nothing to say about them: no unused import,
+    one style."""
     for name, text in PAGES.items():
         for block in blocks(text, name):
             if block.title:
@@ -191,7 +205,8 @@ def test_the_readme_has_its_ten_lines() -> None:
 
 
 def test_a_wrong_page_is_noticed(tmp_path: Path) -> None:
-    """The comparison can fail: other output, a failing program, a snippet without a name, a file that nothing runs."""
+    """The comparison can fail: other output, a failing program, a snippet without a name, a file
+    that nothing runs."""
     block = Block("console", "$ python hello.py\nhello\n", None, "here")
     (command,) = commands(block)
     (tmp_path / "hello.py").write_text("print('good-bye')", encoding="utf-8")

@@ -1,4 +1,5 @@
-"""What the tools of `everything.py` that end in one text say, once the questions that they ask are answered."""
+"""What the tools of `everything.py` that end in one text say, once the questions that they ask are
+answered."""
 
 from __future__ import annotations
 

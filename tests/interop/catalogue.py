@@ -1,6 +1,8 @@
-"""The small server that each maker's library is asked to be, here with Interlock: one feature of each kind, with fixed answers.
+"""The small server that each maker's library is asked to be, here with Interlock: one feature of
+each kind, with fixed answers.
 
-The others are `peers/server_*`. A client that finds the same in all of them can talk to all of them.
+The others are `peers/server_*`. A client that finds the same in all of them can talk to all of
+them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""An ordinary client that plays the scenarios of the public conformance suite: `conformance_client.py URL`.
+"""An ordinary client that plays the scenarios of the public conformance suite:
+`conformance_client.py URL`.
 
-The suite says in the environment which scenario it is about to judge, under which revision, and with which data.
+The suite says in the environment which scenario it is about to judge, under which revision, and
+with which data.
 """
 
 from __future__ import annotations
@@ -122,7 +124,8 @@ async def list_skills_only(client: Client) -> None:
 
 
 async def load_a_skill(client: Client) -> None:
-    """Load a skill and go on with a file of it: the SKILL.md is not what was announced, so this ends."""
+    """Load a skill and go on with a file of it: the SKILL.md is not what was announced, so this
+    ends."""
     [skill] = await client.list_skills()
     try:
         await skill.read()
@@ -156,18 +159,24 @@ SCENARIOS: dict[str, Callable[[Client], Awaitable[None]]] = {
     "sep-2640-client-verify-frontmatter": load_a_skill,
 }
 
-# -- authorization ---------------------------------------------------------------------------------------------------
+# -- authorization ---------------------------------------------------------------------------------
 
 DOCUMENT = "https://conformance-test.local/client-metadata.json"
 MUST_FAIL = {
-    "auth/resource-mismatch", "auth/iss-supported-missing", "auth/iss-wrong-issuer", "auth/iss-unexpected", "auth/iss-normalized",
-    "auth/metadata-issuer-mismatch", "auth/scope-retry-limit",
-}  # fmt: skip
+    "auth/resource-mismatch",
+    "auth/iss-supported-missing",
+    "auth/iss-wrong-issuer",
+    "auth/iss-unexpected",
+    "auth/iss-normalized",
+    "auth/metadata-issuer-mismatch",
+    "auth/scope-retry-limit",
+}
 """Scenarios in which somebody cheats or never lets go, so that a good client stays outside."""
 
 
 class Walker:
-    """In place of a person with a browser: asks for the page, and sees where it sends the browser back to."""
+    """In place of a person with a browser: asks for the page, and sees where it sends the browser
+    back to."""
 
     async def listen(self, preferred: Sequence[str]) -> str:
         """Nobody has to listen."""

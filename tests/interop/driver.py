@@ -1,4 +1,5 @@
-"""Starts the programs of other makers, and leads a client through its steps: a JSON line to it for each, a line back (`peers/steps.py`)."""
+"""Starts the programs of other makers, and leads a client through its steps: a JSON line to it for
+each, a line back (`peers/steps.py`)."""
 
 from __future__ import annotations
 
@@ -125,7 +126,8 @@ def free_port() -> int:
 async def on_the_web(
     program: Sequence[str], port: int, *, kill: bool = False, env: dict[str, str] | None = None
 ) -> AsyncIterator[None]:
-    """A server program that listens at a port, from when it does so until the end, when it is told to leave, or killed."""
+    """A server program that listens at a port, from when it does so until the end, when it is told
+    to leave, or killed."""
     with tempfile.TemporaryFile() as output:
         null = asyncio.subprocess.DEVNULL
         process = await asyncio.create_subprocess_exec(
@@ -163,7 +165,8 @@ async def _listens(port: int) -> bool:
 
 @contextlib.asynccontextmanager
 async def led(program: Sequence[str], **opening: Any) -> AsyncIterator[Driver]:
-    """A client program, started and told whom to talk to; at the end it must close the conversation and leave with 0."""
+    """A client program, started and told whom to talk to; at the end it must close the conversation
+    and leave with 0."""
     with tempfile.TemporaryFile() as stderr:
         pipe = asyncio.subprocess.PIPE
         process = await asyncio.create_subprocess_exec(

@@ -1,6 +1,8 @@
-"""An ordinary server with one small feature for each thing that the public conformance suite looks at.
+"""An ordinary server with one small feature for each thing that the public conformance suite looks
+at.
 
-`everything.py --stdio` serves it over standard input and output, `everything.py --port N` at http://127.0.0.1:N/mcp.
+`everything.py --stdio` serves it over standard input and output, `everything.py --port N` at
+http://127.0.0.1:N/mcp.
 """
 
 from __future__ import annotations
@@ -59,7 +61,8 @@ server.add_skill(
 )
 
 PAUSE = 0.05
-"""Seconds between two messages of a tool that reports as it goes, long enough for them to travel one by one."""
+"""Seconds between two messages of a tool that reports as it goes, long enough for them to travel
+one by one."""
 
 
 def silence() -> bytes:
@@ -73,7 +76,7 @@ def silence() -> bytes:
     return file.getvalue()
 
 
-# -- tools that answer -----------------------------------------------------------------------------------
+# -- tools that answer -----------------------------------------------------------------------------
 
 
 @server.tool
@@ -154,7 +157,7 @@ async def test_x_mcp_header(
     return f"Region: {region}"
 
 
-# -- tools that tell something on the way -----------------------------------------------------------------
+# -- tools that tell something on the way ----------------------------------------------------------
 
 
 @server.tool
@@ -224,7 +227,7 @@ async def test_trigger_prompt_change() -> str:
     return "There is one prompt less."
 
 
-# -- tools that ask the client -------------------------------------------------------------------------------
+# -- tools that ask the client ---------------------------------------------------------------------
 
 
 @server.tool
@@ -313,7 +316,7 @@ async def test_streaming_elicitation(ctx: Context) -> str:
     return f"Hello, {name['name']}!"
 
 
-# -- tools and a prompt that ask in rounds, under names of their own --------------------------------------------
+# -- tools and a prompt that ask in rounds, under names of their own -------------------------------
 
 
 def form_of(name: str, kind: str = "string") -> dict[str, Any]:
@@ -418,7 +421,7 @@ async def test_input_required_result_prompt(ctx: Context) -> str:
     return f"Use this context: {answer['context']}"
 
 
-# -- resources ------------------------------------------------------------------------------------------------
+# -- resources -------------------------------------------------------------------------------------
 
 STATIC, WATCHED = "This is the content of the static text resource.", "Watched resource content"
 server.add_resource(
@@ -438,7 +441,7 @@ async def template_data(id: str) -> dict[str, Any]:
     return {"id": id, "templateTest": True, "data": f"Data for ID: {id}"}
 
 
-# -- prompts and completion -------------------------------------------------------------------------------------
+# -- prompts and completion ------------------------------------------------------------------------
 
 
 @server.prompt
@@ -478,7 +481,7 @@ async def complete(value: str) -> Sequence[str]:
     return [word for word in ("paris", "park", "party") if word.startswith(value)]
 
 
-# -- small things that several of the above need --------------------------------------------------------------------
+# -- small things that several of the above need ---------------------------------------------------
 
 
 def embedded(uri: str, mime_type: str, text: str) -> EmbeddedResource:
@@ -507,7 +510,9 @@ async def reply(ctx: Context, message: str, kind: Any) -> tuple[str, str]:
 
 def main() -> None:
     """Serve over the transport that the command line names."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        description=" ".join((__doc__ or "").partition("\n\n")[0].split())
+    )
     chosen = parser.add_mutually_exclusive_group(required=True)
     chosen.add_argument("--stdio", action="store_true", help="serve over standard input and output")
     chosen.add_argument(

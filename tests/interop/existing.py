@@ -1,4 +1,5 @@
-"""A reference server of others and ours side by side: started at first use, asked the same, each with a folder of its own."""
+"""A reference server of others and ours side by side: started at first use, asked the same, each
+with a folder of its own."""
 
 from __future__ import annotations
 
@@ -137,12 +138,13 @@ def furnish(server: str, place: Path) -> None:
     elif server == "sqlite":
         database = sqlite3.connect(place / "existing.db")
         database.executescript(
-            "CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT); INSERT INTO people VALUES (1, 'Ada'), (2, NULL)"
+            "CREATE TABLE people (id INTEGER PRIMARY KEY, name TEXT); INSERT INTO people "
+            "VALUES (1, 'Ada'), (2, NULL)"
         )
         database.close()
 
 
-# -- what is read off a result ----------------------------------------------------------------------------------------------
+# -- what is read off a result ---------------------------------------------------------------------
 
 
 def text(result: CallToolResult) -> str:

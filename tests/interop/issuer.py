@@ -1,4 +1,5 @@
-"""A small authorization server with one account, for the peers of other makers: `issuer.py --port N --name X --password Y`."""
+"""A small authorization server with one account, for the peers of other makers: `issuer.py --port N
+--name X --password Y`."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ async def serve(port: int, name: str, password: str, folder: Path) -> None:
 
 def main() -> None:
     """Serve at the port that the command line names."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(
+        description=" ".join((__doc__ or "").partition("\n\n")[0].split())
+    )
     parser.add_argument("--port", type=int, required=True, help="the port of 127.0.0.1 to serve at")
     parser.add_argument("--name", required=True, help="the name of the one account")
     parser.add_argument("--password", required=True, help="its password")

@@ -1,4 +1,5 @@
-"""A person with a browser, played by the standard library: visits an address, fills the forms in, and says where it all ended.
+"""A person with a browser, played by the standard library: visits an address, fills the forms in,
+and says where it all ended.
 
     python person.py ADDRESS            # prints the address to which the browser was sent back
 
@@ -22,7 +23,8 @@ MOST_PAGES = 20
 class Form:
     """The form of a page that agrees: where it goes, what is in it, and which button sends it.
 
-    That is the one with a button of the class "yes", where there is one; else the first, by its first button.
+    That is the one with a button of the class "yes", where there is one; else the first, by its
+    first button.
     """
 
     def __init__(self, page: str) -> None:
@@ -96,7 +98,8 @@ class Stay(urllib.request.HTTPRedirectHandler):
 
 
 def walk(address: str) -> str:
-    """Visit, log in, agree; return the address outside that server to which the browser is sent at the end."""
+    """Visit, log in, agree; return the address outside that server to which the browser is sent at
+    the end."""
     browser = urllib.request.build_opener(
         urllib.request.ProxyHandler({}), urllib.request.HTTPCookieProcessor(CookieJar()), Stay()
     )

@@ -1,4 +1,5 @@
-"""A page that uses the official library of MCP Apps (`@modelcontextprotocol/ext-apps`), given by `server.app` and shown by our host."""
+"""A page that uses the official library of MCP Apps (`@modelcontextprotocol/ext-apps`), given by
+`server.app` and shown by our host."""
 
 from __future__ import annotations
 
@@ -83,8 +84,8 @@ def counter(folder: Path, bundle: str) -> Server:
 async def test_a_page_of_the_official_library(
     chromium: Any, installed: Callable[[str], Path], tmp_path: Path
 ) -> None:
-    """It opens its conversation with our host, gets arguments and result, calls a tool that is for it alone, and tells the model
-    (`APP-20`, `APP-21`, `APP-23`, `APP-24`, `APP-29`, `APP-31`)."""
+    """It opens its conversation with our host, gets arguments and result, calls a tool that is for
+    it alone, and tells the model (`APP-20`, `APP-21`, `APP-23`, `APP-24`, `APP-29`, `APP-31`)."""
     bundle = (installed("npm-apps") / BUNDLE).read_text(encoding="utf-8")
     async with staged(
         chromium,

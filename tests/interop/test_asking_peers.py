@@ -1,4 +1,5 @@
-"""Servers of other makers whose tools ask by requests of their own: they are used under a revision where they can."""
+"""Servers of other makers whose tools ask by requests of their own: they are used under a revision
+where they can."""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ async def test_a_client_goes_back_to_a_revision_under_which_the_server_can_ask(
 async def test_a_host_asks_before_a_call_is_made_again(
     maker: str, way: str, installed: Callable[[str], Path]
 ) -> None:
-    """The person answers the tool's question in the end, and is told why there was another one before."""
+    """The person answers the tool's question in the end, and is told why there was another one
+    before."""
     again: list[CallQuestion] = []
 
     def allow(question: CallQuestion) -> Decision:

@@ -1,4 +1,5 @@
-"""The public conformance suite passes, each leg under each of its revisions; and the script that counts can tell when it does not."""
+"""The public conformance suite passes, each leg under each of its revisions; and the script that
+counts can tell when it does not."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ LEGS = [
 @pytest.mark.interop
 @pytest.mark.parametrize("leg, revision", LEGS)
 def test_the_suite_passes(suite: Suite, leg: str, revision: str, tmp_path: Path) -> None:
-    """Scored, unscored and extension scenarios pass, except exactly those that are expected to fail."""
+    """Scored, unscored and extension scenarios pass, except exactly those that are expected to
+    fail."""
     done = conformance.run_leg(suite, leg, revision, tmp_path)
     assert done.verdicts
     assert not done.problems(), "\n".join(done.problems())
@@ -81,7 +83,7 @@ def test_a_part_that_the_client_does_not_have(tmp_path: Path) -> None:
     )
 
 
-# -- the counting ----------------------------------------------------------------------------------------------------
+# -- the counting ----------------------------------------------------------------------------------
 
 GOOD, SCHEMA = Check("one", "SUCCESS", ""), Check(conformance.SCHEMA, "SUCCESS", "")
 VERDICTS = {
@@ -109,7 +111,8 @@ def test_what_counts_as_passed(verdict: Verdict, passed: bool) -> None:
 
 
 def test_results_are_read_as_the_suite_writes_them(tmp_path: Path) -> None:
-    """A folder for each scenario, with the time in its name and perhaps a slash; one that is missing is no success."""
+    """A folder for each scenario, with the time in its name and perhaps a slash; one that is
+    missing is no success."""
     for folder, status in (
         ("server-server-x-2026-11-21T10-00-00-123Z", "SUCCESS"),
         ("server-deep/y-2026-11-21T10-00-00-123Z", "FAILURE"),
@@ -186,7 +189,8 @@ EXPECTATIONS = {
 def test_expected_failures_are_checked_both_ways(
     scenario: str, passed: bool, problems: list[str]
 ) -> None:
-    """A leg has a problem where a scenario fails unexpectedly, and where one passes unexpectedly."""
+    """A leg has a problem where a scenario fails unexpectedly, and where one passes
+    unexpectedly."""
     leg = Leg("server", "2026-07-28", [outcome(scenario, "scored", passed)], expected={"c": "why"})
     assert [problem.splitlines()[0] for problem in leg.problems()] == problems
 
@@ -194,7 +198,8 @@ def test_expected_failures_are_checked_both_ways(
 def test_the_exit_status(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is 1 where anything is not as expected, and 0 where only what is expected to fail failed."""
+    """It is 1 where anything is not as expected, and 0 where only what is expected to fail
+    failed."""
     suite = object.__new__(Suite)
     verdicts = [outcome("a", "scored", True), outcome("c", "extension", False)]
     monkeypatch.setattr(conformance, "Suite", lambda: suite)

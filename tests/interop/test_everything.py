@@ -1,4 +1,5 @@
-"""The fixtures of `everything.py`, one by one, in both eras: the public suite is only worth running on a server that has them all."""
+"""The fixtures of `everything.py`, one by one, in both eras: the public suite is only worth running
+on a server that has them all."""
 
 from __future__ import annotations
 
@@ -81,7 +82,8 @@ async def client(request: pytest.FixtureRequest, seen: Seen) -> AsyncIterator[Cl
 
 
 async def test_the_tools_are_those_of_the_suite_and_described(client: Client) -> None:
-    """Every fixture is there, with a description and in the same order each time (`TOL-01`, `TOL-20`, `CFQ-13`)."""
+    """Every fixture is there, with a description and in the same order each time (`TOL-01`,
+    `TOL-20`, `CFQ-13`)."""
     tools = await client.list_tools()
     assert {tool.name for tool in tools} == ANSWERS.keys() | OTHER_TOOLS
     assert all(tool.description for tool in tools)
@@ -200,7 +202,8 @@ async def test_elicitation_refused(
 
 
 async def test_defaults_in_forms(client: Client, seen: Seen) -> None:
-    """Each kind of field says its default, and an answer that says nothing takes them (`ELI-12`)."""
+    """Each kind of field says its default, and an answer that says nothing takes them
+    (`ELI-12`)."""
     seen.reply = True
     result = await client.call_tool("test_elicitation_sep1034_defaults")
     filled = {"name": "John Doe", "age": 30, "score": 95.5, "status": "active", "verified": True}
@@ -234,7 +237,8 @@ async def test_choices_in_forms(client: Client, seen: Seen) -> None:
 
 
 async def test_a_capability_that_is_missing() -> None:
-    """Without a model to ask, the call is refused with what is missing (`ERR-08`), or fails with words in the handshake era."""
+    """Without a model to ask, the call is refused with what is missing (`ERR-08`), or fails with
+    words in the handshake era."""
     async with Client(everything.server, revision=ERAS[0]) as client:
         with pytest.raises(McpError) as refused:
             await client.call_tool("test_missing_capability")
@@ -247,7 +251,8 @@ async def test_a_capability_that_is_missing() -> None:
 
 
 async def test_lists_that_change(client: Client) -> None:
-    """Whoever watches hears of each change of a list, and finds it in the list (`TOL-18`, `PRM-08`, `LSN-13`)."""
+    """Whoever watches hears of each change of a list, and finds it in the list (`TOL-18`, `PRM-08`,
+    `LSN-13`)."""
     async with client.watch(tools=True, prompts=True) as changes:
         for tool, kind, count in (
             ("test_trigger_tool_change", "tools", 29),
@@ -261,7 +266,8 @@ async def test_lists_that_change(client: Client) -> None:
 
 
 async def test_a_schema_with_many_keywords(client: Client) -> None:
-    """The schema is listed as it was written, and what it forbids is refused (`TOL-08`, `TOL-16`)."""
+    """The schema is listed as it was written, and what it forbids is refused (`TOL-08`,
+    `TOL-16`)."""
     tools = {tool.name: tool for tool in await client.list_tools()}
     assert tools["json_schema_2020_12_tool"].input_schema == everything.CONTACT
     assert (
@@ -358,7 +364,7 @@ async def test_completion(client: Client) -> None:
     ]
 
 
-# -- rounds, seen from the wire -----------------------------------------------------------------------------------
+# -- rounds, seen from the wire --------------------------------------------------------------------
 
 FULL = types.ClientCapabilities(
     elicitation=types.ElicitationCapability(),
@@ -411,7 +417,8 @@ ROUNDS: dict[str, tuple[list[set[str]], str]] = {
 
 @pytest.mark.parametrize("tool", ROUNDS)
 async def test_rounds(tool: str) -> None:
-    """Each round asks under the keys that the suite looks for, with a state of its own (`MRT-02`, `MRT-03`, `MRT-11`)."""
+    """Each round asks under the keys that the suite looks for, with a state of its own (`MRT-02`,
+    `MRT-03`, `MRT-11`)."""
     rounds, text = ROUNDS[tool]
     result = await call(f"test_input_required_result_{tool}")
     states = []
@@ -429,7 +436,8 @@ async def test_rounds(tool: str) -> None:
 
 
 async def test_answers_that_nobody_asked_for() -> None:
-    """What is missing, wrong or of no shape is asked for again; what is too much is ignored (`MRT-20` to `MRT-22`)."""
+    """What is missing, wrong or of no shape is asked for again; what is too much is ignored
+    (`MRT-20` to `MRT-22`)."""
     tool = "test_input_required_result_elicitation"
     for replies in (
         {"wrong_key": REPLIES["confirm"]},
@@ -454,7 +462,8 @@ async def test_a_state_that_was_tampered_with() -> None:
 
 
 async def test_a_state_that_a_handshake_client_makes_up() -> None:
-    """In the handshake era there is no state on the wire, so one that comes is never shown to the tool (`MRT-06`)."""
+    """In the handshake era there is no state on the wire, so one that comes is never shown to the
+    tool (`MRT-06`)."""
     result = await call(
         "test_input_required_result_request_state",
         {"confirm": REPLIES["confirm"]},
@@ -473,7 +482,7 @@ async def test_only_what_the_client_declared_is_asked() -> None:
     ]
 
 
-# -- as a program ---------------------------------------------------------------------------------------------------
+# -- as a program ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -493,7 +502,8 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 async def test_over_http(url: str, revision: str) -> None:
-    """The same server at one address, under each revision; with a call that lets the client go where the revision has that (`HTL-15`)."""
+    """The same server at one address, under each revision; with a call that lets the client go
+    where the revision has that (`HTL-15`)."""
     async with Client(url, revision=revision) as client:
         assert client.revision == revision
         for tool in ("test_simple_text", "test_reconnection"):

@@ -1,4 +1,5 @@
-"""The official SDKs' clients call each fixture of `everything.py`, and the two tools of a server in the tutorials' shape, in both eras, over stdio and HTTP."""
+"""The official SDKs' clients call each fixture of `everything.py`, and the two tools of a server in
+the tutorials' shape, in both eras, over stdio and HTTP."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ PERSON = {**MAN, "elicitation/create": {"action": "accept", "content": FORM}}
 async def client(
     request: pytest.FixtureRequest, installed: Callable[[str], Path]
 ) -> AsyncIterator[Driver]:
-    """A client in conversation with `everything.py`; over HTTP `test_reconnection` makes it come back with `Last-Event-ID` (`HTL-15`)."""
+    """A client in conversation with `everything.py`; over HTTP `test_reconnection` makes it come
+    back with `Last-Event-ID` (`HTL-15`)."""
     maker, mode, road = request.param
     async with contextlib.AsyncExitStack() as stack:
         server = [sys.executable, everything.__file__]
@@ -49,14 +51,16 @@ async def client(
 
 @pytest.mark.parametrize("tool", ANSWERS)
 async def test_answers(client: Driver, tool: str) -> None:
-    """Each tool that ends in one text, its questions answered as requests or in rounds, as the era has it (`MRT-11`, `MRT-14`)."""
+    """Each tool that ends in one text, its questions answered as requests or in rounds, as the era
+    has it (`MRT-11`, `MRT-14`)."""
     arguments, expected = ANSWERS[tool]
     step = await client.call(tool, arguments, answers=PERSON)
     assert step.text == expected
 
 
 async def test_every_tool_is_listed(client: Driver) -> None:
-    """With a description and a schema, the one with many keywords as it was written (`TOL-02`, `TOL-08`)."""
+    """With a description and a schema, the one with many keywords as it was written (`TOL-02`,
+    `TOL-08`)."""
     tools = {tool["name"]: tool for tool in (await client.do("list_tools")).result["tools"]}
     assert tools.keys() >= ANSWERS.keys()
     assert all(

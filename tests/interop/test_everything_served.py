@@ -1,4 +1,5 @@
-"""The official SDKs' clients use the everything server as `interlock serve everything` runs it, in both eras."""
+"""The official SDKs' clients use the everything server as `interlock serve everything` runs it, in
+both eras."""
 
 from __future__ import annotations
 
@@ -145,7 +146,8 @@ async def test_a_form_with_each_kind_of_field(peer: tuple[Driver, bool]) -> None
 
 
 async def test_a_model_with_tools(peer: tuple[Driver, bool]) -> None:
-    """The client's model calls two tools at once, and answers once it has their results (`SAM-12` to `SAM-16`)."""
+    """The client's model calls two tools at once, and answers once it has their results (`SAM-12`
+    to `SAM-16`)."""
     client, _ = peer
     step = await client.call(
         "ask_model_with_tools",
@@ -168,7 +170,8 @@ async def test_a_model_with_tools(peer: tuple[Driver, bool]) -> None:
 
 
 async def test_the_rest(peer: tuple[Driver, bool]) -> None:
-    """Pages to visit, folders, resources, prompts, completions (`ELI-17`, `ROO-04`, `RES-06`, `PRM-04`, `CMP-02`)."""
+    """Pages to visit, folders, resources, prompts, completions (`ELI-17`, `ROO-04`, `RES-06`,
+    `PRM-04`, `CMP-02`)."""
     client, newest = peer
     accepted: dict[str, Any] = {**MAN, "elicitation/create": {"action": "accept"}}
     step = await client.call("visit_page", answers=accepted, until=0 if newest else 1)

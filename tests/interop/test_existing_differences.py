@@ -1,4 +1,5 @@
-"""What the guide's page says is better here than in the reference servers of others: done to both, and seen on both sides."""
+"""What the guide's page says is better here than in the reference servers of others: done to both,
+and seen on both sides."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ def test_roots_replace_there_and_narrow_here(
 
 
 def test_files_that_are_not_what_they_seem(sides: Sides, tmp_path: Path) -> None:
-    """A hard link to a file outside; a text that stands twice; line ends of Windows; letters in Latin-1."""
+    """A hard link to a file outside; a text that stands twice; line ends of Windows; letters in
+    Latin-1."""
     (tmp_path / "secret.txt").write_text("secret\n")
     for side, client in zip(("there", "here"), sides.both("filesystem"), strict=True):
         place, theirs = sides.place("filesystem", side), side == "there"
@@ -77,7 +79,8 @@ def test_files_that_are_not_what_they_seem(sides: Sides, tmp_path: Path) -> None
 
 
 def test_programs_of_a_repository(sides: Sides, tmp_path: Path) -> None:
-    """Hooks, a filter and a driver for diffs are run there, and not here; and without a folder any repository is served there."""
+    """Hooks, a filter and a driver for diffs are run there, and not here; and without a folder any
+    repository is served there."""
     for side, client in zip(("there", "here"), sides.both("git"), strict=True):
         place, ran = sides.place("git", side), tmp_path / side
         ran.mkdir()
@@ -103,7 +106,8 @@ def test_programs_of_a_repository(sides: Sides, tmp_path: Path) -> None:
 
 
 def test_memory(sides: Sides) -> None:
-    """One name twice in a call stays twice there; words are found in another order, and without accents, here only."""
+    """One name twice in a call stays twice there; words are found in another order, and without
+    accents, here only."""
     twice = [{"name": "Ada", "entityType": "person", "observations": ["lives in Zürich"]}] * 2
     for client, entities, hits in zip(sides.both("memory"), (2, 1), (0, 1), strict=True):
         client.call_tool("create_entities", {"entities": twice})
@@ -114,7 +118,8 @@ def test_memory(sides: Sides) -> None:
 
 
 def test_time_and_thinking(sides: Sides) -> None:
-    """Zones left out or in small letters, dates; a revision of what is not there, and two problems in one history."""
+    """Zones left out or in small letters, dates; a revision of what is not there, and two problems
+    in one history."""
     for client, no in zip(sides.both("time"), (True, False), strict=True):
         assert refused(client, "get_current_time", {}) is no
         assert refused(client, "get_current_time", {"timezone": "europe/madrid"}) is no
@@ -134,7 +139,8 @@ def test_time_and_thinking(sides: Sides) -> None:
 
 
 def test_databases(sides: Sides) -> None:
-    """A query that begins with WITH; an answer like a success, and nothing kept; a file beside the database; an error that is none."""
+    """A query that begins with WITH; an answer like a success, and nothing kept; a file beside the
+    database; an error that is none."""
     theirs, mine = sides.both("sqlite")
     asked = "WITH one AS (SELECT 1 AS n) SELECT n FROM one"
     assert "Only SELECT" in theirs.call_tool("read_query", {"query": asked}).text

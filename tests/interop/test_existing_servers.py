@@ -1,4 +1,5 @@
-"""The reference servers of others beside ours: the same calls, by the names that the guide's page gives, find and do the same."""
+"""The reference servers of others beside ours: the same calls, by the names that the guide's page
+gives, find and do the same."""
 
 from __future__ import annotations
 
@@ -48,42 +49,78 @@ def sides(
         yield Sides(stack, tmp_path_factory.mktemp("existing"), installed)
 
 
-# -- files ------------------------------------------------------------------------------------------------------------------
+# -- files -----------------------------------------------------------------------------------------
 
 FILES = {
     "read": Same(
-        Call("read_text_file", {"path": "{place}/notes.txt"}, text), Call("read_file", {"path": "{place}/notes.txt"}, text)
+        Call("read_text_file", {"path": "{place}/notes.txt"}, text),
+        Call("read_file", {"path": "{place}/notes.txt"}, text),
     ),
     "the first lines": Same(
-        Call("read_file", {"path": "{place}/notes.txt", "head": 2}, text), Call("read_file", {"path": "{place}/notes.txt", "last_line": 2}, text)
+        Call("read_file", {"path": "{place}/notes.txt", "head": 2}, text),
+        Call("read_file", {"path": "{place}/notes.txt", "last_line": 2}, text),
     ),
     "a picture": Same(
-        Call("read_media_file", {"path": "{place}/pixel.png"}, picture), Call("read_file", {"path": "{place}/pixel.png"}, picture)
+        Call("read_media_file", {"path": "{place}/pixel.png"}, picture),
+        Call("read_file", {"path": "{place}/pixel.png"}, picture),
     ),
     "several, one of which is not there": Same(
-        Call("read_multiple_files", {"paths": ["{place}/notes.txt", "{place}/none", "{place}/deep/er/leaf.md"]}, found("^two$|Ärger")),
-        Call("read_files", {"paths": ["{place}/notes.txt", "{place}/none", "{place}/deep/er/leaf.md"]}, found("^two$|Ärger")),
+        Call(
+            "read_multiple_files",
+            {"paths": ["{place}/notes.txt", "{place}/none", "{place}/deep/er/leaf.md"]},
+            found("^two$|Ärger"),
+        ),
+        Call(
+            "read_files",
+            {"paths": ["{place}/notes.txt", "{place}/none", "{place}/deep/er/leaf.md"]},
+            found("^two$|Ärger"),
+        ),
     ),
     "a list": Same(
-        Call("list_directory", {"path": "{place}"}, found(r"(?<=\] ).*")), Call("list_folder", {"path": "{place}"}, each("entries", "path"))
+        Call("list_directory", {"path": "{place}"}, found(r"(?<=\] ).*")),
+        Call("list_folder", {"path": "{place}"}, each("entries", "path")),
     ),
     "a list by size": Same(
-        Call("list_directory_with_sizes", {"path": "{place}", "sortBy": "size"}, found(r"(?<=\[FILE\] )\S+")),
-        Call("list_folder", {"path": "{place}", "sort": "size"}, lambda result: sorted(
-            one["path"] for one in data("entries")(result) if one["kind"] == "file"
-        )),
+        Call(
+            "list_directory_with_sizes",
+            {"path": "{place}", "sortBy": "size"},
+            found(r"(?<=\[FILE\] )\S+"),
+        ),
+        Call(
+            "list_folder",
+            {"path": "{place}", "sort": "size"},
+            lambda result: sorted(
+                one["path"] for one in data("entries")(result) if one["kind"] == "file"
+            ),
+        ),
     ),
     "a tree": Same(
         Call("directory_tree", {"path": "{place}"}, found(r'(?<="name": ")[^"]+')),
-        Call("show_tree", {"path": "{place}"}, lambda result: sorted(leaves(result.structured_content))[1:]),
+        Call(
+            "show_tree",
+            {"path": "{place}"},
+            lambda result: sorted(leaves(result.structured_content))[1:],
+        ),
     ),
     "names": Same(
-        Call("search_files", {"path": "{place}", "pattern": "**/*.md"}, found(r"[^/]+/[^/]+/[^/]+\.md")),
+        Call(
+            "search_files",
+            {"path": "{place}", "pattern": "**/*.md"},
+            found(r"[^/]+/[^/]+/[^/]+\.md"),
+        ),
         Call("find_files", {"path": "{place}", "pattern": "**/*.md"}, each("entries", "path")),
     ),
     "facts": Same(
-        Call("get_file_info", {"path": "{place}/notes.txt"}, found(r"(?<=^size: )\d+|(?<=^permissions: )\d+")),
-        Call("file_info", {"path": "{place}/notes.txt"}, lambda result: sorted([str(data("size")(result)), data("mode")(result)[-3:]])),
+        Call(
+            "get_file_info",
+            {"path": "{place}/notes.txt"},
+            found(r"(?<=^size: )\d+|(?<=^permissions: )\d+"),
+        ),
+        Call(
+            "file_info",
+            {"path": "{place}/notes.txt"},
+            lambda result: sorted([str(data("size")(result)), data("mode")(result)[-3:]]),
+        ),
     ),
     "allowed": Same(
         Call("list_allowed_directories", {}, lambda result: len(result.text.splitlines()) - 1),
@@ -94,19 +131,52 @@ FILES = {
         Call("write_file", {"path": "{place}/new.txt", "text": "größer\n"}, nothing),
     ),
     "a dry run": Same(
-        Call("edit_file", {"path": "{place}/notes.txt", "edits": [{"oldText": "two", "newText": "2"}], "dryRun": True}, changes),
-        Call("edit_file", {"path": "{place}/notes.txt", "edits": [{"old": "two", "new": "2"}], "dry_run": True}, changes),
+        Call(
+            "edit_file",
+            {
+                "path": "{place}/notes.txt",
+                "edits": [{"oldText": "two", "newText": "2"}],
+                "dryRun": True,
+            },
+            changes,
+        ),
+        Call(
+            "edit_file",
+            {"path": "{place}/notes.txt", "edits": [{"old": "two", "new": "2"}], "dry_run": True},
+            changes,
+        ),
     ),
     "an edit": Same(
-        Call("edit_file", {"path": "{place}/notes.txt", "edits": [{"oldText": "two", "newText": "2"}, {"oldText": "one\n", "newText": ""}]}, changes),
-        Call("edit_file", {"path": "{place}/notes.txt", "edits": [{"old": "two", "new": "2"}, {"old": "one\n", "new": ""}]}, changes),
+        Call(
+            "edit_file",
+            {
+                "path": "{place}/notes.txt",
+                "edits": [{"oldText": "two", "newText": "2"}, {"oldText": "one\n", "newText": ""}],
+            },
+            changes,
+        ),
+        Call(
+            "edit_file",
+            {
+                "path": "{place}/notes.txt",
+                "edits": [{"old": "two", "new": "2"}, {"old": "one\n", "new": ""}],
+            },
+            changes,
+        ),
     ),
-    "a folder": Same(Call("create_directory", {"path": "{place}/a/b"}, nothing), Call("create_folder", {"path": "{place}/a/b"}, nothing)),
+    "a folder": Same(
+        Call("create_directory", {"path": "{place}/a/b"}, nothing),
+        Call("create_folder", {"path": "{place}/a/b"}, nothing),
+    ),
     "a move": Same(
-        Call("move_file", {"source": "{place}/new.txt", "destination": "{place}/a/b/old.txt"}, nothing),
+        Call(
+            "move_file",
+            {"source": "{place}/new.txt", "destination": "{place}/a/b/old.txt"},
+            nothing,
+        ),
         Call("move_file", {"source": "{place}/new.txt", "target": "{place}/a/b/old.txt"}, nothing),
     ),
-}  # fmt: skip
+}
 
 
 def contents(place: Path) -> dict[str, tuple[int, bytes]]:
@@ -122,7 +192,8 @@ def contents(place: Path) -> dict[str, tuple[int, bytes]]:
 
 
 def test_files(sides: Sides) -> None:
-    """Read, listed, searched, written, edited and moved alike; and the folders are the same after each step."""
+    """Read, listed, searched, written, edited and moved alike; and the folders are the same after
+    each step."""
     for name, same in FILES.items():
         theirs, mine = sides.ask("filesystem", same)
         assert theirs == mine, name
@@ -132,42 +203,76 @@ def test_files(sides: Sides) -> None:
     assert (sides.place("filesystem", "here") / "notes.txt").read_text() == "2\nthree\n"
 
 
-# -- repositories -----------------------------------------------------------------------------------------------------------
+# -- repositories ----------------------------------------------------------------------------------
 
 R = {"repo_path": "{place}"}
 GIT = {
     "status": Same(
         Call("git_status", R, found(r"\b(?:beds|tools)\.txt")),
-        Call("git_status", {}, lambda result: sorted([*(one["path"] for one in data("unstaged")(result)), *data("untracked")(result)])),
+        Call(
+            "git_status",
+            {},
+            lambda result: sorted(
+                [*(one["path"] for one in data("unstaged")(result)), *data("untracked")(result)]
+            ),
+        ),
     ),
-    "what is not staged": Same(Call("git_diff_unstaged", R, changes), Call("git_diff", {}, changes)),
-    "beside another branch": Same(Call("git_diff", {**R, "target": "spring"}, changes), Call("git_diff", {"old": "spring"}, changes)),
+    "what is not staged": Same(
+        Call("git_diff_unstaged", R, changes), Call("git_diff", {}, changes)
+    ),
+    "beside another branch": Same(
+        Call("git_diff", {**R, "target": "spring"}, changes),
+        Call("git_diff", {"old": "spring"}, changes),
+    ),
     "with less around it": Same(
-        Call("git_diff_unstaged", {**R, "context_lines": 0}, found("^ .*$")), Call("git_diff", {"context": 0}, found("^ .*$"))
+        Call("git_diff_unstaged", {**R, "context_lines": 0}, found("^ .*$")),
+        Call("git_diff", {"context": 0}, found("^ .*$")),
     ),
-    "staging": Same(Call("git_add", {**R, "files": ["beds.txt", "tools.txt"]}, nothing), Call("git_add", {"paths": ["beds.txt", "tools.txt"]}, nothing)),
-    "what is staged": Same(Call("git_diff_staged", R, changes), Call("git_diff", {"what": "staged"}, changes)),
+    "staging": Same(
+        Call("git_add", {**R, "files": ["beds.txt", "tools.txt"]}, nothing),
+        Call("git_add", {"paths": ["beds.txt", "tools.txt"]}, nothing),
+    ),
+    "what is staged": Same(
+        Call("git_diff_staged", R, changes), Call("git_diff", {"what": "staged"}, changes)
+    ),
     "unstaging": Same(Call("git_reset", R, nothing), Call("git_unstage", {}, nothing)),
-    "staging again": Same(Call("git_add", {**R, "files": ["."]}, nothing), Call("git_add", {"paths": ["."]}, nothing)),
-    "a commit": Same(Call("git_commit", {**R, "message": "Peas\n\nAnd a spade."}, nothing), Call("git_commit", {"message": "Peas\n\nAnd a spade."}, nothing)),
+    "staging again": Same(
+        Call("git_add", {**R, "files": ["."]}, nothing), Call("git_add", {"paths": ["."]}, nothing)
+    ),
+    "a commit": Same(
+        Call("git_commit", {**R, "message": "Peas\n\nAnd a spade."}, nothing),
+        Call("git_commit", {"message": "Peas\n\nAnd a spade."}, nothing),
+    ),
     "the log": Same(
-        Call("git_log", {**R, "max_count": 5}, found("(?<=^Message: ).*")), Call("git_log", {"limit": 5}, each("commits", "subject"))
+        Call("git_log", {**R, "max_count": 5}, found("(?<=^Message: ).*")),
+        Call("git_log", {"limit": 5}, each("commits", "subject")),
     ),
     "the log since": Same(
-        Call("git_log", {**R, "start_timestamp": "2090-01-01"}, found("^Commit: ")), Call("git_log", {"since": "2090-01-01"}, each("commits", "id"))
+        Call("git_log", {**R, "start_timestamp": "2090-01-01"}, found("^Commit: ")),
+        Call("git_log", {"since": "2090-01-01"}, each("commits", "id")),
     ),
-    "a commit shown": Same(Call("git_show", {**R, "revision": "HEAD"}, changes), Call("git_show", {"revision": "HEAD"}, changes)),
+    "a commit shown": Same(
+        Call("git_show", {**R, "revision": "HEAD"}, changes),
+        Call("git_show", {"revision": "HEAD"}, changes),
+    ),
     "a branch": Same(
         Call("git_create_branch", {**R, "branch_name": "autumn", "base_branch": "spring"}, nothing),
         Call("git_create_branch", {"name": "autumn", "revision": "spring"}, nothing),
     ),
-    "switching": Same(Call("git_checkout", {**R, "branch_name": "autumn"}, nothing), Call("git_switch", {"to": "autumn"}, nothing)),
-    "branches": Same(Call("git_branch", {**R, "branch_type": "local"}, found(r"\w+")), Call("git_branches", {}, each("branches", "name"))),
-}  # fmt: skip
+    "switching": Same(
+        Call("git_checkout", {**R, "branch_name": "autumn"}, nothing),
+        Call("git_switch", {"to": "autumn"}, nothing),
+    ),
+    "branches": Same(
+        Call("git_branch", {**R, "branch_type": "local"}, found(r"\w+")),
+        Call("git_branches", {}, each("branches", "name")),
+    ),
+}
 
 
 def state(place: Path) -> list[str]:
-    """How a repository stands: what differs, all commits by tree, author and message, the branch."""
+    """How a repository stands: what differs, all commits by tree, author and message, the
+    branch."""
     return [
         git(place, "status", "--porcelain", "--branch"),
         " ".join(
@@ -178,14 +283,15 @@ def state(place: Path) -> list[str]:
 
 
 def test_repositories(sides: Sides) -> None:
-    """Status, patches, commits, branches and switching; and the repositories stand alike after each step."""
+    """Status, patches, commits, branches and switching; and the repositories stand alike after each
+    step."""
     for name, same in GIT.items():
         theirs, mine = sides.ask("git", same)
         assert theirs == mine, name
         assert state(sides.place("git", "there")) == state(sides.place("git", "here")), name
 
 
-# -- memory -----------------------------------------------------------------------------------------------------------------
+# -- memory ----------------------------------------------------------------------------------------
 
 ADA, GARDEN = (
     {"name": "Ada Ångström", "entityType": "person"},
@@ -271,7 +377,8 @@ def moved(*words: str, place: Path) -> str:
 
 
 def test_a_memory_moves_here_and_back(sides: Sides, tmp_path: Path) -> None:
-    """Their file is imported with nothing lost, byte for byte, and their server reads what ours exports."""
+    """Their file is imported with nothing lost, byte for byte, and their server reads what ours
+    exports."""
     theirs, _ = sides.both("memory")
     for tool, arguments in MEMORY[:6]:
         theirs.call_tool(tool, arguments)
@@ -290,7 +397,7 @@ def test_a_memory_moves_here_and_back(sides: Sides, tmp_path: Path) -> None:
         assert graph(again) == whole
 
 
-# -- time and thinking ------------------------------------------------------------------------------------------------------
+# -- time and thinking -----------------------------------------------------------------------------
 
 MOMENT = ("timezone", "datetime", "day_of_week", "is_dst")
 
@@ -299,7 +406,8 @@ MOMENT = ("timezone", "datetime", "day_of_week", "is_dst")
     "zone", ["UTC", "Europe/Madrid", "Asia/Kathmandu", "Australia/Lord_Howe", "America/St_Johns"]
 )
 def test_the_time(sides: Sides, zone: str) -> None:
-    """What it is now, and what a time of today is elsewhere: asked there before and after, so that no midnight lies between."""
+    """What it is now, and what a time of today is elsewhere: asked there before and after, so that
+    no midnight lies between."""
     theirs, mine = sides.both("time")
 
     def now(client: Client) -> Any:
@@ -369,7 +477,8 @@ THOUGHTS: list[dict[str, Any]] = [
 
 
 def test_thinking(sides: Sides) -> None:
-    """The five fields of each answer, with numbers as strings, a revision, a branch, and a number beyond the total."""
+    """The five fields of each answer, with numbers as strings, a revision, a branch, and a number
+    beyond the total."""
     theirs, mine = sides.both("sequentialthinking")
     for thought in THOUGHTS:
         there: Any = theirs.call_tool("sequentialthinking", thought).structured_content
@@ -377,13 +486,16 @@ def test_thinking(sides: Sides) -> None:
         assert there == {name: here[name] for name in there}, thought
 
 
-# -- pages and databases ----------------------------------------------------------------------------------------------------
+# -- pages and databases ---------------------------------------------------------------------------
 
 PAGES: dict[str, tuple[str, str]] = {
     "/robots.txt": ("text/plain", "User-agent: *\nDisallow: /diary\n"),
     "/roses": (
         "text/html",
-        "<html><body><h1>Roses</h1><p>Plant them in <b>spring</b>, deep.</p><ul><li>Water</li></ul></body></html>",
+        (
+            "<html><body><h1>Roses</h1><p>Plant them in <b>spring</b>, "
+            "deep.</p><ul><li>Water</li></ul></body></html>"
+        ),
     ),
     "/data": ("application/json", '{"roses": [1, 2]}'),
     "/diary": ("text/html", "<html><body><p>Nobody's business.</p></body></html>"),
@@ -407,7 +519,8 @@ class Garden(BaseHTTPRequestHandler):
 
 
 def test_pages(sides: Sides) -> None:
-    """A page as Markdown and as it is, data as they are, what robots.txt forbids to tools and a person may have, what is not there."""
+    """A page as Markdown and as it is, data as they are, what robots.txt forbids to tools and a
+    person may have, what is not there."""
     with ThreadingHTTPServer(("127.0.0.1", 0), Garden) as site:
         threading.Thread(target=site.serve_forever, daemon=True).start()
         url = f"http://127.0.0.1:{site.server_port}"
@@ -462,11 +575,20 @@ ROWS = Same(
 SQL = {
     "rows": ROWS,
     "tables": Same(
-        Call("list_tables", {}, lambda result: [one["name"] for one in literal(result)]), Call("list_tables", {}, each("tables", "name"))
+        Call("list_tables", {}, lambda result: [one["name"] for one in literal(result)]),
+        Call("list_tables", {}, each("tables", "name")),
     ),
     "columns": Same(
-        Call("describe_table", {"table_name": "people"}, lambda result: [one["name"] for one in literal(result)]),
-        Call("describe_tables", {"tables": ["people"]}, lambda result: [one["name"] for one in data("tables", 0, "columns")(result)]),
+        Call(
+            "describe_table",
+            {"table_name": "people"},
+            lambda result: [one["name"] for one in literal(result)],
+        ),
+        Call(
+            "describe_tables",
+            {"tables": ["people"]},
+            lambda result: [one["name"] for one in data("tables", 0, "columns")(result)],
+        ),
     ),
     "a table": Same(
         Call("create_table", {"query": "CREATE TABLE beds (plant TEXT)"}, nothing),
@@ -474,10 +596,14 @@ SQL = {
     ),
     "an insert": Same(
         Call("write_query", {"query": "INSERT INTO people (name) VALUES ('Zoë')"}, nothing),
-        Call("execute", {"statements": [{"sql": "INSERT INTO people (name) VALUES ('Zoë')"}]}, nothing),
+        Call(
+            "execute",
+            {"statements": [{"sql": "INSERT INTO people (name) VALUES ('Zoë')"}]},
+            nothing,
+        ),
     ),
     "rows again": ROWS,
-}  # fmt: skip
+}
 
 
 def test_databases(sides: Sides) -> None:
@@ -495,16 +621,22 @@ def test_databases(sides: Sides) -> None:
 
 EVERYTHING = {
     "echo": Same(
-        Call("echo", {"message": "héllo"}, lambda result: result.text.removeprefix("Echo: ")), Call("echo", {"text": "héllo"}, text)
+        Call("echo", {"message": "héllo"}, lambda result: result.text.removeprefix("Echo: ")),
+        Call("echo", {"text": "héllo"}, text),
     ),
     "sum": Same(
-        Call("get-sum", {"a": 2, "b": 3}, lambda result: int(re.findall(r"\d+", result.text)[-1])), Call("add", {"a": 2, "b": 3}, data("result"))
+        Call("get-sum", {"a": 2, "b": 3}, lambda result: int(re.findall(r"\d+", result.text)[-1])),
+        Call("add", {"a": 2, "b": 3}, data("result")),
     ),
-    "a picture": Same(Call("get-tiny-image", {}, lambda result: picture(result)[0]), Call("picture", {}, lambda result: picture(result)[0])),
+    "a picture": Same(
+        Call("get-tiny-image", {}, lambda result: picture(result)[0]),
+        Call("picture", {}, lambda result: picture(result)[0]),
+    ),
     "long work": Same(
-        Call("trigger-long-running-operation", {"steps": 2, "duration": 0.1}, nothing), Call("work", {"steps": 2}, nothing)
+        Call("trigger-long-running-operation", {"steps": 2, "duration": 0.1}, nothing),
+        Call("work", {"steps": 2}, nothing),
     ),
-}  # fmt: skip
+}
 
 
 def test_everything(sides: Sides) -> None:

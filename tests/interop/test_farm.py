@@ -38,7 +38,10 @@ pytestmark = pytest.mark.interop
 
 SECONDS = 110.0  # for a whole row: it is there for what hangs, and measures nothing
 EVERYTHING = [sys.executable, "-m", "interlock", "serve", "everything"]
-PAGE = b"<!doctype html><html><head><title>A page for peers</title></head><body><h1>A page for peers</h1><p>Read it.</p></body></html>"
+PAGE = (
+    b"<!doctype html><html><head><title>A page for peers</title></head><body><h1>A page for "
+    b"peers</h1><p>Read it.</p></body></html>"
+)
 KUBECONFIG = """
 apiVersion: v1
 kind: Config
@@ -80,8 +83,12 @@ class Reach:
         """In the words of our command, after its own."""
         if self.url:
             return []
-        return ["--", "env", *(f"{key}={value}" for key, value in (self.env or {}).items()),
-                *self.command]  # fmt: skip
+        return [
+            "--",
+            "env",
+            *(f"{key}={value}" for key, value in (self.env or {}).items()),
+            *self.command,
+        ]
 
 
 class Stage:
@@ -151,9 +158,17 @@ def stage(installed: Callable[[str], Path], tmp_path: Path, site: str) -> Stage:
     (tmp_path / "repository").mkdir()
     git(tmp_path / "repository", "init", "--quiet")
     git(
-        tmp_path / "repository", "-c", "user.name=Ada", "-c", "user.email=ada@example.com",
-        "commit", "--quiet", "--allow-empty", "-m", "A first commit",
-    )  # fmt: skip
+        tmp_path / "repository",
+        "-c",
+        "user.name=Ada",
+        "-c",
+        "user.email=ada@example.com",
+        "commit",
+        "--quiet",
+        "--allow-empty",
+        "-m",
+        "A first commit",
+    )
     return Stage(installed, tmp_path, site)
 
 
@@ -252,9 +267,14 @@ async def command(*words: str) -> tuple[int, str, str]:
     """Run our command to its end: its exit code, and what it wrote."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "interlock", *words,
-        stdin=asyncio.subprocess.DEVNULL, stdout=pipe, stderr=pipe,
-    )  # fmt: skip
+        sys.executable,
+        "-m",
+        "interlock",
+        *words,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=pipe,
+        stderr=pipe,
+    )
     try:
         out, err = await process.communicate()
     finally:

@@ -60,7 +60,8 @@ def test_the_guide_has_the_table() -> None:
     ids=["without results", "with results"],
 )
 def test_the_table_is_printed(results: dict[str, str], ending: str) -> None:
-    """One line for each row, with its result where there is one, and a row that did not run says so."""
+    """One line for each row, with its result where there is one, and a row that did not run says
+    so."""
     lines = farm.table(results).splitlines()
     assert lines[0].split() == [*farm.HEADINGS[:-1], *ending.split()]
     assert len(lines) == 1 + len(farm.facts())

@@ -1,4 +1,5 @@
-"""A guarded server and a client of ours log in together at an identity server of another maker (oidc-provider, a certified one)."""
+"""A guarded server and a client of ours log in together at an identity server of another maker
+(oidc-provider, a certified one)."""
 
 from __future__ import annotations
 
@@ -57,7 +58,10 @@ def shop() -> Server:
     async def who(ctx: Context) -> str:
         """Who asks."""
         assert ctx.principal is not None
-        return f"{ctx.principal.subject} of {ctx.principal.issuer} with {' '.join(sorted(ctx.principal.scopes))}"
+        return (
+            f"{ctx.principal.subject} of {ctx.principal.issuer} with "
+            f"{' '.join(sorted(ctx.principal.scopes))}"
+        )
 
     @server.tool(scopes=["demo:write"])
     async def order(what: str) -> str:
@@ -80,7 +84,8 @@ def guarded(issuer: str, port: int, **options: Any) -> AbstractAsyncContextManag
 async def test_a_person_logs_in_and_steps_up(
     issuer: str, ports: tuple[int, int], revision: str, dpop: bool
 ) -> None:
-    """Discovery by OpenID Connect, registration, PKCE, resource indicators, `iss`, nonces; then more scopes (`AUS-05`, `AUS-06`)."""
+    """Discovery by OpenID Connect, registration, PKCE, resource indicators, `iss`, nonces; then
+    more scopes (`AUS-05`, `AUS-06`)."""
     async with (
         guarded(issuer, ports[1]) as url,
         Client(url, revision=revision, auth=OAuth(agent=Walker, dpop=dpop)) as client,

@@ -1,4 +1,5 @@
-"""How peers are put in place: made once for each lock, whole or not at all, and with words where it fails."""
+"""How peers are put in place: made once for each lock, whole or not at all, and with words where it
+fails."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ def make_in(made: list[Path], tmp_path: Path) -> Path:
 
 
 def test_a_peer_is_made_once_for_each_lock(made: list[Path], tmp_path: Path) -> None:
-    """The same lock makes nothing; another one makes it anew in the same place, and nothing of the making is left behind."""
+    """The same lock makes nothing; another one makes it anew in the same place, and nothing of the
+    making is left behind."""
     for lock, number in (("a", 1), ("a", 1), ("b", 2), ("b", 2)):
         (tmp_path / "lock").write_text(lock)
         assert (make_in(made, tmp_path) / "it").read_text() == f"number {number}"
@@ -60,7 +62,8 @@ def test_what_fails_leaves_nothing_behind(made: list[Path], tmp_path: Path) -> N
 
 
 def test_a_second_maker_takes_what_the_first_has_made(made: list[Path], tmp_path: Path) -> None:
-    """Two at once: whoever comes second waits, makes nothing, and leaves in place what may be in use already."""
+    """Two at once: whoever comes second waits, makes nothing, and leaves in place what may be in
+    use already."""
     (tmp_path / "lock").write_text("a")
     second = threading.Thread(target=make_in, args=(made, tmp_path))
 
@@ -79,7 +82,8 @@ def test_a_second_maker_takes_what_the_first_has_made(made: list[Path], tmp_path
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch, made: list[Path], tmp_path: Path) -> Path:
-    """A machine whose only programs are in the folder that comes back, and whose apt-get installs `browser-shell` and nothing else."""
+    """A machine whose only programs are in the folder that comes back, and whose apt-get installs
+    `browser-shell` and nothing else."""
     programs = tmp_path / "bin"
     programs.mkdir()
     place_program(

@@ -1,6 +1,8 @@
-"""Clients made with the official SDKs of Python and TypeScript drive an Interlock server over stdio and HTTP.
+"""Clients made with the official SDKs of Python and TypeScript drive an Interlock server over stdio
+and HTTP.
 
-Each feature, in every mode that these clients offer, and in every revision: the server is told to be one of older days.
+Each feature, in every mode that these clients offer, and in every revision: the server is told to
+be one of older days.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ R1, R2, R3, R4, R5 = "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "20
 
 @dataclass(frozen=True)
 class Way:
-    """One way to talk: whose client, in which of its modes, which revisions the server has, what they must agree on, and over which road.
+    """One way to talk: whose client, in which of its modes, which revisions the server has, what
+    they must agree on, and over which road.
 
     The roads are stdio, http (Streamable HTTP) and sse (HTTP with SSE of 2024-11-05).
     """
@@ -126,7 +129,8 @@ async def test_what_they_agree_on(talk: Talk) -> None:
 
 
 async def test_the_list_of_tools(talk: Talk) -> None:
-    """Names, descriptions and schemas, with an output schema where the revision has that (`TOL-02`, `TOL-05`)."""
+    """Names, descriptions and schemas, with an output schema where the revision has that (`TOL-02`,
+    `TOL-05`)."""
     tools = {tool["name"]: tool for tool in (await talk.client.do("list_tools")).result["tools"]}
     assert len(tools) == 16
     add = tools["add"]
@@ -137,7 +141,8 @@ async def test_the_list_of_tools(talk: Talk) -> None:
 
 
 async def test_structured_results(talk: Talk) -> None:
-    """Structured content where the revision has it, and its JSON as text; the client checks it against the schema (`TOL-09`, `TOL-11`)."""
+    """Structured content where the revision has it, and its JSON as text; the client checks it
+    against the schema (`TOL-09`, `TOL-11`)."""
     added = await talk.client.call("add", {"a": 1, "b": 2})
     weather = await talk.client.call("weather", {"city": "Oslo"})
     assert (added.text, weather.text) == ("3", '{"city":"Oslo","celsius":21.5}')
@@ -157,7 +162,8 @@ async def test_text_survives(talk: Talk, text: str) -> None:
 
 
 async def test_content_of_each_kind(talk: Talk) -> None:
-    """Pictures, sounds, links and resources; what a revision does not know is not sent to it (`TOL-12`)."""
+    """Pictures, sounds, links and resources; what a revision does not know is not sent to it
+    (`TOL-12`)."""
     picture, *sound = (await talk.client.call("media")).result["content"]
     assert picture.items() >= {"type": "image", "mimeType": "image/png"}.items()
     assert base64.b64decode(picture["data"]) == catalogue.PIXEL
@@ -174,7 +180,8 @@ async def test_content_of_each_kind(talk: Talk) -> None:
 
 
 async def test_failures(talk: Talk) -> None:
-    """A tool's misfortune is a result, an unknown tool an error, and wrong arguments what the revision wants (`TOL-15`, `TOL-16`)."""
+    """A tool's misfortune is a result, an unknown tool an error, and wrong arguments what the
+    revision wants (`TOL-15`, `TOL-16`)."""
     broken = await talk.client.call("fail")
     assert (broken.result["isError"], broken.text) == (True, "It is broken.")
     unknown = await talk.client.call("nowhere")
@@ -189,7 +196,8 @@ async def test_failures(talk: Talk) -> None:
 
 
 async def test_logging(talk: Talk) -> None:
-    """From the level on that the client asked for: with each request, or once (`LOG-03`, `LOG-06`)."""
+    """From the level on that the client asked for: with each request, or once (`LOG-03`,
+    `LOG-06`)."""
     if not talk.stateless:
         await talk.client.do("set_level", level="info")
     step = await talk.client.call("chatter", until=2)
@@ -214,7 +222,8 @@ async def test_progress(talk: Talk) -> None:
 
 
 async def test_elicitation(talk: Talk) -> None:
-    """A form: accepted, declined, dismissed; where the revision has none the call fails with words (`LIF-17`)."""
+    """A form: accepted, declined, dismissed; where the revision has none the call fails with words
+    (`LIF-17`)."""
     for answer, text in (
         ({"action": "accept", "content": {"name": "Ann", "age": 42}}, "accept Ann 42"),
         ({"action": "decline"}, "decline"),
@@ -235,7 +244,8 @@ async def test_elicitation(talk: Talk) -> None:
 
 
 async def test_elicitation_by_url(talk: Talk) -> None:
-    """A page to visit, from 2025-11-25 on; in older revisions nobody is asked (`ELI-03`, `ELI-17`)."""
+    """A page to visit, from 2025-11-25 on; in older revisions nobody is asked (`ELI-03`,
+    `ELI-17`)."""
     step = await talk.client.call("ask_visit")
     if talk.way.speaks < R4:
         assert step.result["isError"]
@@ -247,7 +257,8 @@ async def test_elicitation_by_url(talk: Talk) -> None:
 
 
 async def test_sampling(talk: Talk) -> None:
-    """The client's model is asked, and its answer reaches the tool; a refusal does too (`SAM-05`, `SAM-07`)."""
+    """The client's model is asked, and its answer reaches the tool; a refusal does too (`SAM-05`,
+    `SAM-07`)."""
     step = await talk.client.call("ask_model", {"prompt": "Where?"})
     assert step.text == "Paris"
     ((_, params),) = step.asked
@@ -318,7 +329,8 @@ async def test_resources(talk: Talk) -> None:
 
 
 async def test_prompts(talk: Talk) -> None:
-    """Listed and filled in, of several messages, with pictures and resources; refused without a required argument (`PRM-02`, `PRM-03`)."""
+    """Listed and filled in, of several messages, with pictures and resources; refused without a
+    required argument (`PRM-02`, `PRM-03`)."""
     prompts = {p["name"]: p for p in (await talk.client.do("list_prompts")).result["prompts"]}
     assert prompts["greet"]["arguments"] == [{"name": "name", "required": True}]
     greeting = (await talk.client.do("prompt", name="greet", arguments={"name": "Ann"})).result[
@@ -344,7 +356,8 @@ async def test_completion(talk: Talk) -> None:
 
 
 async def test_ping(talk: Talk) -> None:
-    """Answered in the handshake era; not there any more in the stateless one (`PNG-01`, `PNG-04`)."""
+    """Answered in the handshake era; not there any more in the stateless one (`PNG-01`,
+    `PNG-04`)."""
     step = await talk.client.do("ping")
     if talk.stateless:
         assert step.error is not None
@@ -353,7 +366,8 @@ async def test_ping(talk: Talk) -> None:
 
 
 async def test_subscriptions(talk: Talk) -> None:
-    """What is watched is told of, once watched and no longer (`SUB-02`, `SUB-05`, `LSN-03`, `LSN-13`)."""
+    """What is watched is told of, once watched and no longer (`SUB-02`, `SUB-05`, `LSN-03`,
+    `LSN-13`)."""
     if talk.stateless:
         wanted: dict[str, Any] = {
             "tools_list_changed": True,

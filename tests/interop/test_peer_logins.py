@@ -1,4 +1,5 @@
-"""The official clients of Python and TypeScript log in to a guarded server of ours through our authorization server."""
+"""The official clients of Python and TypeScript log in to a guarded server of ours through our
+authorization server."""
 
 from __future__ import annotations
 
@@ -61,7 +62,8 @@ async def url(tmp_path: Path) -> AsyncIterator[str]:
 async def test_an_official_client_logs_in(
     url: str, maker: str, installed: Callable[[str], Path]
 ) -> None:
-    """It finds the authorization server, registers, lets a person log in, and does so again when it needs more (`AU3-01`, `AUS-04`)."""
+    """It finds the authorization server, registers, lets a person log in, and does so again when it
+    needs more (`AU3-01`, `AUS-04`)."""
     command = command_of("login", maker, installed)
     python = [] if maker.startswith("python") else [sys.executable]
     process = await asyncio.create_subprocess_exec(

@@ -1,4 +1,5 @@
-"""Interlock's client drives the catalogue as other makers serve it over stdio and HTTP: the official SDKs of Python and TypeScript, and FastMCP."""
+"""Interlock's client drives the catalogue as other makers serve it over stdio and HTTP: the
+official SDKs of Python and TypeScript, and FastMCP."""
 
 from __future__ import annotations
 
@@ -35,8 +36,10 @@ class Maker:
     """Whose server it is, the newest revision that it speaks, and where it is not like the others.
 
     `unfiltered`: sends log messages of every level in the handshake era, whatever was asked for.
-    `unwatched`: has no subscriptions. `unlisted`: does not declare in the handshake era that its lists change.
-    `lenient`: answers an unknown tool with a failed result; `codes` are those of a prompt that cannot be had.
+    `unwatched`: has no subscriptions. `unlisted`: does not declare in the handshake era that its
+    lists change.
+    `lenient`: answers an unknown tool with a failed result; `codes` are those of a prompt that
+    cannot be had.
     """
 
     name: str
@@ -102,7 +105,8 @@ class Talk:
         self.stirred.set()
 
     async def has_logged(self, words: str) -> None:
-        """Wait for a message, for some send theirs over the session's own stream, which may be slower than the answer."""
+        """Wait for a message, for some send theirs over the session's own stream, which may be
+        slower than the answer."""
         async with asyncio.timeout(30):
             while not any(said == words for _, said in self.logged):
                 self.stirred.clear()
@@ -115,7 +119,8 @@ class Talk:
         return result.text
 
     async def failure(self, tool: str, arguments: dict[str, Any] | None = None) -> int | None:
-        """The code of the error that a call ends in, None for a result that says that the tool failed; any other is a fault."""
+        """The code of the error that a call ends in, None for a result that says that the tool
+        failed; any other is a fault."""
         try:
             result = await self.client.call_tool(tool, arguments)
         except McpError as bad:
@@ -133,7 +138,8 @@ class Talk:
 async def talk(
     request: pytest.FixtureRequest, installed: Callable[[str], Path]
 ) -> AsyncIterator[Talk]:
-    """One conversation with one maker's server, in one revision, or in the one that they find out."""
+    """One conversation with one maker's server, in one revision, or in the one that they find
+    out."""
     maker, revision, road = request.param
     talk = Talk(maker, None)  # type: ignore[arg-type]  # the client is made with the talk's own methods, so it comes second
     command = (
@@ -188,7 +194,8 @@ async def test_the_list_of_tools(talk: Talk) -> None:
 
 
 async def test_structured_results(talk: Talk) -> None:
-    """Structured content that fits the schema of its tool (`TOL-09`, `TOL-10`); without it the text says the same."""
+    """Structured content that fits the schema of its tool (`TOL-09`, `TOL-10`); without it the text
+    says the same."""
     await talk.client.list_tools()
     added = await talk.client.call_tool("add", {"a": 1, "b": 2})
     assert added.text == "3"
@@ -234,7 +241,8 @@ async def test_content_of_each_kind(talk: Talk) -> None:
 
 
 async def test_failures(talk: Talk) -> None:
-    """A tool's misfortune is a result; what an unknown tool or wrong arguments are is the maker's choice, but never silence (`TOL-15`)."""
+    """A tool's misfortune is a result; what an unknown tool or wrong arguments are is the maker's
+    choice, but never silence (`TOL-15`)."""
     broken = await talk.client.call_tool("fail")
     assert broken.is_error
     assert "It is broken." in broken.text
@@ -269,7 +277,8 @@ async def test_progress(talk: Talk) -> None:
 
 
 async def test_elicitation(talk: Talk) -> None:
-    """A form: accepted, declined, dismissed; where the revision has none, nobody is asked and the call fails (`LIF-12`)."""
+    """A form: accepted, declined, dismissed; where the revision has none, nobody is asked and the
+    call fails (`LIF-12`)."""
     for reply, text in (
         ({"name": "Ann", "age": 42}, "accept Ann 42"),
         (False, "decline"),
@@ -322,7 +331,8 @@ async def test_roots(talk: Talk) -> None:
 
 
 async def test_cancellation(talk: Talk) -> None:
-    """A call that is given up is cancelled in the server, and the conversation goes on (`CAN-05`, `STD-12`)."""
+    """A call that is given up is cancelled in the server, and the conversation goes on (`CAN-05`,
+    `STD-12`)."""
     before = int(await talk.text("cancellations"))
     waiting = asyncio.Event()
     call = asyncio.create_task(talk.client.call_tool("wait", on_progress=lambda _: waiting.set()))
@@ -361,7 +371,8 @@ async def test_resources(talk: Talk) -> None:
 
 
 async def test_prompts(talk: Talk) -> None:
-    """Listed and filled in, of several messages, with pictures and resources (`PRM-02`, `PRM-03`)."""
+    """Listed and filled in, of several messages, with pictures and resources (`PRM-02`,
+    `PRM-03`)."""
     prompts = {prompt.name: prompt for prompt in await talk.client.list_prompts()}
     assert [
         (argument.name, argument.required) for argument in prompts["greet"].arguments or ()
@@ -394,7 +405,8 @@ async def test_ping(talk: Talk) -> None:
 
 
 async def test_subscriptions(talk: Talk) -> None:
-    """What is watched is told of, and a list that is kept is fetched again once it has changed (`SUB-02`, `LSN-06`)."""
+    """What is watched is told of, and a list that is kept is fetched again once it has changed
+    (`SUB-02`, `LSN-06`)."""
     resources = talk.client.server_capabilities.resources
     if talk.client.revision < R5 and not (
         resources and resources.subscribe

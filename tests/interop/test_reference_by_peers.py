@@ -1,4 +1,5 @@
-"""The official SDKs' clients walk the reference servers, over stdio and HTTP: everything is listed, used, and found on the disk."""
+"""The official SDKs' clients walk the reference servers, over stdio and HTTP: everything is listed,
+used, and found on the disk."""
 
 from __future__ import annotations
 
@@ -34,8 +35,8 @@ def walk(request: pytest.FixtureRequest, installed: Callable[[str], Path]) -> Wa
 
 
 async def test_filesystem(walk: Walk, tmp_path: Path) -> None:
-    """Written, read, edited, searched, moved, thrown away and brought back within the client's root, and nothing beside it
-    (`TOL-09`, `TOL-15`, `ROO-08`, `RES-03`, `ELI-04`)."""
+    """Written, read, edited, searched, moved, thrown away and brought back within the client's
+    root, and nothing beside it (`TOL-09`, `TOL-15`, `ROO-08`, `RES-03`, `ELI-04`)."""
     mine = tmp_path / "allowed" / "mine"
     mine.mkdir(parents=True)
     (tmp_path / "allowed" / "theirs").write_text("beside the root\n")
@@ -77,7 +78,8 @@ async def test_filesystem(walk: Walk, tmp_path: Path) -> None:
         uri = (await walker.use("file_info", {"path": "old/papers/notes.txt"}))["uri"]
         assert await walker.read(uri) == "tea\nbread\noranges\n"
         assert mine.parent.as_uri() in await walker.uris()
-        # Where no question can be asked with it, a completion tells nothing of what a client with roots may see.
+        # Where no question can be asked with it, a completion tells nothing of what a client with
+        # roots may see.
         typed = f"{mine}/old/"[1:]
         assert await walker.complete("path", typed, template="file:///{+path}") == (
             [] if walker.stateless else [f"{typed}papers/"]
@@ -93,8 +95,8 @@ async def test_filesystem(walk: Walk, tmp_path: Path) -> None:
 
 
 async def test_git(walk: Walk, tmp_path: Path) -> None:
-    """Looked at, staged, committed, put aside and taken back where the person agrees, and then so in the repository
-    (`TOL-09`, `RES-03`, `PRM-01`, `CMP-01`, `ELI-04`)."""
+    """Looked at, staged, committed, put aside and taken back where the person agrees, and then so
+    in the repository (`TOL-09`, `RES-03`, `PRM-01`, `CMP-01`, `ELI-04`)."""
     repo = repository(tmp_path / "garden", {"beds.txt": "roses\nbeans\n"})
     write(repo, {"beds.txt": "roses\npeas\n", "tools.txt": "spade\n"})
     async with walk(
@@ -143,8 +145,8 @@ async def test_git(walk: Walk, tmp_path: Path) -> None:
 
 
 async def test_time(walk: Walk) -> None:
-    """The time told, converted over a change of clocks, shifted and measured; zones found, read and completed
-    (`TOL-09`, `RES-03`, `PRM-03`, `CMP-02`)."""
+    """The time told, converted over a change of clocks, shifted and measured; zones found, read and
+    completed (`TOL-09`, `RES-03`, `PRM-03`, `CMP-02`)."""
     async with walk("time", {"INTERLOCK_TIME_ZONE": "Europe/Madrid"}) as walker:
         assert (await walker.use("get_current_time", {}))["timezone"] == "Europe/Madrid"
         spring = await walker.use(
@@ -181,8 +183,8 @@ async def test_time(walk: Walk) -> None:
 
 
 async def test_thinking(walk: Walk, tmp_path: Path) -> None:
-    """A chain with a revision and a branch, looked back at, and another one forgotten; the first outlives the server
-    (`TOL-09`, `RES-03`, `PRM-03`)."""
+    """A chain with a revision and a branch, looked back at, and another one forgotten; the first
+    outlives the server (`TOL-09`, `RES-03`, `PRM-03`)."""
     store = f"sqlite:{tmp_path}/thoughts.db"
     async with walk("thinking", {"INTERLOCK_THINKING_STORE": store}) as walker:
         step = {"totalThoughts": 3, "nextThoughtNeeded": True}
@@ -233,17 +235,24 @@ async def test_thinking(walk: Walk, tmp_path: Path) -> None:
 
 
 async def test_fetch(walk: Walk) -> None:
-    """Pages in parts, their links and headings, redirects and what is refused; the site is asked for no more than that
-    (`TOL-09`, `TOL-15`, `RES-03`, `PRM-03`)."""
-    page = b"<title>Roses</title><h1>Roses</h1><p>Plant them in <a href='/spring'>spring</a>.</p><h2>Water</h2><p>Every evening.</p>"
+    """Pages in parts, their links and headings, redirects and what is refused; the site is asked
+    for no more than that (`TOL-09`, `TOL-15`, `RES-03`, `PRM-03`)."""
+    page = (
+        b"<title>Roses</title><h1>Roses</h1><p>Plant them in <a "
+        b"href='/spring'>spring</a>.</p><h2>Water</h2><p>Every evening.</p>"
+    )
     async with (
         running() as site,
         walk("fetch", {"INTERLOCK_FETCH_LOOPBACK": "1", "NO_PROXY": "127.0.0.1"}) as walker,
     ):
         site.pages |= {
-            "/robots.txt": ok(b"User-agent: *\nDisallow: /diary\n", PLAIN), "/roses": ok(page, HTML), "/flowers": moved("/roses"),
-            "/diary": ok(b"private", PLAIN), "/shed": moved("http://169.254.169.254/latest/meta-data/"), "/dot": ok(DOT, "Content-Type: image/png"),
-        }  # fmt: skip
+            "/robots.txt": ok(b"User-agent: *\nDisallow: /diary\n", PLAIN),
+            "/roses": ok(page, HTML),
+            "/flowers": moved("/roses"),
+            "/diary": ok(b"private", PLAIN),
+            "/shed": moved("http://169.254.169.254/latest/meta-data/"),
+            "/dot": ok(DOT, "Content-Type: image/png"),
+        }
 
         def at(path: str) -> dict[str, str]:
             return {"url": site.url(path, "127.0.0.1")}
@@ -277,7 +286,8 @@ async def test_fetch(walk: Walk) -> None:
 
 
 async def test_memory(walk: Walk, tmp_path: Path) -> None:
-    """A graph made, searched, gone through, changed and changed back, and then in the file (`TOL-09`, `RES-03`, `CMP-02`)."""
+    """A graph made, searched, gone through, changed and changed back, and then in the file
+    (`TOL-09`, `RES-03`, `CMP-02`)."""
     file = tmp_path / "graph.db"
     async with walk("memory", {"INTERLOCK_MEMORY_DB": str(file)}) as walker:
         people = [
@@ -324,8 +334,8 @@ async def test_memory(walk: Walk, tmp_path: Path) -> None:
 
 
 async def test_database(walk: Walk, tmp_path: Path) -> None:
-    """A file of SQLite, described, asked in pages and explained, and changed only where that is allowed
-    (`TOL-09`, `TOL-15`, `RES-03`, `PRM-01`, `CMP-02`)."""
+    """A file of SQLite, described, asked in pages and explained, and changed only where that is
+    allowed (`TOL-09`, `TOL-15`, `RES-03`, `PRM-01`, `CMP-02`)."""
     for name in ("shop", "stock"):
         with contextlib.closing(sqlite3.connect(tmp_path / f"{name}.db")) as made, made:
             made.execute("CREATE TABLE beds (id INTEGER PRIMARY KEY, plant TEXT NOT NULL)")

@@ -1,4 +1,5 @@
-"""Servers of every maker are killed and started again under an open client of ours: it begins a new session, and listens again."""
+"""Servers of every maker are killed and started again under an open client of ours: it begins a new
+session, and listens again."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def command(maker: str, port: int, installed: Callable[[str], Path]) -> list[str
 async def test_a_session_does_not_outlive_its_server(
     maker: str, installed: Callable[[str], Path]
 ) -> None:
-    """The next call gets 404 and begins another session; whoever listens is told that all may have changed (`HTL-42`, `HTL-43`)."""
+    """The next call gets 404 and begins another session; whoever listens is told that all may have
+    changed (`HTL-42`, `HTL-43`)."""
     port = free_port()
     heard: asyncio.Queue[str] = asyncio.Queue()
     transport = Http(f"http://127.0.0.1:{port}/mcp", sleep=soon)
@@ -61,7 +63,8 @@ async def test_a_session_does_not_outlive_its_server(
 async def test_a_subscription_outlives_its_server(
     maker: str, installed: Callable[[str], Path]
 ) -> None:
-    """It is begun again as soon as the server is there again, and what it is about is told as changed (`HTM-18`)."""
+    """It is begun again as soon as the server is there again, and what it is about is told as
+    changed (`HTM-18`)."""
     port = free_port()
     async with on_the_web(command(maker, port, installed), port, kill=True):
         client = Client(

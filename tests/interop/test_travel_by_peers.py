@@ -1,4 +1,5 @@
-"""The official SDKs' clients walk the servers of the travel scenario over stdio: everything is listed, used, and found on the disk."""
+"""The official SDKs' clients walk the servers of the travel scenario over stdio: everything is
+listed, used, and found on the disk."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def walk(request: pytest.FixtureRequest, installed: Callable[[str], Path]) -> Wa
 
 
 async def test_travel(walk: Walk, tmp_path: Path) -> None:
-    """Flights found, weighed by the client's model and booked with two forms, all of it in the database (`SAM-05`, `ELI-04`, `ELI-06`)."""
+    """Flights found, weighed by the client's model and booked with two forms, all of it in the
+    database (`SAM-05`, `ELI-04`, `ELI-06`)."""
     path = tmp_path / "travel.db"
     async with walk("travel", {"INTERLOCK_TRAVEL_DB": str(path)}) as walker:
         found = await walker.use("search_flights", WAY)
@@ -105,7 +107,8 @@ async def test_travel(walk: Walk, tmp_path: Path) -> None:
 
 
 async def test_calendar(walk: Walk, tmp_path: Path) -> None:
-    """Events made, changed, found and, once the person agrees, deleted; what remains is in the file (`ELI-04`, `RES-13`)."""
+    """Events made, changed, found and, once the person agrees, deleted; what remains is in the file
+    (`ELI-04`, `RES-13`)."""
     async with walk("calendar", {"INTERLOCK_CALENDAR_FOLDER": str(tmp_path)}) as walker:
         span = {"from": "2024-06-01", "to": "2024-06-30"}
         trip = {
@@ -149,7 +152,8 @@ async def test_calendar(walk: Walk, tmp_path: Path) -> None:
 
 
 async def test_mail(walk: Walk, tmp_path: Path) -> None:
-    """Letters written, kept and sent, as far as the local Maildir, in which they are (`TOL-09`, `RES-13`, `PRM-03`)."""
+    """Letters written, kept and sent, as far as the local Maildir, in which they are (`TOL-09`,
+    `RES-13`, `PRM-03`)."""
     letter = {
         "to": CONTACT["email"],
         "subject": "Barcelona — booked",
@@ -199,7 +203,8 @@ async def test_mail(walk: Walk, tmp_path: Path) -> None:
 
 
 async def test_weather(walk: Walk) -> None:
-    """What the weather is mostly like needs no network; what does says in words that it cannot be had (`TOL-09`, `TOL-15`, `CMP-02`)."""
+    """What the weather is mostly like needs no network; what does says in words that it cannot be
+    had (`TOL-09`, `TOL-15`, `CMP-02`)."""
     nobody = {
         "INTERLOCK_WEATHER_URL": "http://127.0.0.1:9",
         "NO_PROXY": "127.0.0.1",

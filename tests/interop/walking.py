@@ -1,4 +1,5 @@
-"""Clients of other makers in conversation with one of our servers: what they see of it is checked against its snapshot and its schemas."""
+"""Clients of other makers in conversation with one of our servers: what they see of it is checked
+against its snapshot and its schemas."""
 
 from __future__ import annotations
 
@@ -23,13 +24,17 @@ WAYS = [
 ]
 SNAPSHOTS = Path(__file__).parents[2] / "packages/interlock-servers/tests/servers"
 # The peers give a server next to nothing of their environment, so the program makes its own.
-PROGRAM = "import os; os.environ.update({env!r}); from interlock.cli import main; main(['serve', {name!r}, *{arguments!r}])"
+PROGRAM = (
+    "import os; os.environ.update({env!r}); from interlock.cli import main; main(['serve', "
+    "{name!r}, *{arguments!r}])"
+)
 
 Walk = Callable[..., AbstractAsyncContextManager["Walker"]]
 
 
 class Walker:
-    """A client in conversation with one server; every structured result is checked against the schema that the server gave.
+    """A client in conversation with one server; every structured result is checked against the
+    schema that the server gave.
 
     `standing` is what the client answers to questions for which a step has no other answer.
     """
@@ -116,7 +121,8 @@ class Walker:
 
 
 def walk_by(way: tuple[str, str], installed: Callable[[str], Path], *, road: str = "stdio") -> Walk:
-    """What begins conversations of one way's client with `interlock serve NAME`, under an environment, over stdio or HTTP."""
+    """What begins conversations of one way's client with `interlock serve NAME`, under an
+    environment, over stdio or HTTP."""
 
     @asynccontextmanager
     async def begin(

@@ -1,4 +1,5 @@
-"""A server in the shape of the tutorials' first one: two tools for the weather, with Interlock under the name that is imported there."""
+"""A server in the shape of the tutorials' first one: two tools for the weather, with Interlock
+under the name that is imported there."""
 
 from __future__ import annotations
 

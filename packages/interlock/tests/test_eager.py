@@ -1,4 +1,5 @@
-"""Tasks that start eagerly do their first step at once, and are ordinary tasks in every other respect."""
+"""Tasks that start eagerly do their first step at once, and are ordinary tasks in every other
+respect."""
 
 from __future__ import annotations
 

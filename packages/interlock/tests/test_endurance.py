@@ -1,4 +1,5 @@
-"""Endurance suite: a matrix run pairwise holds every pair of values, and a seed always draws the same sample."""
+"""Endurance suite: a matrix run pairwise holds every pair of values, and a seed always draws the
+same sample."""
 
 from __future__ import annotations
 
@@ -65,7 +66,8 @@ def test_a_sample_is_drawn_by_its_seed(request: pytest.FixtureRequest) -> None:
 
 
 def test_what_lasts_is_left_out_and_the_suite_runs_it(pytester: pytest.Pytester) -> None:
-    """Without `--endurance` the other tests run, with it only those; no test begins after the end."""
+    """Without `--endurance` the other tests run, with it only those; no test begins after the
+    end."""
     top = Path(__file__).parents[3]
     pytester.makepyfile(
         """
@@ -84,7 +86,8 @@ def test_what_lasts_is_left_out_and_the_suite_runs_it(pytester: pytest.Pytester)
         """
     )
     pytester.makeini(
-        f"[pytest]\nasyncio_default_fixture_loop_scope = function\npythonpath = {top}\nmarkers =\n  endurance\n  matrix"
+        f"[pytest]\nasyncio_default_fixture_loop_scope = function\npythonpath = {top}\n"
+        "markers =\n  endurance\n  matrix"
     )
     options = ("-p", "tests.endurance", "-p", "no:cacheprovider", "-q")
     everyday = pytester.runpytest_subprocess(*options).parseoutcomes()

@@ -32,7 +32,8 @@ words = st.text(max_size=3) | st.text("ab,'\n", max_size=3)
 
 @given(one=st.tuples(words, words, words), other=st.tuples(words, words, words))
 def test_two_principals_share_a_key_only_if_they_are_the_same(one: Any, other: Any) -> None:
-    """Whatever their names are made of; scopes are what one may do, not who one is (`CAC-03`, `MRT-08`)."""
+    """Whatever their names are made of; scopes are what one may do, not who one is (`CAC-03`,
+    `MRT-08`)."""
     first, second = (Principal(subject=s, issuer=i, client=c) for s, i, c in (one, other))
     assert (first.key == second.key) == (one == other)
     assert Principal(subject="a", scopes=frozenset({"x"})).key == Principal(subject="a").key
@@ -75,7 +76,8 @@ async def test_no_middleware_is_the_handler_itself() -> None:
 
 
 async def test_an_exchange_made_by_hand_has_all_it_needs() -> None:
-    """Whoever listens to nothing, waits for nothing and asks nobody need not say so: a test is an exchange called by hand."""
+    """Whoever listens to nothing, waits for nothing and asks nobody need not say so: a test is an
+    exchange called by hand."""
     x = Exchange("tools/call", t.CallToolRequestParams(name="x"), CALLER)
     x.notify("notifications/progress", None)
     await x.drain()

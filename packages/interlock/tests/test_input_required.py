@@ -1,4 +1,5 @@
-"""Questions in the stateless era: what holds whether a tool waits where it stands or runs again from the top."""
+"""Questions in the stateless era: what holds whether a tool waits where it stands or runs again
+from the top."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ async def test_a_tool_that_asks_nothing_is_just_run(suspend: bool) -> None:
 
 @both_ways
 async def test_one_question_after_the_other(suspend: bool) -> None:
-    """Each in a round of its own, the second made of the first answer (`MRT-02`, `MRT-03`, `MRT-11`, `MRT-14`)."""
+    """Each in a round of its own, the second made of the first answer (`MRT-02`, `MRT-03`,
+    `MRT-11`, `MRT-14`)."""
     house = rounds(suspend=suspend)
     call = Retries(house, two_questions)
     first = await call.call()
@@ -117,7 +119,8 @@ MALFORMED: list[Any] = [
 async def test_an_answer_that_is_none_is_an_error_and_can_be_given_better(
     suspend: bool, bad: Any
 ) -> None:
-    """Never an answer, never a second question; the round stays open (`MRT-07`, `MRT-20`, `CFQ-06`)."""
+    """Never an answer, never a second question; the round stays open (`MRT-07`, `MRT-20`,
+    `CFQ-06`)."""
 
     async def body(x: Exchange) -> str:
         try:
@@ -169,7 +172,8 @@ async def test_bytes_that_are_no_json_are_a_malformed_answer(suspend: bool) -> N
 
 @both_ways
 async def test_the_three_kinds_of_question(suspend: bool) -> None:
-    """To the person, to the model, and for the roots; declining is an answer like any other (`MRT-03`, `ELI-05`, `ELI-14`)."""
+    """To the person, to the model, and for the roots; declining is an answer like any other
+    (`MRT-03`, `ELI-05`, `ELI-14`)."""
 
     async def body(x: Exchange) -> str:
         message = t.SamplingMessage(role="user", content=t.TextContent("hi"))
@@ -198,7 +202,8 @@ async def test_the_three_kinds_of_question(suspend: bool) -> None:
 
 @both_ways
 async def test_a_question_may_have_a_name_of_its_own(suspend: bool) -> None:
-    """Which is its key on the wire; the same name twice in a call is the author's mistake (`MRT-04`)."""
+    """Which is its key on the wire; the same name twice in a call is the author's mistake
+    (`MRT-04`)."""
 
     async def body(x: Exchange) -> str:
         name = await answer_of(x, "Who?", key="user_name")
@@ -229,7 +234,8 @@ async def test_the_same_words_asked_twice_are_two_questions(suspend: bool) -> No
 
 @both_ways
 async def test_answers_brought_along_uninvited_count_for_nothing(suspend: bool) -> None:
-    """With the first request, or under the key of a question that was not asked yet (`MRT-06`, `MRT-21`)."""
+    """With the first request, or under the key of a question that was not asked yet (`MRT-06`,
+    `MRT-21`)."""
     call = Retries(rounds(suspend=suspend), two_questions)
     honest = await call.call()
     (first_key,) = asked(honest)
@@ -293,7 +299,8 @@ async def test_arguments_written_otherwise_are_the_same_arguments(suspend: bool)
 @both_ways
 @given(at=st.integers(0, 10_000), bit=st.integers(0, 6))
 async def test_a_state_that_was_changed_is_an_error(suspend: bool, at: int, bit: int) -> None:
-    """One letter of it is enough, wherever; the answers that come with it are not looked at (`MRT-06`, `MRT-07`)."""
+    """One letter of it is enough, wherever; the answers that come with it are not looked at
+    (`MRT-06`, `MRT-07`)."""
     call = Retries(rounds(suspend=suspend), two_questions)
     first = await call.call()
     state = first.request_state or ""
@@ -319,7 +326,8 @@ async def test_a_state_expires(suspend: bool) -> None:
 
 @both_ways
 async def test_the_client_is_shown_no_answers_of_others(suspend: bool) -> None:
-    """The journal travels sealed: neither questions nor answers can be read from the state (`MRT-06`)."""
+    """The journal travels sealed: neither questions nor answers can be read from the state
+    (`MRT-06`)."""
     call = Retries(rounds(suspend=suspend), two_questions)
     second = await call.retry(await call.call(), "Monday")
     assert "Monday" not in (second.request_state or "")
@@ -396,7 +404,8 @@ CAPABILITIES: list[tuple[Any, Any, str | None]] = [
 def test_what_a_client_must_have_declared_to_be_asked(
     question: Any, declared: dict[str, Any], lacking: str | None
 ) -> None:
-    """And what it would have to declare, in the shape that the error wants (`MRT-05`, `ERR-08`, `LIF-16`, `LIF-17`, `ELI-03`, `STA-17`)."""
+    """And what it would have to declare, in the shape that the error wants (`MRT-05`, `ERR-08`,
+    `LIF-16`, `LIF-17`, `ELI-03`, `STA-17`)."""
     found = required_capability(question, msgspec.convert(declared, t.ClientCapabilities))
     assert (found and found[0]) == lacking
     if found is not None:
@@ -404,7 +413,8 @@ def test_what_a_client_must_have_declared_to_be_asked(
 
 
 async def test_an_older_client_is_not_led_through_rounds() -> None:
-    """It is asked directly; whatever it puts into its request for rounds is not looked at (`MRT-06`)."""
+    """It is asked directly; whatever it puts into its request for rounds is not looked at
+    (`MRT-06`)."""
 
     class Straight:
         async def ask(self, request: Any, key: str | None = None) -> Any:

@@ -77,7 +77,8 @@ async def test_a_page_to_visit_gets_an_id_of_its_own_on_the_way() -> None:
 
 
 async def test_questions_written_by_hand_reach_an_older_client_too() -> None:
-    """They are asked on the tool's behalf, all of a round at once, and it runs again with the answers and its state."""
+    """They are asked on the tool's behalf, all of a round at once, and it runs again with the
+    answers and its state."""
     person = Person("a", "b")
     call, asker = older(manual, person)
     assert said(await call.call(asker=asker)) == "two a b"
@@ -109,7 +110,8 @@ async def test_a_tool_that_asks_for_ever_is_stopped() -> None:
 
 
 async def test_a_deed_happens_once_for_an_older_client_too() -> None:
-    """Also where the tool runs again because it writes its questions by hand, and its result has the same shape as ever (`MRT-24`)."""
+    """Also where the tool runs again because it writes its questions by hand, and its result has
+    the same shape as ever (`MRT-24`)."""
     charged = []
 
     async def charge() -> Receipt:

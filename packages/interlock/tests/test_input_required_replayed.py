@@ -1,4 +1,5 @@
-"""Tools that run again from the top, what must happen once all the same, and questions that authors write by hand."""
+"""Tools that run again from the top, what must happen once all the same, and questions that authors
+write by hand."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ async def test_the_tool_runs_again_and_finds_its_answers() -> None:
 
 
 async def test_a_ticket_may_be_used_twice_and_gives_the_same() -> None:
-    """What is sealed in it is all there is: no state of ours makes the second use another thing (`RPC-25`, `MRT-09`)."""
+    """What is sealed in it is all there is: no state of ours makes the second use another thing
+    (`RPC-25`, `MRT-09`)."""
 
     async def body(x: Exchange) -> str:
         return await answer_of(x, "first?") + await answer_of(x, "second?")
@@ -148,7 +150,8 @@ async def asks_within_a_timeout(x: Exchange) -> str:
 
 @pytest.mark.parametrize("body", GREEDY.values(), ids=GREEDY)
 async def test_an_author_cannot_come_between_a_question_and_its_answer(body: Any) -> None:
-    """Whatever he catches, the client is asked first, and the tool has its answer the next time (`MRT-22`, `MRT-24`)."""
+    """Whatever he catches, the client is asked first, and the tool has its answer the next time
+    (`MRT-22`, `MRT-24`)."""
     call = Retries(again, body)
     first = await call.call()
     assert list(asked(first).values()) == ["?"]
@@ -156,7 +159,8 @@ async def test_an_author_cannot_come_between_a_question_and_its_answer(body: Any
 
 
 async def test_a_question_asked_in_another_task_unwinds_the_tool_all_the_same() -> None:
-    """As where an inner client's own task asks: it hears that it was cancelled, and nothing waits for ever."""
+    """As where an inner client's own task asks: it hears that it was cancelled, and nothing waits
+    for ever."""
     ended: list[str] = []
     tasks: list[asyncio.Task[Any]] = []
 
@@ -252,7 +256,8 @@ class Receipt:
 
 @both_ways
 async def test_what_must_happen_once_happens_once_over_all_rounds(suspend: bool) -> None:
-    """Its result is the same in every run, as JSON has it, wherever the rounds are carried (`MRT-09`, `MRT-24`)."""
+    """Its result is the same in every run, as JSON has it, wherever the rounds are carried
+    (`MRT-09`, `MRT-24`)."""
     charged: list[int] = []
 
     async def charge() -> Any:
@@ -326,7 +331,8 @@ async def test_a_client_cannot_make_a_deed_look_done(suspend: bool) -> None:
 
 @both_ways
 async def test_questions_written_by_hand_are_put_and_their_state_comes_back(suspend: bool) -> None:
-    """Sealed on its way, so that the tool may trust it; marked as what it is (`MRT-02`, `MRT-07`, `MRT-14`, `MRT-24`)."""
+    """Sealed on its way, so that the tool may trust it; marked as what it is (`MRT-02`, `MRT-07`,
+    `MRT-14`, `MRT-24`)."""
     call = Retries(rounds(suspend=suspend), manual)
     first = await call.call()
     assert asked(first) == {"first?": "first?"}
@@ -377,7 +383,8 @@ async def test_a_question_by_hand_that_the_client_cannot_take_is_an_error(suspen
 
 @both_ways
 async def test_both_ways_of_asking_may_be_mixed(suspend: bool) -> None:
-    """What was answered, and what was done once, before the hand-written round is not lost in it (`MRT-24`)."""
+    """What was answered, and what was done once, before the hand-written round is not lost in it
+    (`MRT-24`)."""
     charged = []
 
     async def charge() -> int:

@@ -1,4 +1,5 @@
-"""Tools that wait where they stand between the rounds of a call: they run once, and never longer than somebody may come back."""
+"""Tools that wait where they stand between the rounds of a call: they run once, and never longer
+than somebody may come back."""
 
 from __future__ import annotations
 
@@ -81,7 +82,8 @@ async def test_what_a_suspended_tool_says_while_nobody_listens_is_dropped() -> N
 
 
 async def test_a_retry_of_a_retry_shares_its_answer() -> None:
-    """While it runs, when it has asked again, and after the end; nothing runs twice (`MRT-09`, `CAN-08`)."""
+    """While it runs, when it has asked again, and after the end; nothing runs twice (`MRT-09`,
+    `CAN-08`)."""
     body = Counted()
     call = Retries(rounds(), body)
     first = await call.call()
@@ -116,7 +118,8 @@ async def test_a_retry_of_a_retry_shares_its_failure_too() -> None:
 
 
 async def test_a_round_that_is_cancelled_cancels_the_tool() -> None:
-    """The first round, and a later one; whoever shares it hears so, and nothing is left (`CAN-05`)."""
+    """The first round, and a later one; whoever shares it hears so, and nothing is left
+    (`CAN-05`)."""
     house, body = rounds(), Counted()
 
     async def slow(x: Exchange) -> str:
@@ -211,7 +214,8 @@ async def test_each_round_has_its_time_anew() -> None:
 
 
 async def test_the_house_is_left_clean() -> None:
-    """Whatever waits is cancelled, whoever holds a round hears it, and closing twice is no fault."""
+    """Whatever waits is cancelled, whoever holds a round hears it, and closing twice is no
+    fault."""
     house, bodies = rounds(), [Counted() for _ in range(3)]
     calls = [Retries(house, body) for body in bodies]
     firsts = [await call.call() for call in calls]
@@ -236,7 +240,8 @@ async def test_the_house_is_left_clean() -> None:
 
 
 async def test_beyond_the_limit_tools_are_run_again_instead() -> None:
-    """A crowd that asks and never comes back takes bounded room, and every call gets on all the same (`MRT-10`)."""
+    """A crowd that asks and never comes back takes bounded room, and every call gets on all the
+    same (`MRT-10`)."""
     house, body = rounds(most=2), Counted()
     calls = [Retries(house, body) for _ in range(4)]
     firsts = [await call.call() for call in calls]
@@ -286,7 +291,8 @@ async def test_a_ticket_of_a_stranger_opens_nothing() -> None:
 
 
 async def test_a_tool_that_goes_on_by_itself_is_collected_by_the_next_retry() -> None:
-    """It gave up waiting for the answer; the answer, when it comes, is to no question any more (`MRT-21`)."""
+    """It gave up waiting for the answer; the answer, when it comes, is to no question any more
+    (`MRT-21`)."""
     gave_up = asyncio.Event()
 
     async def body(x: Exchange) -> str:
@@ -308,7 +314,8 @@ async def test_a_tool_that_goes_on_by_itself_is_collected_by_the_next_retry() ->
 
 
 async def test_a_question_that_was_given_up_is_not_put_again() -> None:
-    """The first of two to be answered settles it, and the other is not asked for any more (`MRT-22`)."""
+    """The first of two to be answered settles it, and the other is not asked for any more
+    (`MRT-22`)."""
 
     async def body(x: Exchange) -> str:
         pending = [
@@ -354,7 +361,8 @@ async def test_a_question_asked_while_nobody_listens_waits_for_the_next_round() 
 
 
 async def test_a_round_never_comes_back_empty() -> None:
-    """A tool that stirs for nothing is waited for: an input-required result without a question asks a client for nothing (`MRT-02`)."""
+    """A tool that stirs for nothing is waited for: an input-required result without a question asks
+    a client for nothing (`MRT-02`)."""
     go_on = asyncio.Event()
 
     async def body(x: Exchange) -> str:
@@ -380,7 +388,8 @@ async def test_a_round_never_comes_back_empty() -> None:
 
 
 async def test_finished_calls_are_not_kept() -> None:
-    """A call that never asked leaves nothing at all; of those that did only the last few, for whoever asks once more."""
+    """A call that never asked leaves nothing at all; of those that did only the last few, for
+    whoever asks once more."""
     house = rounds()
 
     class Large(ExchangeTransport):

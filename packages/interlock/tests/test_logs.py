@@ -1,4 +1,5 @@
-"""Rate-limited logging: what is written of a flood, what is counted, and that no logger is left out."""
+"""Rate-limited logging: what is written of a flood, what is counted, and that no logger is left
+out."""
 
 from __future__ import annotations
 

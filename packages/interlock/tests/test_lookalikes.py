@@ -1,4 +1,5 @@
-"""Names that look like others: found in a list whatever letters they are made of, and no ordinary name is suspected."""
+"""Names that look like others: found in a list whatever letters they are made of, and no ordinary
+name is suspected."""
 
 from __future__ import annotations
 

@@ -15,10 +15,36 @@ from interlock import types as t
 from interlock.meta_keys import is_key, is_reserved
 from interlock.wire.revisions import REVISIONS
 
-VALID = ["a", "progressToken", "a-b_c.9", "com.example/", "com.example/x", "x/y", "c-1.e2/A.b", "0", ""]  # fmt: skip
+VALID = [
+    "a",
+    "progressToken",
+    "a-b_c.9",
+    "com.example/",
+    "com.example/x",
+    "x/y",
+    "c-1.e2/A.b",
+    "0",
+    "",
+]
 INVALID = [
-    "-a", "a-", ".a", "a.", "_", "a b", "größe", "a\n", "/a", "1a.b/c", "a-.b/c", "a..b/c", ".a/c", "a./c", "a/b/c", "a_b/c", "a/-",
-]  # fmt: skip
+    "-a",
+    "a-",
+    ".a",
+    "a.",
+    "_",
+    "a b",
+    "größe",
+    "a\n",
+    "/a",
+    "1a.b/c",
+    "a-.b/c",
+    "a..b/c",
+    ".a/c",
+    "a./c",
+    "a/b/c",
+    "a_b/c",
+    "a/-",
+]
 RESERVED = {
     # key: whether it is reserved
     "io.modelcontextprotocol/x": True,

@@ -1,4 +1,5 @@
-"""The face of the package: every name leads to its room, and nothing is loaded before it is used."""
+"""The face of the package: every name leads to its room, and nothing is loaded before it is
+used."""
 
 from __future__ import annotations
 
@@ -158,7 +159,8 @@ LOADS: dict[str, tuple[str, set[str], set[str]]] = {
 
 @pytest.mark.parametrize("code, there, absent", LOADS.values(), ids=LOADS)
 def test_what_is_loaded(code: str, there: set[str], absent: set[str]):
-    """A server does not load the client, nor a client the server, and the face loads nothing at all."""
+    """A server does not load the client, nor a client the server, and the face loads nothing at
+    all."""
     loaded = set(in_a_new_process(f"{code}\n{LOADED}"))
     assert there <= loaded
     assert not {

@@ -1,4 +1,5 @@
-"""Signs that a URL is not what it seems: borrowed names, nested hosts, and the end of a host that says whose it is."""
+"""Signs that a URL is not what it seems: borrowed names, nested hosts, and the end of a host that
+says whose it is."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ BORROWED = [
 
 @pytest.mark.parametrize("url, site, kind", BORROWED, ids=[case[0] for case in BORROWED])
 def test_borrowed_names_are_called_out(url: str, site: str, kind: str) -> None:
-    """ELI-26: a name of somebody else in a host is pointed at first, with the end that says whose the host is."""
+    """ELI-26: a name of somebody else in a host is pointed at first, with the end that says whose
+    the host is."""
     found = examine(url)
     assert found.site == site
     assert found.dangers[0].kind == kind
@@ -56,7 +58,8 @@ def test_borrowed_names_are_called_out(url: str, site: str, kind: str) -> None:
     ],
 )
 def test_ordinary_addresses_have_no_dangers(url: str) -> None:
-    """ELI-26: the well-known sites themselves, words that only contain a name, and names beyond the host."""
+    """ELI-26: the well-known sites themselves, words that only contain a name, and names beyond the
+    host."""
     assert dangers(url) == ()
 
 

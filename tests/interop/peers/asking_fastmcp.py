@@ -1,4 +1,7 @@
-"""Tools that ask by requests of their own, served by FastMCP 4 over stdio, or over HTTP (PORT). Run by FastMCP's own Python."""
+"""Tools that ask by requests of their own, served by FastMCP 4 over stdio, or over HTTP (PORT).
+
+Run by FastMCP's own Python.
+"""
 
 import sys
 

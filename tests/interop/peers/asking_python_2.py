@@ -1,4 +1,5 @@
-"""Tools that ask by requests of their own, served by the official Python SDK 2.x over stdio, or over HTTP (PORT). Run by its own Python."""
+"""Tools that ask by requests of their own, served by the official Python SDK 2.x over stdio, or
+over HTTP (PORT). Run by its own Python."""
 
 import sys
 

@@ -1,4 +1,7 @@
-"""A client made with FastMCP 2, 3 or 4 that does what the test says. Run by that version's own Python."""
+"""A client made with FastMCP 2, 3 or 4 that does what the test says.
+
+Run by that version's own Python.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""LangChain's adapters for MCP, as a client that does what the test says. Run by their own Python."""
+"""LangChain's adapters for MCP, as a client that does what the test says.
+
+Run by their own Python.
+"""
 
 from __future__ import annotations
 

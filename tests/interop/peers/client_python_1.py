@@ -1,4 +1,7 @@
-"""A client made with the official Python SDK 1.x that does what the test says. Run by that SDK's own Python."""
+"""A client made with the official Python SDK 1.x that does what the test says.
+
+Run by that SDK's own Python.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +68,8 @@ async def call(
 
 
 async def call_and_cancel(client: ClientSession, name: str) -> str:
-    """Call a tool and give it up as soon as it reports progress; this SDK leaves the notification to its user."""
+    """Call a tool and give it up as soon as it reports progress; this SDK leaves the notification
+    to its user."""
     id = client._request_id
     with anyio.CancelScope() as scope:
 

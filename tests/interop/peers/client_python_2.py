@@ -1,4 +1,7 @@
-"""A client made with the official Python SDK 2.x that does what the test says. Run by that SDK's own Python."""
+"""A client made with the official Python SDK 2.x that does what the test says.
+
+Run by that SDK's own Python.
+"""
 
 import warnings
 from typing import Any

@@ -1,4 +1,5 @@
-"""A client of the official Python SDK 2.x with an extension; prints what it saw as a line of JSON. Run by its own Python.
+"""A client of the official Python SDK 2.x with an extension; prints what it saw as a line of JSON.
+Run by its own Python.
 
 Arguments: the mode, then the URL of a server or its command.
 """

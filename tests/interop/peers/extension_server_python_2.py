@@ -1,4 +1,5 @@
-"""A server of the official Python SDK 2.x with an extension, over stdio, or over HTTP (`streamable-http PORT`). Run by its own Python."""
+"""A server of the official Python SDK 2.x with an extension, over stdio, or over HTTP
+(`streamable-http PORT`). Run by its own Python."""
 
 import sys
 

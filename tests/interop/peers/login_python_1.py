@@ -1,4 +1,7 @@
-"""A client made with the official Python SDK 1.x that logs in, and then needs more scopes. Run by that SDK's own Python."""
+"""A client made with the official Python SDK 1.x that logs in, and then needs more scopes.
+
+Run by that SDK's own Python.
+"""
 
 import asyncio
 

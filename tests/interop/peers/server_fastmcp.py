@@ -1,4 +1,7 @@
-"""The catalogue, served by FastMCP 4 over stdio, or over HTTP (`streamable-http PORT`, `sse PORT`). Run by FastMCP's own Python."""
+"""The catalogue, served by FastMCP 4 over stdio, or over HTTP (`streamable-http PORT`, `sse PORT`).
+
+Run by FastMCP's own Python.
+"""
 
 import base64
 import sys

@@ -1,4 +1,5 @@
-"""The catalogue, served by the official Python SDK 2.x over stdio, or over HTTP (`streamable-http PORT`, `sse PORT`). Run by its own Python."""
+"""The catalogue, served by the official Python SDK 2.x over stdio, or over HTTP (`streamable-http
+PORT`, `sse PORT`). Run by its own Python."""
 
 import base64
 import sys

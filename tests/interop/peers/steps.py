@@ -1,9 +1,11 @@
-"""What the client programs share: steps as JSON lines come in, and what was seen at each goes out, one line for a step.
+"""What the client programs share: steps as JSON lines come in, and what was seen at each goes out,
+one line for a step.
 
-A step is `{"do": NAME, "with": {...}, "answers": {...}, "until": N}`: what to do and with what, how to answer the server's
-questions meanwhile, and how many messages of the server must have been heard before the step is over. The line that comes back
-has `saw` (what the call returned) or `error`, and what was `heard` and `asked` since the step before. A list of answers is given
-out one after the other.
+A step is `{"do": NAME, "with": {...}, "answers": {...}, "until": N}`: what to do and with what, how
+to answer the server's questions meanwhile, and how many messages of the server must have been heard
+before the step is over. The line that comes back has `saw` (what the call returned) or `error`, and
+what was `heard` and `asked` since the step before. A list of answers is given out one after the
+other.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ class Steps:
         return await self._next() or sys.exit("nothing to do")
 
     async def play(self, do: Callable[[str, dict[str, Any]], Awaitable[Any]]) -> None:
-        """Carry out one step after the other until there are no more; say first that the conversation is open."""
+        """Carry out one step after the other until there are no more; say first that the
+        conversation is open."""
         self._say(saw="open")
         while step := await self._next():
             self.answers = step.get("answers", {})

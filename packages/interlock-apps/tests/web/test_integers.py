@@ -17,6 +17,7 @@ from interlock_apps.web.integers import MOST_EXACT, restored
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=8,
 )
 
 

@@ -1,4 +1,5 @@
-"""What the functions of a tool may raise and return, by name: whatever it is, its call has to be answered."""
+"""What the functions of a tool may raise and return, by name: whatever it is, its call has to be
+answered."""
 
 from __future__ import annotations
 

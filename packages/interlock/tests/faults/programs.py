@@ -1,4 +1,5 @@
-"""Programs for the fault tests: an honest server, servers that misbehave, and a client that can be killed."""
+"""Programs for the fault tests: an honest server, servers that misbehave, and a client that can be
+killed."""
 
 from __future__ import annotations
 
@@ -59,7 +60,8 @@ async def descriptors() -> int:
 server.run(limit=int(sys.argv[1]) if len(sys.argv) > 1 else 64 * 1024 * 1024)
 """
 
-# Answers `initialize`, `server/discover` and lists by the book, and `tools/call` as its argument says.
+# Answers `initialize`, `server/discover` and lists by the book, and `tools/call` as its argument
+# says.
 MISBEHAVING = """
 import json, sys
 how = sys.argv[1]

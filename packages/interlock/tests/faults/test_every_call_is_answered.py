@@ -1,4 +1,5 @@
-"""Whatever a tool raises or returns, its call is answered, over every transport and in both eras, and the next call too."""
+"""Whatever a tool raises or returns, its call is answered, over every transport and in both eras,
+and the next call too."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ async def reached(way: str) -> AsyncIterator[ClientTransport]:
 
 @pytest.mark.parametrize("way, revision", WAYS)
 async def test_every_call_is_answered(way: str, revision: str) -> None:
-    """All that a function can raise or give, in the loop, in a thread and where it may ask; one client for all of it."""
+    """All that a function can raise or give, in the loop, in a thread and where it may ask; one
+    client for all of it."""
     async with (
         reached(way) as transport,
         Client(
@@ -115,7 +117,8 @@ async def test_what_middleware_raises_is_answered_with_a_reference(
 
 
 async def test_a_keyboard_interrupt_is_answered_and_ends_the_program() -> None:
-    """It is the person at the machine who wants the server to end, and no call is to hang for that."""
+    """It is the person at the machine who wants the server to end, and no call is to hang for
+    that."""
     program = """
 from interlock import Server
 server = Server("ends")

@@ -1,4 +1,5 @@
-"""Real processes under floods: spoiled frames by the thousand, peers that do not read, and peers that leave in the middle of a line."""
+"""Real processes under floods: spoiled frames by the thousand, peers that do not read, and peers
+that leave in the middle of a line."""
 
 from __future__ import annotations
 
@@ -98,13 +99,15 @@ def wire(tmp_path: Path) -> Iterator[Wire]:
 
 
 def harmless(frame: bytes) -> bytes:
-    """A spoiled frame as one line that opens no session and calls nothing, so that only the reading of it is tried."""
+    """A spoiled frame as one line that opens no session and calls nothing, so that only the reading
+    of it is tried."""
     line = frame.replace(b"\n", b"")
     return b"" if b"initialize" in line or b'"tools/call"' in line else line
 
 
 def test_spoiled_frames_do_not_bring_a_server_down(wire: Wire) -> None:
-    """Ten thousand of them on the pipe, in pieces that end anywhere: it answers what can be answered, and serves on (`RPC-09`)."""
+    """Ten thousand of them on the pipe, in pieces that end anywhere: it answers what can be
+    answered, and serves on (`RPC-09`)."""
     wire.say(initialize("hello", "2025-11-25"))
     wire.until("hello")
     flood = b"".join(harmless(frame) + b"\n" for frame in Mutator(21).frames(10_000))
@@ -187,7 +190,8 @@ def test_a_client_that_goes_in_the_middle_of_a_line_leaves_no_server(
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_a_server_in_mid_call(wire: Wire, number: int) -> None:
-    """Subscriptions end in good order, calls are cancelled, and it goes without an error of its own (`STD-07`)."""
+    """Subscriptions end in good order, calls are cancelled, and it goes without an error of its own
+    (`STD-07`)."""
     wire.say(
         stamped("listen", "subscriptions/listen", {"notifications": {"toolsListChanged": True}})
     )
@@ -203,7 +207,8 @@ def test_a_signal_ends_a_server_in_mid_call(wire: Wire, number: int) -> None:
 
 
 def test_a_server_forgets_what_was_asked_of_it_and_given_up(wire: Wire) -> None:
-    """Calls that are cancelled as soon as they are made, and subscriptions to nothing, twenty thousand of each: no memory is kept.
+    """Calls that are cancelled as soon as they are made, and subscriptions to nothing, twenty
+    thousand of each: no memory is kept.
 
     (`CAN-05`, `SUB-01`)
     """
@@ -215,7 +220,10 @@ def test_a_server_forgets_what_was_asked_of_it_and_given_up(wire: Wire) -> None:
             for id in range(n, n + 100):
                 wire.say(
                     request(id, "tools/call", {"name": "wait_for_ever"}),
-                    b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}'
+                    (
+                        b'{"jsonrpc":"2.0","method":"notifications/cancelled",'
+                        b'"params":{"requestId":%d}}'
+                    )
                     % id,
                     request(f"s{id}", "resources/subscribe", {"uri": f"x:{id}"}),
                 )

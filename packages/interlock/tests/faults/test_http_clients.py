@@ -1,4 +1,5 @@
-"""Clients that do not read, leave, come back in thousands, or stay and do nothing: the server keeps what it must, and only that."""
+"""Clients that do not read, leave, come back in thousands, or stay and do nothing: the server keeps
+what it must, and only that."""
 
 from __future__ import annotations
 
@@ -48,7 +49,7 @@ def opened(site: Site, said: bytes) -> Wire:
     return wire
 
 
-# -- clients that leave ------------------------------------------------------------------------------------------
+# -- clients that leave ----------------------------------------------------------------------------
 
 
 def test_a_client_of_the_stateless_era_that_goes_cancels_its_call(site: MakeSite) -> None:
@@ -62,7 +63,8 @@ def test_a_client_of_the_stateless_era_that_goes_cancels_its_call(site: MakeSite
 
 
 def test_a_client_of_a_session_that_goes_can_come_back_for_its_call(site: MakeSite) -> None:
-    """Going away is no cancelling in the handshake era: the call goes on, and its answer waits (`HTL-21`, `HTL-34`)."""
+    """Going away is no cancelling in the handshake era: the call goes on, and its answer waits
+    (`HTL-21`, `HTL-34`)."""
     one = site()
     with one.wire() as wire:
         id = one.session(wire)
@@ -107,13 +109,14 @@ def test_one_client_without_a_session_cannot_cancel_the_call_of_another(site: Ma
         assert list(mine.messages())[-1]["result"]["content"][0]["text"] == "through"
 
 
-# -- clients that do not read ------------------------------------------------------------------------------------
+# -- clients that do not read ----------------------------------------------------------------------
 
 
 def test_a_client_that_does_not_read_is_told_less_and_the_answer_is_not_lost(
     site: MakeSite,
 ) -> None:
-    """What may be dropped is dropped once 8 MiB wait; the result comes, and memory stays bounded (`PRG-05`, `LOG-09`)."""
+    """What may be dropped is dropped once 8 MiB wait; the result comes, and memory stays bounded
+    (`PRG-05`, `LOG-09`)."""
     one = site()
     before = one.resident()
     with one.wire(small=True) as wire:
@@ -163,7 +166,8 @@ def test_a_client_that_reads_slowly_is_not_given_up(site: MakeSite) -> None:
 
 
 def test_a_listener_that_does_not_read_costs_little(site: MakeSite) -> None:
-    """A thousand changes are as good as one to a listener that has not heard the first (`LSN-02`)."""
+    """A thousand changes are as good as one to a listener that has not heard the first
+    (`LSN-02`)."""
     one = site()
     with one.wire(small=True) as wire:
         wire.say(stateless(1, "subscriptions/listen", LISTEN))
@@ -176,11 +180,12 @@ def test_a_listener_that_does_not_read_costs_little(site: MakeSite) -> None:
         assert one.resident() - before < 8 * MB
 
 
-# -- thousands -----------------------------------------------------------------------------------------------------
+# -- thousands -------------------------------------------------------------------------------------
 
 
 def comes_and_goes(one: Site, wave: Callable[[], None], allowed: int, *, times: int = 1) -> None:
-    """Run a wave twice, so that the memory settles, and some more `times`: these leave `allowed` bytes at the most, no socket and no task."""
+    """Run a wave twice, so that the memory settles, and some more `times`: these leave `allowed`
+    bytes at the most, no socket and no task."""
     one.value("tasks")
     descriptors, tasks = one.descriptors(), one.value("tasks")
     for _ in range(2):
@@ -255,7 +260,8 @@ def test_a_thousand_listeners_of_the_stateless_era(site: MakeSite) -> None:
 def test_a_thousand_listeners_of_sessions_that_lose_their_streams_and_come_back(
     site: MakeSite,
 ) -> None:
-    """All at once, with the id of the last event: each misses nothing and hears nothing twice (`HTL-34`, `HTL-36`)."""
+    """All at once, with the id of the last event: each misses nothing and hears nothing twice
+    (`HTL-34`, `HTL-36`)."""
     one = site()
     with one.wire() as wire:
         ids = [one.session(wire) for _ in range(1_000)]
@@ -292,7 +298,8 @@ def test_a_thousand_listeners_of_sessions_that_lose_their_streams_and_come_back(
 
 @pytest.mark.endurance(seconds=3)
 def test_sessions_that_come_and_go_leave_nothing(site: MakeSite) -> None:
-    """Opened, used, listened to, broken off in mid-call, and ended, or left alone until they are over."""
+    """Opened, used, listened to, broken off in mid-call, and ended, or left alone until they are
+    over."""
     one = site(limits={"session_seconds": 1.0})
 
     def wave() -> None:
@@ -311,7 +318,8 @@ def test_sessions_that_come_and_go_leave_nothing(site: MakeSite) -> None:
 
 
 def test_a_server_without_a_descriptor_left_recovers(site: MakeSite) -> None:
-    """More clients than it can hold: it goes on serving those it has, and takes others when there is room."""
+    """More clients than it can hold: it goes on serving those it has, and takes others when there
+    is room."""
     one = site(descriptors=40)
     first = one.wire()
     assert first.ask(stateless(1, "tools/list")).status == 200

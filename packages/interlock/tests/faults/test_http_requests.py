@@ -1,4 +1,5 @@
-"""Requests over raw sockets that are cut short, lie, or never end: each is refused in clear words, and the next client is served."""
+"""Requests over raw sockets that are cut short, lie, or never end: each is refused in clear words,
+and the next client is served."""
 
 from __future__ import annotations
 
@@ -51,7 +52,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> object:
     one.close()
 
 
-# -- slow, half, and endless ---------------------------------------------------------------------------------
+# -- slow, half, and endless -----------------------------------------------------------------------
 
 
 def test_a_client_that_writes_byte_by_byte_is_served(shared: Site) -> None:
@@ -103,7 +104,8 @@ def test_a_body_that_never_ends_is_given_up(quick: Site, framing: str, begun: by
 
 
 def test_a_body_that_goes_on_after_its_answer_is_given_up(quick: Site) -> None:
-    """A client that was answered before its body ended cannot hold the connection with the rest of it."""
+    """A client that was answered before its body ended cannot hold the connection with the rest of
+    it."""
     with quick.wire() as wire:
         assert wire.ask(head("GET", "Content-Length: 1000", target="/health") + b"1").status == 200
         wire.say(b"2")
@@ -124,7 +126,7 @@ def test_half_requests_leave_nothing(quick: Site) -> None:
     quick.settles(before, tasks)
 
 
-# -- too large -----------------------------------------------------------------------------------------------
+# -- too large -------------------------------------------------------------------------------------
 
 
 def test_a_body_that_says_it_is_too_large_is_refused_before_it_comes(quick: Site) -> None:
@@ -138,7 +140,8 @@ def test_a_body_that_says_it_is_too_large_is_refused_before_it_comes(quick: Site
 
 
 def test_a_body_that_is_too_large_is_refused_so_that_its_sender_hears_it(quick: Site) -> None:
-    """Who sends all of it before he listens gets the answer, and no reset in its place (RFC 9112, section 9.6)."""
+    """Who sends all of it before he listens gets the answer, and no reset in its place (RFC 9112,
+    section 9.6)."""
     with quick.wire() as wire:
         body = b" " * (8 * MB)
         wire.socket.sendall(head("POST", *MIRRORS, f"Content-Length: {len(body)}") + body)
@@ -155,7 +158,8 @@ def test_a_body_in_chunks_that_is_too_large_is_refused(quick: Site) -> None:
 
 
 def test_bodies_that_arrive_at_once_are_bounded_together(quick: Site) -> None:
-    """Each may be as large as it is, and all of them are too much: 503, and a client that comes later is served."""
+    """Each may be as large as it is, and all of them are too much: 503, and a client that comes
+    later is served."""
     with quick.wire() as first, quick.wire() as second:
         first.say(head("POST", *MIRRORS, "Content-Length: 99000"), b" " * 98_000)
         statuses = []
@@ -176,7 +180,10 @@ DEAR = {
     "params": b'{"jsonrpc":"2.0","id":1,"method":"ping","params":['
     + b"[]," * (LARGE // 3)
     + b"[]]}",
-    "arguments": b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"length","arguments":{"text":['
+    "arguments": (
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"length",'
+        b'"arguments":{"text":['
+    )
     + b"[]," * (LARGE // 3)
     + b"[]]}}}",
 }
@@ -184,7 +191,8 @@ DEAR = {
 
 @pytest.mark.parametrize("dear", DEAR)
 def test_a_body_costs_no_multiple_of_its_size(shared: Site, dear: str) -> None:
-    """Sixteen MB of small values would be a gigabyte of objects and seconds of everybody's time, were they ever built."""
+    """Sixteen MB of small values would be a gigabyte of objects and seconds of everybody's time,
+    were they ever built."""
     with shared.wire() as wire:
         id = shared.session(wire, "2025-03-26")
         before = shared.peak()
@@ -193,7 +201,7 @@ def test_a_body_costs_no_multiple_of_its_size(shared: Site, dear: str) -> None:
         assert shared.peak() - before < 100 * MB
 
 
-# -- lies about the length -----------------------------------------------------------------------------------
+# -- lies about the length -------------------------------------------------------------------------
 
 N = len(PING_BODY)
 LIES = {
@@ -218,7 +226,8 @@ LIES = {
 
 @pytest.mark.parametrize("lie", LIES)
 def test_a_request_with_two_ends_is_refused_and_nothing_is_smuggled(shared: Site, lie: str) -> None:
-    """400 (or 413), the connection is closed, and what follows on it is never a request (RFC 9112, section 11.2)."""
+    """400 (or 413), the connection is closed, and what follows on it is never a request (RFC 9112,
+    section 11.2)."""
     with shared.wire() as wire:
         wire.say(
             head("POST", *MIRRORS, *LIES[lie])
@@ -252,7 +261,7 @@ def test_chunks_that_lie_are_refused(shared: Site, chunk: bytes) -> None:
         assert wire.is_closed()
 
 
-# -- floods of headers ---------------------------------------------------------------------------------------
+# -- floods of headers -----------------------------------------------------------------------------
 
 FLOODS: dict[str, Callable[[], bytes]] = {
     "many": lambda: head("POST", *MIRRORS, *(f"X-{n}: {n}" for n in range(10_000))),
@@ -297,7 +306,7 @@ def test_trailers_are_bounded(shared: Site) -> None:
     )
 
 
-# -- garbage, and more than one at a time ----------------------------------------------------------------------
+# -- garbage, and more than one at a time ----------------------------------------------------------
 
 GARBAGE = [
     b"\x00" * 100,
@@ -323,7 +332,8 @@ def test_garbage_is_refused(shared: Site, garbage: bytes) -> None:
 
 
 def test_spoiled_requests_do_not_bring_a_server_down(quick: Site) -> None:
-    """A thousand of them: each gets an answer or is hung up on, and none is answered with a fault of the server (`RPC-09`)."""
+    """A thousand of them: each gets an answer or is hung up on, and none is answered with a fault
+    of the server (`RPC-09`)."""
     spoiler = Mutator(31)
     for said in spoiler.frames(1_000):
         body = said if b"initialize" not in said else b"{"
@@ -356,7 +366,8 @@ def test_pipelined_requests_are_answered_in_their_order(shared: Site) -> None:
 def test_a_client_that_pipelines_behind_a_stream_and_goes_leaves_nothing(
     site: Callable[..., Site],
 ) -> None:
-    """The stream ends though another request waits behind it; else anybody could use up the streams of a server."""
+    """The stream ends though another request waits behind it; else anybody could use up the streams
+    of a server."""
     one = site(limits={"keep_alive": 0.1, "streams": 3})
     one.value("tasks")
     before, tasks = one.descriptors(), one.value("tasks")

@@ -1,4 +1,5 @@
-"""Real processes that die, hang, babble and flood: every call ends with an answer or an error, and nothing is left running."""
+"""Real processes that die, hang, babble and flood: every call ends with an answer or an error, and
+nothing is left running."""
 
 from __future__ import annotations
 
@@ -80,7 +81,8 @@ async def gone(pid: int) -> None:
 
 
 async def test_a_server_that_is_killed_in_mid_call(honest):
-    """Every call that waits is told, with the exit code; the next one finds a new process (`STD-15`, `ERR-21`)."""
+    """Every call that waits is told, with the exit code; the next one finds a new process
+    (`STD-15`, `ERR-21`)."""
     under_way = asyncio.Event()
     async with Client(honest) as client:
         pid = (await client.call_tool("pid")).value()
@@ -283,7 +285,8 @@ def test_a_last_line_without_its_end(honest):
 @pytest.mark.endurance(seconds=6)
 @pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
 async def test_memory_stays_flat_over_a_hundred_thousand_calls(honest, revision):
-    """What a call needs is given back: a tenth of the calls settles what is kept for good, the rest adds nothing to speak of."""
+    """What a call needs is given back: a tenth of the calls settles what is kept for good, the rest
+    adds nothing to speak of."""
     async with Client(honest, revision=revision) as client:
 
         async def calls(count: int) -> None:

@@ -1,4 +1,5 @@
-"""A real HTTP server as a child process, and raw sockets to talk to it: every byte that goes out, and every byte that comes back."""
+"""A real HTTP server as a child process, and raw sockets to talk to it: every byte that goes out,
+and every byte that comes back."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from tests.protocol.frames import initialize, stamped
 PATIENCE = 60.0
 MB = 1024 * 1024
 
-# Its options come as JSON; `limits` and `rate` are those of `Limits`. The port is the first line of its output.
+# Its options come as JSON; `limits` and `rate` are those of `Limits`. The port is the first line of
+# its output.
 SITE = """
 import asyncio, gc, json, logging, os, resource, sys, threading
 from contextlib import asynccontextmanager
@@ -170,7 +172,8 @@ class Wire:
         self.socket.close()
 
     def say(self, *pieces: bytes) -> None:
-        """Send bytes, each piece in a packet of its own as far as the system lets us; a server that has closed is no fault here."""
+        """Send bytes, each piece in a packet of its own as far as the system lets us; a server that
+        has closed is no fault here."""
         with contextlib.suppress(ConnectionError):
             for piece in pieces:
                 self.socket.sendall(piece)
@@ -205,7 +208,8 @@ class Wire:
         assert self.file.read(2) == b"\r\n"
 
     def events(self) -> Iterator[dict[str, str]]:
-        """The events of a stream as they come: the fields of each; a comment is an event of nothing."""
+        """The events of a stream as they come: the fields of each; a comment is an event of
+        nothing."""
         for chunk in self.chunks():
             self._kept += chunk
             while b"\n\n" in self._kept:

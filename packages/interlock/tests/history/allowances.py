@@ -1,4 +1,5 @@
-"""Where our types differ from the official schemas on purpose, and why: the only differences that the proof of history lets pass."""
+"""Where our types differ from the official schemas on purpose, and why: the only differences that
+the proof of history lets pass."""
 
 from __future__ import annotations
 
@@ -36,10 +37,16 @@ KEPT_AS_JSON = {
     "Tool.inputSchema": "JSON Schema, whose words are not the protocol's",
     "Tool.outputSchema": "JSON Schema",
     "ElicitRequestFormParams.requestedSchema": "JSON Schema, made from and read into Python types by the schema room",
-    "ResultMetaObject": "open to everyone; the one key that the protocol defines is written and read where it matters",
+    "ResultMetaObject": (
+        "open to everyone; the one key that the protocol defines is written and read where it "
+        "matters"
+    ),
     "SubscriptionsListenResultMetaObject": "the same, with two keys",
 }
-"""Fields and types that are plain JSON here, where the schemas have types. What can be reached only through them is no type of ours."""
+"""Fields and types that are plain JSON here, where the schemas have types.
+
+What can be reached only through them is no type of ours.
+"""
 
 LATER = {
     "tasks/": "methods of the tasks of 2025-11-25, which come with the tasks room",
@@ -64,28 +71,39 @@ ONLY_OURS = {
 """Types and fields that no schema has."""
 
 WIDER = {
-    "ClientCapabilities.extensions": "extensions are older than the revision that names them: MCP Apps negotiates here in the handshake",
+    "ClientCapabilities.extensions": (
+        "extensions are older than the revision that names them: MCP Apps negotiates here in "
+        "the handshake"
+    ),
     "ServerCapabilities.extensions": "the same",
 }
-"""Fields that may be said in every revision, though the schemas name them only in the newer ones."""
+"""Fields that may be said in every revision, though the schemas name them only in the newer
+ones."""
 
 FILLED_IN = {
     "resultType": "stamped on results by the connection, for absent means complete",
     "ttlMs": "stamped by the connection where the author gives none",
     "cacheScope": "stamped by the connection where the author gives none",
-    "_meta": "written by the connection: who asks on each request, which subscription on the end of a listen",
+    "_meta": (
+        "written by the connection: who asks on each request, which subscription on the end of "
+        "a listen"
+    ),
     "CancelledNotificationParams.requestId": "always written; 2025-11-25 lets it be absent, so it must be readable without",
     "ElicitRequestParams.requestedSchema": "there in every form; only a page to visit, which 2025-06-18 does not have, is without",
     "io.modelcontextprotocol/protocolVersion": "its absence is answered with an error, so it must be readable without",
     "io.modelcontextprotocol/clientCapabilities": "its absence is answered with an error, so it must be readable without",
 }
-"""Fields that some revision demands and our types let be absent: who sees to it that they are there."""
+"""Fields that some revision demands and our types let be absent: who sees to it that they are
+there."""
 
 SENDERS = {
     (
         "notifications/progress",
         R5,
-    ): "only a server still answers requests, so only it has progress to tell; the type is the same",
+    ): (
+        "only a server still answers requests, so only it has progress to tell; the type is the "
+        "same"
+    ),
 }
 """Methods that fewer sides send in a revision than their row says."""
 
@@ -122,7 +140,8 @@ UNREACHED = {
     "SingleSelectEnumSchema": "union of some JSON Schemas",
     "TaskAugmentedRequestParams": "base of params",
 }
-"""Definitions that no message leads to, in one schema or more: bases, envelopes, and second names."""
+"""Definitions that no message leads to, in one schema or more: bases, envelopes, and second
+names."""
 
 RESHAPED: dict[tuple[str, str], type | str] = {
     ("CallToolResult.structuredContent", R5): t.CallToolResult,
@@ -142,8 +161,8 @@ RESHAPED: dict[tuple[str, str], type | str] = {
         R5,
     ): "only opened to more words of JSON Schema, which older schemas let pass",
 }
-"""Changes of shape that dating fields and types cannot express, with the first revision of the new shape: the type that is reshaped
-when an older revision is spoken, or why nothing need be done."""
+"""Changes of shape that dating fields and types cannot express, with the first revision of the new
+shape: the type that is reshaped when an older revision is spoken, or why nothing need be done."""
 
 CODES = {
     "ParseError": (t.PARSE_ERROR, None),
@@ -162,8 +181,9 @@ CODES = {
     ),
     "URLElicitationRequiredError": (t.URL_ELICITATION_REQUIRED, None),
 }
-"""A schema's error: our constant, and its row of ERRORS where the code differs between revisions. JSON-RPC's own five hold always,
-though only the newest schema names them; the data of errors is plain JSON, made where the error is raised."""
+"""A schema's error: our constant, and its row of ERRORS where the code differs between revisions.
+JSON-RPC's own five hold always, though only the newest schema names them; the data of errors is
+plain JSON, made where the error is raised."""
 
 FROM_PROSE = {
     "resource_not_found": "no schema names the code of a resource that is not there",

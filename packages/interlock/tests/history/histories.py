@@ -1,4 +1,5 @@
-"""Two histories of the protocol in the same words: what the schemas say, under our names, and what our types and table say."""
+"""Two histories of the protocol in the same words: what the schemas say, under our names, and what
+our types and table say."""
 
 from __future__ import annotations
 
@@ -102,7 +103,8 @@ def _covers(mine: str, one: str) -> bool:
 
 
 def lives(revision: str, span: Span | None) -> bool:
-    """Whether a row holds for a revision; what lives in the newest that the table knows lives on in those to come."""
+    """Whether a row holds for a revision; what lives in the newest that the table knows lives on in
+    those to come."""
     return span is None or (span[0] <= revision and (revision <= span[1] or span[1] == NEWEST))
 
 
@@ -118,7 +120,8 @@ def our_type(name: str) -> type[Any] | None:
 
 @cache
 def our_fields(kind: type[Any]) -> dict[str, tuple[set[str], bool]]:
-    """Every field of a type as it is called on the wire: its shape, and whether we cannot do without."""
+    """Every field of a type as it is called on the wire: its shape, and whether we cannot do
+    without."""
     config = kind.__struct_config__
     fields = {f.encode_name: (our_shape(f.type), f.required) for f in msgspec.structs.fields(kind)}
     return fields | ({config.tag_field: ({f"'{config.tag}'"}, True)} if config.tag_field else {})
@@ -191,7 +194,8 @@ class Theirs:
         }
 
     def spelled_out(self, shape: set[str], revision: str) -> str:
-        """A shape with the fields of those types that are only JSON here, for no row dates their words."""
+        """A shape with the fields of those types that are only JSON here, for no row dates their
+        words."""
         types, spelled = self.facts[revision]["types"], []
         for one in sorted(shape):
             if one[0] in "[{":
@@ -214,8 +218,8 @@ class Theirs:
 
 
 class Ours:
-    """Which of our types can travel in each revision, as the table has it; the dates of methods and fields are taken to be right,
-    for they are compared by themselves."""
+    """Which of our types can travel in each revision, as the table has it; the dates of methods and
+    fields are taken to be right, for they are compared by themselves."""
 
     def __init__(self, theirs: Theirs, table: dict[type[Any], Span]) -> None:
         self.theirs, self.table = theirs, table

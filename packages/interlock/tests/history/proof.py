@@ -1,4 +1,5 @@
-"""Holds our types and the table of history against the facts of the schemas, and says which rows are missing, wrong or too many."""
+"""Holds our types and the table of history against the facts of the schemas, and says which rows
+are missing, wrong or too many."""
 
 from __future__ import annotations
 
@@ -35,7 +36,10 @@ from tests.history.histories import (
 
 
 def complaints(facts: Facts) -> list[str]:
-    """Every difference between the facts and the table, as a line that says where to write what. None is a proof."""
+    """Every difference between the facts and the table, as a line that says where to write what.
+
+    None is a proof.
+    """
     proof = Proof(facts)
     return [
         *proof.revisions(),
@@ -77,7 +81,8 @@ class Proof:
         return "({}, {})".format(*self.span(life))
 
     def modelled(self) -> Iterator[tuple[str, type[Any], str, set[str]]]:
-        """Each field that both histories have: its place, our type, its name on the wire, its revisions in the schemas."""
+        """Each field that both histories have: its place, our type, its name on the wire, its
+        revisions in the schemas."""
         for place, life in sorted(self.theirs.fields.items()):
             name, _, field = place.partition(".")
             kind = our_type(name)
@@ -117,7 +122,10 @@ class Proof:
                 dates = f", since={since}" * (since != "R1") + f", until={until}" * (
                     until != "NEWEST"
                 )
-                yield f'METHODS: "{method}": MethodRow(t.{params}, {result and "t." + result}, {side}{dates}),'
+                yield (
+                    f'METHODS: "{method}": MethodRow(t.{params}, {result and "t." + result}, '
+                    f"{side}{dates}),"
+                )
         for method in sorted(METHODS.keys() - self.theirs.methods.keys()):
             yield f'METHODS: strike "{method}", which no schema has'
 
@@ -128,11 +136,15 @@ class Proof:
         return Side.BOTH if len(senders) > 1 else Side(*senders)
 
     def sides(self) -> Iterator[str]:
-        """Do as many sides send a method in each revision as its row says, and which methods ask or may be answered with a question?"""
+        """Do as many sides send a method in each revision as its row says, and which methods ask or
+        may be answered with a question?"""
         for (method, revision), senders in sorted(self.theirs.senders.items()):
             narrow = self.widest_side(method) is Side.BOTH and len(senders) == 1
             if narrow != ((method, revision) in allowances.SENDERS):
-                yield f'allowances.SENDERS: ("{method}", {self.constant(revision)}) is sent by {" and ".join(sorted(senders))}'
+                yield (
+                    f'allowances.SENDERS: ("{method}", {self.constant(revision)}) is sent by '
+                    f"{' and '.join(sorted(senders))}"
+                )
         asking = {
             method for fact in self.facts.values() for method in fact.get("input requests", ())
         }
@@ -158,7 +170,10 @@ class Proof:
                 )
                 yield f"types: class {name}, with the fields {', '.join(fields) or '(none)'}"
             elif mine != life:
-                yield f"TYPES: t.{name}: {self.row(life)},  # can now travel in {', '.join(sorted(mine)) or 'none'}"
+                yield (
+                    f"TYPES: t.{name}: {self.row(life)},  # can now travel in "
+                    f"{', '.join(sorted(mine)) or 'none'}"
+                )
         for name in t.__all__:
             kind = our_type(name)
             if (
@@ -195,7 +210,10 @@ class Proof:
                 else f"FIELDS: strike {row}, as old as its type"
             )
         if life != {revision for revision in whole if min(life) <= revision <= max(life)}:
-            yield f"FIELDS: {place} comes and goes ({', '.join(sorted(life))}), which a row cannot say"
+            yield (
+                f"FIELDS: {place} comes and goes ({', '.join(sorted(life))}), which a row "
+                "cannot say"
+            )
 
     def inherited(self) -> Iterator[str]:
         """Have our types no field that the schemas have not?"""
@@ -206,7 +224,10 @@ class Proof:
                 if place in self.theirs.fields or place in allowances.ONLY_OURS:
                     continue
                 if any(lives(revision, field_span(kind, field)) for revision in life):
-                    yield f'FIELDS: (t.{name}, "{field}"): NEVER,  # no schema has it; or strike the field'
+                    yield (
+                        f'FIELDS: (t.{name}, "{field}"): NEVER,  # no schema has it; or strike '
+                        "the field"
+                    )
 
     def superfluous(self) -> Iterator[str]:
         """Would the table say the same without this row?"""
@@ -234,7 +255,10 @@ class Proof:
             mine, shapes = our_fields(kind)[field][0], self.theirs.shapes[place]
             for revision, shape in shapes.items():
                 if not covers(mine, shape):
-                    yield f"types.{kind.__name__}: {field} is {'|'.join(sorted(shape))} in {revision}, and ours cannot hold that"
+                    yield (
+                        f"types.{kind.__name__}: {field} is {'|'.join(sorted(shape))} in "
+                        f"{revision}, and ours cannot hold that"
+                    )
             known = leaves(set().union(*shapes.values())) | allowances.ONLY_OURS.keys()
             for leaf in sorted(
                 leaf for leaf in leaves(mine) - known if is_type(leaf) or leaf[0] == "'"
@@ -242,7 +266,8 @@ class Proof:
                 yield f"types.{kind.__name__}: {field} is {leaf} in no revision"
 
     def demands(self) -> Iterator[str]:
-        """Is what we cannot do without always there, and what a revision cannot do without seen to?"""
+        """Is what we cannot do without always there, and what a revision cannot do without seen
+        to?"""
         for place, kind, field, _ in self.modelled():
             always, whole = (
                 self.theirs.demanded(kind.__name__, field),
@@ -250,12 +275,19 @@ class Proof:
             )
             needed = our_fields(kind)[field][1]
             if needed and always != whole:
-                yield f"types.{kind.__name__}: {field} needs a default, for it may be absent in {', '.join(sorted(whole - always))}"
+                yield (
+                    f"types.{kind.__name__}: {field} needs a default, for it may be absent in "
+                    f"{', '.join(sorted(whole - always))}"
+                )
             if always and not needed and not {field, place} & allowances.FILLED_IN.keys():
-                yield f'allowances.FILLED_IN: "{place}" is demanded in {", ".join(sorted(always))}: who fills it in?'
+                yield (
+                    f'allowances.FILLED_IN: "{place}" is demanded in '
+                    f"{', '.join(sorted(always))}: who fills it in?"
+                )
 
     def reshapes(self) -> Iterator[str]:
-        """Is each change of shape that dates cannot express answered by a function, or by a reason?"""
+        """Is each change of shape that dates cannot express answered by a function, or by a
+        reason?"""
         changes = {
             (place, after)
             for place, shapes in self.theirs.shapes.items()
@@ -265,12 +297,19 @@ class Proof:
             != self.undated(place, after, before, after)
         }
         for place, revision in sorted(changes - allowances.RESHAPED.keys()):
-            yield f'allowances.RESHAPED: ("{place}", {self.constant(revision)}): reshape it in wire/shapes.py, or say why not'
+            yield (
+                f'allowances.RESHAPED: ("{place}", {self.constant(revision)}): reshape it in '
+                "wire/shapes.py, or say why not"
+            )
         for place, revision in sorted(allowances.RESHAPED.keys() - changes):
-            yield f'allowances.RESHAPED: strike ("{place}", "{revision}"), whose shape does not change'
+            yield (
+                f'allowances.RESHAPED: strike ("{place}", "{revision}"), whose shape does not '
+                "change"
+            )
 
     def undated(self, place: str, revision: str, *both: str) -> str:
-        """The shape of a field in a revision, without the types that only one of two revisions has."""
+        """The shape of a field in a revision, without the types that only one of two revisions
+        has."""
 
         def stays(shape: set[str]) -> set[str]:
             stay = {one for one in shape if self.theirs.types.get(one, set(both)) >= set(both)}
@@ -291,7 +330,10 @@ class Proof:
                 first.setdefault(name, revision)
                 code, misfortune = allowances.CODES.get(name, (None, None))
                 if code != row["code"] or (misfortune and error_code(misfortune, revision) != code):
-                    yield f"ERRORS: {name} is {row['code']} in {revision}; types/errors.py and, if it has others elsewhere, a row"
+                    yield (
+                        f"ERRORS: {name} is {row['code']} in {revision}; types/errors.py and, "
+                        "if it has others elsewhere, a row"
+                    )
         for name, (_, misfortune) in allowances.CODES.items():
             if name not in first:
                 yield f"allowances.CODES: strike {name}, which no schema has"
@@ -303,5 +345,6 @@ class Proof:
 
 
 def _row(kind: type[Any], field: str) -> tuple[type[Any], str] | None:
-    """The row of FIELDS that dates a field: the type's own, or that of the nearest type it inherits from."""
+    """The row of FIELDS that dates a field: the type's own, or that of the nearest type it inherits
+    from."""
     return next(((base, field) for base in kind.__mro__ if (base, field) in FIELDS), None)

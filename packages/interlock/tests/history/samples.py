@@ -34,7 +34,8 @@ REQUEST_PARAMS = {row.params for row in METHODS.values() if row.result}
 def full(kind: Any, revision: str, turn: int = 0) -> Any:
     """A value of a type with every field set to something other than its default.
 
-    Where there are alternatives, `turn` says which one to take; they may be such as the revision does not know.
+    Where there are alternatives, `turn` says which one to take; they may be such as the revision
+    does not know.
     """
     value = every_field(kind, turn)
     if not issubclass(kind, t.Params):

@@ -1,4 +1,5 @@
-"""Where the official schemas and their examples lie beside the repository: the facts are still theirs, and the codec speaks as they do."""
+"""Where the official schemas and their examples lie beside the repository: the facts are still
+theirs, and the codec speaks as they do."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ def test_the_facts_are_those_of_the_schemas():
 
 
 def test_other_schemas_give_other_facts(tmp_path):
-    """The comparison above can fail: one word of one schema changed is one line of the facts changed."""
+    """The comparison above can fail: one word of one schema changed is one line of the facts
+    changed."""
     for revision in REVISIONS:
         text = (SPEC / "schema" / f"{revision}.json").read_text(encoding="utf-8")
         (tmp_path / f"{revision}.json").write_text(
@@ -66,7 +68,8 @@ PLAIN_JSON = {
     "UntitledMultiSelectEnumSchema",
     "UntitledSingleSelectEnumSchema",
 }
-"""The fields of forms: JSON Schema to us, so they are shown to pass unchanged through the form that holds them."""
+"""The fields of forms: JSON Schema to us, so they are shown to pass unchanged through the form that
+holds them."""
 
 HELD_BY: dict[str, tuple[type[Any], str]] = {
     "InputRequests": (t.InputRequiredResult, '{"inputRequests":%s}'),
@@ -128,7 +131,8 @@ def enveloped(name: str, text: str) -> Any:
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_an_official_example_comes_back_unchanged(path):
-    """Each of the specification's examples is read as its type and written with the same JSON value.
+    """Each of the specification's examples is read as its type and written with the same JSON
+    value.
 
     `isError: false` is what the schema assumes where it is not set, and is left out.
     """
@@ -191,8 +195,9 @@ class Judge:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_every_message_is_valid_under_the_schema_of_its_revision(revision):
-    """Requests, notifications and results with every field filled in, with content that the revision knows and such that it does not,
-    encoded for a revision, pass that revision's own schema."""
+    """Requests, notifications and results with every field filled in, with content that the
+    revision knows and such that it does not, encoded for a revision, pass that revision's own
+    schema."""
     judge = Judge(revision)
     spoken = [
         (method, row) for method, row in METHODS.items() if row.since <= revision <= row.until

@@ -1,4 +1,5 @@
-"""The table of protocol history and our types say what the official schemas say, no more and no less."""
+"""The table of protocol history and our types say what the official schemas say, no more and no
+less."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ FACTS: Facts = json.loads((Path(__file__).parent / "facts.json").read_text(encod
 
 
 def test_the_table_is_the_schemas_history():
-    """Every method, type and field of every revision, with its dates, both ways (`MRT-01` among them). What is missing is printed as
-    the rows to write."""
+    """Every method, type and field of every revision, with its dates, both ways (`MRT-01` among
+    them). What is missing is printed as the rows to write."""
     rows = complaints(FACTS)
     assert not rows, "the table of history is to be put right:\n" + "\n".join(rows)
 
@@ -88,11 +89,17 @@ DOCTORED = [
             "tools/find",
             {"params": "FindToolsRequestParams", "result": "ListToolsResult"},
         ),
-        'METHODS: "tools/find": MethodRow(t.FindToolsRequestParams, t.ListToolsResult, Side.CLIENT, since=R5),',
+        (
+            'METHODS: "tools/find": MethodRow(t.FindToolsRequestParams, t.ListToolsResult, '
+            "Side.CLIENT, since=R5),"
+        ),
     ),
     (
         doctored(R5, "client requests", "tools/list"),
-        'METHODS: "tools/list": MethodRow(t.ListToolsRequestParams, t.ListToolsResult, Side.CLIENT, until=R4),',
+        (
+            'METHODS: "tools/list": MethodRow(t.ListToolsRequestParams, t.ListToolsResult, '
+            "Side.CLIENT, until=R4),"
+        ),
     ),
     (
         doctored(R4, "client requests", "ping"),
@@ -148,11 +155,17 @@ DOCTORED = [
             "ElicitResult",
             FACTS[R5]["types"]["ElicitResult"] | {"content?": "[string]"},
         ),
-        'allowances.RESHAPED: ("ElicitResult.content", R5): reshape it in wire/shapes.py, or say why not',
+        (
+            'allowances.RESHAPED: ("ElicitResult.content", R5): reshape it in wire/shapes.py, '
+            "or say why not"
+        ),
     ),
     (
         doctored(R5, "errors", "HeaderMismatchError", {"code": -32029}),
-        "ERRORS: HeaderMismatchError is -32029 in 2026-07-28; types/errors.py and, if it has others elsewhere, a row",
+        (
+            "ERRORS: HeaderMismatchError is -32029 in 2026-07-28; types/errors.py and, if it "
+            "has others elsewhere, a row"
+        ),
     ),
 ]
 
@@ -174,7 +187,10 @@ def test_a_sixth_revision_asks_for_its_rows():
     del facts["2027-02-01"]["types"]["Tool"]["title?"]
     assert complaints(facts) == [
         'REVISIONS: R6: Final = "2027-02-01"',
-        'METHODS: "notifications/farewell": MethodRow(t.FarewellNotificationParams, None, Side.SERVER, since=R6),',
+        (
+            'METHODS: "notifications/farewell": MethodRow(t.FarewellNotificationParams, None, '
+            "Side.SERVER, since=R6),"
+        ),
         'allowances.SENDERS: ("notifications/progress", R6) is sent by server',
         "types: class FarewellNotificationParams, with the fields words",
         'FIELDS: (t.Tool, "title"): (R3, R5),',
@@ -186,7 +202,8 @@ def test_a_sixth_revision_asks_for_its_rows():
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_what_is_encoded_for_a_revision_has_the_fields_of_that_revision(revision):
-    """Every type with every field filled in comes out with just the fields that the revision's schema has."""
+    """Every type with every field filled in comes out with just the fields that the revision's
+    schema has."""
     theirs = Theirs(FACTS)
     for name, life in theirs.types.items():
         if revision in life:

@@ -40,8 +40,9 @@ PLACES = [
     for revision in REVISIONS
     for suspend in (True, False)
     for transport in TRANSPORTS
-    # The older transport of two endpoints has sessions and nothing else, so the newest revision cannot be spoken over it. Streamable
-    # HTTP is younger than 2024-11-05, but that is spoken over it all the same, by our peers too.
+    # The older transport of two endpoints has sessions and nothing else, so the newest revision
+    # cannot be spoken over it. Streamable HTTP is younger than 2024-11-05, but that is spoken over
+    # it all the same, by our peers too.
     if transport != "sse" or revision in HANDSHAKE_REVISIONS
 ]
 
@@ -66,7 +67,8 @@ def before(revision: str) -> pytest.MarkDecorator:
 
 
 class Cell:
-    """One server and its client, both taped; `bare` is a second client, with nobody to answer questions."""
+    """One server and its client, both taped; `bare` is a second client, with nobody to answer
+    questions."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -85,7 +87,8 @@ class Cell:
         self._judged: dict[int, int] = {}
         self.seen: list[str] = []  # what the client's middleware has seen
         self._bare: Client | None = None
-        self.excused = ""  # the sender whose messages are not judged in this test, because they are wrong on purpose
+        # the sender whose messages are not judged in this test, because they are wrong on purpose
+        self.excused = ""
 
     def road(self, tape: Tape) -> ClientTransport:
         """A new transport to a server of this cell's kind."""
@@ -99,7 +102,8 @@ class Cell:
         )
 
     def _serve(self) -> str:
-        """Serve a server of this cell's kind on a free port, until the cell is closed; its address."""
+        """Serve a server of this cell's kind on a free port, until the cell is closed; its
+        address."""
         legacy = self.transport == "sse"
         app = make_server(suspend=self.suspend).http_app(
             legacy_sse=legacy, limits=Limits(calls=MOST_CALLS)

@@ -1,4 +1,5 @@
-"""One cell of the matrix after the other; every message of every test is held against the official schema of its revision."""
+"""One cell of the matrix after the other; every message of every test is held against the official
+schema of its revision."""
 
 from __future__ import annotations
 
@@ -30,4 +31,7 @@ async def cell(whole_cell: Cell) -> AsyncIterator[Cell]:
 
 def pytest_report_header() -> str:
     """Say whether the judges are there."""
-    return f"wired matrix: official schemas {'judge every message' if AT_HAND else 'are not beside this repository, so they do not judge'}"
+    return (
+        "wired matrix: official schemas "
+        f"{'judge every message' if AT_HAND else 'are not beside this repository, so they do not judge'}"
+    )

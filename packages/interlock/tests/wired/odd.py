@@ -1,4 +1,5 @@
-"""JSON in odd but valid spelling, and a server that answers with it; it notes the requests as they came."""
+"""JSON in odd but valid spelling, and a server that answers with it; it notes the requests as they
+came."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ LIST = (
 
 
 def odd_server(revision: str, frames: list[bytes] | None = None) -> Server:
-    """Answers every call of a tool with MEMBERS; a tool called `last` gives the message that came before."""
+    """Answers every call of a tool with MEMBERS; a tool called `last` gives the message that came
+    before."""
     seen: list[bytes] = frames if frames is not None else []
 
     def odd(handler: Handler) -> Handler:

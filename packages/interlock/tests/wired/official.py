@@ -15,14 +15,16 @@ from interlock.testing import Line
 FOLDER = Path(__file__).resolve().parents[5] / "shared" / "spec" / "schema"
 AT_HAND = FOLDER.is_dir()
 
-# Definitions that stand for anything, or that describe JSON Schema: objects that hold more than their properties.
+# Definitions that stand for anything, or that describe JSON Schema: objects that hold more than
+# their properties.
 OPEN = {"Result", "Notification", "Request", "Error", "PaginatedResult"}
 OPEN_KINDS = ("Error", "Capabilities", "MetaObject")
 NOT_OURS = ("Client", "Server", "JSONRPC")
 
 
 class Judge:
-    """Judges the messages of one conversation under one revision; it remembers requests, to know what their answers answer."""
+    """Judges the messages of one conversation under one revision; it remembers requests, to know
+    what their answers answer."""
 
     def __init__(self, revision: str) -> None:
         self.revision = revision
@@ -92,7 +94,8 @@ def _schema(revision: str) -> tuple[str, dict[str, Any]]:
 
 
 def _amended(definitions: dict[str, Any]) -> dict[str, Any]:
-    """Where schema.json makes `integer` of what schema.ts calls `number`: answers to forms may be fractions (`X-05`)."""
+    """Where schema.json makes `integer` of what schema.ts calls `number`: answers to forms may be
+    fractions (`X-05`)."""
     if "ElicitResult" in definitions:
         text = json.dumps(definitions["ElicitResult"])
         definitions["ElicitResult"] = json.loads(text.replace('"integer"', '"number"'))
@@ -127,7 +130,8 @@ def _validator(revision: str, name: str, closed: bool) -> Any:
 
 
 def _closed(name: str, definition: dict[str, Any]) -> dict[str, Any]:
-    """A definition that takes no member it does not name: what an older revision never said is not said to it."""
+    """A definition that takes no member it does not name: what an older revision never said is not
+    said to it."""
     if name in OPEN or "properties" not in definition or name.endswith(OPEN_KINDS):
         return definition
     closed = {**definition, "additionalProperties": False}

@@ -1,4 +1,5 @@
-"""A server whose middleware, extension and tool ask: in this process or as a child (`python -m tests.wired.questions_server [--replayed]`)."""
+"""A server whose middleware, extension and tool ask: in this process or as a child (`python -m
+tests.wired.questions_server [--replayed]`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Features for some only: over memory and stdio they are the person's at this machine, over the network without a guard nobody's."""
+"""Features for some only: over memory and stdio they are the person's at this machine, over the
+network without a guard nobody's."""
 
 from __future__ import annotations
 
@@ -6,7 +7,8 @@ from interlock import Context, Server
 
 
 def add_scoped(server: Server) -> None:
-    """A tool, a resource, a template and a prompt that ask for scopes, and a tool that asks when it is called."""
+    """A tool, a resource, a template and a prompt that ask for scopes, and a tool that asks when it
+    is called."""
 
     @server.tool(scopes=["vault:open"])
     async def open_vault() -> str:

@@ -1,4 +1,5 @@
-"""The server of the matrix: every feature once, in this process or as a child (`python -m tests.wired.server [--replayed]`)."""
+"""The server of the matrix: every feature once, in this process or as a child (`python -m
+tests.wired.server [--replayed]`)."""
 
 from __future__ import annotations
 

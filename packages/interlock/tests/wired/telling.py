@@ -1,4 +1,5 @@
-"""The matrix's tools that tell of themselves, that can be cancelled, and that change what the server offers."""
+"""The matrix's tools that tell of themselves, that can be cancelled, and that change what the
+server offers."""
 
 from __future__ import annotations
 

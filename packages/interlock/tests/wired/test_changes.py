@@ -1,4 +1,5 @@
-"""Things that change while a server runs, over every cell of the matrix: who listens is told, in both eras in the same words."""
+"""Things that change while a server runs, over every cell of the matrix: who listens is told, in
+both eras in the same words."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
     "what, kind", [("tool", "tools"), ("resource", "resources"), ("prompt", "prompts")]
 )
 async def test_lists_that_change(cell: Cell, what: str, kind: str):
-    """Adding and removing is told to those who listen, and shows in the list at once (`TOL-18`, `RES-17`, `PRM-08`, `LSN-03`, `LSN-13`)."""
+    """Adding and removing is told to those who listen, and shows in the list at once (`TOL-18`,
+    `RES-17`, `PRM-08`, `LSN-03`, `LSN-13`)."""
 
     async def names() -> set[str]:
         items = {
@@ -45,7 +47,8 @@ async def test_lists_that_change(cell: Cell, what: str, kind: str):
 
 
 async def test_watching_resources(cell: Cell):
-    """Who watches a resource hears of it and of its parts, and of no other (`SUB-02`, `LSN-01`, `LSN-02`)."""
+    """Who watches a resource hears of it and of its parts, and of no other (`SUB-02`, `LSN-01`,
+    `LSN-02`)."""
     async with cell.client.watch(resources=["note://one"]) as changes, asyncio.timeout(10):
         assert changes.honoured.resource_subscriptions == ["note://one"]
         for uri in ("note://two", "note://one/part", "note://onerous", "note://one"):
@@ -83,7 +86,8 @@ async def test_watching_several_things(cell: Cell):
 
 
 async def test_what_is_granted(cell: Cell):
-    """The client learns which part of its wish the server grants, in both eras alike (`LSN-06`, `SUB-01`)."""
+    """The client learns which part of its wish the server grants, in both eras alike (`LSN-06`,
+    `SUB-01`)."""
     async with (
         cell.client.watch(tools=True, resources=["note://one", "nothing://here"]) as changes,
         asyncio.timeout(10),
@@ -96,7 +100,8 @@ async def test_what_is_granted(cell: Cell):
 
 @since(R5)
 async def test_acknowledgement_comes_first(cell: Cell):
-    """The first word of a subscription is what it grants, and every word carries its id (`LSN-03`, `LSN-04`, `LSN-05`)."""
+    """The first word of a subscription is what it grants, and every word carries its id (`LSN-03`,
+    `LSN-04`, `LSN-05`)."""
     start = len(cell.tape)
     async with (
         cell.client.watch(tools=True, resources=["note://one"]) as changes,
@@ -119,7 +124,8 @@ async def test_acknowledgement_comes_first(cell: Cell):
 
 @since(R5)
 async def test_a_notice_makes_what_was_kept_stale(cell: Cell):
-    """What the client keeps is asked for anew once the server says that it has changed (`CAC-09`, `CAC-13`)."""
+    """What the client keeps is asked for anew once the server says that it has changed (`CAC-09`,
+    `CAC-13`)."""
     start = len(cell.tape)
     await cell.client.read_resource("config://settings")
     async with cell.client.watch(resources=["config://settings"]) as changes, asyncio.timeout(10):

@@ -1,4 +1,5 @@
-"""An extension of a third party, installed from a package of its own, on servers and clients, over every transport and revision."""
+"""An extension of a third party, installed from a package of its own, on servers and clients, over
+every transport and revision."""
 
 from __future__ import annotations
 
@@ -95,7 +96,8 @@ async def wired(request: pytest.FixtureRequest, installed: Path) -> AsyncIterato
 
 
 async def test_a_request_is_typed_on_both_sides(wired: Wired):
-    """Its params arrive as their type, its result comes as its type, its errors as they are (`SDX-01`, `SDX-12`)."""
+    """Its params arrive as their type, its result comes as its type, its errors as they are
+    (`SDX-01`, `SDX-12`)."""
     from catalog_search import ID, SEARCH, FindParams, Hits  # installed by the fixture
 
     client = await wired.client(SEARCH)
@@ -118,7 +120,8 @@ async def test_a_request_is_typed_on_both_sides(wired: Wired):
 
 
 async def test_notifications_go_both_ways(wired: Wired):
-    """The client's through its middleware, the server's to the handler of the client's extension (`SDX-13`, `SDX-16`)."""
+    """The client's through its middleware, the server's to the handler of the client's extension
+    (`SDX-13`, `SDX-16`)."""
     from catalog_search import Indexed, Selected, search_client  # installed by the fixture
 
     heard: asyncio.Queue[Indexed] = asyncio.Queue()
@@ -153,7 +156,8 @@ async def test_notifications_go_both_ways(wired: Wired):
 
 
 async def test_notifications_of_the_server_pass_middleware_of_the_client(wired: Wired):
-    """One is changed, one suppressed, and all others are heard in order before the call returns (`SDX-16`, `SDX-21`, `SDX-23`)."""
+    """One is changed, one suppressed, and all others are heard in order before the call returns
+    (`SDX-16`, `SDX-21`, `SDX-23`)."""
     heard: list[Any] = []
 
     def editing(handler: Handler) -> Handler:
@@ -178,7 +182,8 @@ async def test_notifications_of_the_server_pass_middleware_of_the_client(wired: 
 
 
 async def test_a_package_is_made_and_enabled_as_the_guide_says(installed: Path):
-    """The metadata is that of the guide; importing the package enables nothing, giving the extension does (`SDX-28`)."""
+    """The metadata is that of the guide; importing the package enables nothing, giving the
+    extension does (`SDX-28`)."""
     from catalog_search import ID, SEARCH, Catalogs, search_server  # installed by the fixture
 
     from interlock import Server
@@ -207,7 +212,8 @@ async def test_a_package_is_made_and_enabled_as_the_guide_says(installed: Path):
 
 
 async def test_a_result_of_the_extension_comes_as_its_type_to_who_knows_it(wired: Wired):
-    """Others get the tool's own answer; who wants the tool's own type is told what came (`RPC-22`)."""
+    """Others get the tool's own answer; who wants the tool's own type is told what came
+    (`RPC-22`)."""
     from catalog_search import SEARCH, Ticket  # installed by the fixture
 
     plain = await wired.client()
@@ -222,7 +228,8 @@ async def test_a_result_of_the_extension_comes_as_its_type_to_who_knows_it(wired
 
 
 async def test_a_client_without_the_extension_is_told_what_it_lacks(wired: Wired):
-    """Before anything is sent by its own side; by the server where it is another client (`EXT-03`)."""
+    """Before anything is sent by its own side; by the server where it is another client
+    (`EXT-03`)."""
     from catalog_search import ID, FindParams  # installed by the fixture
 
     client = await wired.client()

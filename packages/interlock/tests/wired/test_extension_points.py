@@ -1,4 +1,5 @@
-"""What the middleware of an extension can do on either side, and what of an extension can be read (SEP-3371)."""
+"""What the middleware of an extension can do on either side, and what of an extension can be read
+(SEP-3371)."""
 
 from __future__ import annotations
 
@@ -68,7 +69,8 @@ def make_server(*extensions: Extension) -> Server:
 
 @contextlib.asynccontextmanager
 async def wired(side: str, around: Callable[[Handler, Exchange], Any], **options: Any) -> Any:
-    """A client of a server, where the extension of one side has the middleware; both are given two extensions."""
+    """A client of a server, where the extension of one side has the middleware; both are given two
+    extensions."""
     mine = Extension("com.example/points", settings={"of": side}, middleware=[wrapping(around)])
     other = Extension("com.example/other", settings={"most": 3})
     on_server = [mine, other] if side == "server" else [other]
@@ -82,7 +84,8 @@ async def wired(side: str, around: Callable[[Handler, Exchange], Any], **options
 
 @pytest.mark.parametrize("side", SIDES)
 async def test_it_acts_before_and_after_or_answers_itself(side: str):
-    """Core requests pass it in both directions, and what it answers itself goes no further (`SDX-16`, `SDX-17`)."""
+    """Core requests pass it in both directions, and what it answers itself goes no further
+    (`SDX-16`, `SDX-17`)."""
     seen: list[str] = []
 
     async def around(handler: Handler, x: Exchange) -> AnyResult:
@@ -103,7 +106,8 @@ async def test_it_acts_before_and_after_or_answers_itself(side: str):
 
 @pytest.mark.parametrize("side", SIDES)
 async def test_it_changes_params_results_and_metadata(side: str):
-    """The change reaches the other side, and entries of `_meta` that nobody knows survive (`SDX-18`, `SDX-19`)."""
+    """The change reaches the other side, and entries of `_meta` that nobody knows survive
+    (`SDX-18`, `SDX-19`)."""
 
     async def around(handler: Handler, x: Exchange) -> AnyResult:
         if x.method != "tools/call":
@@ -123,7 +127,8 @@ async def test_it_changes_params_results_and_metadata(side: str):
 
 
 async def test_it_answers_with_an_intermediate_result():
-    """A question in place of the result; the client answers it, and the answer comes with the retry (`SDX-18`)."""
+    """A question in place of the result; the client answers it, and the answer comes with the retry
+    (`SDX-18`)."""
 
     async def around(handler: Handler, x: Exchange) -> AnyResult:
         if x.method != "tools/call" or x.params.input_responses:
@@ -144,7 +149,8 @@ async def test_it_answers_with_an_intermediate_result():
 
 @pytest.mark.parametrize("side", SIDES)
 async def test_it_sees_who_asks_and_what_the_peer_has(side: str):
-    """Capabilities, also of other extensions, and the name of the client; none of it is sent for that (`SDX-06`, `SDX-07`, `SDX-20`)."""
+    """Capabilities, also of other extensions, and the name of the client; none of it is sent for
+    that (`SDX-06`, `SDX-07`, `SDX-20`)."""
     seen: list[Any] = []
 
     async def around(handler: Handler, x: Exchange) -> AnyResult:
@@ -164,7 +170,8 @@ async def test_it_sees_who_asks_and_what_the_peer_has(side: str):
 
 @pytest.mark.parametrize("side", SIDES)
 async def test_it_suppresses_notifications_as_they_come(side: str):
-    """One is left out, the others come in order, each before the next is made, and the call goes on (`SDX-21`, `SDX-22`, `SDX-23`)."""
+    """One is left out, the others come in order, each before the next is made, and the call goes on
+    (`SDX-21`, `SDX-22`, `SDX-23`)."""
     seen: list[Any] = []
 
     async def around(handler: Handler, x: Exchange) -> AnyResult:
@@ -190,7 +197,8 @@ async def test_it_suppresses_notifications_as_they_come(side: str):
 
 @pytest.mark.parametrize("side", SIDES)
 async def test_errors_and_cancellation_pass_through_it_and_it_ends(side: str):
-    """An error comes as it is; a call that is cancelled ends the middleware by its `finally` (`SDX-20`, `SDX-23`, `SDX-24`)."""
+    """An error comes as it is; a call that is cancelled ends the middleware by its `finally`
+    (`SDX-20`, `SDX-23`, `SDX-24`)."""
     ended: list[str] = []
     waits = asyncio.Event()
 
@@ -220,7 +228,8 @@ async def test_errors_and_cancellation_pass_through_it_and_it_ends(side: str):
 
 
 async def test_several_extensions_stand_side_by_side():
-    """Those that are given can be told on either side before anything is sent (`SDX-02`, `SDX-04`)."""
+    """Those that are given can be told on either side before anything is sent (`SDX-02`,
+    `SDX-04`)."""
     extensions = [Extension("com.example/a"), Extension("org.example/b")]
     server = make_server(*extensions)
     client = Client(server, extensions=extensions)
@@ -229,7 +238,8 @@ async def test_several_extensions_stand_side_by_side():
 
 
 async def test_an_extension_that_nobody_uses_changes_no_message():
-    """Only the capabilities say that it is there; without extensions they do not mention any (`SDX-29`, `EXT-05`)."""
+    """Only the capabilities say that it is there; without extensions they do not mention any
+    (`SDX-29`, `EXT-05`)."""
 
     async def messages(*extensions: Extension) -> list[bytes]:
         tape = Tape()

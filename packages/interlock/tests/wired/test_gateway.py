@@ -1,4 +1,5 @@
-"""The gateway of the guide before a server: every flow comes through it, under every pair of revisions and over every transport."""
+"""The gateway of the guide before a server: every flow comes through it, under every pair of
+revisions and over every transport."""
 
 from __future__ import annotations
 
@@ -189,7 +190,8 @@ async def test_the_gateway_offers_what_the_server_behind_offers(chain: Chain) ->
 
 
 async def test_two_questions_in_one_call(chain: Chain) -> None:
-    """They reach the person, and the tool runs once; a revision without forms ends it with words that say so."""
+    """They reach the person, and the tool runs once; a revision without forms ends it with words
+    that say so."""
     if not chain.pair.asks:
         with pytest.raises((McpError, ToolError), match="elicitation"):
             (await chain.client.call_tool("order", {"dish": "soup"})).value()
@@ -286,7 +288,8 @@ async def test_many_calls_at_once_on_one_connection(chain: Chain) -> None:
 
 
 async def test_many_questions_at_once_on_one_connection(chain: Chain) -> None:
-    """Each reaches the call that it belongs to, and each tool runs once; where that cannot be told, the calls end in words."""
+    """Each reaches the call that it belongs to, and each tool runs once; where that cannot be told,
+    the calls end in words."""
     dishes = [f"dish{number}" for number in range(AT_ONCE)]
     calls = [ordered(chain.client, dish) for dish in dishes]
     if not chain.pair.asks or chain.pair.shares_a_channel:
@@ -342,7 +345,8 @@ class Broken:
 async def test_a_server_behind_that_does_not_answer(
     transport: str, ahead: str, why: Exception, words: str
 ) -> None:
-    """The caller is told so, and not in the words of that server, which may name what is not for everybody."""
+    """The caller is told so, and not in the words of that server, which may name what is not for
+    everybody."""
     made = module()
     async with AsyncExitStack() as stack:
         front = made.gateway(made.behind(Broken(why)))

@@ -71,17 +71,63 @@ BAD = [
     (R1, [asking("tools/call", name="x", task={})], "task"),
     (R5, [asking("tools/call", name="x")], "_meta"),
     (R5, [asking("ping", _meta=META)], "has no ping"),
-    (R5, [asking("tools/list", _meta=META), ("server", {"id": 1, "result": {"tools": []}})], "resultType"),
-    (R5, [asking("tools/list", _meta=META), ("server", {"id": 1, "error": {"code": -32002, "message": "?"}})], "not to be used"),
-    (R1, [asking("tools/list"), ("server", {"id": 1, "result": {"tools": [{**TOOL, "title": "X"}]}})], "title"),
-    (R4, [asking("tools/list"), ("server", {"id": 1, "result": {"tools": [{**TOOL, "titel": "X"}]}})], "titel"),
-    (R4, [("server", {"id": 1, "method": "elicitation/create", "params": {"message": "?", "requestedSchema": NESTED}})], "anyOf"),
-    (R3, [asking("tools/list"), ("server", {"id": 1, "result": {"tools": [], "ttlMs": 1}})], "ttlMs"),
-    (R4, [asking("ping"), ("server", {"id": 1, "result": {"resultType": "complete"}})], "resultType"),
+    (
+        R5,
+        [asking("tools/list", _meta=META), ("server", {"id": 1, "result": {"tools": []}})],
+        "resultType",
+    ),
+    (
+        R5,
+        [
+            asking("tools/list", _meta=META),
+            ("server", {"id": 1, "error": {"code": -32002, "message": "?"}}),
+        ],
+        "not to be used",
+    ),
+    (
+        R1,
+        [
+            asking("tools/list"),
+            ("server", {"id": 1, "result": {"tools": [{**TOOL, "title": "X"}]}}),
+        ],
+        "title",
+    ),
+    (
+        R4,
+        [
+            asking("tools/list"),
+            ("server", {"id": 1, "result": {"tools": [{**TOOL, "titel": "X"}]}}),
+        ],
+        "titel",
+    ),
+    (
+        R4,
+        [
+            (
+                "server",
+                {
+                    "id": 1,
+                    "method": "elicitation/create",
+                    "params": {"message": "?", "requestedSchema": NESTED},
+                },
+            )
+        ],
+        "anyOf",
+    ),
+    (
+        R3,
+        [asking("tools/list"), ("server", {"id": 1, "result": {"tools": [], "ttlMs": 1}})],
+        "ttlMs",
+    ),
+    (
+        R4,
+        [asking("ping"), ("server", {"id": 1, "result": {"resultType": "complete"}})],
+        "resultType",
+    ),
     (R4, [asking("ping"), ("server", {"id": 2, "result": {}})], "was not made"),
     (R4, [("server", {"id": 1, "error": {"code": "x", "message": "?"}})], "code"),
     (R4, [("server", [])], "no JSON object"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("revision, messages", GOOD)

@@ -1,4 +1,5 @@
-"""How a conversation begins in every cell of the matrix, what both sides learn of each other, and what is refused."""
+"""How a conversation begins in every cell of the matrix, what both sides learn of each other, and
+what is refused."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_what_the_client_learns(cell: Cell):
-    """Revision, name, instructions and capabilities, alike in both eras (`LIF-06`, `STA-06`, `STA-08`, `STA-11`, `LIF-15`)."""
+    """Revision, name, instructions and capabilities, alike in both eras (`LIF-06`, `STA-06`,
+    `STA-08`, `STA-11`, `LIF-15`)."""
     client = cell.client
     assert client.revision == cell.revision
     assert client.server_info is not None
@@ -31,7 +33,8 @@ async def test_what_the_client_learns(cell: Cell):
 
 @before(R5)
 async def test_the_first_words_of_a_handshake(cell: Cell):
-    """`initialize` first, then `initialized`, and only then the rest (`LIF-01`, `LIF-08`, `LIF-09`)."""
+    """`initialize` first, then `initialized`, and only then the rest (`LIF-01`, `LIF-08`,
+    `LIF-09`)."""
     await cell.client.ping()
     first, second = cell.tape.messages("client")[:2]
     assert first["method"] == "initialize"
@@ -41,7 +44,8 @@ async def test_the_first_words_of_a_handshake(cell: Cell):
 
 @since(R5)
 async def test_the_first_words_without_a_handshake(cell: Cell):
-    """`server/discover` first, and on every request who asks (`STA-01`, `STA-02`, `ERA-04`, `ERA-05`)."""
+    """`server/discover` first, and on every request who asks (`STA-01`, `STA-02`, `ERA-04`,
+    `ERA-05`)."""
     await cell.client.ping()
     requests = [m for m in cell.tape.messages("client") if "id" in m]
     assert requests[0]["method"] == "server/discover"
@@ -74,9 +78,11 @@ async def test_unknown_methods(cell: Cell, method: str):
     ["ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe", "initialize"],
 )
 async def test_methods_of_the_past(cell: Cell, method: str):
-    """What was removed is not served to a request of the newest revision (`STA-18`, `CFQ-02`, `PNG-04`)."""
+    """What was removed is not served to a request of the newest revision (`STA-18`, `CFQ-02`,
+    `PNG-04`)."""
     cell.excused = "client"
-    # whoever is greeted over HTTP and answers with 404 may be no server at all, so the client does not take that for an answer
+    # whoever is greeted over HTTP and answers with 404 may be no server at all, so the client does
+    # not take that for an answer
     with pytest.raises((McpError, Unreachable), match="Method not found") as caught:
         await cell.client._transport(Exchange(method, t.Params(), cell.client.caller))
     if (cell.transport, method) != ("http", "initialize"):
@@ -95,7 +101,8 @@ async def test_methods_of_the_future(cell: Cell, method: str):
 
 
 async def test_middleware_of_the_client(cell: Cell):
-    """The client's middleware sees each exchange once, also one that takes several rounds (`MRT-23`)."""
+    """The client's middleware sees each exchange once, also one that takes several rounds
+    (`MRT-23`)."""
     start = len(cell.seen)
     await cell.client.call_tool("hello", {"name": "Ada"})
     await cell.client.read_resource("note://one")

@@ -1,4 +1,5 @@
-"""What a gateway passes on arrives byte for byte, over every transport and revision; middleware can look at it all the same."""
+"""What a gateway passes on arrives byte for byte, over every transport and revision; middleware can
+look at it all the same."""
 
 from __future__ import annotations
 

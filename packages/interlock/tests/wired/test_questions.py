@@ -1,4 +1,5 @@
-"""Questions over every cell of the matrix: the same tool asks straight, suspended or replayed, and never goes on without an answer."""
+"""Questions over every cell of the matrix: the same tool asks straight, suspended or replayed, and
+never goes on without an answer."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ def seats(*answers: object) -> ScriptedAnswers:
 
 @since(R3)
 async def test_a_form_and_a_yes(cell: Cell):
-    """One tool, two questions, one result: the answers arrive as typed values (`ELI-04`, `ELI-05`, `ELI-06`, `MRT-11`)."""
+    """One tool, two questions, one result: the answers arrive as typed values (`ELI-04`, `ELI-05`,
+    `ELI-06`, `MRT-11`)."""
     answers = seats({"row": 7, "letter": "B"}, {"confirm": True})
     start = len(cell.tape)
     result = await cell.client.call_tool("book", {"day": "Monday"}, asker=answers)
@@ -42,7 +44,8 @@ async def test_a_form_and_a_yes(cell: Cell):
 
 @since(R3)
 async def test_every_kind_of_field(cell: Cell):
-    """Strings, numbers, booleans and choices, in the words that each revision has for them (`ELI-08`, `ELI-09`, `ELI-10`, `ELI-11`)."""
+    """Strings, numbers, booleans and choices, in the words that each revision has for them
+    (`ELI-08`, `ELI-09`, `ELI-10`, `ELI-11`)."""
     answers = seats(
         {
             "name": "Ada",
@@ -82,7 +85,8 @@ async def test_several_of_several(cell: Cell):
     ids=["decline", "cancel"],
 )
 async def test_declining(cell: Cell, answer: object, words: str):
-    """Who declines or dismisses a question ends the tool, in words for the model (`ELI-13`, `ELI-14`)."""
+    """Who declines or dismisses a question ends the tool, in words for the model (`ELI-13`,
+    `ELI-14`)."""
     result = await cell.client.call_tool("book", {"day": "Monday"}, asker=seats(answer))
     assert (result.is_error, result.text) == (True, words)
 
@@ -107,7 +111,8 @@ async def test_answers_that_do_not_fit(cell: Cell):
 
 @since(R3)
 async def test_asking_from_a_thread(cell: Cell):
-    """A plain function asks with `ctx.wait`; defaults stand where the person leaves them (`ELI-11`, `ELI-12`)."""
+    """A plain function asks with `ctx.wait`; defaults stand where the person leaves them (`ELI-11`,
+    `ELI-12`)."""
     result = await cell.client.call_tool("book_in_thread", asker=seats({"name": "Ada"}))
     assert result.text == "Ada, 30"
 
@@ -128,7 +133,8 @@ async def test_questions_together(cell: Cell, how: str):
 @since(R3)
 @pytest.mark.parametrize("how", ["gather", "group"])
 async def test_one_of_two_declined(cell: Cell, how: str):
-    """Where one of several questions is declined the tool ends in its words, with a task group too (`ELI-14`)."""
+    """Where one of several questions is declined the tool ends in its words, with a task group too
+    (`ELI-14`)."""
     answers = ScriptedAnswers(elicit={"First": {"value": "Ada"}, "Last": False})
     result = await cell.client.call_tool("several", {"how": how}, asker=answers)
     assert (result.is_error, result.text) == (True, "The person declined to answer: Last name?")
@@ -136,7 +142,8 @@ async def test_one_of_two_declined(cell: Cell, how: str):
 
 @since(R3)
 async def test_telling_after_a_question(cell: Cell):
-    """What a tool tells after a question reaches whoever made the call, by whatever request that is now (`PRG-03`, `LOG-06`)."""
+    """What a tool tells after a question reaches whoever made the call, by whatever request that is
+    now (`PRG-03`, `LOG-06`)."""
     progress: list[float] = []
     logged: list[object] = []
     cell.client._on_log = lambda message: logged.append(message.data)
@@ -161,7 +168,8 @@ async def test_telling_after_a_question(cell: Cell):
 
 @between(R3, R5)
 async def test_giving_up_while_a_person_thinks(cell: Cell):
-    """A call that is cancelled while its question is open takes the question back (`CAN-01`, `CAN-05`)."""
+    """A call that is cancelled while its question is open takes the question back (`CAN-01`,
+    `CAN-05`)."""
     asked, taken_back = asyncio.Event(), asyncio.Event()
 
     async def think(params: t.ElicitRequestParams) -> None:
@@ -185,7 +193,8 @@ async def test_giving_up_while_a_person_thinks(cell: Cell):
 
 @since(R4)
 async def test_pages_to_visit(cell: Cell):
-    """A page to visit; with an id of its own in the revision that wants it, and in no other (`ELI-17`, `ELI-18`, `ELI-19`)."""
+    """A page to visit; with an id of its own in the revision that wants it, and in no other
+    (`ELI-17`, `ELI-18`, `ELI-19`)."""
     answers = seats(True)
     assert (await cell.client.call_tool("visit", asker=answers)).text == "visited"
     asked = answers.asked[0].params
@@ -210,7 +219,8 @@ async def test_pages_not_visited(cell: Cell):
 
 @since(R3)
 async def test_what_must_not_happen_twice(cell: Cell):
-    """What goes through `ctx.once` happens once, though a replayed tool runs again from the top (`MRT-24`)."""
+    """What goes through `ctx.once` happens once, though a replayed tool runs again from the top
+    (`MRT-24`)."""
     name = f"charge {len(cell.tape)}"
     result = await cell.client.call_tool(
         "charge", {"name": name}, asker=seats({"value": True}, {"value": True})
@@ -240,7 +250,8 @@ async def test_sampling_refused(cell: Cell):
 
 @since(R5)
 async def test_sampling_refused_at_the_client(cell: Cell):
-    """The newest revision has no word for a refusal: the call ends at the client, and nothing more is sent (`SAM-04`)."""
+    """The newest revision has no word for a refusal: the call ends at the client, and nothing more
+    is sent (`SAM-04`)."""
     refusal = ScriptedAnswers(sample=[McpError(t.USER_REJECTED, "Not today.")])
     start = len(cell.tape)
     with pytest.raises(McpError, match="Not today") as caught:
@@ -278,7 +289,8 @@ async def test_roots(cell: Cell, tmp_path):
 
 
 async def test_roots_that_change(cell: Cell):
-    """A change of the roots is told where the era has a word for it, and to no other server (`ROO-02`)."""
+    """A change of the roots is told where the era has a word for it, and to no other server
+    (`ROO-02`)."""
     start = len(cell.tape)
     cell.client.roots_changed()
     await cell.client.ping()
@@ -299,12 +311,13 @@ async def test_prompts_and_resources_that_ask(cell: Cell):
 
 @since(R3)
 async def test_questions_written_by_hand(cell: Cell):
-    """A result that says what is needed works in the older revisions too, where it is asked on the tool's behalf (`TOL-22`, `MRT-02`)."""
+    """A result that says what is needed works in the older revisions too, where it is asked on the
+    tool's behalf (`TOL-22`, `MRT-02`)."""
     result = await cell.client.call_tool("by_hand", asker=seats({"name": "Ada"}))
     assert result.text == "Ada (asked once)"
 
 
-# -- where nobody can be asked -----------------------------------------------------------------------------------------
+# -- where nobody can be asked ---------------------------------------------------------------------
 
 ASKING = [
     ("book", {"day": "Monday"}, "elicitation"),
@@ -324,7 +337,8 @@ ASKING = [
 async def test_clients_that_cannot_be_asked(
     cell: Cell, tool: str, arguments: dict, capability: str
 ):
-    """Who has declared nothing is asked nothing, and the call fails closed, in words for the model (`LIF-17`, `ELI-03`, `SAM-03`)."""
+    """Who has declared nothing is asked nothing, and the call fails closed, in words for the model
+    (`LIF-17`, `ELI-03`, `SAM-03`)."""
     result = await (await cell.bare()).call_tool(tool, arguments)
     assert result.is_error
     assert capability in result.text
@@ -335,7 +349,8 @@ async def test_clients_that_cannot_be_asked(
 async def test_requests_that_cannot_be_asked(
     cell: Cell, tool: str, arguments: dict, capability: str
 ):
-    """The same in the newest revision, where it is an error of its own that says what is lacking (`ERR-08`, `MRT-05`, `STA-17`)."""
+    """The same in the newest revision, where it is an error of its own that says what is lacking
+    (`ERR-08`, `MRT-05`, `STA-17`)."""
     with pytest.raises(McpError, match=capability) as caught:
         await (await cell.bare()).call_tool(tool, arguments)
     assert caught.value.code == t.MISSING_CLIENT_CAPABILITY
@@ -347,7 +362,8 @@ async def test_requests_that_cannot_be_asked(
     "tool, capability", [("visit", "elicitation"), ("ponder_with_tools", "sampling.tools")]
 )
 async def test_questions_younger_than_the_revision(cell: Cell, tool: str, capability: str):
-    """What the revision does not know is not asked, whatever the client could do (`LIF-12`, `LIF-16`)."""
+    """What the revision does not know is not asked, whatever the client could do (`LIF-12`,
+    `LIF-16`)."""
     answers = ScriptedAnswers(elicit=[True], sample=["Yes."])
     result = await cell.client.call_tool(tool, asker=answers)
     assert result.is_error

@@ -1,4 +1,5 @@
-"""Middleware, methods of extensions and tools ask, over every transport and under every revision; the audit counts a call once."""
+"""Middleware, methods of extensions and tools ask, over every transport and under every revision;
+the audit counts a call once."""
 
 from __future__ import annotations
 
@@ -74,7 +75,8 @@ async def connected(
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("transport", ["memory", "stdio", "http"])
 async def test_middleware_and_tools_ask(transport: str, revision: str, suspend: bool) -> None:
-    """Where the revision has questions they are answered; where it has none the call fails in words, and nothing runs."""
+    """Where the revision has questions they are answered; where it has none the call fails in
+    words, and nothing runs."""
     heard: list[str] = []
     async with connected(transport, revision, suspend, heard) as client:
         guarded = await client.call_tool("guarded")
@@ -107,7 +109,8 @@ async def test_middleware_that_hears_no(transport: str) -> None:
 @pytest.mark.parametrize("revision", REVISIONS)
 @pytest.mark.parametrize("transport", ["memory", "stdio", "http"])
 async def test_a_method_of_an_extension_asks(transport: str, revision: str, suspend: bool) -> None:
-    """In rounds, or straight on the connection or the session's stream; without questions it is an error."""
+    """In rounds, or straight on the connection or the session's stream; without questions it is an
+    error."""
     heard: list[str] = []
     async with connected(transport, revision, suspend, heard) as client:
         ordering = client.request("restaurant/order", OrderParams(dish="soup"), Ordered)

@@ -1,4 +1,5 @@
-"""A server whose tools call another server: the other's questions reach the person, whatever each of the two speaks."""
+"""A server whose tools call another server: the other's questions reach the person, whatever each
+of the two speaks."""
 
 from __future__ import annotations
 
@@ -74,7 +75,8 @@ def person(asked: list[str]) -> Any:
 async def test_a_question_of_the_server_behind_reaches_the_person_in_front(
     ahead: str, back: str, front_suspends: bool, back_suspends: bool
 ) -> None:
-    """Under every pair of revisions; where one of them has no forms the call ends with an error that says so."""
+    """Under every pair of revisions; where one of them has no forms the call ends with an error
+    that says so."""
     asked: list[str] = []
     runs: list[str] = []
     server = front(ahead, front_suspends, backend(back, back_suspends), runs)
@@ -115,7 +117,8 @@ async def shared(target: Any, current: list[Any]) -> Any:
 async def test_the_same_over_one_connection_to_a_child_process(
     ahead: str, back: str, front_suspends: bool, tmp_path: Path
 ) -> None:
-    """Its questions come in a task of the connection's own, and one call after the other is answered on it."""
+    """Its questions come in a task of the connection's own, and one call after the other is
+    answered on it."""
     script = tmp_path / "back.py"
     body = BACKEND.replace('"back"', f'"back", revisions={back!r}')
     script.write_text(textwrap.dedent(body) + "\nserver.run()\n")

@@ -1,4 +1,5 @@
-"""Resources over every cell of the matrix: reading them, their templates, and what cannot be read."""
+"""Resources over every cell of the matrix: reading them, their templates, and what cannot be
+read."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_lists(cell: Cell):
-    """Resources and templates are listed apart, with what the revision has words for (`RES-01`, `RES-13`, `RES-15`)."""
+    """Resources and templates are listed apart, with what the revision has words for (`RES-01`,
+    `RES-13`, `RES-15`)."""
     resources = {resource.uri: resource for resource in await cell.client.list_resources()}
     assert {"note://static", "file:///pixel.png", "config://settings", "count://reads"} <= set(
         resources
@@ -49,7 +51,8 @@ async def test_reading(cell: Cell):
 
 
 async def test_templates(cell: Cell):
-    """A URI that a template matches is read with its variables, typed as the function has them (`RES-13`)."""
+    """A URI that a template matches is read with its variables, typed as the function has them
+    (`RES-13`)."""
     (note,) = (await cell.client.read_resource("note://two")).contents
     assert (note.uri, note.text, note.mime_type) == ("note://two", "Call Ada", "text/markdown")
     (found,) = (await cell.client.read_resource("travel://activities/New%20York/museums")).contents
@@ -63,7 +66,8 @@ async def test_templates(cell: Cell):
     "uri", ["note://nobody", "nothing://here", "file:///pixel.jpg", "note://../one", "note://a%2Fb"]
 )
 async def test_what_is_not_there(cell: Cell, uri: str):
-    """An unknown URI is an error with the code of its revision, never an empty result (`RES-04`, `RES-05`, `RES-06`, `ERR-12`)."""
+    """An unknown URI is an error with the code of its revision, never an empty result (`RES-04`,
+    `RES-05`, `RES-06`, `ERR-12`)."""
     with pytest.raises(McpError) as caught:
         await cell.client.read_resource(uri)
     assert caught.value.code == (INVALID_PARAMS if cell.revision >= R5 else RESOURCE_NOT_FOUND)
@@ -71,7 +75,8 @@ async def test_what_is_not_there(cell: Cell, uri: str):
 
 
 async def test_what_breaks(cell: Cell):
-    """A resource that cannot be read is an internal error that tells nothing of the inside (`RES-04`, `ERR-20`)."""
+    """A resource that cannot be read is an internal error that tells nothing of the inside
+    (`RES-04`, `ERR-20`)."""
     with pytest.raises(McpError, match=r"broken://resource failed \(reference") as caught:
         await cell.client.read_resource("broken://resource")
     assert caught.value.code == INTERNAL_ERROR
@@ -86,7 +91,8 @@ async def test_reading_from_a_tool(cell: Cell):
 
 
 async def test_pages(cell: Cell):
-    """Lists come in pages with opaque cursors; a made-up cursor is the error -32602 (`PAG-01`, `PAG-02`, `PAG-05`, `PAG-06`)."""
+    """Lists come in pages with opaque cursors; a made-up cursor is the error -32602 (`PAG-01`,
+    `PAG-02`, `PAG-05`, `PAG-06`)."""
     first = await cell.client.request("tools/list", t.ListToolsRequestParams())
     assert isinstance(first, t.ListToolsResult)
     assert len(first.tools) == 7
@@ -108,7 +114,8 @@ async def test_pages(cell: Cell):
 
 
 async def test_what_may_be_kept(cell: Cell):
-    """Hints travel in the newest revision, and the client heeds them: no second request while the first is fresh (`CAC-01`, `CAC-07`)."""
+    """Hints travel in the newest revision, and the client heeds them: no second request while the
+    first is fresh (`CAC-01`, `CAC-07`)."""
     cell.client.outdate(
         "notifications/resources/updated",
         t.ResourceUpdatedNotificationParams(uri="config://settings"),
@@ -127,7 +134,8 @@ async def test_what_may_be_kept(cell: Cell):
 
 
 async def test_prompts(cell: Cell):
-    """Prompts are listed with their arguments and written with them (`PRM-01`, `PRM-03`, `PRM-04`, `PRM-05`)."""
+    """Prompts are listed with their arguments and written with them (`PRM-01`, `PRM-03`, `PRM-04`,
+    `PRM-05`)."""
     prompts = {prompt.name: prompt for prompt in await cell.client.list_prompts()}
     trip = prompts["trip"]
     assert (trip.title == "Plan a trip") == (cell.revision >= R3)
@@ -166,21 +174,24 @@ async def test_prompts(cell: Cell):
     ],
 )
 async def test_bad_prompts(cell: Cell, name: str, arguments: dict, words: str):
-    """An unknown prompt, a missing, unknown or unfit argument are the error -32602 (`PRM-02`, `PRM-07`)."""
+    """An unknown prompt, a missing, unknown or unfit argument are the error -32602 (`PRM-02`,
+    `PRM-07`)."""
     with pytest.raises(McpError, match=words) as caught:
         await cell.client.get_prompt(name, arguments)
     assert caught.value.code == INVALID_PARAMS
 
 
 async def test_broken_prompts(cell: Cell):
-    """A prompt that fails is an internal error that tells nothing of the inside (`PRM-02`, `ERR-20`)."""
+    """A prompt that fails is an internal error that tells nothing of the inside (`PRM-02`,
+    `ERR-20`)."""
     with pytest.raises(McpError, match=r"broken_prompt failed \(reference") as caught:
         await cell.client.get_prompt("broken_prompt")
     assert caught.value.code == INTERNAL_ERROR
 
 
 async def test_completion(cell: Cell):
-    """Arguments are completed, with what is known besides where the revision carries it (`CMP-01`, `CMP-02`, `CMP-03`)."""
+    """Arguments are completed, with what is known besides where the revision carries it (`CMP-01`,
+    `CMP-02`, `CMP-03`)."""
     assert (cell.client.server_capabilities.completions is not None) == (cell.revision >= R2)
     found = await cell.client.complete("trip", "city", "ur")
     assert (found.values, found.total, found.has_more) == (["Urbino"], 1, False)

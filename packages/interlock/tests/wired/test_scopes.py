@@ -1,4 +1,5 @@
-"""Features that ask for scopes, over every cell of the matrix: whoever runs a server at this machine has all of them, a stranger has none."""
+"""Features that ask for scopes, over every cell of the matrix: whoever runs a server at this
+machine has all of them, a stranger has none."""
 
 from __future__ import annotations
 
@@ -47,8 +48,9 @@ NEEDED = {
 
 @pytest.mark.parametrize("what", NEEDED)
 async def test_who_may(cell: Cell, what: str):
-    """All of it in memory and over stdio, where credentials are those of whoever started the server; nothing of it over HTTP without a
-    guard, with one error that names every scope (`AUT-01`, `AUT-17`, `AUS-08`)."""
+    """All of it in memory and over stdio, where credentials are those of whoever started the
+    server; nothing of it over HTTP without a guard, with one error that names every scope
+    (`AUT-01`, `AUT-17`, `AUS-08`)."""
     bad = await refusal(cell.client, what)
     if cell.transport in ("memory", "stdio"):
         assert bad is None
@@ -58,8 +60,8 @@ async def test_who_may(cell: Cell, what: str):
 
 
 async def test_who_sees(cell: Cell):
-    """Lists hold it for whoever may use it; what asks for a scope only when it is called is there for all, and works for all that do
-    not need one."""
+    """Lists hold it for whoever may use it; what asks for a scope only when it is called is there
+    for all, and works for all that do not need one."""
     seen = cell.transport in ("memory", "stdio")
     tools = {tool.name for tool in await cell.client.list_tools()}
     assert "ring" in tools

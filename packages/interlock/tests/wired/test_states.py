@@ -1,4 +1,5 @@
-"""The sealed state of the newest revision: it is bound to its request, and a false one is an error, not a second question."""
+"""The sealed state of the newest revision: it is bound to its request, and a false one is an error,
+not a second question."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ def accepted(key: str, **content: Any) -> dict[str, Raw]:
 
 @stateless
 async def test_a_round_by_hand(cell: Cell):
-    """A retry brings the answers and the state, with a new id, and gets the next question or the result (`MRT-14`, `MRT-18`)."""
+    """A retry brings the answers and the state, with a new id, and gets the next question or the
+    result (`MRT-14`, `MRT-18`)."""
     key, state = await asked(cell.client, "book", {"day": "Monday"})
     second = await put(
         cell.client,
@@ -111,7 +113,8 @@ async def test_tampered_states(cell: Cell, change: str):
     ],
 )
 async def test_foreign_states(cell: Cell, method: str, params: Any):
-    """A state is bound to its method, name and arguments: with another request it is an error (`MRT-08`, `MRT-17`)."""
+    """A state is bound to its method, name and arguments: with another request it is an error
+    (`MRT-08`, `MRT-17`)."""
     _, state = await asked(cell.client, "book", {"day": "Monday"})
     false = msgspec.structs.replace(params, request_state=state)
     if getattr(params, "name", None) == "book_in_thread":
@@ -134,7 +137,8 @@ async def test_other_arguments_in_another_order(cell: Cell):
 
 @stateless
 async def test_missing_and_unknown_answers(cell: Cell):
-    """A needed answer that is missing is asked for again; unknown keys are ignored (`MRT-21`, `MRT-22`)."""
+    """A needed answer that is missing is asked for again; unknown keys are ignored (`MRT-21`,
+    `MRT-22`)."""
     key, state = await asked(cell.client, "book", {"day": "Monday"})
     again = await put(
         cell.client,
@@ -182,7 +186,8 @@ async def test_malformed_answers(cell: Cell, answer: bytes):
 
 @stateless
 async def test_a_retry_twice(cell: Cell):
-    """The same retry sent twice does not run what happens once a second time, whichever of the two comes first (`MRT-09`, `CAN-08`)."""
+    """The same retry sent twice does not run what happens once a second time, whichever of the two
+    comes first (`MRT-09`, `CAN-08`)."""
     name = f"twice {len(cell.tape)}"
     key, state = await asked(cell.client, "charge", {"name": name})
     retry = call(
@@ -206,7 +211,8 @@ async def test_a_retry_twice(cell: Cell):
 
 @stateless
 async def test_another_worker_goes_on(cell: Cell):
-    """A state that another process gave is good as long as both have the key: the tool runs again with the answers (`RPC-25`, `MRT-24`)."""
+    """A state that another process gave is good as long as both have the key: the tool runs again
+    with the answers (`RPC-25`, `MRT-24`)."""
     key, state = await asked(cell.client, "book", {"day": "Monday"})
     async with connect(make_server(), revision=NEWEST, answers=cell.client._answers) as elsewhere:
         second = await put(
@@ -253,7 +259,8 @@ async def test_what_was_done_elsewhere_is_not_done_again(cell: Cell):
 
 
 async def test_the_state_of_another_principal():
-    """A state is bound to whom it was given: with another principal it is an error (`MRT-08`, `SEC-05`)."""
+    """A state is bound to whom it was given: with another principal it is an error (`MRT-08`,
+    `SEC-05`)."""
     server = make_server()
     for principal in (Principal(subject="ada"), None):
         async with Client(
@@ -303,7 +310,8 @@ async def test_expired_states(suspend: bool):
 async def test_a_state_is_good_at_servers_of_the_same_name_only(
     name: str, version: str, good: bool, suspend: bool
 ):
-    """Several services of one machine may have the same key in their environment; what one confirmed is not for another."""
+    """Several services of one machine may have the same key in their environment; what one
+    confirmed is not for another."""
 
     def server(name: str, version: str) -> Server:
         made = Server(

@@ -1,4 +1,5 @@
-"""What a call tells of itself over every cell of the matrix: progress and log messages; and how it is cancelled or timed out."""
+"""What a call tells of itself over every cell of the matrix: progress and log messages; and how it
+is cancelled or timed out."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_progress(cell: Cell):
-    """Progress reaches whoever made the call, in order and before the result (`PRG-01`, `PRG-02`, `PRG-03`)."""
+    """Progress reaches whoever made the call, in order and before the result (`PRG-01`, `PRG-02`,
+    `PRG-03`)."""
     heard: list[ProgressNotificationParams] = []
     result = await cell.client.call_tool("steps", {"to": 3}, on_progress=heard.append)
     assert result.text == "arrived"
@@ -51,7 +53,8 @@ async def test_a_tool_sees_the_http_request_that_brought_it(cell: Cell):
 
 
 async def test_a_forwarded_exchange_keeps_its_trace_and_nothing_else_of_its_sender(cell: Cell):
-    """The forwarder speaks for itself; trace context and the author's `_meta` go on (`OTL-01`, `OTL-03`, `RPC-23`)."""
+    """The forwarder speaks for itself; trace context and the author's `_meta` go on (`OTL-01`,
+    `OTL-03`, `RPC-23`)."""
     sender = Caller(
         "2025-06-18",
         info=Implementation(name="somebody else", version="1"),
@@ -98,7 +101,8 @@ async def test_progress_that_nobody_wants(cell: Cell):
 async def logging_client(
     cell: Cell, level: str | None
 ) -> AsyncIterator[tuple[Client, list[LoggingMessageNotificationParams]]]:
-    """The cell's client, its log heard; the level it had before is put back where the era remembers one."""
+    """The cell's client, its log heard; the level it had before is put back where the era remembers
+    one."""
     heard: list[LoggingMessageNotificationParams] = []
     client = cell.client
     client._on_log = heard.append
@@ -114,7 +118,8 @@ async def logging_client(
 
 @pytest.mark.parametrize("level", LOGGING_LEVELS)
 async def test_log_levels(cell: Cell, level: str):
-    """Log messages come from the wanted level on, whichever way the era says it, and before the result (`LOG-01`, `LOG-03`, `LOG-06`)."""
+    """Log messages come from the wanted level on, whichever way the era says it, and before the
+    result (`LOG-01`, `LOG-03`, `LOG-06`)."""
     async with logging_client(cell, level) as (client, heard):
         await client.call_tool("chatter", {"logger": "test"})
     wanted = LOGGING_LEVELS[LOGGING_LEVELS.index(level) :]  # type: ignore[arg-type]  # a level
@@ -124,7 +129,8 @@ async def test_log_levels(cell: Cell, level: str):
 
 
 async def test_log_without_a_level(cell: Cell):
-    """Who asked for none gets none in the newest revision, and from `info` on in the older ones (`LOG-04`, `LOG-05`)."""
+    """Who asked for none gets none in the newest revision, and from `info` on in the older ones
+    (`LOG-04`, `LOG-05`)."""
     cell.client._caller = (
         None if cell.client._caller is None else type(cell.client._caller)(*_without_level(cell))
     )
@@ -161,7 +167,8 @@ async def begun(cell: Cell, tool: str, **arguments: object) -> asyncio.Task:
 
 @pytest.mark.parametrize("tool", ["hang", "spin"])
 async def test_cancelling(cell: Cell, tool: str):
-    """A call that nobody waits for is cancelled, in place and in a thread, and never answered (`CAN-01`, `CAN-05`, `STD-12`, `STD-13`, `HTL-22`, `HTM-14`)."""
+    """A call that nobody waits for is cancelled, in place and in a thread, and never answered
+    (`CAN-01`, `CAN-05`, `STD-12`, `STD-13`, `HTL-22`, `HTM-14`)."""
     start = len(cell.tape)
     task = await begun(cell, tool, name=tool)
     task.cancel()
@@ -181,7 +188,8 @@ async def test_cancelling(cell: Cell, tool: str):
 
 
 async def test_timing_out_at_the_client(cell: Cell):
-    """A request that takes too long is given up, and cancelled at the server (`LIF-18`, `LIF-19`)."""
+    """A request that takes too long is given up, and cancelled at the server (`LIF-18`,
+    `LIF-19`)."""
     start = len(cell.tape)
     with pytest.raises(TimedOut, match=r"within 0\.05 seconds"):
         await cell.client.call_tool("hang", {"name": "timed out"}, timeout=0.05)
@@ -199,7 +207,8 @@ async def test_timing_out_at_the_server(cell: Cell):
 
 
 async def test_one_at_a_time(cell: Cell):
-    """Beyond the calls that run and the ones that wait, a call is refused at once, in words (`TOL-23`)."""
+    """Beyond the calls that run and the ones that wait, a call is refused at once, in words
+    (`TOL-23`)."""
     first = await begun(cell, "alone")
     second = asyncio.create_task(cell.client.call_tool("alone"))
     await asyncio.sleep(0)  # it sets out,
@@ -217,7 +226,8 @@ async def test_one_at_a_time(cell: Cell):
 
 
 async def served(cell: Cell, make: Callable[[], Awaitable[Any]]) -> Any:
-    """What a call gives, made again while the server is too busy, where it may be so for a moment: a closed stream is noticed when it is noticed."""
+    """What a call gives, made again while the server is too busy, where it may be so for a moment:
+    a closed stream is noticed when it is noticed."""
     async with asyncio.timeout(10):
         while True:
             try:
@@ -227,7 +237,8 @@ async def served(cell: Cell, make: Callable[[], Awaitable[Any]]) -> Any:
 
 
 async def test_too_many_at_once(cell: Cell):
-    """A peer that has as many requests open as it may have is refused the next, and served again once some have ended."""
+    """A peer that has as many requests open as it may have is refused the next, and served again
+    once some have ended."""
     running = [
         await served(cell, partial(begun, cell, "hang", name=f"many {n}"))
         for n in range(MOST_CALLS)

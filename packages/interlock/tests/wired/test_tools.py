@@ -25,7 +25,8 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_listing(cell: Cell):
-    """Every tool is listed, in order, as far as the revision has words for it (`TOL-02`, `TOL-05`, `TOL-20`, `TOL-29`)."""
+    """Every tool is listed, in order, as far as the revision has words for it (`TOL-02`, `TOL-05`,
+    `TOL-20`, `TOL-29`)."""
     tools = await cell.client.list_tools()
     assert [tool.name for tool in tools][:4] == ["hello", "add", "value", "place"]
     assert tools == await cell.client.list_tools()
@@ -47,7 +48,8 @@ async def test_listing(cell: Cell):
 
 
 async def test_text_and_numbers(cell: Cell):
-    """Text comes as text, in place and from threads; a number is structured too (`TOL-11`, `TOL-12`)."""
+    """Text comes as text, in place and from threads; a number is structured too (`TOL-11`,
+    `TOL-12`)."""
     assert (await cell.client.call_tool("hello", {"name": "Ada"})).content == [
         TextContent("Hello, Ada!")
     ]
@@ -74,7 +76,8 @@ async def test_sound(cell: Cell):
 
 
 async def test_files_and_links(cell: Cell):
-    """Files are embedded; a link is a link where the revision has it, else words (`TOL-12`, `TOL-13`)."""
+    """Files are embedded; a link is a link where the revision has it, else words (`TOL-12`,
+    `TOL-13`)."""
     (file,) = (await cell.client.call_tool("value", {"kind": "file"})).content
     assert isinstance(file, EmbeddedResource)
     assert (file.resource.text, file.resource.mime_type) == ("a,b\n1,2\n", "text/csv")
@@ -101,7 +104,8 @@ async def test_odds_and_ends(cell: Cell):
 
 
 async def test_structured_content(cell: Cell):
-    """Data is structured content where the revision has it, and its JSON is the text for all (`TOL-06`, `TOL-09`, `TOL-11`)."""
+    """Data is structured content where the revision has it, and its JSON is the text for all
+    (`TOL-06`, `TOL-09`, `TOL-11`)."""
     result = await cell.client.call_tool("place", {"name": "Ulm", "colour": "blue"})
     expected = {"name": "Ulm", "north": 48.4, "tags": ["blue"]}
     assert result.text == '{"name":"Ulm","north":48.4,"tags":["blue"]}'
@@ -116,7 +120,8 @@ async def test_structured_content(cell: Cell):
 
 
 async def test_structured_content_that_is_no_object(cell: Cell):
-    """Any JSON value in the newest revision; the older ones, which want an object, get the text alone (`TOL-06`, `TOL-07`)."""
+    """Any JSON value in the newest revision; the older ones, which want an object, get the text
+    alone (`TOL-06`, `TOL-07`)."""
     result = await cell.client.call_tool("words", {"text": "one two"})
     assert result.text == '["one","two"]'
     assert result.value() == (["one", "two"] if cell.revision >= R5 else result.text)
@@ -141,7 +146,8 @@ async def test_unknown_tools(cell: Cell):
     ],
 )
 async def test_bad_arguments(cell: Cell, tool: str, arguments: dict, words: str):
-    """Arguments that do not fit: words for the model since 2025-11-25, before that the error -32602 (`TOL-16`)."""
+    """Arguments that do not fit: words for the model since 2025-11-25, before that the error -32602
+    (`TOL-16`)."""
     if cell.revision <= R3:
         with pytest.raises(McpError, match=words) as caught:
             await cell.client.call_tool(tool, arguments)
@@ -153,7 +159,8 @@ async def test_bad_arguments(cell: Cell, tool: str, arguments: dict, words: str)
 
 
 async def test_failures_for_the_model(cell: Cell):
-    """A ToolError becomes a result with `isError` and its words, several of a group become several lines (`TOL-15`)."""
+    """A ToolError becomes a result with `isError` and its words, several of a group become several
+    lines (`TOL-15`)."""
     result = await cell.client.call_tool("refuse")
     assert (result.is_error, result.text) == (True, "There are no seats left.")
     with pytest.raises(ToolError, match="no seats"):
@@ -164,7 +171,8 @@ async def test_failures_for_the_model(cell: Cell):
 
 @pytest.mark.parametrize("how", ["error", "exit"])
 async def test_crashes(cell: Cell, how: str):
-    """What nobody foresaw becomes a plain sentence with a reference, and tells nothing of the inside (`ERR-20`)."""
+    """What nobody foresaw becomes a plain sentence with a reference, and tells nothing of the
+    inside (`ERR-20`)."""
     result = await cell.client.call_tool("crash", {"how": how})
     assert result.is_error
     assert re.fullmatch(r"The tool crash failed \(reference [0-9a-f]{8}\)\.", result.text)
@@ -179,7 +187,8 @@ async def test_results_that_are_not_as_declared(cell: Cell):
 
 
 async def test_questions_without_a_context(cell: Cell):
-    """Who could not read the answers cannot ask: it is a fault of the tool, not half a result (`MRT-02`, `RPC-19`)."""
+    """Who could not read the answers cannot ask: it is a fault of the tool, not half a result
+    (`MRT-02`, `RPC-19`)."""
     result = await cell.client.call_tool("ask_in_vain")
     assert result.is_error
     assert "does not fit what it declares (reference" in result.text

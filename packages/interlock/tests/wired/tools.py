@@ -102,7 +102,8 @@ def add_kinds(server: Server) -> None:
 
     @server.tool(output_schema={"type": "array", "items": {"type": "string"}})
     async def words(text: str) -> Any:
-        """A list by a schema of the author's own: no object, which only the newest revision can say."""
+        """A list by a schema of the author's own: no object, which only the newest revision can
+        say."""
         return text.split()
 
     @server.tool(

@@ -1,4 +1,5 @@
-"""A plain balancer: each request goes to the next server in turn, whoever asks; what is not there is passed over, streams go through."""
+"""A plain balancer: each request goes to the next server in turn, whoever asks; what is not there
+is passed over, streams go through."""
 
 from __future__ import annotations
 
@@ -15,7 +16,10 @@ _PIECE = 64 * 1024
 
 
 class Balancer:
-    """Runs in a thread of its own. `ports` may change while it runs; `served` counts the requests that each of them got."""
+    """Runs in a thread of its own.
+
+    `ports` may change while it runs; `served` counts the requests that each of them got.
+    """
 
     def __init__(self, ports: Sequence[int]) -> None:
         self.ports = list(ports)
@@ -65,7 +69,8 @@ class Balancer:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One request and its answer; the connection ends with it, so that the next request may go elsewhere."""
+        """One request and its answer; the connection ends with it, so that the next request may go
+        elsewhere."""
         try:
             head = await reader.readuntil(b"\r\n\r\n")
             length = _LENGTH.search(head)
@@ -120,7 +125,8 @@ class Balancer:
                 if not data:
                     if not begun:
                         writer.write(
-                            b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+                            b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: "
+                            b"close\r\n\r\n"
                         )
                     return
                 begun = True

@@ -1,4 +1,5 @@
-"""Several servers that share one store, each a process of its own, with a balancer in front of them."""
+"""Several servers that share one store, each a process of its own, with a balancer in front of
+them."""
 
 from __future__ import annotations
 
@@ -106,7 +107,8 @@ def alive(pid: int) -> bool:
 
 
 class Cluster:
-    """What a test gets: the workers, the balancer, and the folder in which the tools leave their marks."""
+    """What a test gets: the workers, the balancer, and the folder in which the tools leave their
+    marks."""
 
     def __init__(self, folder: Path, workers: list[Program], balancer: Balancer) -> None:
         self.folder, self.workers, self.balancer = folder, workers, balancer

@@ -1,4 +1,5 @@
-"""The clusters that the worker tests share: three workers over Redis, and three over SQLite; and a place for a cluster of one's own."""
+"""The clusters that the worker tests share: three workers over Redis, and three over SQLite; and a
+place for a cluster of one's own."""
 
 from __future__ import annotations
 

@@ -44,7 +44,8 @@ async def more(loads: list[Load]) -> None:
 
 
 def check(loads: list[Load], *, deaths: int) -> None:
-    """Each had one call at a time, so each death has cost it one at the most; and it was told what happened, in words."""
+    """Each had one call at a time, so each death has cost it one at the most; and it was told what
+    happened, in words."""
     for load in loads:
         assert len(load.failed) <= deaths, load.failed
         for bad in load.failed:

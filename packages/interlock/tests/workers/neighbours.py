@@ -1,4 +1,5 @@
-"""Several workers within the test's own loop, for what is shared by a store and needs no processes."""
+"""Several workers within the test's own loop, for what is shared by a store and needs no
+processes."""
 
 from __future__ import annotations
 

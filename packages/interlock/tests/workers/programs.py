@@ -1,4 +1,5 @@
-"""The server that the worker tests start, once or several times; what its tools did can be read in a file of marks."""
+"""The server that the worker tests start, once or several times; what its tools did can be read in
+a file of marks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A client by hand for sessions of the handshake era: every request says which worker it goes to."""
+"""A client by hand for sessions of the handshake era: every request says which worker it goes
+to."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ CAPABILITIES: dict[str, Any] = {"elicitation": {}, "sampling": {}, "roots": {}}
 
 
 class Stream:
-    """An event stream as it comes; `events` are all that were read, `last` is the id to come back with."""
+    """An event stream as it comes; `events` are all that were read, `last` is the id to come back
+    with."""
 
     def __init__(self, response: Response) -> None:
         self.response = response
@@ -47,7 +49,8 @@ class Stream:
         return event
 
     async def message(self) -> Any:
-        """The next message; None at the end of the stream. Events that only give an id or a wait are passed over."""
+        """The next message; None at the end of the stream. Events that only give an id or a wait
+        are passed over."""
         while (event := await self.next()) is not None:
             if event.data:
                 return json.loads(event.data)
@@ -174,7 +177,8 @@ class RawSession:
 async def session(
     cluster: Cluster, revision: str = R4, *, worker: int = 0
 ) -> AsyncIterator[RawSession]:
-    """A session that was opened at a worker and confirmed at the next one; all its connections end with it."""
+    """A session that was opened at a worker and confirmed at the next one; all its connections end
+    with it."""
     fetch = HttpFetch(proxies=Proxies())
     made = RawSession(fetch, cluster, revision)
     try:

@@ -1,4 +1,5 @@
-"""A session opened at one worker is served by every other: calls, questions, progress and log levels, through a balancer and by hand."""
+"""A session opened at one worker is served by every other: calls, questions, progress and log
+levels, through a balancer and by hand."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ async def test_calls_of_one_client_run_at_every_worker(workers: Cluster, revisio
 
 @pytest.mark.parametrize("revision", [R2, R3, R4])
 async def test_the_state_of_a_session_is_the_same_at_every_worker(workers: Cluster, revision: str):
-    """Every worker counts on where the others were, also at once, and another session counts for itself."""
+    """Every worker counts on where the others were, also at once, and another session counts for
+    itself."""
     async with (
         asyncio.timeout(60),
         Client(workers.url, revision=revision) as client,
@@ -54,7 +56,8 @@ async def test_the_state_of_a_session_is_the_same_at_every_worker(workers: Clust
 async def test_questions_in_the_middle_of_a_call_are_answered_at_other_workers(
     workers: Cluster, revision: str
 ):
-    """Elicitation, sampling and roots: the answers are POSTs of their own, and land wherever (`HTL-10`)."""
+    """Elicitation, sampling and roots: the answers are POSTs of their own, and land wherever
+    (`HTL-10`)."""
     async with (
         asyncio.timeout(30),
         Client(
@@ -82,7 +85,8 @@ async def test_an_answer_posted_to_any_worker_reaches_the_call(workers: Cluster,
 
 
 async def test_questions_of_several_workers_are_not_mixed_up(workers: Cluster):
-    """Every worker asks in the same session at the same time, under ids that no other uses; each gets its own answer."""
+    """Every worker asks in the same session at the same time, under ids that no other uses; each
+    gets its own answer."""
     async with session(workers) as mine:
         streams = [
             await mine.begin(n, "tools/call", tool("ask", question=f"q{n}")) for n in range(6)
@@ -169,7 +173,8 @@ async def test_a_client_that_gives_up_cancels_at_whichever_worker(workers: Clust
 
 
 async def test_the_end_of_a_session_at_one_worker_ends_all_of_it_everywhere(workers: Cluster):
-    """DELETE: calls are cancelled and say so, streams end, and the session is unknown from then on (`HTL-42`)."""
+    """DELETE: calls are cancelled and say so, streams end, and the session is unknown from then on
+    (`HTL-42`)."""
     async with session(workers) as mine:
         names = [f"d{n}{mine.id}" for n in range(2)]
         calls = [

@@ -1,4 +1,5 @@
-"""Change notices reach whoever wants them at every worker, wherever the change was told, and none is lost when a stream moves."""
+"""Change notices reach whoever wants them at every worker, wherever the change was told, and none
+is lost when a stream moves."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ async def test_subscribed_at_one_heard_at_another_told_by_a_third(workers: Clust
 async def test_a_stream_of_notices_that_moves_misses_nothing_and_repeats_nothing(
     workers: Cluster, revision: str
 ):
-    """Broken after each notice, with another one told meanwhile; the next worker goes on where the last one was (`HTL-35`)."""
+    """Broken after each notice, with another one told meanwhile; the next worker goes on where the
+    last one was (`HTL-35`)."""
     async with session(workers, revision) as mine:
         for n in range(40):
             await mine.ask(n, "resources/subscribe", {"uri": f"thing://{n}"})
@@ -71,7 +73,8 @@ async def test_a_stream_of_notices_that_moves_misses_nothing_and_repeats_nothing
 async def test_a_stream_that_breaks_before_it_has_said_what_was_missed_loses_nothing(
     workers: Cluster,
 ):
-    """Only its first event has come, which gives its place: whoever goes on from there hears all that was missed."""
+    """Only its first event has come, which gives its place: whoever goes on from there hears all
+    that was missed."""
     async with session(workers) as mine:
         await mine.ask(0, "resources/subscribe", {"uri": "thing://5"})
         stream = await mine.listen(0)
@@ -108,7 +111,8 @@ async def test_two_subscriptions_at_once_lose_neither(workers: Cluster):
 
 
 async def test_only_the_newest_stream_of_a_session_is_told(workers: Cluster):
-    """A second GET at another worker ends the first one, so that no notice goes out on two streams (`HTL-30`)."""
+    """A second GET at another worker ends the first one, so that no notice goes out on two streams
+    (`HTL-30`)."""
     async with session(workers) as mine:
         await mine.ask(0, "resources/subscribe", {"uri": "thing://1"})
         first = await mine.listen(0)
@@ -124,7 +128,8 @@ async def test_only_the_newest_stream_of_a_session_is_told(workers: Cluster):
 async def test_changes_reach_listeners_of_both_eras_at_every_worker(
     workers: Cluster, revision: str
 ):
-    """Six clients, their streams spread over the workers; one change of a list and one of a resource, each told by one worker."""
+    """Six clients, their streams spread over the workers; one change of a list and one of a
+    resource, each told by one worker."""
     async with asyncio.timeout(30), AsyncExitStack() as stack:
         clients = [
             await stack.enter_async_context(Client(workers.url, revision=revision))

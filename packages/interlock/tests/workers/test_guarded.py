@@ -40,8 +40,9 @@ def client_of(program: Program, revision: str, **headers: str) -> Client:
 
 @pytest.mark.parametrize("revision", [R4, R5])
 async def test_a_guard_before_each_worker(program: Program, revision: str) -> None:
-    """`run("http", guard=...)`, in one process and in two: who names nobody is not let in, who lacks the scope is refused and does not
-    see the tool, who has it is served, wherever each request arrives (`AUS-04`, `AUT-06`, `AUT-17`)."""
+    """`run("http", guard=...)`, in one process and in two: who names nobody is not let in, who
+    lacks the scope is refused and does not see the tool, who has it is served, wherever each
+    request arrives (`AUS-04`, `AUT-06`, `AUT-17`)."""
     async with asyncio.timeout(30):
         with pytest.raises(Unreachable, match="401"):
             await client_of(program, revision).open()

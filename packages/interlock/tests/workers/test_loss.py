@@ -1,4 +1,5 @@
-"""kill -9 of one worker under load: no session is lost, the calls it was running end with a clear error, and everything else goes on."""
+"""kill -9 of one worker under load: no session is lost, the calls it was running end with a clear
+error, and everything else goes on."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ async def lose_a_worker(workers: Cluster, mine) -> None:
     assert (await again.message())["params"]["uri"] == "thing://1"
     *told, _ = await (await mine.begin(2, "tools/call", tool("speak"))).messages()
     assert [message["params"]["data"] for message in told] == ["warning", "error"]
-    # Who comes back for the call is told what became of it, and told the same at any worker ever after.
+    # Who comes back for the call is told what became of it, and told the same at any worker ever
+    # after.
     rest = await mine.listen(1, doomed.last)
     (lost,) = await rest.messages()
     assert lost["id"] == "doomed"
@@ -102,7 +104,8 @@ async def test_a_client_is_told_which_of_its_calls_are_lost(store: str, tmp_path
 
 
 async def test_a_worker_that_is_told_to_end_takes_nothing_along(store: str, tmp_path):
-    """SIGTERM under load, one worker after the other: calls finish, and streams go on elsewhere with all that was missed."""
+    """SIGTERM under load, one worker after the other: calls finish, and streams go on elsewhere
+    with all that was missed."""
     with cluster(tmp_path, 3, store=store) as workers:
         loads = [Load(workers.url, revision) for revision in (R4, R5) * 4]
         async with (

@@ -1,4 +1,5 @@
-"""Who listens to changes goes from worker to worker: every change is told once, in its order, however far each worker has heard."""
+"""Who listens to changes goes from worker to worker: every change is told once, in its order,
+however far each worker has heard."""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ async def told(bus: BoardBus | MemoryBus, since: str, many: int) -> list[tuple[s
 @settings(max_examples=25)
 @given(plan=moves)
 def test_every_change_is_told_once_and_in_order(where, plan: list[tuple[int, int, int]]):
-    """Each move: so many changes are told by the first worker, and so many notices taken at one of the two (`HTL-35`)."""
+    """Each move: so many changes are told by the first worker, and so many notices taken at one of
+    the two (`HTL-35`)."""
 
     async def main() -> None:
         stores = where()

@@ -1,4 +1,5 @@
-"""The transport of two endpoints over several workers: a message reaches the worker that holds the stream, wherever it is posted."""
+"""The transport of two endpoints over several workers: a message reaches the worker that holds the
+stream, wherever it is posted."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def old(url: str, **options) -> Client:
 
 
 async def test_messages_reach_the_stream_whichever_worker_takes_them(workers: Cluster):
-    """Calls, questions in their middle, progress and changes; all of one client run where its stream is (`HPS-03`)."""
+    """Calls, questions in their middle, progress and changes; all of one client run where its
+    stream is (`HPS-03`)."""
     async with (
         asyncio.timeout(30),
         old(
@@ -66,7 +68,8 @@ async def test_a_cancellation_reaches_the_call(workers: Cluster):
 
 
 async def test_a_session_lasts_as_long_as_its_stream_and_is_soon_gone_without(store: str):
-    """It is prolonged while the stream is open, so that one whose worker was killed does not count for long."""
+    """It is prolonged while the stream is open, so that one whose worker was killed does not count
+    for long."""
     fetch, looking = HttpFetch(proxies=Proxies()), open_store(store)
     limits = Limits(idle_seconds=1.0)
     async with (

@@ -1,4 +1,5 @@
-"""Streams that break at one worker are taken up at another: nothing is lost and nothing comes twice."""
+"""Streams that break at one worker are taken up at another: nothing is lost and nothing comes
+twice."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ async def begun(mine: RawSession, name: str, worker: int = 0, to: int = 6) -> St
 async def test_a_broken_stream_of_a_call_goes_on_at_any_worker(
     workers: Cluster, revision: str, at: int
 ):
-    """Broken after the first step; two more come while nobody listens, the rest while it is followed (`HTL-34`, `HTL-35`)."""
+    """Broken after the first step; two more come while nobody listens, the rest while it is
+    followed (`HTL-34`, `HTL-35`)."""
     async with session(workers, revision) as mine:
         name = f"r{mine.id}"
         stream = await begun(mine, name)
@@ -69,7 +71,8 @@ async def test_a_stream_that_breaks_again_and_again_goes_on_at_the_next_worker(w
 
 @pytest.mark.parametrize("at", [0, 2])
 async def test_a_stream_can_be_had_again_after_its_end(workers: Cluster, at: int):
-    """From any event on, also at workers that never had to do with it; only what belongs to this stream comes (`HTL-36`)."""
+    """From any event on, also at workers that never had to do with it; only what belongs to this
+    stream comes (`HTL-36`)."""
     async with session(workers) as mine:
         name = f"e{mine.id}"
         for n in range(2, 4):
@@ -91,7 +94,8 @@ async def test_a_stream_can_be_had_again_after_its_end(workers: Cluster, at: int
 
 
 async def test_who_comes_back_elsewhere_takes_the_stream_along(workers: Cluster):
-    """A stream that is taken up at another worker ends where it was, so that no message goes out on two (`HTL-30`)."""
+    """A stream that is taken up at another worker ends where it was, so that no message goes out on
+    two (`HTL-30`)."""
     async with session(workers) as mine:
         name = f"t{mine.id}"
         stream = await begun(mine, name, to=2)
@@ -103,7 +107,8 @@ async def test_who_comes_back_elsewhere_takes_the_stream_along(workers: Cluster)
 
 @pytest.mark.parametrize("at", [0, 1])
 async def test_a_tool_may_let_its_client_go_and_be_asked_for_the_rest(workers: Cluster, at: int):
-    """`ctx.disconnect`, twice in one call: the stream ends with a wait to keep, and goes on where the client comes back (`HTL-15`, `HTL-16`)."""
+    """`ctx.disconnect`, twice in one call: the stream ends with a wait to keep, and goes on where
+    the client comes back (`HTL-15`, `HTL-16`)."""
     async with session(workers) as mine:
         name = f"p{mine.id}"
         stream = await begun(mine, name, to=4)
@@ -152,7 +157,8 @@ async def test_an_event_that_was_never_sent_is_refused(workers: Cluster):
 
 
 class Slow(MemoryStore):
-    """A store that two workers share and in which what one notes can be read a tenth of a second later."""
+    """A store that two workers share and in which what one notes can be read a tenth of a second
+    later."""
 
     shared = True
 
@@ -167,7 +173,8 @@ class Slow(MemoryStore):
 
 
 async def test_a_client_may_be_faster_than_the_store():
-    """It has an event in hand and asks for what follows before the other worker can see that there is such a stream."""
+    """It has an event in hand and asks for what follows before the other worker can see that there
+    is such a stream."""
     server = Server("slow")
 
     @server.tool
@@ -204,7 +211,8 @@ class Late(Slow):
 
 
 async def test_a_stream_that_is_ended_before_the_others_know_of_it():
-    """Its session ends while it is being opened: it is an event stream all the same, and ends at once (`HTL-25`)."""
+    """Its session ends while it is being opened: it is an event stream all the same, and ends at
+    once (`HTL-25`)."""
     store = Late()
 
     async def announced() -> bool:

@@ -1,4 +1,5 @@
-"""Without sessions any worker serves any request too, and clients share nothing, not even the ids of their requests."""
+"""Without sessions any worker serves any request too, and clients share nothing, not even the ids
+of their requests."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from tests.workers.raw import RawSession, tool
 
 
 async def test_nobody_cancels_or_answers_the_calls_of_others(store: str):
-    """Two clients that number their requests alike: what one cancels or answers is none of the other's."""
+    """Two clients that number their requests alike: what one cancels or answers is none of the
+    other's."""
     server, begun, go_on = Server("sessionless"), asyncio.Event(), asyncio.Event()
 
     @server.tool

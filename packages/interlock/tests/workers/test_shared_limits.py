@@ -1,4 +1,5 @@
-"""Limits that hold for all workers together: how many sessions there are, and how often one may ask."""
+"""Limits that hold for all workers together: how many sessions there are, and how often one may
+ask."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ def make() -> Server:
 
 
 async def test_sessions_are_counted_over_all_workers(store: str):
-    """Five in all, wherever they are opened, also at the same time; one that ends makes room for one, at any worker."""
+    """Five in all, wherever they are opened, also at the same time; one that ends makes room for
+    one, at any worker."""
     fetch = HttpFetch(proxies=Proxies())
     async with (
         asyncio.timeout(30),
@@ -49,7 +51,8 @@ async def test_sessions_are_counted_over_all_workers(store: str):
 
 
 async def test_a_rate_is_shared_by_all_workers(store: str):
-    """Twenty requests at once and one an hour after that, over three workers: the twenty-first is refused, whichever it goes to."""
+    """Twenty requests at once and one an hour after that, over three workers: the twenty-first is
+    refused, whichever it goes to."""
     limits = Limits(rate=Rate(per_second=1 / 3600, burst=20))
     fetch = HttpFetch(proxies=Proxies())
     async with asyncio.timeout(30), neighbours(3, make, store=store, limits=limits) as workers:

@@ -1,4 +1,5 @@
-"""The stateless era over several workers: a question asked by one may be answered at another, where the tool runs again from the top."""
+"""The stateless era over several workers: a question asked by one may be answered at another, where
+the tool runs again from the top."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ def pids(cluster: Cluster, what: str) -> list[int]:
 async def test_a_retry_that_lands_at_another_worker_runs_the_tool_again_and_nothing_twice(
     workers: Cluster,
 ):
-    """Three rounds at three workers: what `ctx.once` did at the second is not done again at the third, though the call is suspended elsewhere."""
+    """Three rounds at three workers: what `ctx.once` did at the second is not done again at the
+    third, though the call is suspended elsewhere."""
     async with asyncio.timeout(30), Client(workers.url, revision=R5, elicit=answer) as client:
         for n in range(6):
             name = f"r{n} {id(client)}"
@@ -66,7 +68,8 @@ async def test_workers_that_were_forked_share_a_key(tmp_path):
 
 
 async def test_several_machines_without_a_common_key_say_so(store: str, tmp_path):
-    """A state that another server has sealed is refused, in words that name the cause (`MRT-08`)."""
+    """A state that another server has sealed is refused, in words that name the cause
+    (`MRT-08`)."""
     with cluster(tmp_path, 2, key="", store=store) as machines:
         async with asyncio.timeout(30), Client(machines.url, revision=R5, elicit=answer) as client:
             with pytest.raises(

@@ -1,4 +1,5 @@
-"""A Redis server that goes away for a while: what needs it is refused in clear words, the rest goes on, and afterwards all is as it was."""
+"""A Redis server that goes away for a while: what needs it is refused in clear words, the rest goes
+on, and afterwards all is as it was."""
 
 from __future__ import annotations
 
@@ -79,7 +80,8 @@ async def served(mine: RawSession, worker: int) -> None:
 
 @pytest.mark.slow
 async def test_redis_gone_for_some_seconds_and_back(valkey: Valkey, tmp_path):
-    """Sessions are refused meanwhile and are there afterwards; calls that run, and the stateless era, notice nothing."""
+    """Sessions are refused meanwhile and are there afterwards; calls that run, and the stateless
+    era, notice nothing."""
     with cluster(tmp_path, 2, store=valkey.url) as workers:
         async with (
             asyncio.timeout(50),
@@ -129,7 +131,8 @@ async def unmoved(workers: Cluster, mine: RawSession, stateless: Client) -> None
 
 @pytest.mark.slow
 async def test_redis_back_without_its_memory(valkey: Valkey, tmp_path):
-    """Sessions are gone then: a client begins a new one by itself, and is told of changes again (`HTL-43`)."""
+    """Sessions are gone then: a client begins a new one by itself, and is told of changes again
+    (`HTL-43`)."""
     with cluster(tmp_path, 2, store=valkey.url) as workers:
         async with (
             asyncio.timeout(50),
@@ -158,7 +161,8 @@ def test_workers_end_in_good_order_though_redis_is_gone(valkey: Valkey, tmp_path
 
 
 async def test_a_silent_worker_counts_as_living_until_it_had_time_to_speak(monkeypatch):
-    """Where the store was away, nobody's sign of life is there at first: no call is given up before all have had time for one."""
+    """Where the store was away, nobody's sign of life is there at first: no call is given up before
+    all have had time for one."""
     messages = WorkerMessages(MemoryStore())
     loop = asyncio.get_running_loop()
     assert await messages.is_alive("other")

@@ -1,4 +1,5 @@
-"""Several workers on one socket: they are replaced where they die, end in good order, and never outlive the process that started them."""
+"""Several workers on one socket: they are replaced where they die, end in good order, and never
+outlive the process that started them."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 
 async def test_a_worker_that_is_killed_is_replaced(start: Start):
-    """The others go on, sessions are kept (in the file that the workers share unless told otherwise), and soon there are as many again."""
+    """The others go on, sessions are kept (in the file that the workers share unless told
+    otherwise), and soon there are as many again."""
     program = start(workers=3).ready()
     before = until(lambda: len(program.children) == 3 and program.children)
     async with asyncio.timeout(60), Client(program.url, revision=R4) as client:
@@ -53,7 +55,8 @@ async def test_a_worker_that_is_killed_is_replaced(start: Start):
 
 @pytest.mark.slow
 async def test_the_loss_of_one_of_several_on_a_socket(start: Start):
-    """kill -9 under load: each client loses the one call that ran there at the most, and is told so; sessions are as they were."""
+    """kill -9 under load: each client loses the one call that ran there at the most, and is told
+    so; sessions are as they were."""
     program = start(workers=3).ready()
     noted(program.folder, "entered", 3)
     loads = [Load(program.url, revision) for revision in (R4, R4, R5, R5)]
@@ -80,7 +83,8 @@ async def test_the_loss_of_one_of_several_on_a_socket(start: Start):
 
 @pytest.mark.parametrize("how", ["terminate", "interrupt", "ctrl-c"])
 def test_all_end_in_good_order_when_the_parent_is_told_to(start: Start, how: str):
-    """Exit code 0, the lifespan of each is left, nobody remains and nothing is complained of; a terminal tells all of them at once."""
+    """Exit code 0, the lifespan of each is left, nobody remains and nothing is complained of; a
+    terminal tells all of them at once."""
     program = start(workers=2).ready()
     noted(program.folder, "entered", 2)
     children = program.children
@@ -143,7 +147,8 @@ def test_where_no_worker_can_start_the_parent_ends_with_the_error(start: Start, 
 
 
 def test_a_worker_that_cannot_start_is_tried_again_now_and_then(start: Start, tmp_path: Path):
-    """At once, then after half a second, a second, ...; once it can start, it does, and the other one goes on all the while."""
+    """At once, then after half a second, a second, ...; once it can start, it does, and the other
+    one goes on all the while."""
     program = start(workers=2).ready()
     noted(tmp_path, "entered", 2)
     first, second = program.children
