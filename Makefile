@@ -36,6 +36,7 @@ help:
 	@echo 'make endurance   soaks, series of kills and whole matrices; takes SEED=7 and DURATION=1800 (seconds)'
 	@echo 'make peers-table   runs the compatibility farm alone, and prints its table with the results'
 	@echo 'make check     format, lint, types and the quick tests'
+	@echo 'make coverage   the quick tests under coverage.py; fails where a package falls below its figure'
 	@echo 'make check-all-pythons   the quick tests under each other Python 3.11 to 3.14 that is installed'
 	@echo 'make test-busy   the tests that touch the clock, three times beside three busy loops'
 	@echo 'make conformance   runs the public conformance suite, which it installs with a Node of its own'
@@ -64,6 +65,10 @@ peers-table: dev compiled peers
 
 check: lint types javascript compiled
 	@$(BIN)/python -m pytest -q $(PARALLEL) -m 'not slow and not interop'
+
+# The quick tests under coverage.py, compared with scripts/coverage.toml.
+coverage: dev compiled
+	@$(BIN)/python scripts/covered.py
 
 # A test that depends on the speed of the machine fails here.
 test-busy: dev compiled
@@ -120,7 +125,7 @@ lock: $(VENV)-lock/.installed
 	done
 
 clean:
-	rm -rf .venv .venv-* .peers build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-* .peers .coverage-data build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find packages tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # An environment without pip inside: pip reaches it from outside, so neither ensurepip nor python3-venv is needed.
