@@ -61,8 +61,8 @@ def fresh_logs() -> None:
                 one.reset()
 
 
-# Rooms whose tests start programs and wait for what becomes of them: left to `make test`.
-SLOW_ROOMS = (
+# Tests that start programs and wait for them: `make test` runs them, `make check` does not.
+SLOW_FILES = (
     "packages/interlock/tests/workers/",
     "packages/interlock/tests/faults/",
     "tests/cli/",
@@ -127,11 +127,11 @@ def pytest_runtest_makereport() -> Iterator[pytest.TestReport]:
 
 @pytest.hookimpl(tryfirst=True)  # before -m is looked at
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is slow by the room it is in, and what needs a database by its fixtures."""
+    """Mark what is slow by the folder it is in, and what needs a database by its fixtures."""
     for item in items:
         if needs_database(item):
             item.add_marker(pytest.mark.database)
-        if item.nodeid.startswith(SLOW_ROOMS):
+        if item.nodeid.startswith(SLOW_FILES):
             item.add_marker(pytest.mark.slow)
 
 

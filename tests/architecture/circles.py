@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tests.architecture.source import House
+from tests.architecture.source import SourceTree
 
 # Files that still stand in a cycle. Take a file out once its cycle is cut; nobody puts one in.
 OPEN = frozenset(
@@ -22,10 +22,10 @@ OPEN = frozenset(
 )
 
 
-def problems(house: House) -> Iterator[str]:
+def problems(source_tree: SourceTree) -> Iterator[str]:
     """Every cycle with a file outside the list above, and every file that is listed without
     need."""
-    found = cycles(graph(house))
+    found = cycles(graph(source_tree))
     for cycle in found:
         if not OPEN.issuperset(cycle):
             yield f"import cycle: {', '.join(cycle)}"
@@ -33,15 +33,15 @@ def problems(house: House) -> Iterator[str]:
         yield f"{name} is in no import cycle any more: take it out of OPEN"
 
 
-def graph(house: House) -> dict[str, set[str]]:
+def graph(source_tree: SourceTree) -> dict[str, set[str]]:
     """For each file, the files that it imports: for type checking and inside functions too."""
     return {
         source.name: {
             found.target
-            for found in house.imports(source)
-            if found.target in house.modules and found.target != source.name
+            for found in source_tree.imports(source)
+            if found.target in source_tree.modules and found.target != source.name
         }
-        for source in house.sources
+        for source in source_tree.sources
     }
 
 

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from tests.architecture.source import House, Source
+from tests.architecture.source import Source, SourceTree
 
 FREE = {"wire", "protocol"}
 """The packages that know the history of the protocol."""
@@ -16,10 +16,10 @@ _NAME = re.compile(r"R[1-5]|NEWEST|OLDEST|LAST_HANDSHAKE|(HANDSHAKE|STATELESS)_R
 _WORDS = "compares revisions; ask by name: `supports(revision, ...)` or `caller.supports(...)`"
 
 
-def problems(house: House) -> Iterator[str]:
+def problems(source_tree: SourceTree) -> Iterator[str]:
     """Every comparison of a revision outside of `wire` and `protocol`, one line each."""
-    for source in house.sources:
-        if source.room not in FREE:
+    for source in source_tree.sources:
+        if source.top_package not in FREE:
             yield from _comparisons(source)
 
 

@@ -1,4 +1,4 @@
-"""Where the house stands, and how a test builds a small one of its own."""
+"""Fixtures of the architecture tests: the source of all distributions, and small trees for a test."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.source import House
+from tests.architecture.source import SourceTree
 
-Build = Callable[[dict[str, str]], House]
+Build = Callable[[dict[str, str]], SourceTree]
 
 
 @pytest.fixture(scope="session")
@@ -25,20 +25,20 @@ def pyproject(top: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def house(top: Path) -> House:
-    """The house itself."""
-    return House(*sorted(top.glob("packages/*/src")))
+def source_tree(top: Path) -> SourceTree:
+    """The source of all distributions."""
+    return SourceTree(*sorted(top.glob("packages/*/src")))
 
 
 @pytest.fixture
 def build(tmp_path: Path) -> Build:
-    """A house of the given files: path below the package, and text."""
+    """A source tree of the given files: path below the package, and text."""
 
-    def write(files: dict[str, str]) -> House:
+    def write(files: dict[str, str]) -> SourceTree:
         for name, text in files.items():
             path = tmp_path / "interlock" / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-        return House(tmp_path)
+        return SourceTree(tmp_path)
 
     return write

@@ -6,13 +6,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tests.architecture.source import House, Source, absolute
+from tests.architecture.source import Source, SourceTree, absolute
 
 
-def problems(house: House) -> Iterator[str]:
+def problems(source_tree: SourceTree) -> Iterator[str]:
     """Every name in an ``__all__`` of a public module that nobody defines or nobody explains, one
     line each."""
-    for source in house.sources:
+    for source in source_tree.sources:
         if any(part.startswith("_") for part in source.name.split(".")):
             continue
         listed = _exported(source)
@@ -22,7 +22,7 @@ def problems(house: House) -> Iterator[str]:
         for name in sorted({name for name in listed if listed.count(name) > 1}):
             yield f"{source.where}: exports {name} twice"
         for name in dict.fromkeys(listed):
-            if trouble := _trouble(house, source, name, set()):
+            if trouble := _trouble(source_tree, source, name, set()):
                 yield f"{source.where}: exports {name}, {trouble}"
 
 
@@ -46,15 +46,15 @@ def _exported(source: Source) -> list[str] | None:
     return []
 
 
-def _trouble(house: House, source: Source, name: str, seen: set[tuple[str, str]]) -> str:
+def _trouble(source_tree: SourceTree, source: Source, name: str, seen: set[tuple[str, str]]) -> str:
     """What is wrong with ``name`` as ``source`` has it; nothing where all is well."""
     if (source.name, name) in seen:
         return "which nobody defines"
     seen.add((source.name, name))
-    if house.has(f"{source.name}.{name}"):
-        return ""  # a module, and a module has its charter
+    if source_tree.has(f"{source.name}.{name}"):
+        return ""  # a module, and a module has its docstring
     explained = [
-        _explained(house, source, body, index, name, seen)
+        _explained(source_tree, source, body, index, name, seen)
         for body, index in _statements(source.tree.body)
     ]
     found = [answer for answer in explained if answer is not None]
@@ -76,7 +76,7 @@ def _statements(body: list[ast.stmt]) -> Iterator[tuple[list[ast.stmt], int]]:
 
 
 def _explained(
-    house: House,
+    source_tree: SourceTree,
     source: Source,
     body: list[ast.stmt],
     index: int,
@@ -95,7 +95,7 @@ def _explained(
             else f"which has no docstring ({source.where}:{node.lineno})"
         )
     if isinstance(node, ast.ImportFrom):
-        return _imported(house, source, node, name, seen)
+        return _imported(source_tree, source, node, name, seen)
     if isinstance(node, ast.Import):
         return "" if any((alias.asname or alias.name) == name for alias in node.names) else None
     if name not in _assigned(node):
@@ -157,18 +157,26 @@ def _assigned(node: ast.stmt) -> set[str]:
 
 
 def _imported(
-    house: House, source: Source, node: ast.ImportFrom, name: str, seen: set[tuple[str, str]]
+    source_tree: SourceTree,
+    source: Source,
+    node: ast.ImportFrom,
+    name: str,
+    seen: set[tuple[str, str]],
 ) -> str | None:
     base = absolute(source, node)
-    origin = house.modules.get(base)
+    origin = source_tree.modules.get(base)
     for alias in node.names:
         if alias.name == "*" and origin:
-            trouble = _trouble(house, origin, name, seen)
+            trouble = _trouble(source_tree, origin, name, seen)
             if "nobody defines" not in trouble:
                 return trouble
         elif (alias.asname or alias.name) == name:
-            if house.has(f"{base}.{alias.name}") or base.partition(".")[0] != "interlock":
-                # a module with its charter, or somebody else's name with somebody else's words
+            if source_tree.has(f"{base}.{alias.name}") or base.partition(".")[0] != "interlock":
+                # a module with its docstring, or somebody else's name with somebody else's words
                 return ""
-            return _trouble(house, origin, alias.name, seen) if origin else "which nobody defines"
+            return (
+                _trouble(source_tree, origin, alias.name, seen)
+                if origin
+                else "which nobody defines"
+            )
     return None

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.architecture.source import House, Import, Source
+from tests.architecture.source import Import, Source, SourceTree
 
 LIBRARY = "interlock"
 DISTRIBUTIONS = {
@@ -123,16 +123,16 @@ def dependencies(pyproject: Path) -> frozenset[str]:
     return frozenset({OTHERWISE.get(name, name) for name in plain})
 
 
-def problems(house: House, plan: Plan) -> Iterator[str]:
+def problems(source_tree: SourceTree, plan: Plan) -> Iterator[str]:
     """Every import that the plan forbids, one line each."""
     sideways: dict[tuple[str, str], str] = {}
-    for source in house.sources:
+    for source in source_tree.sources:
         own = package_of(source.name)
         if own.startswith(f"{LIBRARY}.") and _leaf(own) not in plan.layers:
             yield f"{source.where}: {own} is on no layer of docs/ARCHITECTURE.md"
             continue
         part = next((part for part in PURE_PARTS if _is_beneath(source.name, part)), None)
-        for found in house.imports(source):
+        for found in source_tree.imports(source):
             at = f"{source.where}:{found.line}"
             if part is not None:
                 yield from _in_pure_part(part, found, at)
@@ -153,20 +153,22 @@ def _same_layer(one: str, other: str, plan: Plan) -> bool:
     return layer == plan.layers.get(_leaf(other)) and layer not in APART
 
 
-def drawn(house: House, plan: Plan) -> dict[str, int]:
+def drawn(source_tree: SourceTree, plan: Plan) -> dict[str, int]:
     """The layers that the imports allow: for each package of the library the lowest layer that it could stand on.
 
     A package stands above everything that it imports; on a layer whose packages may use each other it may stand beside it.
     """
     uses: dict[str, set[str]] = {name: set() for name in plan.layers}
-    for source in house.sources:
+    for source in source_tree.sources:
         own = package_of(source.name)
-        for found in house.imports(source):
+        for found in source_tree.imports(source):
             other = package_of(found.target)
             if top_of(own) == top_of(other) == LIBRARY and own != other:
                 uses.setdefault(_leaf(own), set()).add(_leaf(other))
     present = {
-        _leaf(package_of(source.name)) for source in house.sources if top_of(source.name) == LIBRARY
+        _leaf(package_of(source.name))
+        for source in source_tree.sources
+        if top_of(source.name) == LIBRARY
     }
     return {
         name: max((plan.layers.get(other, -1) for other in uses[name]), default=0)

@@ -1,4 +1,4 @@
-"""The house as the checker sees it: every module read once, with its imports resolved to full
+"""The source as the checkers see it: every module read once, with its imports resolved to full
 names."""
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class Source:
         self.tree = ast.parse(self.text)
 
     @property
-    def room(self) -> str:
-        """The first name below the package; the package itself is the face."""
-        return room(self.name)
+    def top_package(self) -> str:
+        """The first name below the package; the package itself stands for the public API."""
+        return top_package(self.name)
 
     @property
     def package(self) -> str:
@@ -57,7 +57,7 @@ class Source:
         }
 
 
-class House:
+class SourceTree:
     """All modules below ``root/interlock``."""
 
     def __init__(self, *roots: Path) -> None:
@@ -68,7 +68,7 @@ class House:
         self._packages = {parent for name in self.modules for parent in _parents(name)}
 
     def has(self, name: str) -> bool:
-        """Whether ``name`` is a module or a folder of the house."""
+        """Whether ``name`` is a module or a folder of the source."""
         return name in self.modules or name in self._packages
 
     def imports(self, source: Source) -> Iterator[Import]:
@@ -103,8 +103,8 @@ class House:
                     yield Import(name, node.lineno, inside)
 
 
-def room(name: str) -> str:
-    """The room a dotted name belongs to: ``interlock.wire.codec`` to ``wire``, ``interlock`` itself
+def top_package(name: str) -> str:
+    """The top package of a dotted name: ``interlock.wire.codec`` to ``wire``, ``interlock`` itself
     to ``interlock``."""
     first, _, rest = name.partition(".")
     if rest.startswith(("auth.issuer", "auth.proxy", "auth.presets", "auth.providers")):

@@ -1,4 +1,4 @@
-"""What a file, a function and a name of the house must look like."""
+"""Code style: what a file, a function and a name must look like."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.architecture.source import House, Source, absolute
+from tests.architecture.source import Source, SourceTree, absolute
 
 NOT_IN_A_CLASS_NAME = {"Manager", "Helper", "Util", "Base", "Common", "Impl"}
 NOT_A_FILE_NAME = {"manager", "helper", "util", "common", "impl", "misc"}
@@ -37,29 +37,29 @@ _EXCUSE = re.compile(
 _UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|X" + r"XX)\b")
 
 
-def problems(house: House) -> Iterator[str]:
+def problems(source_tree: SourceTree) -> Iterator[str]:
     """Every breach of taste in the package that a machine can see, one line each."""
-    for source in house.sources:
-        yield from charter(source.tree, source.where)
+    for source in source_tree.sources:
+        yield from opening(source.tree, source.where)
         yield from _names(source)
-        yield from _imports_inside_functions(house, source)
+        yield from _imports_inside_functions(source_tree, source)
         yield from _excuses(source)
 
 
-def charter(tree: ast.Module, where: str) -> Iterator[str]:
+def opening(tree: ast.Module, where: str) -> Iterator[str]:
     """A file opens with a docstring whose first paragraph is a sentence."""
-    opening = (ast.get_docstring(tree) or "").split("\n\n")[0].strip()
-    if not opening:
+    first = (ast.get_docstring(tree) or "").split("\n\n")[0].strip()
+    if not first:
         yield f"{where}: does not open with a docstring"
-    elif not opening.endswith((".", "!", "?", ":")) or " " not in opening:
+    elif not first.endswith((".", "!", "?", ":")) or " " not in first:
         yield f"{where}: its docstring does not open with a sentence"
 
 
-def charters(folder: Path) -> Iterator[str]:
-    """The same for every file below ``folder``, for the rooms that only owe a charter: tests,
+def openings(folder: Path) -> Iterator[str]:
+    """The same for every file below ``folder``, for folders that owe nothing else: tests,
     scripts, benchmarks."""
     for path in sorted(folder.rglob("*.py")):
-        yield from charter(
+        yield from opening(
             ast.parse(path.read_text(encoding="utf-8")), path.relative_to(folder.parent).as_posix()
         )
 
@@ -77,7 +77,7 @@ def _names(source: Source) -> Iterator[str]:
                     )
 
 
-def _imports_inside_functions(house: House, source: Source) -> Iterator[str]:
+def _imports_inside_functions(source_tree: SourceTree, source: Source) -> Iterator[str]:
     """An import inside a function is for an optional extra, or a comment beside it or just above
     says why."""
     excused: set[int] = (

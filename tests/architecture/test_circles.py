@@ -6,7 +6,7 @@ import pytest
 
 from tests.architecture import circles
 from tests.architecture.conftest import Build
-from tests.architecture.source import House
+from tests.architecture.source import SourceTree
 
 SOUND = {
     "__init__.py": "",
@@ -39,9 +39,9 @@ CYCLES = {
 }
 
 
-def test_no_import_cycle_between_files(house: House) -> None:
+def test_no_import_cycle_between_files(source_tree: SourceTree) -> None:
     """A part never imports the whole that it was cut from, not even for type checking."""
-    found = list(circles.problems(house))
+    found = list(circles.problems(source_tree))
     assert not found, "\n".join(found)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.architecture import comparisons
 from tests.architecture.conftest import Build
-from tests.architecture.source import House
+from tests.architecture.source import SourceTree
 
 SOUND = {
     "a question by name": 'def f(caller):\n    return caller.supports("audio")\n',
@@ -27,9 +27,9 @@ BREACHES = {
 }
 
 
-def test_nothing_above_the_protocol_compares_revisions(house: House) -> None:
+def test_nothing_above_the_protocol_compares_revisions(source_tree: SourceTree) -> None:
     """What older revisions cannot do are rows of the history table (`wire/revisions.py`)."""
-    found = list(comparisons.problems(house))
+    found = list(comparisons.problems(source_tree))
     assert not found, "\n".join(found)
 
 

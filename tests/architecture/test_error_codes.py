@@ -7,7 +7,7 @@ import ast
 
 from interlock import types as t
 from interlock.wire.revisions import ERRORS
-from tests.architecture.source import House
+from tests.architecture.source import SourceTree
 
 JSON_RPC = {-32700, -32600, -32601, -32602, -32603}
 DEFINED = {
@@ -40,13 +40,13 @@ def test_numbers_are_found() -> None:
     }
 
 
-def test_the_source_mints_no_code(house: House) -> None:
+def test_the_source_mints_no_code(source_tree: SourceTree) -> None:
     """Every reserved code in our source is one that the specification has (`ERR-02`, `ERR-03`,
     `ERR-04`, `ERR-06`)."""
     allowed = JSON_RPC | set(DEFINED) | set(GIVEN_UP)
     found = {
         source.where: extra
-        for source in house.sources
+        for source in source_tree.sources
         if (extra := reserved_numbers(source.tree) - allowed)
     }
     # The one place that knows the range: it keeps such codes from being sent.

@@ -1,4 +1,4 @@
-"""Whatever the house exports it explains, and the checker that says so finds each omission."""
+"""Every exported name has a docstring, and the checker finds each omission."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from tests.architecture import exports
 from tests.architecture.conftest import Build
-from tests.architecture.source import House
+from tests.architecture.source import SourceTree
 
 SOUND = {
     "__init__.py": (
@@ -72,10 +72,10 @@ BREACHES = {
 }
 
 
-def test_every_exported_name_is_explained(house: House) -> None:
+def test_every_exported_name_is_explained(source_tree: SourceTree) -> None:
     """Whatever stands in the ``__all__`` of a public module is defined and documented."""
-    assert house.sources
-    found = list(exports.problems(house))
+    assert source_tree.sources
+    found = list(exports.problems(source_tree))
     assert not found, "\n".join(found)
 
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.architecture.conftest import Build
-from tests.architecture.source import House
+from tests.architecture.source import SourceTree
 
 # Packages and files that may. Those above ask `interlock.protocol.handshake.messages`.
 ALLOWED = (
@@ -19,20 +19,20 @@ ALLOWED = (
 WORD = re.compile("initiali[sz]e", re.IGNORECASE)
 
 
-def problems(house: House) -> list[str]:
+def problems(source_tree: SourceTree) -> list[str]:
     """Every line elsewhere that has the word: in code, comments and texts."""
     return [
         f"{source.where}:{number}: {line.strip()[:80]}"
-        for source in house.sources
+        for source in source_tree.sources
         if not any(f"{source.name}.".startswith(f"{place}.") for place in ALLOWED)
         for number, line in enumerate(source.text.splitlines(), 1)
         if WORD.search(line)
     ]
 
 
-def test_the_word_stands_only_where_the_handshake_lives(house: House) -> None:
+def test_the_word_stands_only_where_the_handshake_lives(source_tree: SourceTree) -> None:
     """Everything above the protocol sees stateless requests."""
-    found = problems(house)
+    found = problems(source_tree)
     assert not found, "\n".join(found)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.architecture import layers
-from tests.architecture.source import House
+from tests.architecture.source import SourceTree
 
 PLAN = layers.Plan(
     layers={
@@ -154,33 +154,33 @@ BREACHES = {
 }
 
 
-def tree(top: Path, files: dict[str, str]) -> House:
+def tree(top: Path, files: dict[str, str]) -> SourceTree:
     """A source tree of these files."""
     for name, text in files.items():
         path = top / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-    return House(top)
+    return SourceTree(top)
 
 
-def test_imports_keep_to_the_layers(house: House, top: Path) -> None:
+def test_imports_keep_to_the_layers(source_tree: SourceTree, top: Path) -> None:
     """Nobody imports upward; programs import only what docs/api.txt lists as public."""
-    assert house.sources
-    found = list(layers.problems(house, layers.read_plan(top)))
+    assert source_tree.sources
+    found = list(layers.problems(source_tree, layers.read_plan(top)))
     assert not found, "\n".join(found)
 
 
-def test_the_table_shows_what_the_imports_draw(house: House, top: Path) -> None:
+def test_the_table_shows_what_the_imports_draw(source_tree: SourceTree, top: Path) -> None:
     """Each package in the table of docs/ARCHITECTURE.md exists, and each that exists is in the table, above all that it imports."""
     plan = layers.read_plan(top)
-    lowest = layers.drawn(house, plan)
+    lowest = layers.drawn(source_tree, plan)
     assert lowest.keys() == plan.layers.keys()
     assert [name for name in lowest if lowest[name] > plan.layers[name]] == []
 
 
-def test_every_public_module_exists(house: House, top: Path) -> None:
+def test_every_public_module_exists(source_tree: SourceTree, top: Path) -> None:
     """docs/api.txt lists no module that is gone."""
-    assert [name for name in layers.read_plan(top).public if not house.has(name)] == []
+    assert [name for name in layers.read_plan(top).public if not source_tree.has(name)] == []
 
 
 def test_a_sound_tree_gives_no_alarm(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The taste of the house, as far as a machine can have it, and that the machine can tell."""
+"""Code style that a machine can check, and the checker itself."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import pytest
 
 from tests.architecture import taste
 from tests.architecture.conftest import Build
-from tests.architecture.source import House
+from tests.architecture.source import SourceTree
 
 OPENING = '"""What this file is for."""\n'
 
 SOUND = {
-    "a charter of several lines": '"""What this file is for,\nand whom it serves.\n\nmore\n"""\n',
+    "a docstring of several lines": '"""What this file is for,\nand who uses it.\n\nmore\n"""\n',
     "a class whose name only contains a word": OPENING
     + "class Database:\n    pass\nclass Implied:\n    pass\n",
     "an extra, late": OPENING + "def f():\n    import uvloop\n",
@@ -28,9 +28,9 @@ SOUND = {
 }
 
 BREACHES = {
-    "no charter": ("", "does not open with a docstring"),
-    "a comment for a charter": ("# What this file is for.\n", "does not open with a docstring"),
-    "a title for a charter": ('"""Codec."""\n', "does not open with a sentence"),
+    "no docstring": ("", "does not open with a docstring"),
+    "a comment for a docstring": ("# What this file is for.\n", "does not open with a docstring"),
+    "a title for a docstring": ('"""Codec."""\n', "does not open with a sentence"),
     "no end to the sentence": ('"""What this file is for"""\n', "does not open with a sentence"),
     "a manager": (
         OPENING + "class SessionManager:\n    pass\n",
@@ -76,17 +76,17 @@ BREACHES = {
 }
 
 
-def test_the_house_is_in_good_taste(house: House) -> None:
+def test_the_code_style_is_kept(source_tree: SourceTree) -> None:
     """Charters, sizes, names, imports where they belong, nothing silenced without a reason."""
-    assert house.sources
-    found = list(taste.problems(house))
+    assert source_tree.sources
+    found = list(taste.problems(source_tree))
     assert not found, "\n".join(found)
 
 
 @pytest.mark.parametrize("folder", ["tests", "packages", "scripts", "benchmarks"])
 def test_every_file_says_what_it_is_for(top: Path, folder: str) -> None:
-    """Outside the package a file owes a charter too."""
-    found = list(taste.charters(top / folder))
+    """Outside the package a file opens with a sentence too."""
+    found = list(taste.openings(top / folder))
     assert not found, "\n".join(found)
 
 
@@ -108,8 +108,8 @@ def test_each_lapse_is_found(build: Build, text: str, alarm: str) -> None:
 @pytest.mark.parametrize("name", ["utils.py", "_helpers.py", "common.py"])
 def test_a_file_is_called_by_what_is_in_it(build: Build, name: str) -> None:
     """A file whose name fits anything is found; ``types/base.py`` is a noun of the plan."""
-    house = build({f"wire/{name}": OPENING, "types/base.py": OPENING})
-    assert len(list(taste.problems(house))) == 1
+    source_tree = build({f"wire/{name}": OPENING, "types/base.py": OPENING})
+    assert len(list(taste.problems(source_tree))) == 1
 
 
 def test_charters_are_asked_of_other_folders(tmp_path: Path) -> None:
@@ -117,6 +117,6 @@ def test_charters_are_asked_of_other_folders(tmp_path: Path) -> None:
     (tmp_path / "tests" / "deep").mkdir(parents=True)
     (tmp_path / "tests" / "deep" / "test_x.py").write_text("x = 1\n", encoding="utf-8")
     (tmp_path / "tests" / "test_y.py").write_text(OPENING, encoding="utf-8")
-    assert list(taste.charters(tmp_path / "tests")) == [
+    assert list(taste.openings(tmp_path / "tests")) == [
         "tests/deep/test_x.py: does not open with a docstring"
     ]

@@ -36,7 +36,7 @@ CALLED = {
 KEPT_AS_JSON = {
     "Tool.inputSchema": "JSON Schema, whose words are not the protocol's",
     "Tool.outputSchema": "JSON Schema",
-    "ElicitRequestFormParams.requestedSchema": "JSON Schema, made from and read into Python types by the schema room",
+    "ElicitRequestFormParams.requestedSchema": "JSON Schema, made from and read into Python types by interlock.schema",
     "ResultMetaObject": (
         "open to everyone; the one key that the protocol defines is written and read where it "
         "matters"
@@ -49,7 +49,7 @@ What can be reached only through them is no type of ours.
 """
 
 LATER = {
-    "tasks/": "methods of the tasks of 2025-11-25, which come with the tasks room",
+    "tasks/": "methods of the tasks of 2025-11-25, which come with interlock.tasks",
     "notifications/tasks/": "the same",
     "CreateTaskResult": "the same",
     "CallToolRequestParams.task": "the same",
@@ -60,7 +60,7 @@ LATER = {
     "ServerCapabilities.tasks": "the same",
     "Tool.execution": "the same",
 }
-"""Methods (by how they begin), types and fields that another room brings."""
+"""Methods (by how they begin), types and fields that another package brings."""
 
 ONLY_OURS = {
     "UnknownContent": "keeps a content block of a kind that no revision knows",
@@ -131,7 +131,7 @@ UNREACHED = {
     "Notification": "envelope",
     "PaginatedRequest": "envelope",
     "PaginatedResult": "base of results",
-    "RelatedTaskMetadata": "value of a key of `_meta`; comes with the tasks room",
+    "RelatedTaskMetadata": "value of a key of `_meta`; comes with interlock.tasks",
     "Request": "envelope",
     "ResourceContents": "base of contents",
     "ResourceRequestParams": "base of params",

@@ -46,7 +46,7 @@ def add_resources(server: Server) -> None:
     @server.resource("broken://resource")
     async def broken() -> str:
         """Cannot be read."""
-        raise ValueError("a secret of the house")
+        raise ValueError("a secret of the server")
 
     @server.tool
     async def read_inside(uri: str, ctx: Context[State]) -> str:
@@ -85,7 +85,7 @@ def add_prompts(server: Server) -> None:
     @server.prompt
     async def broken_prompt() -> str:
         """Cannot be written."""
-        raise ValueError("a secret of the house")
+        raise ValueError("a secret of the server")
 
     cities = ["Ulm", "Urbino", "Utrecht", "Berlin"]
 

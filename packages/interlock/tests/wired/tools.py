@@ -149,7 +149,7 @@ def add_failures(server: Server) -> None:
             sys.exit(3)
         if how == "group":
             raise ExceptionGroup("several", [ToolError("one thing"), ToolError("another thing")])
-        raise ValueError("a secret of the house")
+        raise ValueError("a secret of the server")
 
     @server.tool
     async def protest() -> str:
