@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.source import House
+from tests.architecture.source import SourceTree
 
 LIBRARY = "packages/interlock/src/interlock"
 PATH = re.compile(r"`([\w/]+\.py)`")
@@ -31,13 +31,15 @@ def test_the_walk_has_ten_files(page: str) -> None:
     assert len({*there, *back}) == 10
 
 
-def test_each_file_of_the_walk_imports_the_next(page: str, house: House, top: Path) -> None:
+def test_each_file_of_the_walk_imports_the_next(
+    page: str, source_tree: SourceTree, top: Path
+) -> None:
     """So that a reader follows the imports."""
     for path in paths(page):
         for file, following in pairwise(path):
-            source = house.modules[module(file)]
+            source = source_tree.modules[module(file)]
             assert (top / LIBRARY / file).is_file()
-            imported = {found.target for found in house.imports(source)}
+            imported = {found.target for found in source_tree.imports(source)}
             assert module(following) in imported, f"{file} does not import {following}"
 
 
