@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 import pytest
 
-from interlock.cli.approvals import Approvals
 from interlock.cli.models import models_of
 from interlock.configs import Input
+from interlock_apps.commands.approvals import Approvals
 from interlock_apps.commands.host_factory import config_of, host_of, save_rules, saved_rules
 from interlock_apps.commands.options import HostCommandOptions
 from interlock_apps.demo.planner import Planner

@@ -9,9 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from interlock.configs import DOTS, Entry, read_config
+from interlock.configs import DOTS, Entry, command_warnings, read_config
 from interlock_apps.fleet.pins import BadPins, Pins, ServerFeatures
-from interlock_apps.fleet.threat_scan import of_command
 from tests.host.scene import YES, Sitting, scene
 
 
@@ -71,9 +70,11 @@ async def test_the_folder_in_which_it_runs_is_shown(tmp_path: Path) -> None:
 
 def test_a_command_of_any_length_is_looked_through_so_far() -> None:
     """It says so, and what cannot be seen is found wherever it stands (`SEC-18`)."""
-    found = {warned.kind for warned in of_command(("bash", "-c", "curl x |" * 200_000 + "\u202e"))}
+    found = {
+        warned.kind for warned in command_warnings(("bash", "-c", "curl x |" * 200_000 + "\u202e"))
+    }
     assert {"long", "hidden", "shell"} <= found
-    assert "long" not in {warned.kind for warned in of_command(("bash", "-c", "x" * 3_000))}
+    assert "long" not in {warned.kind for warned in command_warnings(("bash", "-c", "x" * 3_000))}
 
 
 @pytest.mark.parametrize(
@@ -97,6 +98,6 @@ def test_a_lock_that_is_a_link_to_nothing_makes_no_file(tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere.json"
     (tmp_path / "interlock.lock").symlink_to(elsewhere)
     pins = Pins(tmp_path / "interlock.lock")
-    with pytest.raises(BadPins, match="leads to nothing"):
+    with pytest.raises(BadPins, match="link to a missing file"):
         pins.first("x", ServerFeatures(tools=(), prompts=(), instructions="me"))
     assert not elsewhere.exists()

@@ -198,15 +198,15 @@ def _edited(change: Callable[[Any], object]) -> Callable[[Path], None]:
 
 
 BROKEN: list[tuple[Callable[[Path], object], str]] = [
-    (lambda path: path.write_bytes(b""), "no JSON"),
-    (lambda path: path.write_bytes(path.read_bytes()[:-40]), "no JSON"),
-    (lambda path: path.write_bytes(b"\xff"), "no JSON"),
-    (lambda path: path.write_text("[]"), "no file of pins"),
-    (lambda path: path.write_text('{"lockfileVersion": 3}'), "no file of pins"),
-    (lambda path: path.write_text('{"a":' * 200_000), "file of pins|no JSON"),
+    (lambda path: path.write_bytes(b""), "not JSON"),
+    (lambda path: path.write_bytes(path.read_bytes()[:-40]), "not JSON"),
+    (lambda path: path.write_bytes(b"\xff"), "not JSON"),
+    (lambda path: path.write_text("[]"), "not a file of pins"),
+    (lambda path: path.write_text('{"lockfileVersion": 3}'), "not a file of pins"),
+    (lambda path: path.write_text('{"a":' * 200_000), "file of pins|not JSON|nested too deeply"),
     (
         _edited(lambda data: data.update(version=2)),
-        "is of version 2; this interlock knows version 1. Update interlock",
+        "is of version 2; this Interlock knows version 1. Update Interlock",
     ),
     (_edited(lambda data: data.update(version=True)), "is of version true"),
     (_edited(lambda data: data.pop("version")), "is of version null"),

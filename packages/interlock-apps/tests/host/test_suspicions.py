@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from interlock import Client, Server
+from interlock.configs import command_warnings
 from interlock.types import (
     CreateMessageRequestParams,
     EmbeddedResource,
@@ -585,7 +586,7 @@ BAD_COMMANDS = [
 @pytest.mark.parametrize("command, kind", BAD_COMMANDS)
 def test_commands_to_look_at_twice(command: tuple[str, ...], kind: str) -> None:
     """SEC-17, SEC-18: what is dangerous about a command is pointed out before it is run."""
-    assert kind in kinds(threat_scan.of_command(command))
+    assert kind in kinds(command_warnings(command))
 
 
 GOOD_COMMANDS = [
@@ -615,7 +616,7 @@ GOOD_COMMANDS = [
 @pytest.mark.parametrize("command", GOOD_COMMANDS)
 def test_ordinary_commands_are_not_suspected(command: tuple[str, ...]) -> None:
     """SEC-18: the ways in which servers are ordinarily started."""
-    assert threat_scan.of_command(command) == ()
+    assert command_warnings(command) == ()
 
 
 def asked(text: str = "Which flight is best?", **more: Any) -> CreateMessageRequestParams:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from interlock.cli.approvals import Allowed, open_approvals, record_path
-from interlock.configs import load_config
-from interlock_apps.fleet.start_questions import approval_of
+from interlock.cli.user_folder import trust_record_path
+from interlock.configs import TrustRecord, approval_of, load_config
+from interlock_apps.commands.approvals import open_approvals
 from tests.cli.conftest import Command
 from tests.cli.programs import STRANGER
 from tests.cli.terminal import at_terminal
@@ -58,7 +58,7 @@ def test_nothing_is_started_unasked(
     assert f"command: {sys.executable} stranger.py" in result.stderr
     assert "API_TOKEN=" in result.stderr
     assert SECRET not in result.stderr
-    assert "The server docs has not been allowed to be started yet." in result.stderr
+    assert "You have not allowed Interlock to start the server docs yet." in result.stderr
     assert "--trust" in result.stderr
     assert "Usage:" not in result.stderr
 
@@ -68,7 +68,7 @@ def test_the_folder_of_a_command_is_shown(interlock: Command, project: Path) -> 
     (project / "sub").mkdir()
     _write(project, command="server", cwd="sub")
     stderr = interlock("ping", "--server", "docs").stderr
-    assert f"! {project / 'sub'}: The command is run in this folder." in stderr
+    assert f"! {project / 'sub'}: The command runs in this folder." in stderr
 
 
 def test_a_yes_at_the_terminal_holds(interlock: Command, project: Path, tmp_path: Path) -> None:
@@ -179,8 +179,8 @@ def test_secrets_over_plain_http_are_called_out(
 
 def test_the_record_is_the_persons_alone(project: Path) -> None:
     """A folder that nobody else may read, far from any project."""
-    Allowed(record_path()).add(project / ".mcp.json", "docs", "x")
-    assert record_path().is_file()
-    assert project / ".mcp.json" not in record_path().parents
+    TrustRecord(trust_record_path()).allow(project / ".mcp.json", "docs", "x")
+    assert trust_record_path().is_file()
+    assert project / ".mcp.json" not in trust_record_path().parents
     if sys.platform != "win32":
-        assert record_path().parent.stat().st_mode & 0o077 == 0
+        assert trust_record_path().parent.stat().st_mode & 0o077 == 0

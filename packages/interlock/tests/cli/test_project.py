@@ -42,7 +42,7 @@ def test_a_new_project_runs_and_passes_its_test(interlock: Command, home: Path, 
     project = tomllib.loads((folder / "pyproject.toml").read_text())["project"]
     assert (project["name"], project["dependencies"]) == (
         "hello-world",
-        [f"interlock[cli,http]>={__version__}"],
+        [f"interlock[http]>={__version__}"],
     )
     tested = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-W", "error"],

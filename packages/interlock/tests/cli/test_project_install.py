@@ -19,7 +19,7 @@ from tests.cli.conftest import Command
 
 ROOT = Path(__file__).resolve().parents[4]
 # What the project needs besides ours, with all that these need: its backend, its tests, its extras of ours.
-NEEDED = ("flit-core", "pytest", "pytest-asyncio", "interlock[cli,http]")
+NEEDED = ("flit-core", "pytest", "pytest-asyncio", "interlock[http]")
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the README's words are a shell's")
 

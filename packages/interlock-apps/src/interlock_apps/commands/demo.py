@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from interlock.cli.approvals import own_folder
+from interlock.cli.user_folder import user_folder
 
 from ..demo import WORDS, holiday
 from ..host.app import Host
@@ -41,7 +41,7 @@ def demo(folder: Path | None, fresh: bool, port: int, opens: bool, terminal: boo
     Nothing is really booked or sent: all of it is kept in a folder of this machine. The model is a rule-based one, so that no
     network and no key is needed; `interlock host` takes real ones.
     """
-    place = (folder or own_folder().parent / "demo").expanduser().resolve()
+    place = (folder or user_folder().parent / "demo").expanduser().resolve()
     run = _in_the_terminal() if terminal else _in_the_browser(port, opens)
     try:
         if fresh:

@@ -11,11 +11,11 @@ from pathlib import Path
 import click
 from msgspec.structs import replace
 
-from interlock.cli.approvals import make_folder, open_approvals, own_folder
 from interlock.cli.auth.saved_logins import KeptTokens
 from interlock.cli.configured import asked
 from interlock.cli.models import models_of
 from interlock.cli.screen import note
+from interlock.cli.user_folder import make_folder, user_folder
 from interlock.configs import PROJECT_FILES, Config, Entry, Input, load_config
 from interlock.http11.fetch import Authorizer
 from interlock.store import file_lock, write_atomic
@@ -28,6 +28,7 @@ from ..fleet.policy import Policy, Rule
 from ..fleet.rulebook import BadPolicy, load_policy, read_rules, write_rules
 from ..host.app import DISCOVERY, Host
 from ..host.loop.budget import Budget
+from .approvals import open_approvals
 from .options import HostCommandOptions
 
 EVERY = 1.0  # seconds between two looks at the configuration
@@ -46,7 +47,7 @@ def host_of(given: HostCommandOptions, *, ask: bool = True, ask_to_start: bool =
         raise click.UsageError(f"There is no server in {', '.join(map(str, paths))}.{problems}")
     models = models_of(given.models_file, given.models, local={"planner": Planner})
     policy = policy_of(given)
-    own = own_folder()
+    own = user_folder()
     saved = own / "rules.json"
     for rule in saved_rules(saved):
         policy.remember(rule, "always")

@@ -12,8 +12,8 @@ import click
 import msgspec
 
 from interlock.cli import exits
-from interlock.cli.approvals import own_folder
 from interlock.cli.screen import note, say
+from interlock.cli.user_folder import user_folder
 
 from ..fleet.events import LogEntry
 from ..fleet.log import LogError, SqliteLog, Tampered, read_anchors
@@ -88,7 +88,7 @@ def log(
     interlock log --anchor /media/stick/log-anchors.jsonl
     interlock log --verify --anchor /media/stick/log-anchors.jsonl
     """
-    place = path or own_folder() / "log.db"
+    place = path or user_folder() / "log.db"
     if not place.is_file():
         raise click.UsageError(
             f"There is no log at {place} yet; `interlock host`, `chat` and `ask` write it."

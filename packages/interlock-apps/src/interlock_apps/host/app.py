@@ -15,7 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from interlock import InterlockError, McpError, Template, Unreachable, __version__
-from interlock.configs import Changes, Config, Entry, load_config, read_config
+from interlock.configs import Changes, Config, Entry, approval_of, load_config, read_config
 from interlock.configs import changes as changes_of
 from interlock.models.interface import Model
 from interlock.redaction import Redactor
@@ -44,7 +44,7 @@ from ..fleet.naming import server_part, tool_name
 from ..fleet.pins import BadPins, Pins
 from ..fleet.policy import Policy, Rule
 from ..fleet.questions import AnyQuestion, NotAnswered, UserInterface
-from ..fleet.start_questions import approval_of, start_question
+from ..fleet.start_questions import start_question
 from ..fleet.toolbox import Toolbox
 from .calls import ToolCalls
 from .feature_approvals import FeatureApprovals

@@ -1,21 +1,18 @@
-"""The `interlock` command: run servers, talk to any server, install them into clients, start new ones."""
+"""The `interlock` command: run servers, talk to any server, install them into clients."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line (`sys.argv` unless told otherwise) and exit with its code; see `interlock --help` for the codes."""
-    try:
-        from .program import program  # late: click is an extra, and its lack needs a plain word
-    except ModuleNotFoundError as missing:
-        if missing.name != "click":
-            raise
-        sys.exit(
-            "The command line needs click, which comes with the extra `cli`: pip install 'interlock[cli]'"
-        )
+    """Run the command line and exit with its exit code; `interlock --help` lists the codes.
+
+    Args:
+        arguments: The words after `interlock`; None: those of this process.
+    """
+    from .program import program  # late: `import interlock.cli` costs nothing
+
     program.main(None if arguments is None else list(arguments), prog_name="interlock")

@@ -10,17 +10,27 @@ from typing import Any
 
 import click
 
-from interlock_apps.fleet.pins import BadPins
-from interlock_apps.fleet.questions import StartQuestion
-from interlock_apps.fleet.start_questions import approval_of, facts, start_question
-
 from .. import Stdio
-from ..configs import PRODUCTS, PROJECT_FILES, Config, Entry, Input, load_config, this_machine
+from ..configs import (
+    PRODUCTS,
+    PROJECT_FILES,
+    BadRecord,
+    Config,
+    Entry,
+    Input,
+    StartRequest,
+    TrustRecord,
+    approval_of,
+    load_config,
+    start_facts,
+    start_request,
+    this_machine,
+)
 from ..transport.channel import Tap
 from . import exits
-from .approvals import Allowed, record_path
 from .screen import note, shown
 from .targets import Environment, OnLine, Reach, reach_address
+from .user_folder import trust_record_path
 
 
 class NotAllowed(click.ClickException):
@@ -67,7 +77,7 @@ def reach_config(
     if not trust and not _is_own(path):
         _allow(path, entry)
     elif entry.url:
-        _warn(start_question("", entry))
+        _warn(start_request(entry))
     if entry.command:
         command = list(entry.command)
 
@@ -170,38 +180,39 @@ def _is_own(path: Path) -> bool:
 
 
 def _allow(path: Path, entry: Entry) -> None:
-    """See that the person has allowed a server, or does so now. Raises NotAllowed."""
+    """Check that the user allowed a server, or ask now. Raises NotAllowed."""
     try:
-        record, approval = Allowed(record_path()), approval_of(entry)
-        if record.has(path, entry.id, approval):
+        record = TrustRecord(trust_record_path())
+        approval = approval_of(entry)
+        if record.allows(path, entry.id, approval):
             return
-        question = start_question("", entry)
-        doing = "started" if question.runs_code else "reached"
-        note(f"The server {entry.id} has not been allowed to be {doing} yet.", bold=True)
-        _show(question)
+        request = start_request(entry)
+        doing = "start" if request.runs_code else "connect to"
+        note(f"You have not allowed Interlock to {doing} the server {entry.id} yet.", bold=True)
+        _show(request)
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise NotAllowed(
-                "This is not a terminal, so nobody can be asked. Run the command at a terminal and "
-                "say yes once, allow the server in `interlock host` or `interlock chat`, or add "
-                "--trust if you know what it does."
+                "Nobody can be asked, since this is not a terminal. Run the command in a terminal "
+                "and say yes once, allow the server in `interlock host` or `interlock chat`, or "
+                "add --trust if you know what it does."
             )
-        words = "Start it?" if question.runs_code else "Connect to it?"
+        words = "Start it?" if request.runs_code else "Connect to it?"
         if not click.confirm(words, default=False, err=True):
-            raise NotAllowed("Nothing was started." if question.runs_code else "Nothing was sent.")
-        record.add(path, entry.id, approval)
-    except BadPins as bad:
+            raise NotAllowed("Nothing was started." if request.runs_code else "Nothing was sent.")
+        record.allow(path, entry.id, approval)
+    except BadRecord as bad:
         raise click.UsageError(str(bad)) from None
 
 
-def _show(question: StartQuestion) -> None:
-    """What a person has to know for a yes, on stderr."""
-    note(f"  {'command' if question.runs_code else 'address'}: {question.command}")
-    for fact in facts(question):
+def _show(request: StartRequest) -> None:
+    """Write what the user must know for a yes to stderr."""
+    note(f"  {'command' if request.runs_code else 'address'}: {request.command}")
+    for fact in start_facts(request):
         note(f"  {fact}")
-    _warn(question)
+    _warn(request)
 
 
-def _warn(question: StartQuestion) -> None:
-    for warned in question.warnings:
-        where = f"{warned.where}: " if warned.where else ""
-        note(f"  ! {where}{warned.words}", fg="yellow")
+def _warn(request: StartRequest) -> None:
+    for warning in request.warnings:
+        where = f"{warning.where}: " if warning.where else ""
+        note(f"  ! {where}{warning.words}", fg="yellow")

@@ -100,7 +100,7 @@ version = "0.1.0"
 description = "A server of the Model Context Protocol."
 readme = "README.md"
 requires-python = ">=3.11"
-dependencies = ["interlock[cli,http]>={version}"]
+dependencies = ["interlock[http]>={version}"]
 
 [project.optional-dependencies]
 dev = ["pytest>=8", "pytest-asyncio>=1"]

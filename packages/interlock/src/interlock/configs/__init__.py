@@ -12,6 +12,7 @@ JSON needs nothing else. TOML and YAML are edited, and YAML is read, with the ex
 from __future__ import annotations
 
 from ..redaction import DOTS
+from .command_warnings import StartWarning, command_warnings
 from .config_file import ConfigFile, difference
 from .editors import Editor
 from .entries import Changes, Config, Entry, Input, Origin, Problem, changes
@@ -19,11 +20,22 @@ from .formats import Format
 from .load import load_config, merge
 from .products import FORMATS, PRODUCTS, PROJECT_FILES, Machine, Product, RawEntry, this_machine
 from .reading import read_config, wanted_inputs
+from .record_file import BadRecord, RecordFile
 from .text_edits import Uneditable
+from .trust import StartRequest, TrustRecord, approval_of, start_facts, start_request
 from .writing import write_config
 
 __all__ = [
     "DOTS",
+    "BadRecord",
+    "RecordFile",
+    "StartRequest",
+    "StartWarning",
+    "TrustRecord",
+    "approval_of",
+    "command_warnings",
+    "start_facts",
+    "start_request",
     "FORMATS",
     "PRODUCTS",
     "PROJECT_FILES",

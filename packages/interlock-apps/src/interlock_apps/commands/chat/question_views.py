@@ -12,6 +12,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from interlock import ToolAnnotations
+from interlock.configs import start_facts
 from interlock.types import CreateMessageRequestParams
 
 from ...fleet import forms
@@ -28,7 +29,6 @@ from ...fleet.questions import (
     StartQuestion,
     UrlQuestion,
 )
-from ...fleet.start_questions import facts
 from .output import in_line, seen
 from .results import MediaFiles, blocks, whole, yaml_lines
 
@@ -255,7 +255,7 @@ def _start(question: StartQuestion) -> list[Any]:
         _head(question, words),
         _in(Text(seen(question.command), style="bold", overflow="fold")),
     ]
-    known = "\n".join(f"  {in_line(fact, 2000)}" for fact in facts(question))
+    known = "\n".join(f"  {in_line(fact, 2000)}" for fact in start_facts(question))
     return [*body, Text(known, style="dim", overflow="fold")]
 
 

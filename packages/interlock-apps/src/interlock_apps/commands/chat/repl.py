@@ -22,7 +22,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from interlock import InterlockError
-from interlock.cli.approvals import own_folder
+from interlock.cli.user_folder import user_folder
 from interlock.types import PromptReference, ResourceTemplateReference
 
 from ...fleet.events import Attached, TurnEnded
@@ -436,7 +436,7 @@ def _keys() -> KeyBindings:
 def _history() -> History:
     """The lines of before, which only this person can read."""
     try:
-        path = own_folder() / "history"
+        path = user_folder() / "history"
         os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o600))
     except (OSError, click.UsageError):
         return InMemoryHistory()

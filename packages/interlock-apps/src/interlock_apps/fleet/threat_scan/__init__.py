@@ -16,7 +16,6 @@ from interlock.untrusted.urls import examine
 
 from ..forms import Field
 from ..questions import Warned
-from .commands import of_command
 from .phrases import phrases, secrets
 from .results import UNREMARKABLE, pieces
 
@@ -24,7 +23,6 @@ __all__ = [
     "clean",
     "in_result",
     "pieces",
-    "of_command",
     "of_content",
     "of_form",
     "of_prompt",

@@ -6,33 +6,40 @@ from typing import Final
 
 import click
 
-from ..program import Row, Table
+from ..groups import LazyGroup, Row
 
-_CLIENT, _ISSUER = "Log in to servers", "Be an authorization server"
+_CLIENT = "Log in to servers"
+_ISSUER = "Run an authorization server"
+
 COMMANDS: Final[dict[str, Row]] = {
-    "login": Row(".auth.login", "login", "Log in to a server, and keep the tokens.", _CLIENT),
-    "logout": Row(".auth.logout", "logout", "Give the tokens back, and forget them.", _CLIENT),
-    "status": Row(".auth.status", "status", "Show what is kept of log-ins.", _CLIENT),
-    "token": Row(".auth.token", "token", "Print a token that is good now, for scripts.", _CLIENT),
-    "explain": Row(
-        ".auth.explain",
-        "explain",
-        "Say what is wrong with a server's authorization, and who has to repair it.",
-        _CLIENT,
+    "login": Row(
+        "Log in to a server, and keep the tokens.", _CLIENT, "interlock.cli.auth.login:login"
     ),
-    "serve": Row("", "serve", "Run a small authorization server.", _ISSUER, "issuer"),
-    "account": Row("", "account", "Manage the people who may log in there.", _ISSUER, "issuer"),
+    "logout": Row(
+        "Revoke the tokens, and delete them.", _CLIENT, "interlock.cli.auth.logout:logout"
+    ),
+    "status": Row("Show the stored logins.", _CLIENT, "interlock.cli.auth.status:status"),
+    "token": Row(
+        "Print a valid access token, for scripts.", _CLIENT, "interlock.cli.auth.token:token"
+    ),
+    "explain": Row(
+        "Diagnose the authorization of a server, and say who can fix it.",
+        _CLIENT,
+        "interlock.cli.auth.explain:explain",
+    ),
+    "serve": Row("Run a small authorization server.", _ISSUER, extra="issuer"),
+    "account": Row("Manage the accounts of that server.", _ISSUER, extra="issuer"),
 }
 
 
-class Group(Table):
+class AuthGroup(LazyGroup):
     """The commands of `interlock auth`."""
 
     rows = COMMANDS
     prefix = "auth."
 
 
-@click.command("auth", cls=Group, no_args_is_help=True)
+@click.command("auth", cls=AuthGroup, no_args_is_help=True)
 def auth() -> None:
     """Log in to servers that ask who is there; all other commands then use what is kept.
 

@@ -1,4 +1,4 @@
-"""Commands that a person should look at twice before a server is started by them (`SEC-17`, `SEC-18`)."""
+"""Warnings about dangerous commands, for the user who decides whether to start a server."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from interlock.untrusted.invisible import hidden
+from msgspec import Struct
 
-from ..questions import Warned
+from ..untrusted.invisible import hidden
 
 _ROOT = frozenset({"sudo", "doas", "su", "pkexec", "runas", "gsudo"})
 _SHELLS = frozenset(
@@ -70,55 +70,51 @@ _READY = [
     (kind, words, re.compile(pattern, re.IGNORECASE if kind != "opens" else 0))
     for kind, words, pattern in _DANGERS
 ]
-MOST_LINE = 4_000  # characters that are looked through; no server needs as many
+MOST_LINE = 4_000  # characters that are checked
+_TEMPORARY = re.compile(r"(?:/tmp/|/var/tmp/|/dev/shm/|[A-Za-z]:\\Windows\\Temp\\)", re.IGNORECASE)
 _JOINED = re.compile(r"[;&|`]|\$\(|>\s*/|\n")
 
 
-def of_command(command: Sequence[str]) -> tuple[Warned, ...]:
-    """What is dangerous about the command that starts a server: its words, the program first. What looks harmless may not be."""
+class StartWarning(Struct, frozen=True):
+    """One warning: a short stable kind, a sentence, and the part of the command it is about."""
+
+    kind: str
+    words: str
+    where: str = ""
+
+
+def command_warnings(command: Sequence[str]) -> tuple[StartWarning, ...]:
+    """Return what is dangerous about a command (`SEC-17`, `SEC-18`).
+
+    A command without warnings may still be harmful.
+
+    Args:
+        command: The program and its arguments.
+    """
     if not command:
         return ()
     whole = " ".join(command)
     line = whole[:MOST_LINE]
-    found: list[Warned] = []
+    found: list[StartWarning] = []
     if len(whole) > MOST_LINE:
-        words = f"It has {len(whole):,} characters, of which only the first {MOST_LINE:,} were looked through."
-        found.append(Warned(kind="long", words=words))
+        words = f"It has {len(whole):,} characters, and only the first {MOST_LINE:,} were checked."
+        found.append(StartWarning("long", words))
     names = [_name(word) for word in command]
-    inner = re.split(r"[\s;&|()`'\"]+", " ".join(command[1:])) if names[0] in _SHELLS else []
-    if (
-        names[0] in _ROOT
-        or any(_name(word) in _ROOT - {"su"} for word in inner)
-        or "sudo" in names[:3]
-    ):
-        found.append(
-            Warned(kind="root", words="It asks for the rights of the administrator.", where=line)
-        )
+    in_shell = names[0] in _SHELLS
+    inner = re.split(r"[\s;&|()`'\"]+", " ".join(command[1:])) if in_shell else []
+    as_root = any(_name(word) in _ROOT - {"su"} for word in inner)
+    if names[0] in _ROOT or as_root or "sudo" in names[:3]:
+        found.append(StartWarning("root", "It asks for administrator rights.", line))
     for kind, words, pattern in _READY:
         if seen := pattern.search(line):
-            found.append(Warned(kind=kind, words=words, where=seen[0].strip()))
-    if names[0] in _SHELLS and any(_JOINED.search(word) for word in command[1:]):
-        found.append(
-            Warned(
-                kind="shell",
-                words="It runs several commands in a shell, not one program.",
-                where=line,
-            )
-        )
+            found.append(StartWarning(kind, words, seen[0].strip()))
+    if in_shell and any(_JOINED.search(word) for word in command[1:]):
+        found.append(StartWarning("shell", "It runs several commands in a shell.", line))
     if hidden(whole):
-        found.append(
-            Warned(kind="hidden", words="It has characters that cannot be seen.", where=line)
-        )
-    if re.match(
-        r"(?:/tmp/|/var/tmp/|/dev/shm/|[A-Za-z]:\\Windows\\Temp\\)", command[0], re.IGNORECASE
-    ):
-        found.append(
-            Warned(
-                kind="temporary",
-                words="The program lies in a folder that anybody may write in.",
-                where=command[0],
-            )
-        )
+        found.append(StartWarning("hidden", "It has invisible characters.", line))
+    if _TEMPORARY.match(command[0]):
+        words = "The program is in a folder that anybody may write to."
+        found.append(StartWarning("temporary", words, command[0]))
     return tuple(found)
 
 

@@ -1,0 +1,167 @@
+"""The trust record: which servers of project files the user allowed to be started or reached.
+
+A configuration file of a project may come from anybody, and the command in it runs with the rights
+of the user. So the user is asked first (`start_request`), and the answer is kept in one file of
+the user's own (`TrustRecord`), which the host and the command read alike. The answer covers the
+server exactly as it was shown (`approval_of`): if its command changes, the user is asked again.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from ..addresses import is_here
+from ..redaction import is_secretive
+from ..untrusted.invisible import visible_line
+from .command_warnings import StartWarning, command_warnings
+from .entries import Entry
+from .record_file import RecordFile
+
+
+class StartRequest(Struct, frozen=True, kw_only=True):
+    """What the user should see before a server is started or reached.
+
+    Attributes:
+        server: The id of the server.
+        command: The whole command or URL, untruncated, without secrets.
+        source: The file that it comes from.
+        trusted: Whether the file asks to believe the annotations of its tools.
+        roots: Folders that the file grants to the server.
+        variables: The variables that it gets, without secret values.
+        runs_code: Whether a program is started; False for a URL.
+        warnings: What is dangerous about it.
+    """
+
+    server: str
+    command: str
+    source: str = ""
+    trusted: bool = False
+    roots: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
+    runs_code: bool = True
+    warnings: tuple[StartWarning, ...] = ()
+
+
+class _Described(Protocol):
+    """A request, or a question of a program that is made of one."""
+
+    @property
+    def source(self) -> str: ...
+    @property
+    def variables(self) -> tuple[str, ...]: ...
+    @property
+    def trusted(self) -> bool: ...
+    @property
+    def roots(self) -> tuple[str, ...]: ...
+    @property
+    def runs_code(self) -> bool: ...
+
+
+def start_request(entry: Entry) -> StartRequest:
+    """Return what the user should see before a server is started or reached."""
+    folder = (
+        (StartWarning("folder", "The command runs in this folder.", entry.shown_cwd),)
+        if entry.shown_cwd
+        else ()
+    )
+    return StartRequest(
+        server=entry.id,
+        command=entry.shown,
+        source=entry.source,
+        trusted=entry.trusted,
+        roots=entry.roots,
+        variables=tuple(dict.fromkeys([*entry.shown_env, *entry.variables])),
+        runs_code=bool(entry.command),
+        warnings=(*folder, *command_warnings(entry.command), *_plain_http_warnings(entry)),
+    )
+
+
+def start_facts(request: _Described) -> list[str]:
+    """Return what else the user should know, one phrase each. They may quote untrusted text."""
+    found = [f"from {request.source}"] if request.source else []
+    if request.variables:
+        found.append(f"variables: {', '.join(request.variables)}")
+    if request.trusted:
+        found.append("the annotations of its tools are believed")
+    if request.roots:
+        found.append(f"it is told about the folders {', '.join(request.roots)}")
+    if request.runs_code:
+        found.append("it runs with your rights")
+    return found
+
+
+def approval_of(entry: Entry) -> str:
+    """Return what an approval covers, as a text that changes with any part of it."""
+    return "\n".join((entry.digest, "trusted" if entry.trusted else "", *entry.roots))
+
+
+class TrustRecord(RecordFile):
+    """The servers that the user allowed, by configuration file and id."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, {"interlock": "trust", "version": 1, "servers": {}})
+
+    def allows(self, config: Path, server: str, approval: str) -> bool:
+        """Tell whether the user allowed a server of a configuration as it is now.
+
+        Raises:
+            BadRecord: The record cannot be read.
+        """
+        servers: dict[str, str] = self.read()["servers"]
+        return bool(approval) and servers.get(_key(config, server)) == approval
+
+    def allow(self, config: Path, server: str, approval: str) -> None:
+        """Keep that the user allowed a server.
+
+        Raises:
+            BadRecord: The record cannot be read or written.
+        """
+        self.edit(lambda data: data["servers"].update({_key(config, server): approval}))
+
+    def check(self, data: Any) -> str:
+        """Return what is wrong with the data of a file; a guess could approve a server."""
+        servers = data.get("servers") if isinstance(data, dict) else None
+        approvals = servers.values() if isinstance(servers, dict) else [None]
+        is_record = all(isinstance(approval, str) for approval in approvals)
+        if not is_record or data.get("interlock") != "trust":
+            return (
+                "is not a record of trusted servers. "
+                "Move it away; then you are asked about each server again."
+            )
+        if data.get("version") != 1 or isinstance(data["version"], bool):
+            return "was written by a newer version of Interlock. Update Interlock."
+        return ""
+
+
+def _key(config: Path, server: str) -> str:
+    """Return the key of a server: the same id in another file is another server."""
+    return f"{config.resolve()}#{server}"
+
+
+def _plain_http_warnings(entry: Entry) -> tuple[StartWarning, ...]:
+    """Warn if secrets are sent over plain http to another machine."""
+    parts = urlsplit(entry.url)
+    if parts.scheme != "http" or is_here(parts.hostname or ""):
+        return ()
+    secret = [
+        name
+        for name, value in entry.headers.items()
+        if is_secretive(name) or _is_filled_in(entry, f"headers.{name}", value)
+    ]
+    if _is_filled_in(entry, "url", entry.url):
+        secret.append("URL")
+    if not secret:
+        return ()
+    words = "Secrets are sent over plain http: everybody on the way can read them. Use https."
+    return (StartWarning("plain", words, visible_line(", ".join(secret))),)
+
+
+def _is_filled_in(entry: Entry, place: str, value: str) -> bool:
+    """Tell whether a text holds the value of a variable, or a secret."""
+    origin = entry.origins.get(place)
+    masked = origin is not None and origin.masked != value
+    return masked or any(secret in value for secret in entry.secrets if secret)
