@@ -18,6 +18,7 @@ from rich.markdown import Markdown
 from rich.text import Text
 
 from interlock.models.interface import Usage
+from interlock.typed import form_fields as forms
 from interlock.types import (
     AudioContent,
     CallToolResult,
@@ -51,7 +52,6 @@ from interlock_apps.commands.chat.results import (
     yaml_lines,
 )
 from interlock_apps.fleet import events as e
-from interlock_apps.fleet import forms
 from interlock_apps.fleet import questions as q
 
 HOSTILE = (
@@ -102,7 +102,7 @@ def test_the_paper_lets_no_command_through(text: str, coloured: bool, width: int
 def questions(text: str) -> list[q.AnyQuestion]:
     """Every question there is, with a text at each place that a stranger writes."""
     warned = (q.Warned(kind="hidden", words=text, where=text),)
-    form = forms.fields(
+    form = forms.form_fields(
         {
             "type": "object",
             "properties": {

@@ -16,7 +16,7 @@ from interlock import Context, Image, Server
 from interlock.cli.program import program
 from interlock.models.interface import ModelFacts, ModelFailure
 from interlock.models.scripted import Scripted, call
-from interlock_apps.fleet import forms
+from interlock.typed import form_fields as forms
 from interlock_apps.fleet.log import SqliteLog
 from interlock_apps.fleet.policy import Policy
 from interlock_apps.fleet.questions import Filled, FormQuestion
@@ -211,7 +211,7 @@ async def test_what_is_typed_waits_while_a_question_is_asked() -> None:
     async with seated({"guide": server}, models=[model]) as seat:
         await seat.answer("❯", "half a li")
         await seat.see("half a li")
-        fields = forms.fields({"properties": {"a": {"type": "string"}}})
+        fields = forms.form_fields({"properties": {"a": {"type": "string"}}})
         question = FormQuestion(
             id=seat.host.prompter.name(), server="guide", message="Well?", fields=fields
         )

@@ -10,6 +10,7 @@ import pytest
 
 from interlock import Client, Server
 from interlock.configs import command_warnings
+from interlock.typed.form_fields import form_fields as fields
 from interlock.types import (
     CreateMessageRequestParams,
     EmbeddedResource,
@@ -22,7 +23,6 @@ from interlock.types import (
     ToolAnnotations,
 )
 from interlock_apps.fleet import threat_scan
-from interlock_apps.fleet.forms import fields
 from interlock_servers.everything import server as everything
 from interlock_servers.filesystem import filesystem_server
 from interlock_servers.travel import travel_server

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from interlock.models.scripted import call
+from interlock.typed import form_fields as forms
 from interlock.types import (
     CallToolResult,
     CreateMessageRequestParams,
@@ -17,7 +18,6 @@ from interlock.types import (
     SamplingMessage,
     TextContent,
 )
-from interlock_apps.fleet import forms
 from interlock_apps.fleet.questions import (
     CallQuestion,
     Decision,
@@ -170,7 +170,7 @@ async def test_a_form_is_filled_in_reviewed_and_sent(chromium: Any) -> None:
                 id="f1",
                 server="travel",
                 message="Who travels?",
-                fields=forms.fields(SCHEMA),
+                fields=forms.form_fields(SCHEMA),
                 requested_schema=SCHEMA,
             ),
         )
@@ -234,7 +234,7 @@ async def test_a_form_need_not_be_filled_in(chromium: Any, button: str, action: 
                 id="f1",
                 server="travel",
                 message="Who?",
-                fields=forms.fields(SCHEMA),
+                fields=forms.form_fields(SCHEMA),
                 warnings=(warned,),
             ),
         )

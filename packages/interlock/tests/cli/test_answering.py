@@ -111,14 +111,14 @@ def test_a_person_fills_in_a_form(questions: Path, home: Path) -> None:
     shown, code = at_terminal(
         ["call", str(questions), "book"],
         [
-            ("row: integer\n".replace("\n", "\r\n"), "ten\n"),
-            ('"ten" is not of type "integer"', ""),
+            ("row: a whole number\r\n", "ten\n"),
+            ("This must be a whole number.", ""),
             ("row: ", "10\n"),
             ("one of aisle, window", "window\n"),
             ("meal [none]: ", "\n"),
             ("quiet [y/N]: ", "\n"),
             ("Send this?", "a\n"),
-            ("row: integer", "11\n"),
+            ("row: a whole number", "11\n"),
             ("one of aisle, window", "aisle\n"),
             ("meal [none]: ", "fish\n"),
             ("quiet [y/N]: ", "y\n"),
@@ -142,11 +142,16 @@ def test_a_person_fills_in_a_form(questions: Path, home: Path) -> None:
             "yes",
         ),
         ("confirm", [("Yes [y/N]: ", "\x04")], 0, "no"),
-        ("book", [("row: integer", "\x04")], 1, "The person dismissed the question: Which seat?"),
+        (
+            "book",
+            [("row: a whole number", "\x04")],
+            1,
+            "The person dismissed the question: Which seat?",
+        ),
         (
             "book",
             [
-                ("row: integer", "1\n"),
+                ("row: a whole number", "1\n"),
                 ("aisle, window", "aisle\n"),
                 ("meal", "\n"),
                 ("quiet", "\n"),

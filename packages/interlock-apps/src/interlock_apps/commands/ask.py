@@ -16,8 +16,9 @@ from interlock.cli.answering import AnswersGiven, answers_given
 from interlock.cli.screen import escaped, note, print_json, result_text
 from interlock.cli.values import string_arguments
 from interlock.redaction import Redactor, redacted
+from interlock.typed.form_fields import check as check_form
+from interlock.typed.form_fields import defaults
 
-from ..fleet import forms
 from ..fleet.events import (
     Attached,
     CallDecided,
@@ -167,11 +168,11 @@ class PresetAnswers:
             return Decision(allow=True)
         if isinstance(question, FormQuestion):
             content = {
-                **forms.defaults(question.fields),
+                **defaults(question.fields),
                 **{f.name: self._fields[f.name] for f in question.fields if f.name in self._fields},
             }
             known = any(field.name in self._fields for field in question.fields)
-            if known and not forms.check(question.requested_schema, content):
+            if known and not check_form(question.requested_schema, content):
                 return Filled(action="accept", content=content)
             return NotAnswered(words="--answers has no fitting answer to this form.")
         if isinstance(question, StartQuestion):

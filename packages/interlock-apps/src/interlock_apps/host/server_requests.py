@@ -12,6 +12,8 @@ from msgspec import Struct
 from interlock import Answers, McpError
 from interlock.models.interface import Model, ModelAnswer, ModelFailure
 from interlock.models.model_choice import choose
+from interlock.typed.form_fields import BadForm, form_fields
+from interlock.typed.form_fields import check as check_form
 from interlock.types import (
     INVALID_PARAMS,
     USER_REJECTED,
@@ -23,7 +25,7 @@ from interlock.types import (
     Root,
 )
 
-from ..fleet import forms, threat_scan
+from ..fleet import threat_scan
 from ..fleet.events import Event, Notice, SampleEnded
 from ..fleet.nesting import too_deep
 from ..fleet.questions import (
@@ -129,8 +131,8 @@ class ServerRequests:
     ) -> ElicitResult:
         schema = params.requested_schema or {"type": "object", "properties": {}}
         try:
-            fields = forms.fields(schema)
-        except forms.BadForm as bad:
+            fields = form_fields(schema)
+        except BadForm as bad:
             words = f"{server} asks with a form that cannot be shown ({bad}); it was cancelled."
             self._tell(
                 Notice(
@@ -153,7 +155,7 @@ class ServerRequests:
             if answer.action != "accept":
                 return ElicitResult(action=answer.action)
             content = answer.content or {}
-            wrong = forms.check(schema, content)
+            wrong = check_form(schema, content)
             if not wrong:
                 return ElicitResult(action="accept", content=content)
             warnings = tuple(

@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from .. import types as t
 from ..schema import compile as compile_schema
-from .asking import Dismissed, Person
 from .screen import note
+from .terminal_dialogs import Dismissed, TerminalDialogs
 
 
 class AnswersGiven(Struct, frozen=True):
@@ -139,7 +139,7 @@ class Answering:
             raise Unanswered(
                 self._words(params, why or "this is no terminal, so nobody can be asked")
             )
-        person = Person()
+        person = TerminalDialogs()
         try:
             return await (
                 person.visit(params)

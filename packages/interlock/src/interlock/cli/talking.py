@@ -20,10 +20,10 @@ from ..wire.jsonrpc import Frame
 from ..wire.revisions import HANDSHAKE_REVISIONS
 from . import exits
 from .answering import Answering, AnswersGiven
-from .asking import Dismissed, Person
 from .sampling import Sample, Sampling
 from .screen import ERROR, WARNING, note, print_json
 from .targets import Reach
+from .terminal_dialogs import Dismissed, TerminalDialogs
 
 _VARIABLE: Final = re.compile(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b")
 Work = Callable[[Client], Coroutine[Any, Any, int | None]]
@@ -105,7 +105,7 @@ class Talk(Struct):
         """Whether a call is made again whose server could ask only under an older revision."""
         if not self.machine and sys.stdin.isatty() and sys.stderr.isatty():
             try:
-                return await Person().calls_again(params.name)
+                return await TerminalDialogs().calls_again(params.name)
             except Dismissed:
                 return False
         note(f"To speak an older revision from the start: --revision {HANDSHAKE_REVISIONS[-1]}")

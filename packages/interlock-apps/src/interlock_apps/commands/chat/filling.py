@@ -1,40 +1,33 @@
-"""Forms, filled in field by field and reviewed before they are sent."""
+"""Forms of servers in the chat: its keys, completion of choices, and Esc to leave the fields."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from msgspec import UNSET
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.shortcuts import PromptSession
 
-from ...fleet import forms
+from interlock.cli.form_filling import Decision, LeaveFields, fill_form
+from interlock.typed.form_fields import FormField, defaults
+
 from ...fleet.questions import Filled, FormQuestion
 from .focus import KeyChoice, TerminalFocus
 from .output import in_line
-from .question_views import field_lines, filled_lines, shown_value
+from .question_views import field_lines, filled_lines
 
-_FORM = (KeyChoice("f", "fill in"), KeyChoice("d", "decline"), KeyChoice("c", "cancel"))
-_REVIEW = (
-    KeyChoice("y", "send"),
-    KeyChoice("e", "change a field"),
-    KeyChoice("d", "decline"),
-    KeyChoice("c", "cancel"),
-)
-_WRONG = (KeyChoice("e", "change a field"), KeyChoice("d", "decline"), KeyChoice("c", "cancel"))
-
-
-class Back(Exception):
-    """The person wants out of a field."""
+_CHANGE = KeyChoice("e", "change a field")
+_DECLINE = KeyChoice("d", "decline")
+_CANCEL = KeyChoice("c", "cancel")
+_DECISIONS: dict[str, Decision] = {"y": "send", "e": "change", "d": "decline", "c": "cancel"}
 
 
 class Options(Completer):
-    """Offers the choices of a field."""
+    """Completes the choices of a field."""
 
-    def __init__(self, field: forms.Field) -> None:
+    def __init__(self, field: FormField) -> None:
         self._field = field
 
     def get_completions(
@@ -56,86 +49,79 @@ class Options(Completer):
                 )
 
 
-async def fill(front: TerminalFocus, question: FormQuestion) -> Filled:
-    """The person's answer to a form. Raises GivenUp and EOFError."""
-    fields: tuple[forms.Field, ...] = question.fields
-    content = forms.defaults(fields)
-    wrong = {warned.where: warned.words for warned in question.warnings if warned.kind == "invalid"}
-    key = await front.key(_FORM if fields else (KeyChoice("y", "yes"), *_FORM[1:]))
-    if key == "f":
-        try:
-            for number, field in enumerate(fields, 1):
-                await _fill_in(front, field, number, len(fields), content)
-        except Back:
-            pass
-        key = ""
-    elif key == "y":
-        return Filled(action="accept", content={})
-    while not key or key == "e":
-        if key == "e":
-            await _change(front, fields, content)
-        wrong = forms.check(question.requested_schema, content)
-        front.paper.print(*filled_lines(fields, content, wrong))
-        key = await front.key(_WRONG if wrong else _REVIEW)
-    if key == "y":
-        front.paper.note("  → sent", "green")
-        return Filled(action="accept", content=content)
-    front.paper.note("  → declined" if key == "d" else "  → cancelled", "yellow")
-    return Filled(action="decline" if key == "d" else "cancel")
+class ChatForm:
+    """The `FormTerminal` of the chat."""
 
+    def __init__(self, focus: TerminalFocus) -> None:
+        self._focus = focus
 
-async def _change(
-    front: TerminalFocus, fields: tuple[forms.Field, ...], content: dict[str, Any]
-) -> None:
-    """Ask which field is to be filled in again, and do so."""
-    session: PromptSession[str] = PromptSession(key_bindings=_out())
-    try:
-        said = (await front.text(session, f"Which field (1 to {len(fields)})? ")).strip()
-        number = (
-            int(said)
-            if said.isascii() and said.isdigit()
-            else next((n for n, f in enumerate(fields, 1) if said in (f.name, f.title)), 0)
+    def show_field(self, field: FormField, number: int, count: int) -> None:
+        """See FormTerminal."""
+        self._focus.paper.print(*field_lines(field, number, count))
+
+    def show_problem(self, words: str) -> None:
+        """See FormTerminal."""
+        self._focus.paper.note(f"    ! {words}", "bold red")
+
+    def show_review(
+        self, fields: Sequence[FormField], content: Mapping[str, Any], wrong: Mapping[str, str]
+    ) -> None:
+        """See FormTerminal."""
+        self._focus.paper.print(*filled_lines(fields, content, wrong))
+
+    async def read_field(self, field: FormField, text: str) -> str:
+        """See FormTerminal."""
+        session: PromptSession[str] = PromptSession(
+            key_bindings=_escape_key(),
+            completer=Options(field) if field.options else None,
+            complete_while_typing=True,
+            reserve_space_for_menu=5,
         )
+        return await self._focus.text(session, "  ❯ ", default=text)
+
+    async def read_number(self, fields: Sequence[FormField]) -> int:
+        """See FormTerminal."""
+        session: PromptSession[str] = PromptSession(key_bindings=_escape_key())
+        said = (await self._focus.text(session, f"Which field (1 to {len(fields)})? ")).strip()
+        if said.isascii() and said.isdigit():
+            number = int(said)
+        else:
+            names = ((n, (f.name, f.title)) for n, f in enumerate(fields, 1))
+            number = next((n for n, named in names if said in named), 0)
         if not 1 <= number <= len(fields):
-            front.paper.note(f"  There is no field {in_line(said, 60)}.", "bold red")
-            return
-        await _fill_in(front, fields[number - 1], number, len(fields), content)
-    except Back:
-        return
+            self._focus.paper.note(f"  There is no field {in_line(said, 60)}.", "bold red")
+            return 0
+        return number
+
+    async def decide(self, fields: Sequence[FormField], *, fits: bool) -> Decision:
+        """See FormTerminal."""
+        send = [KeyChoice("y", "send")] if fits else []
+        return _DECISIONS[await self._focus.key([*send, _CHANGE, _DECLINE, _CANCEL])]
 
 
-async def _fill_in(
-    front: TerminalFocus, field: forms.Field, number: int, count: int, content: dict[str, Any]
-) -> None:
-    """Ask for one field until what is typed fits; empty leaves an optional one out. Raises Back at Esc."""
-    front.paper.print(*field_lines(field, number, count))
-    options = Options(field) if field.options else None
-    session: PromptSession[str] = PromptSession(
-        key_bindings=_out(), completer=options, complete_while_typing=True, reserve_space_for_menu=5
-    )
-    text = shown_value(field, content.get(field.name, UNSET))
-    while True:
-        typed = await front.text(session, "  ❯ ", default=text)
-        if not typed.strip() and not field.required:
-            content.pop(field.name, None)
-            return
-        try:
-            if not typed.strip() and not (
-                field.kind == "text" and field.least in (None, 0) and typed
-            ):
-                raise forms.BadValue("A value is needed here.")
-            content[field.name] = forms.read(field, typed)
-            return
-        except forms.BadValue as bad:
-            front.paper.note(f"    ! {bad}", "bold red")
-            text = typed
+async def fill(focus: TerminalFocus, question: FormQuestion) -> Filled:
+    """Return the user's answer to a form. Raises QuestionAbandoned and EOFError."""
+    fields: tuple[FormField, ...] = question.fields
+    content = defaults(fields)
+    first = KeyChoice("f", "fill in") if fields else KeyChoice("y", "yes")
+    key = await focus.key([first, _DECLINE, _CANCEL])
+    if key == "y":
+        return Filled(action="accept", content={})
+    decision = _DECISIONS.get(key)
+    if decision is None:
+        decision = await fill_form(ChatForm(focus), fields, question.requested_schema, content)
+    if decision == "send":
+        focus.paper.note("  → sent", "green")
+        return Filled(action="accept", content=content)
+    focus.paper.note("  → declined" if decision == "decline" else "  → cancelled", "yellow")
+    return Filled(action="decline" if decision == "decline" else "cancel")
 
 
-def _out() -> KeyBindings:
+def _escape_key() -> KeyBindings:
     keys = KeyBindings()
 
     @keys.add("escape", eager=True)
     def _(event: KeyPressEvent) -> None:
-        event.app.exit(exception=Back())
+        event.app.exit(exception=LeaveFields())
 
     return keys

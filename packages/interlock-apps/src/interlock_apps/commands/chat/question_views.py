@@ -5,17 +5,18 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec import UNSET
 from rich.padding import Padding
 from rich.text import Text
 
 from interlock import ToolAnnotations
+from interlock.cli.form_filling import value_text
 from interlock.configs import start_facts
+from interlock.typed.form_fields import FormField, remark
 from interlock.types import CreateMessageRequestParams
 
-from ...fleet import forms
 from ...fleet.policy import hints
 from ...fleet.questions import (
     AnyQuestion,
@@ -259,7 +260,7 @@ def _start(question: StartQuestion) -> list[Any]:
     return [*body, Text(known, style="dim", overflow="fold")]
 
 
-def field_lines(field: forms.Field, number: int, count: int) -> list[Any]:
+def field_lines(field: FormField, number: int, count: int) -> list[Any]:
     """A field of a form, before it is filled in; choices by their numbers."""
     need = "" if field.required else " (optional)"
     lines: list[Any] = [
@@ -269,9 +270,9 @@ def field_lines(field: forms.Field, number: int, count: int) -> list[Any]:
             overflow="fold",
         )
     ]
-    remark = forms.remark(field) if not field.options else field.description
-    if remark:
-        lines.append(Text(f"    {seen(remark)}", style="dim", overflow="fold"))
+    told = remark(field) if not field.options else field.description
+    if told:
+        lines.append(Text(f"    {seen(told)}", style="dim", overflow="fold"))
     for place, (value, title) in enumerate(field.options, 1):
         named = (
             in_line(title, 200)
@@ -285,26 +286,17 @@ def field_lines(field: forms.Field, number: int, count: int) -> list[Any]:
 
 
 def filled_lines(
-    fields: tuple[forms.Field, ...], content: dict[str, Any], wrong: dict[str, str]
+    fields: Sequence[FormField], content: Mapping[str, Any], wrong: Mapping[str, str]
 ) -> list[Any]:
     """A form as it would be sent, with what is wrong in it."""
     lines: list[Any] = [Text("  This would be sent:", style="bold")]
     for number, field in enumerate(fields, 1):
-        value = shown_value(field, content[field.name]) if field.name in content else "(left out)"
+        value = (
+            seen(value_text(field, content[field.name])) if field.name in content else "(left out)"
+        )
         lines.append(Text(f"  {number} {in_line(field.title, 120)}: {value}", overflow="fold"))
         if field.name in wrong:
             lines.append(
                 Text(f"    ! {seen(wrong[field.name])}", style="bold red", overflow="fold")
             )
     return lines
-
-
-def shown_value(field: forms.Field, value: Any) -> str:
-    """A value of a field, as a person writes it."""
-    if value is UNSET:
-        return ""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list):
-        return ", ".join(shown_value(field, each) for each in value)
-    return seen(str(dict(field.options).get(value, value))) if field.options else seen(str(value))

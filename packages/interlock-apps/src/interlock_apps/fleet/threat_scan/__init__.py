@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from interlock import CallToolResult, EmbeddedResource, TextContent
+from interlock.typed.form_fields import FormField
 from interlock.types import CreateMessageRequestParams, Prompt, Tool, ToolResultContent
 from interlock.untrusted.invisible import clean, hidden, smuggled, turned, visible
 from interlock.untrusted.urls import examine
 
-from ..forms import Field
 from ..questions import Warned
 from .phrases import phrases, secrets
 from .results import UNREMARKABLE, pieces
@@ -137,7 +137,7 @@ def of_content(blocks: Iterable[Any]) -> tuple[Warned, ...]:
     return _once(warned for text in _texts_of_blocks(blocks) for warned in of_text(text))
 
 
-def of_form(message: str, fields: Sequence[Field]) -> tuple[Warned, ...]:
+def of_form(message: str, fields: Sequence[FormField]) -> tuple[Warned, ...]:
     """What is odd about a form: secrets that it must not ask for (`ELI-15`, `ELI-16`), addresses in fields (`ELI-28`), hidden text."""
     found: list[Warned] = []
     for field in fields:

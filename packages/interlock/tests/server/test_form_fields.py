@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
-from interlock_apps.fleet.forms import (
+from interlock.typed.form_fields import (
     MAX_FIELDS,
     BadForm,
     BadValue,
-    Field,
+    FormField,
     check,
     defaults,
-    fields,
+    form_fields,
     misfit,
-    read,
+    read_value,
     remark,
 )
 
@@ -27,8 +27,8 @@ def schema(required: list[str] | None = None, **properties: Any) -> dict[str, An
     return {"type": "object", "properties": properties, "required": required or []}
 
 
-def one(**node: Any) -> Field:
-    [field] = fields(schema(x=node))
+def one(**node: Any) -> FormField:
+    [field] = form_fields(schema(x=node))
     return field
 
 
@@ -77,7 +77,7 @@ def test_the_kinds_of_fields(
 
 def test_all_that_a_field_says() -> None:
     """ELI-06, ELI-08: the order of the form, titles, descriptions, bounds, formats, and what is required."""
-    form = fields(
+    form = form_fields(
         schema(
             ["mail"],
             mail={
@@ -121,7 +121,7 @@ def test_all_that_a_field_says() -> None:
 
 def test_defaults() -> None:
     """ELI-11, ELI-12: every kind may have a default; one that does not fit is none."""
-    form = fields(
+    form = form_fields(
         schema(
             text={"type": "string", "default": "x"},
             number={"type": "number", "default": 1.5},
@@ -154,7 +154,7 @@ def test_defaults() -> None:
 def test_what_is_no_form(bad: dict[str, Any]) -> None:
     """ELI-06: a schema that is not flat, or that nobody could fill in, is refused with words."""
     with pytest.raises(BadForm):
-        fields(bad)
+        form_fields(bad)
     with pytest.raises(BadForm):
         check(bad, {})
 
@@ -274,7 +274,7 @@ READINGS: list[tuple[dict[str, Any], str, Any]] = [
 @pytest.mark.parametrize("node, text, value", READINGS)
 def test_what_is_typed_is_read(node: dict[str, Any], text: str, value: Any) -> None:
     """ELI-08, ELI-10: values as people type them; choices by value, title or place."""
-    found = read(one(**node), text)
+    found = read_value(one(**node), text)
     assert (found, type(found)) == (value, type(value))
 
 
@@ -290,7 +290,7 @@ def test_what_is_typed_is_read(node: dict[str, Any], text: str, value: Any) -> N
 def test_what_is_typed_and_is_no_value(node: dict[str, Any], text: str) -> None:
     """ELI-34: nothing is guessed: what is not clear is asked again, with words."""
     with pytest.raises(BadValue) as refused:
-        read(one(**node), text)
+        read_value(one(**node), text)
     assert str(refused.value).endswith(".")
 
 
@@ -299,7 +299,7 @@ def test_whatever_is_typed_is_read_or_refused(node: dict[str, Any], text: str) -
     """ELI-34: what is read fits the form, always."""
     field = one(**node)
     try:
-        value = read(field, text)
+        value = read_value(field, text)
     except BadValue:
         return
     assert check(schema(x=node), {"x": value}) == {}
@@ -341,7 +341,7 @@ def test_any_schema_is_a_form_or_is_refused(value: Any) -> None:
     for requested in (value, {"type": "object", "properties": {"x": value}}, {"properties": value}):
         if isinstance(requested, dict):
             try:
-                form = fields(requested)
+                form = form_fields(requested)
             except BadForm:
                 continue
             assert all(

@@ -1,4 +1,4 @@
-"""The forms that servers ask a person to fill in: their fields as faces draw them, and answers read and checked."""
+"""Form fields of an elicitation request: read from its schema, and answers read and checked."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from msgspec import UNSET, Struct
 
-from interlock.schema import SchemaError, compile
+from ..schema import SchemaError, compile
 
 MAX_FIELDS = 100  # of one form; nobody fills in more, and a face draws them all
 MAX_OPTIONS = 1_000  # of one choice
@@ -47,7 +47,7 @@ class BadValue(ValueError):
     """What was typed is no value of the field; the words say what would be."""
 
 
-class Field(Struct, frozen=True, kw_only=True, rename="camel"):
+class FormField(Struct, frozen=True, kw_only=True, rename="camel"):
     """One field of a form, in the order of the form (2026-07-28, "Elicitation", "Requested Schema").
 
     `default` is UNSET where there is none that fits. `format` is one of FORMATS or "". `least` and `most` bound the value of a number, the
@@ -69,7 +69,7 @@ class Field(Struct, frozen=True, kw_only=True, rename="camel"):
     node: dict[str, Any] = {}
 
 
-def fields(requested_schema: Mapping[str, Any]) -> tuple[Field, ...]:
+def form_fields(requested_schema: Mapping[str, Any]) -> tuple[FormField, ...]:
     """The fields of a form, in its order. Raises BadForm where the schema is not a flat object of primitives (`ELI-06`, `ELI-10`)."""
     if requested_schema.get("type", "object") != "object":
         raise BadForm("The schema of a form is an object's.")
@@ -89,14 +89,14 @@ def fields(requested_schema: Mapping[str, Any]) -> tuple[Field, ...]:
     return tuple(_field(name, node, name in needed) for name, node in properties.items())
 
 
-def defaults(form: Sequence[Field]) -> dict[str, Any]:
+def defaults(form: Sequence[FormField]) -> dict[str, Any]:
     """What the form is filled with before anybody has touched it (`ELI-12`)."""
     return {field.name: field.default for field in form if field.default is not UNSET}
 
 
 def check(requested_schema: Mapping[str, Any], content: Mapping[str, Any]) -> dict[str, str]:
     """What is wrong with an answer, in words by the field's name; empty when it may be sent (`ELI-34`). Raises BadForm."""
-    form = fields(requested_schema)
+    form = form_fields(requested_schema)
     known = {field.name for field in form}
     wrong = {name: "The form has no such field." for name in content if name not in known}
     for field in form:
@@ -108,7 +108,7 @@ def check(requested_schema: Mapping[str, Any], content: Mapping[str, Any]) -> di
     return wrong
 
 
-def misfit(field: Field, value: Any) -> str:
+def misfit(field: FormField, value: Any) -> str:
     """What is wrong with one value, in a sentence that says what would fit; empty when it fits."""
     if compile(field.node).is_valid(value) and _of_kind(field, value):
         return ""
@@ -130,7 +130,7 @@ def misfit(field: Field, value: Any) -> str:
     return f"This does not fit: {compile(field.node).check(value)[0].message}."
 
 
-def read(field: Field, text: str) -> Any:
+def read_value(field: FormField, text: str) -> Any:
     """What was typed, as a value of the field. Raises BadValue with words that say what is wanted.
 
     Numbers are read as they are written in JSON, yes and no in their usual spellings. A choice is named by its value, its title, or its
@@ -151,7 +151,7 @@ def read(field: Field, text: str) -> Any:
     return value
 
 
-def remark(field: Field) -> str:
+def remark(field: FormField) -> str:
     """What a field takes, in words for the line beside it."""
     parts = [field.description] if field.description else []
     if field.options:
@@ -175,7 +175,7 @@ def remark(field: Field) -> str:
 # -- out of the schema -------------------------------------------------------------------------------------------
 
 
-def _field(name: str, node: Any, required: bool) -> Field:
+def _field(name: str, node: Any, required: bool) -> FormField:
     if not isinstance(node, Mapping):
         raise BadForm(f"The field {name!r} has no schema that is an object.")
     node = dict(node)
@@ -187,7 +187,7 @@ def _field(name: str, node: Any, required: bool) -> Field:
     low, high = {"text": ("minLength", "maxLength"), "choices": ("minItems", "maxItems")}.get(
         kind, ("minimum", "maximum")
     )
-    field = Field(
+    field = FormField(
         name=name,
         title=_text(node, "title") or name,
         description=_text(node, "description"),
@@ -202,7 +202,7 @@ def _field(name: str, node: Any, required: bool) -> Field:
     )
     if "default" not in node or misfit(field, node["default"]):
         return field
-    return Field(
+    return FormField(
         **{each: getattr(field, each) for each in field.__struct_fields__ if each != "default"},
         default=node["default"],
     )
@@ -270,7 +270,7 @@ def _bound(node: Mapping[str, Any], key: str) -> float | int | None:
 # -- values and words ----------------------------------------------------------------------------------------------
 
 
-def _of_kind(field: Field, value: Any) -> bool:
+def _of_kind(field: FormField, value: Any) -> bool:
     if field.kind == "boolean":
         return isinstance(value, bool)
     if field.kind in ("number", "integer"):
@@ -283,7 +283,7 @@ def _of_kind(field: Field, value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _wanted(field: Field) -> str:
+def _wanted(field: FormField) -> str:
     if field.kind in ("choice", "choices"):
         return f"{'some' if field.kind == 'choices' else 'one'} of the choices: {_listed(field)}"
     return {"boolean": "yes or no", "number": "a number", "integer": "a whole number"}.get(
@@ -291,13 +291,13 @@ def _wanted(field: Field) -> str:
     )
 
 
-def _listed(field: Field) -> str:
+def _listed(field: FormField) -> str:
     return ", ".join(
         value if value == title else f"{value} ({title})" for value, title in field.options
     )
 
 
-def _bounds(field: Field) -> str:
+def _bounds(field: FormField) -> str:
     unit = {"text": " characters", "choices": " of them"}.get(field.kind, "")
     low, high = field.least, field.most
     if low is not None and high is not None:
@@ -311,7 +311,7 @@ def _bounds(field: Field) -> str:
     )
 
 
-def _out_of_bounds(field: Field, value: Any) -> str:
+def _out_of_bounds(field: FormField, value: Any) -> str:
     size = (
         len(value)
         if field.kind in ("text", "choices")
@@ -339,7 +339,7 @@ def _yes_or_no(text: str) -> bool:
     raise BadValue("Please answer yes or no.")
 
 
-def _number(field: Field, text: str) -> int | float:
+def _number(field: FormField, text: str) -> int | float:
     try:
         return int(text)
     except ValueError:
@@ -353,7 +353,7 @@ def _number(field: Field, text: str) -> int | float:
     return int(number) if field.kind == "integer" else number
 
 
-def _option(field: Field, text: str) -> str:
+def _option(field: FormField, text: str) -> str:
     values = [value for value, _ in field.options]
     if text in values:
         return text
@@ -366,7 +366,7 @@ def _option(field: Field, text: str) -> str:
     raise BadValue(f"{text!r} is none of the choices: {_listed(field)}.")
 
 
-def _options(field: Field, text: str) -> list[str]:
+def _options(field: FormField, text: str) -> list[str]:
     if text in {value for value, _ in field.options}:
         return [text]
     if text.startswith("["):
