@@ -1,4 +1,6 @@
-"""How a test uses the command: in its own process where it can, as a program where it must, always far from the person's own files."""
+"""How a test uses the command: in its own process where it can, as a program where it must, always
+far from the person's own files.
+"""
 
 from __future__ import annotations
 

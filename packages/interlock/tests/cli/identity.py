@@ -1,4 +1,6 @@
-"""A guarded MCP endpoint and its authorization server in one small site, which can be made wrong in every way that sites are."""
+"""A guarded MCP endpoint and its authorization server in one small site, which can be made wrong in
+every way that sites are.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +36,9 @@ SECRETS = ("access-", "refresh-", "secret-", "code-")
 
 
 class Identity(Loopback):
-    """The site. `resource` and `authority` are its documents and `challenge` the header of its 401, to be changed or set to None;
-    `answers` are those for whole paths, before all else. `asked` is what it was asked: method, path, headers, form.
+    """The site. `resource` and `authority` are its documents and `challenge` the header of its 401,
+    to be changed or set to None; `answers` are those for whole paths, before all else. `asked` is
+    what it was asked: method, path, headers, form.
     """
 
     def __init__(self) -> None:
@@ -219,7 +222,9 @@ def page(status: int = 200) -> Answer:
 
 
 def browser(folder: Path) -> str:
-    """A value for the variable BROWSER: a browser that goes where it is sent, and where that sends it on to."""
+    """A value for the variable BROWSER: a browser that goes where it is sent, and where that sends
+    it on to.
+    """
     script = folder / "browser.py"
     script.write_text(
         "import sys, urllib.request\nurllib.request.urlopen(sys.argv[1], timeout=20).read()\n",

@@ -134,7 +134,8 @@ async def sign_in(ctx: Context) -> str:
     return "signed in"
 """
 
-# A server that owes nothing to this library: one that answers by hand, of the handshake era, and only as a script.
+# A server that owes nothing to this library: one that answers by hand, of the handshake era, and
+# only as a script.
 STRANGER = """
 import json, os, sys
 
@@ -158,7 +159,8 @@ for line in sys.stdin:
     print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
 """
 
-# As old servers with hand-written handlers do: it declares all three, and has only some of their lists.
+# As old servers with hand-written handlers do: it declares all three, and has only some of their
+# lists.
 LACKING = """
 import json, sys
 

@@ -1,4 +1,6 @@
-"""Web sites for the command to talk to: a small MCP server that is not Interlock's, and addresses that are no server at all."""
+"""Web sites for the command to talk to: a small MCP server that is not Interlock's, and addresses
+that are no server at all.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,8 @@ ODD: dict[str, tuple[int, str, bytes]] = {
 
 
 class Site(Loopback):
-    """A server at `url` of the revision 2025-06-18 that answers by hand; `heads` are the headers of what it was asked.
+    """A server at `url` of the revision 2025-06-18 that answers by hand; `heads` are the headers of
+    what it was asked.
 
     At `/endless` it answers everything but calls of tools.
     """

@@ -19,8 +19,8 @@ def at_terminal(
 ) -> tuple[str, int]:
     """Run the command at a terminal; return what it showed and its exit code.
 
-    `answers` are pairs: once the first text has been shown (since the last answer), the second is typed. AssertionError where a
-    text is not shown in time.
+    `answers` are pairs: once the first text has been shown (since the last answer), the second is
+    typed. AssertionError where a text is not shown in time.
     """
     terminal, end = pty.openpty()
     command = [sys.executable, "-c", _TAKE_THE_TERMINAL, sys.executable, "-m", "interlock", *words]

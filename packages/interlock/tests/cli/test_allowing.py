@@ -1,4 +1,6 @@
-"""Before a project's configuration starts programs or sends secrets, the person is asked: as by the host, and in one record with it."""
+"""Before a project's configuration starts programs or sends secrets, the person is asked: as by the
+host, and in one record with it.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ def _starts(tmp_path: Path) -> int:
 def test_nothing_is_started_unasked(
     interlock: Command, project: Path, tmp_path: Path, by: list[str]
 ) -> None:
-    """Where nobody can be asked: code 2, all that a person has to know, and no secret (`SEC-17`)."""
+    """Where nobody can be asked: code 2, all that a person has to know, and no secret
+    (`SEC-17`).
+    """
     result = interlock("list", *by, "--server", "docs")
     assert result.exit_code == 2
     assert _starts(tmp_path) == 0

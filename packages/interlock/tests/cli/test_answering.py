@@ -1,4 +1,6 @@
-"""Questions of a server, answered from the command line or by a person; and where nobody can, nothing is done."""
+"""Questions of a server, answered from the command line or by a person; and where nobody can,
+nothing is done.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ REFUSED: list[tuple[str, list[str], str]] = [
 def test_answered_from_the_command_line(
     interlock: Command, questions: Path, tool: str, options: list[str], expected: str, revision: str
 ) -> None:
-    """By field for all questions, in order, or with yes and the defaults; alike in both eras (`ELI-12`, `ELI-13`)."""
+    """By field for all questions, in order, or with yes and the defaults; alike in both eras
+    (`ELI-12`, `ELI-13`).
+    """
     result = interlock("call", questions, tool, *options, "--revision", revision)
     assert (result.exit_code, result.stdout) == (0, f"{expected}\n"), result.stderr
 
@@ -68,7 +72,9 @@ def test_answered_from_the_command_line(
 def test_unanswered_is_code_2_and_says_how(
     interlock: Command, questions: Path, tool: str, options: list[str], words: str, revision: str
 ) -> None:
-    """Nothing is answered in a person's stead: the call is given up, and the question is shown with an example."""
+    """Nothing is answered in a person's stead: the call is given up, and the question is shown with
+    an example.
+    """
     result = interlock("call", questions, tool, *options, "--revision", revision)
     assert (result.exit_code, result.stdout) == (2, "")
     assert words in result.stderr
@@ -107,7 +113,9 @@ def test_unanswered_for_machines(interlock: Command, questions: Path, tmp_path: 
 
 
 def test_a_person_fills_in_a_form(questions: Path, home: Path) -> None:
-    """Field by field with what each takes; what does not fit is asked again; defaults by return; a last look before it goes."""
+    """Field by field with what each takes; what does not fit is asked again; defaults by return; a
+    last look before it goes.
+    """
     shown, code = at_terminal(
         ["call", str(questions), "book"],
         [
@@ -176,7 +184,9 @@ def test_a_person_fills_in_a_form(questions: Path, home: Path) -> None:
 def test_a_person_may_say_no(
     questions: Path, home: Path, tool: str, answers: list[tuple[str, str]], code: int, words: str
 ) -> None:
-    """No, nothing (Ctrl-D), or yes to an address, which is shown whole with its host (`ELI-25`, `ELI-26`)."""
+    """No, nothing (Ctrl-D), or yes to an address, which is shown whole with its host (`ELI-25`,
+    `ELI-26`).
+    """
     shown, found = at_terminal(["call", str(questions), tool], answers)
     assert found == code, shown
     assert words in shown.splitlines()[-1]
@@ -190,7 +200,9 @@ def test_an_interrupt_at_a_prompt(questions: Path, home: Path) -> None:
 
 
 def test_a_terminal_gets_no_control_characters_and_no_binary(everyday: Path, home: Path) -> None:
-    """What a stranger sends cannot move the cursor or ring the bell; bytes are for files; colours are ours."""
+    """What a stranger sends cannot move the cursor or ring the bell; bytes are for files; colours
+    are ours.
+    """
     shown, code = at_terminal(["call", str(everyday), "bell"], [])
     assert (shown, code) == ("⟨U+001B⟩[31mred⟨U+0007⟩\n", 0)
     shown, code = at_terminal(["read", str(everyday), "photo://one"], [])

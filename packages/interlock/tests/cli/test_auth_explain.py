@@ -1,4 +1,6 @@
-"""`interlock auth explain`: a real site that is made wrong in every way, and what a person and a machine are told of it."""
+"""`interlock auth explain`: a real site that is made wrong in every way, and what a person and a
+machine are told of it.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ def site() -> Iterator[Identity]:
 
 
 def test_a_good_server(interlock: Command, site: Identity) -> None:
-    """The whole page, to the letter; nothing but documents was asked for, and nobody was registered."""
+    """The whole page, to the letter; nothing but documents was asked for, and nobody was
+    registered.
+    """
     result = interlock("auth", "explain", site.url)
     assert result.stdout == GOOD.format(root=site.root)
     assert (result.exit_code, result.stderr) == (0, "")
@@ -201,7 +205,9 @@ FAULTS: dict[str, tuple[Callable[[Identity], object], str, str]] = {
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_every_fault(interlock: Command, site: Identity, name: str) -> None:
-    """Exit code 1; what, what instead, and who has to repair it, for people and for machines (`AU3-07`, `AU3-13`, `AU3-14`, `SEC-13`)."""
+    """Exit code 1; what, what instead, and who has to repair it, for people and for machines
+    (`AU3-07`, `AU3-13`, `AU3-14`, `SEC-13`).
+    """
     make, culprit, words = FAULTS[name]
     make(site)
     shown = interlock("auth", "explain", site.url)

@@ -1,4 +1,6 @@
-"""`interlock auth login`, `logout`, `status` and `token` against a real site with a browser, and what the other commands make of it."""
+"""`interlock auth login`, `logout`, `status` and `token` against a real site with a browser, and
+what the other commands make of it.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def without_secrets(result: Result) -> Result:
 
 
 def test_log_in_use_and_log_out(interlock: Command, site: Identity, home: Path) -> None:
-    """The whole way: refused, logged in by a browser, used by every command without a word, given back (`AUT-03`, `AUT-10`, `AUF-03`)."""
+    """The whole way: refused, logged in by a browser, used by every command without a word, given
+    back (`AUT-03`, `AUT-10`, `AUF-03`).
+    """
     refused = interlock("call", site.url, "buy")
     assert refused.exit_code == 4
     assert f"Log in with `interlock auth login {site.url}`" in refused.stderr
@@ -141,7 +145,9 @@ def test_a_header_goes_before_what_is_kept(interlock: Command, site: Identity) -
 
 
 def test_a_stale_token_is_renewed_by_whoever_needs_it(interlock: Command, site: Identity) -> None:
-    """Once, and what comes of it is kept; when it cannot be, the command says what to do (`AUS-13`)."""
+    """Once, and what comes of it is kept; when it cannot be, the command says what to do
+    (`AUS-13`).
+    """
     site.seconds = 1e-6
     interlock("auth", "login", site.url)
     site.seconds, before = 600, len(site.forms("/token"))
@@ -199,7 +205,9 @@ def test_a_token_on_a_terminal_comes_with_a_warning(interlock: Command, site: Id
 def test_a_registered_client_stays_itself(
     interlock: Command, site: Identity, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its id and secret are kept, so that renewing and logging in again are by the same client (`AUR-11`, `AUR-12`)."""
+    """Its id and secret are kept, so that renewing and logging in again are by the same client
+    (`AUR-11`, `AUR-12`).
+    """
     assert site.authority is not None
     del site.authority["registration_endpoint"]
     nobody = without_secrets(interlock("auth", "login", site.url))
@@ -365,7 +373,9 @@ def test_every_command_explains_itself(interlock: Command) -> None:
 
 
 def test_paste_at_a_terminal(interlock: Command, site: Identity) -> None:
-    """No browser here: the address is shown, and what the browser ended at is pasted (`AUT-13`, `AUF-08`)."""
+    """No browser here: the address is shown, and what the browser ended at is pasted (`AUT-13`,
+    `AUF-08`).
+    """
     del interlock
     site.answers["/authorize"] = as_json({})
     shown, code = at_terminal(

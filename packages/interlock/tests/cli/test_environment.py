@@ -1,4 +1,6 @@
-"""A server that is started gets a few harmless variables and those that were named; a file of the person's own gets all."""
+"""A server that is started gets a few harmless variables and those that were named; a file of the
+person's own gets all.
+"""
 
 from __future__ import annotations
 

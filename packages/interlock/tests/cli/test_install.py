@@ -1,4 +1,6 @@
-"""`interlock install`: an entry in a client's file, the rest of the file as it was, and back again."""
+"""`interlock install`: an entry in a client's file, the rest of the file as it was, and back
+again.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,9 @@ def test_where_each_client_keeps_its_file(key: str, paths: tuple[str, str, str])
 def test_in_and_out_again(
     interlock: Command, home: Path, everyday: Path, key: str, there: bool
 ) -> None:
-    """The entry starts the server; a second time changes nothing; taking it out leaves every byte as it was."""
+    """The entry starts the server; a second time changes nothing; taking it out leaves every byte
+    as it was.
+    """
     path = home / PATHS[key][0]
     section = KEYS.get(key, "mcpServers")
     before = BEFORE[path.suffix].replace("KEY", section).encode()
@@ -141,7 +145,9 @@ def backups(path: Path) -> list[Path]:
 def test_taking_out_leaves_what_was_there(
     interlock: Command, home: Path, everyday: Path, text: str
 ) -> None:
-    """Also where the entry was the first: an empty section, no section, an empty file, a byte order mark."""
+    """Also where the entry was the first: an empty section, no section, an empty file, a byte order
+    mark.
+    """
     path = home / ".claude.json"
     path.write_bytes(text.encode())
     assert interlock("install", "--no-check", everyday, "--client", "claude-code").exit_code == 0
@@ -163,7 +169,9 @@ def test_taking_out_keeps_what_came_later(interlock: Command, home: Path, everyd
 def test_a_new_version_takes_the_place_of_the_old(
     interlock: Command, home: Path, everyday: Path
 ) -> None:
-    """An entry of ours is replaced where it stands, and taking it out goes back to before the first."""
+    """An entry of ours is replaced where it stands, and taking it out goes back to before the
+    first.
+    """
     path = home / ".cursor" / "mcp.json"
     path.parent.mkdir()
     path.write_text('{\n  "mcpServers": {\n    "z": {"command": "z"}\n  }\n}\n')
@@ -252,7 +260,9 @@ def test_a_link_stays_a_link(interlock: Command, home: Path, everyday: Path) -> 
 
 
 def test_names_and_objects(interlock: Command, home: Path, everyday: Path) -> None:
-    """The file's name is the server's, or the folder's where it tells nothing; an object goes along."""
+    """The file's name is the server's, or the folder's where it tells nothing; an object goes
+    along.
+    """
     server = home / "travel" / "server.py"
     server.parent.mkdir()
     server.write_text("from interlock import Server\nmcp = Server('x')\n")
@@ -292,7 +302,7 @@ def test_the_client_can_use_what_was_installed(
     assert result.stdout == "here\n"
 
 
-# -- one file, and others who write it ---------------------------------------------------------------------------
+# -- one file, and others who write it -------------------------------------------------------------
 
 
 def test_a_change_in_between_is_not_lost(tmp_path: Path) -> None:

@@ -109,7 +109,9 @@ def test_arguments_of_a_file(interlock: Command, home: Path, tmp_path: Path) -> 
 
 
 def test_a_command(interlock: Command, home: Path, tmp_path: Path) -> None:
-    """Any program, found on the PATH and written with its whole path; it is ours to change and take out."""
+    """Any program, found on the PATH and written with its whole path; it is ours to change and take
+    out.
+    """
     server = _written(tmp_path / "stranger.py", STRANGER)
     words = ["--client", "cursor", "--", sys.executable, str(server), "--flag"]
     result = interlock("install", *words)

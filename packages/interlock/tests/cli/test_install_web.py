@@ -1,4 +1,6 @@
-"""`interlock install URL`: entries of servers on the web, as each client has them, in and out again."""
+"""`interlock install URL`: entries of servers on the web, as each client has them, in and out
+again.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ ENTRIES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("key", ENTRIES)
 def test_in_and_out_again(interlock: Command, home: Path, key: str) -> None:
-    """The entry as the client has it, headers as they were typed; a second time changes nothing; taking it out leaves every byte."""
+    """The entry as the client has it, headers as they were typed; a second time changes nothing;
+    taking it out leaves every byte.
+    """
     path = home / PATHS[key][0]
     section = KEYS.get(key, "mcpServers")
     before = BEFORE[path.suffix].replace("KEY", section).encode()
@@ -82,7 +86,9 @@ def test_a_server_of_somebody_else_is_left_alone(interlock: Command, home: Path)
 
 @pytest.mark.parametrize("key", ["claude-code", "codex", "gemini", "windsurf", "zed"])
 def test_the_command_can_use_what_was_installed(interlock: Command, home: Path, key: str) -> None:
-    """It knows the words of each client for a URL: nobody listens at this one, and that is what it says."""
+    """It knows the words of each client for a URL: nobody listens at this one, and that is what it
+    says.
+    """
     assert (
         interlock("install", "http://127.0.0.1:1/mcp", "--client", key, "--name", "near").exit_code
         == 0

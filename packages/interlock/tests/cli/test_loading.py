@@ -1,4 +1,6 @@
-"""`interlock run`: which object of a file is the server, how the file is imported, and what reaches the wire."""
+"""`interlock run`: which object of a file is the server, how the file is imported, and what reaches
+the wire.
+"""
 
 from __future__ import annotations
 
@@ -115,7 +117,8 @@ def test_the_folder_of_the_file_is_on_the_path(tmp_path: Path) -> None:
     """So that a server may be several files; and what is on the command line is the file's."""
     (tmp_path / "parts.py").write_text("NAME = 'parted'\n")
     (tmp_path / "x.py").write_text(
-        "import sys\nfrom interlock import Server\nfrom parts import NAME\nmcp = Server(NAME + str(len(sys.argv)))\n"
+        "import sys\nfrom interlock import Server\nfrom parts import NAME\nmcp = Server(NAME + "
+        "str(len(sys.argv)))\n"
     )
     assert loaded(tmp_path / "x.py").stdout == "parted1\n"
 
@@ -134,7 +137,9 @@ def test_a_file_in_a_package_may_import_its_neighbours(tmp_path: Path) -> None:
 
 
 def test_the_neighbours_in_a_package_hide_no_module(tmp_path: Path) -> None:
-    """A package may have a part that is called like a module of the standard library; a file beside it sees the other parts, too."""
+    """A package may have a part that is called like a module of the standard library; a file beside
+    it sees the other parts, too.
+    """
     package = tmp_path / "outer"
     package.mkdir()
     for name, text in {"__init__": "", "colorsys": "", "parts": "NAME = 'parted'\n"}.items():
@@ -177,7 +182,8 @@ def test_what_a_file_prints_does_not_reach_the_wire(program_run: Program, tmp_pa
     """By print, by a program it starts, while it is imported; and what it reads is empty."""
     (tmp_path / "x.py").write_text(
         "import subprocess, sys\nfrom interlock import Server\nprint('printed')\n"
-        "subprocess.run([sys.executable, '-c', 'print(\"from a child\")'])\nprint(repr(sys.stdin.read()))\nmcp = Server('a')\n"
+        "subprocess.run([sys.executable, '-c', 'print(\"from a "
+        "child\")'])\nprint(repr(sys.stdin.read()))\nmcp = Server('a')\n"
     )
     result = program_run("run", tmp_path / "x.py", stdin=PING)
     assert served_name(result.stdout) == "a"

@@ -1,4 +1,6 @@
-"""What stands under the main block: servers that are set up there, files without one, and files that hold no one server."""
+"""What stands under the main block: servers that are set up there, files without one, and files
+that hold no one server.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,8 @@ BLOCKS: list[tuple[str, bool]] = [
         True,
     ),
     (
-        "import asyncio\nasync def main():\n    mcp.x = 1\nif __name__ == '__main__':\n    asyncio.run(main())",
+        "import asyncio\nasync def main():\n    mcp.x = 1\nif __name__ == '__main__':\n    "
+        "asyncio.run(main())",
         True,
     ),
 ]
@@ -87,7 +90,9 @@ def in_main(tmp_path: Path) -> Path:
 def test_a_server_that_is_set_up_in_main(
     interlock: Command, program_run: Program, in_main: Path
 ) -> None:
-    """It works where the file itself is started; elsewhere the error comes with what to do, once."""
+    """It works where the file itself is started; elsewhere the error comes with what to do,
+    once.
+    """
     assert interlock("call", "add", "a=1", "b=2", "--", sys.executable, in_main).stdout == "3\n"
     for result in (interlock("list", in_main), program_run("run", in_main)):
         said = result.stderr
@@ -156,7 +161,9 @@ def test_a_usage_error_shows_the_usage_once(program_run: Program) -> None:
 
 @pytest.mark.parametrize("options", [[], ["--reload"]])
 def test_arguments_of_a_file(tmp_path: Path, interlock: Command, options: list[str]) -> None:
-    """After two dashes `interlock run` takes arguments, which the file finds where a script does."""
+    """After two dashes `interlock run` takes arguments, which the file finds where a script
+    does.
+    """
     path = tmp_path / "argued.py"
     path.write_text(
         "import sys\nfrom interlock import Server\nserver = Server('argued')\n"

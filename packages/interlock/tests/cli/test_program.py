@@ -69,7 +69,9 @@ def test_help_names_every_command(interlock: Command) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_explains_itself(interlock: Command, name: str) -> None:
-    """Each has a help page with an example; those that talk to a server say how it is told, and the exit codes."""
+    """Each has a help page with an example; those that talk to a server say how it is told, and the
+    exit codes.
+    """
     page = interlock(name, "--help")
     assert page.exit_code == 0
     assert len(page.stdout.splitlines()) > 5

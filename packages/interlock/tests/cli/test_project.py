@@ -1,4 +1,6 @@
-"""`interlock new` makes a project that works at once, and `interlock serve` runs the servers that come along."""
+"""`interlock new` makes a project that works at once, and `interlock serve` runs the servers that
+come along.
+"""
 
 from __future__ import annotations
 

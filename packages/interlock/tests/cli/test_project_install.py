@@ -1,4 +1,6 @@
-"""A project of `interlock new` in an empty environment: it installs, tests, runs and builds by the words of its README."""
+"""A project of `interlock new` in an empty environment: it installs, tests, runs and builds by the
+words of its README.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ from scripts.peers import LOCKED, installer
 from tests.cli.conftest import Command
 
 ROOT = Path(__file__).resolve().parents[4]
-# What the project needs besides ours, with all that these need: its backend, its tests, its extras of ours.
+# What the project needs besides ours, with all that these need: its backend, its tests, its extras
+# of ours.
 NEEDED = ("flit-core", "pytest", "pytest-asyncio", "interlock[http]")
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the README's words are a shell's")
@@ -50,7 +53,8 @@ def environment(tmp_path: Path) -> Path:
 def test_every_command_of_the_readme_works(
     interlock: Command, home: Path, wheels: Path, environment: Path, app: bool
 ) -> None:
-    """Installed without an index from our wheel, tested, listed, called, served, and built into a wheel of its own.
+    """Installed without an index from our wheel, tested, listed, called, served, and built into a
+    wheel of its own.
 
     The page of its app is in that wheel too.
     """
@@ -150,7 +154,9 @@ def _closure(names: Sequence[str]) -> set[str]:
 
 
 def _locked(names: set[str]) -> Iterator[str]:
-    """The entries of the lock for these packages, with their hashes, in the versions that are installed here."""
+    """The entries of the lock for these packages, with their hashes, in the versions that are
+    installed here.
+    """
     texts = [(ROOT / "requirements" / f"{name}.txt").read_text() for name in ("run", "dev")]
     entries = re.split(r"\n(?=\S)", "\n".join(texts))
     left = set(names)

@@ -1,4 +1,6 @@
-"""The relay of `run --reload` by itself: tables of what goes in and what must come out, without a process or a clock."""
+"""The relay of `run --reload` by itself: tables of what goes in and what must come out, without a
+process or a clock.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,9 @@ class Bench:
         return self
 
     def next_child(self, result: Any = None) -> list[Message]:
-        """The child that runs is ended and another comes up; returns what the new one is told after its first answer."""
+        """The child that runs is ended and another comes up; returns what the new one is told after
+        its first answer.
+        """
         assert self.relay.wants_child
         self.relay.child_started()
         (first,) = self.child()
@@ -157,7 +161,9 @@ def test_a_held_call_that_is_cancelled_never_reaches_a_child() -> None:
 
 
 def test_a_session_goes_on_with_the_new_child() -> None:
-    """Everything is said again under ids of our own, the answers end here, and the client hears that the lists have changed."""
+    """Everything is said again under ids of our own, the answers end here, and the client hears
+    that the lists have changed.
+    """
     bench = Bench().session(
         tools={"listChanged": True},
         prompts={"listChanged": False},
@@ -205,7 +211,9 @@ def test_a_session_that_is_not_yet_open_hears_of_no_change() -> None:
 
 
 def test_a_child_that_does_not_go_on_with_the_session() -> None:
-    """Another revision, or a refusal: requests are answered with it, and the next version may do better."""
+    """Another revision, or a refusal: requests are answered with it, and the next version may do
+    better.
+    """
     for answer in (
         {"result": greeting("2024-11-05")},
         {"error": {"code": -32602, "message": "no"}},
@@ -226,8 +234,9 @@ def test_a_child_that_does_not_go_on_with_the_session() -> None:
 
 
 def test_subscriptions_outlive_a_child() -> None:
-    """They are opened again under their own id, acknowledged once only, and told of what may be different
-    (`LSN-05`, `LSN-06`, `STD-16`)."""
+    """They are opened again under their own id, acknowledged once only, and told of what may be
+    different (`LSN-05`, `LSN-06`, `STD-16`).
+    """
     bench = Bench().up()
     listen = {
         "id": 3,
@@ -320,7 +329,9 @@ def test_a_change_while_a_child_starts_starts_another() -> None:
 
 
 def test_questions_keep_their_ids_apart() -> None:
-    """Every child counts from 1; the client never sees an id twice, and its answers find the child that asked."""
+    """Every child counts from 1; the client never sees an id twice, and its answers find the child
+    that asked.
+    """
     bench = Bench().session()
     bench.answers(id=1, method="elicitation/create", params={"message": "a"})
     (first,) = bench.client()
@@ -372,7 +383,9 @@ def test_a_question_that_is_taken_back() -> None:
 
 
 def test_batches_are_taken_apart_where_there_are_batches() -> None:
-    """In 2025-03-26, so that each message is held or answered by itself; elsewhere the server has the words (`RPC-13`)."""
+    """In 2025-03-26, so that each message is held or answered by itself; elsewhere the server has
+    the words (`RPC-13`).
+    """
     batch = json.dumps(
         [
             {"jsonrpc": "2.0", "id": 1, "method": "ping"},
@@ -437,7 +450,9 @@ steps = st.one_of(
 
 @given(st.lists(steps, max_size=40))
 def test_every_request_gets_one_answer(path: list[tuple[Any, ...]]) -> None:
-    """Whatever happens in whatever order, to the bitter end: one answer to each request that was not cancelled, and none twice."""
+    """Whatever happens in whatever order, to the bitter end: one answer to each request that was
+    not cancelled, and none twice.
+    """
     bench = Bench()
     open_ids: dict[Any, int] = {}
 

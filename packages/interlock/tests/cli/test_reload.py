@@ -1,4 +1,6 @@
-"""`interlock run --reload` as a client meets it: one pipe, and behind it always the newest version of the file."""
+"""`interlock run --reload` as a client meets it: one pipe, and behind it always the newest version
+of the file.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +114,9 @@ async def version(client: Client) -> str:
 
 @ERAS
 async def test_a_save_is_served_on_the_same_pipe(reloading: Reloading, revision: str) -> None:
-    """The new version answers, the client is told that the lists have changed, and what it watches too."""
+    """The new version answers, the client is told that the lists have changed, and what it watches
+    too.
+    """
     async with (
         reloading.client(revision) as client,
         client.watch(tools=True, resources=["state://now"]) as changes,
@@ -218,7 +222,9 @@ async def test_a_mistake_at_the_start(reloading: Reloading) -> None:
 
 @ERAS
 async def test_a_call_in_flight_when_the_child_dies(reloading: Reloading, revision: str) -> None:
-    """It is answered with the cause, whether the child ended by itself or was killed; the next call finds a new one."""
+    """It is answered with the cause, whether the child ended by itself or was killed; the next call
+    finds a new one.
+    """
     async with reloading.client(revision) as client:
         with pytest.raises(McpError, match="The server ended while this call ran: exit code 7"):
             await client.call_tool("die")
@@ -241,7 +247,9 @@ async def _call_and_log(client: Client, name: str, logged: asyncio.Event) -> Any
 
 @ERAS
 async def test_a_reload_comes_between_calls(reloading: Reloading, revision: str) -> None:
-    """A call that runs too long is given up with words after its grace; calls that came meanwhile go to the new version."""
+    """A call that runs too long is given up with words after its grace; calls that came meanwhile
+    go to the new version.
+    """
     async with reloading.client(revision, "--grace", "0.3") as client:
         logged = asyncio.Event()
         waiting = asyncio.create_task(_call_and_log(client, "wait", logged))
@@ -256,7 +264,9 @@ async def test_a_reload_comes_between_calls(reloading: Reloading, revision: str)
 
 @ERAS
 async def test_a_question_outlives_a_save(reloading: Reloading, revision: str) -> None:
-    """The person takes his time, meanwhile the file is saved: the call ends as it began, or goes on in the new version."""
+    """The person takes his time, meanwhile the file is saved: the call ends as it began, or goes on
+    in the new version.
+    """
     asked, may_answer = asyncio.Event(), asyncio.Event()
 
     async def answer(params: Any) -> dict[str, bool]:
@@ -285,7 +295,9 @@ async def _said(reloading: Reloading, words: str) -> bool:
 
 
 def test_what_was_asked_before_the_end_is_answered(reloading: Reloading) -> None:
-    """A client that sends everything at once and closes the pipe gets its answers, though the child was still starting."""
+    """A client that sends everything at once and closes the pipe gets its answers, though the child
+    was still starting.
+    """
     lines = "".join(
         json.dumps({"jsonrpc": "2.0", "id": id, "method": "ping"}) + "\n" for id in range(3)
     )
@@ -332,14 +344,16 @@ async def test_no_child_is_left_behind(reloading: Reloading, number: int) -> Non
         await until(gone, True)
 
 
-# -- seeing changes ----------------------------------------------------------------------------------------------
+# -- seeing changes --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("poll", [False, True], ids=["told", "looking"])
 async def test_changes_are_seen(
     tmp_path: Path, poll: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """New, changed, replaced and removed Python files, pages and files of skills; nothing else stirs."""
+    """New, changed, replaced and removed Python files, pages and files of skills; nothing else
+    stirs.
+    """
     monkeypatch.setattr(watch, "_PAUSE", 0.02)
     (tmp_path / "refunds" / "templates").mkdir(parents=True)
     (tmp_path / "refunds" / "SKILL.md").write_text("1")

@@ -1,4 +1,6 @@
-"""A server that asks for a model: answered by texts or by a model where the command line says so, and not offered otherwise."""
+"""A server that asks for a model: answered by texts or by a model where the command line says so,
+and not offered otherwise.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,9 @@ def test_answered_with_texts(
 
 @pytest.mark.parametrize("revision", [HANDSHAKE, STATELESS])
 async def test_answered_by_a_model(curious: Path, home: Path, site: Site, revision: str) -> None:
-    """Through the host's adapters; the person sees what is asked and said, and its length is bounded."""
+    """Through the host's adapters; the person sees what is asked and said, and its length is
+    bounded.
+    """
     ended = await ran_here(
         "call", curious, "wonder", "--model", f"openai:m@{site.openai}", "--revision", revision
     )

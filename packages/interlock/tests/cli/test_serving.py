@@ -1,4 +1,6 @@
-"""Serving over HTTP from the command line: `--http` and its options, how it ends, and what keeps it from beginning."""
+"""Serving over HTTP from the command line: `--http` and its options, how it ends, and what keeps it
+from beginning.
+"""
 
 from __future__ import annotations
 
@@ -141,7 +143,9 @@ def test_options_out_of_place(
 def test_what_keeps_it_from_serving(
     program_run: Program, everyday: Path, workers: list[str]
 ) -> None:
-    """A port that is taken, a host that is not ours, stores that are not there: code 1 and one line."""
+    """A port that is taken, a host that is not ours, stores that are not there: code 1 and one
+    line.
+    """
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         cases = {
@@ -196,7 +200,8 @@ def test_a_lifespan_that_fails_is_its_authors_matter(program_run: Program, home:
     """Whoever wrote it is shown where; a port that is taken is not a matter of the file."""
     (home / "late.py").write_text(
         "from contextlib import asynccontextmanager\nfrom interlock import Server\n\n"
-        "@asynccontextmanager\nasync def life(server):\n    open('no-such-file')\n    yield None\n\nserver = Server('late', lifespan=life)\n"
+        "@asynccontextmanager\nasync def life(server):\n    open('no-such-file')\n    yield "
+        "None\n\nserver = Server('late', lifespan=life)\n"
     )
     result = program_run("run", "late.py", "--http", ":0")
     assert result.returncode == 1

@@ -1,4 +1,6 @@
-"""Talking to servers from the command line: every command, every kind of target, and every way it can go wrong."""
+"""Talking to servers from the command line: every command, every kind of target, and every way it
+can go wrong.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ def stranger(tmp_path: Path) -> Path:
     return path
 
 
-# -- what is shown ---------------------------------------------------------------------------------------
+# -- what is shown ---------------------------------------------------------------------------------
 
 
 def test_list_for_people(interlock: Command, everyday: Path) -> None:
@@ -159,7 +161,9 @@ def test_call(interlock: Command, everyday: Path, words: list[str], shown: str) 
 
 
 def test_call_for_machines(interlock: Command, everyday: Path) -> None:
-    """The result as the protocol has it; an object after --json is arguments, --json alone is the output."""
+    """The result as the protocol has it; an object after --json is arguments, --json alone is the
+    output.
+    """
     result = interlock(
         "call", everyday, "tagged", "--json", '{"depth": 2}', "tags=1", "tags=two", "--json"
     )
@@ -270,7 +274,7 @@ def test_complete(interlock: Command, everyday: Path) -> None:
     ] == ["pirate"]
 
 
-# -- targets ----------------------------------------------------------------------------------------------
+# -- targets ---------------------------------------------------------------------------------------
 
 
 def test_the_object_of_a_file(interlock: Command, tmp_path: Path) -> None:
@@ -332,7 +336,9 @@ def test_an_entry_of_a_configuration(
     name: str,
     text: str,
 ) -> None:
-    """Started as its client would: with its own variables, and without those that may hold secrets."""
+    """Started as its client would: with its own variables, and without those that may hold
+    secrets.
+    """
     monkeypatch.setenv("SECRET", "known")
     entry: dict[str, Any] = {"command": sys.executable, "args": [str(stranger), "a"]}
     config = tmp_path / name
@@ -420,7 +426,7 @@ def test_sockets(interlock: Command, listening: list[str], tmp_path: Path) -> No
         assert "--> " in result.stderr
 
 
-# -- what goes wrong --------------------------------------------------------------------------------------------
+# -- what goes wrong -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("revision", [HANDSHAKE, STATELESS])
@@ -475,7 +481,8 @@ def test_a_server_that_shares_no_revision(interlock: Command, stranger: Path) ->
 def test_timeouts(interlock: Command) -> None:
     """A silent server and a call that never ends: code 4, after the time that was given.
 
-    The server with the endless call runs here already, so that the time is not over before the call begins.
+    The server with the endless call runs here already, so that the time is not over before the call
+    begins.
     """
     silent = interlock(
         "ping", "--timeout", "0.3", "--", sys.executable, "-c", "import sys; sys.stdin.read()"
@@ -528,7 +535,9 @@ def test_a_reader_that_goes_away_is_no_traceback(
 def test_a_server_that_can_ask_only_under_an_older_revision(
     interlock: Command, tmp_path: Path
 ) -> None:
-    """What only reads is called again; for the rest it is said how to speak the older revision from the start."""
+    """What only reads is called again; for the rest it is said how to speak the older revision from
+    the start.
+    """
     command = asking_server(tmp_path)
     answers = '{"size": "L"}'
     read = interlock("call", "look", "--answers", answers, "--", *command)

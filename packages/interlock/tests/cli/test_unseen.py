@@ -1,4 +1,6 @@
-"""What a server hides in its texts is seen on the command line: zero-width, tag, bidi and control characters, and look-alike names."""
+"""What a server hides in its texts is seen on the command line: zero-width, tag, bidi and control
+characters, and look-alike names.
+"""
 
 from __future__ import annotations
 

@@ -81,7 +81,9 @@ def test_words_go_over_the_whole() -> None:
 
 
 def test_files(tmp_path: Path) -> None:
-    """`@` takes a text from a file, for a value or for the whole; a `@` that is meant is written as JSON."""
+    """`@` takes a text from a file, for a value or for the whole; a `@` that is meant is written as
+    JSON.
+    """
     (tmp_path / "text").write_text("5\n", encoding="utf-8")
     (tmp_path / "whole").write_text('{"i": 1}', encoding="utf-8")
     assert tool_arguments(

@@ -1,4 +1,6 @@
-"""Talking over HTTP from the command line: every command in both eras, what is sent along, and every way it can go wrong."""
+"""Talking over HTTP from the command line: every command in both eras, what is sent along, and
+every way it can go wrong.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ def served(file: Path, *options: str) -> tuple[subprocess.Popen[str], str]:
 
 @pytest.fixture(scope="module")
 def addresses(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The everyday server and the one that asks, each at an address of its own, for both eras and the transport before them."""
+    """The everyday server and the one that asks, each at an address of its own, for both eras and
+    the transport before them.
+    """
     folder = tmp_path_factory.mktemp("served")
     processes, found = [], {}
     for name, text in (("everyday", EVERYDAY), ("questions", QUESTIONS)):
@@ -69,7 +73,7 @@ def site() -> Iterator[Site]:
     made.close()
 
 
-# -- every command -----------------------------------------------------------------------------------------
+# -- every command ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("way", IN_EACH_WAY, ids=" ".join)
@@ -157,7 +161,7 @@ def test_a_server_of_another_maker(interlock: Command, site: Site) -> None:
     assert interlock("call", site.url, "hello").stdout == "hello\n"
 
 
-# -- what is sent along ---------------------------------------------------------------------------------------
+# -- what is sent along ----------------------------------------------------------------------------
 
 
 def test_headers_reach_the_server(
@@ -229,7 +233,7 @@ def test_the_blocking_client(url: str, site: Site) -> None:
     }
 
 
-# -- what goes wrong ------------------------------------------------------------------------------------------------
+# -- what goes wrong -------------------------------------------------------------------------------
 
 WORDS = {
     "/missing": "answered with status 404: nothing here. Is this the address of the server's MCP endpoint, path and all?",
@@ -246,7 +250,9 @@ WORDS = {
 def test_an_address_that_is_no_server(
     interlock: Command, site: Site, path: str, way: list[str]
 ) -> None:
-    """One line that says what came and what may be done, and the code of what cannot be reached (3 where it answered nonsense)."""
+    """One line that says what came and what may be done, and the code of what cannot be reached (3
+    where it answered nonsense).
+    """
     result = interlock("ping", f"http://{site.address}{path}", *way)
     assert result.exit_code in ((3, 4) if path == "/page" else (4,)), result.stderr
     assert result.stdout == ""

@@ -1,4 +1,6 @@
-"""Configuration texts are edited so that an entry comes and goes and nothing else changes: tables of hard cases, and any text at all."""
+"""Configuration texts are edited so that an entry comes and goes and nothing else changes: tables
+of hard cases, and any text at all.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,7 @@ STRICT, LENIENT = JsonEditor("mcpServers", comments=False), JsonEditor("mcpServe
 TOML, YAML = TomlEditor("mcp_servers"), YamlEditor("extensions")
 
 
-# -- JSON -------------------------------------------------------------------------------------------------
+# -- JSON ------------------------------------------------------------------------------------------
 
 JSON_CASES = {
     "nothing": ("", '{\n  "mcpServers": {\n    "w": {\n      "command": "x"\n    }\n  }\n}\n'),
@@ -48,11 +50,13 @@ JSON_CASES = {
     ),
     "four spaces": (
         '{\n    "a": 1\n}\n',
-        '{\n    "a": 1,\n    "mcpServers": {\n        "w": {\n            "command": "x"\n        }\n    }\n}\n',
+        '{\n    "a": 1,\n    "mcpServers": {\n        "w": {\n            "command": "x"\n        '
+        "}\n    }\n}\n",
     ),
     "tabs and CRLF": (
         '{\r\n\t"mcpServers": {\r\n\t\t"b": {}\r\n\t}\r\n}',
-        '{\r\n\t"mcpServers": {\r\n\t\t"b": {},\r\n\t\t"w": {\r\n\t\t\t"command": "x"\r\n\t\t}\r\n\t}\r\n}',
+        '{\r\n\t"mcpServers": {\r\n\t\t"b": {},\r\n\t\t"w": {\r\n\t\t\t"command": '
+        '"x"\r\n\t\t}\r\n\t}\r\n}',
     ),
     "one line": (
         '{"mcpServers": {"b": {}}}\n',
@@ -70,11 +74,13 @@ JSON_CASES = {
 JSONC_CASES = {
     "a remark behind the last": (
         '{\n  "mcpServers": {\n    "b": {} // mine\n    // the end\n  }\n}\n',
-        '{\n  "mcpServers": {\n    "b": {}, // mine\n    "w": {\n      "command": "x"\n    }\n    // the end\n  }\n}\n',
+        '{\n  "mcpServers": {\n    "b": {}, // mine\n    "w": {\n      "command": "x"\n    }\n    '
+        "// the end\n  }\n}\n",
     ),
     "a comma at the end": (
         '{\n  "mcpServers": {\n    "b": {}, /* , */\n  },\n}\n',
-        '{\n  "mcpServers": {\n    "b": {}, /* , */\n    "w": {\n      "command": "x"\n    },\n  },\n}\n',
+        '{\n  "mcpServers": {\n    "b": {}, /* , */\n    "w": {\n      "command": "x"\n    },\n  '
+        "},\n}\n",
     ),
     "only remarks": (
         "// settings\n",
@@ -82,7 +88,8 @@ JSONC_CASES = {
     ),
     "a section of remarks": (
         '{\n  "mcpServers": { // none\n    // yet\n  }\n}\n',
-        '{\n  "mcpServers": { // none\n    "w": {\n      "command": "x"\n    }\n    // yet\n  }\n}\n',
+        '{\n  "mcpServers": { // none\n    "w": {\n      "command": "x"\n    }\n    // yet\n  '
+        "}\n}\n",
     ),
     "the same words in a remark and a string": (
         '{\n  // "mcpServers": {}\n  "a": "\\"mcpServers\\": { // }"\n}\n',
@@ -96,7 +103,9 @@ JSONC_CASES = {
     "before, after", [*JSON_CASES.values(), *JSONC_CASES.values()], ids=[*JSON_CASES, *JSONC_CASES]
 )
 def test_json_entry_goes_in_in_the_manner_of_the_file(before: str, after: str) -> None:
-    """Indentation, line ends, remarks and commas are taken from what is there; a second time changes nothing."""
+    """Indentation, line ends, remarks and commas are taken from what is there; a second time
+    changes nothing.
+    """
     assert LENIENT.add(before, "w", SMALL) == after
     assert LENIENT.add(after, "w", SMALL) == after
 
@@ -127,7 +136,9 @@ def test_comments_are_refused_where_the_client_knows_none(text: str) -> None:
 def test_any_json_keeps_every_character(
     made: tuple[Any, str], name: str, entry: dict[str, Any]
 ) -> None:
-    """The entry is there, everything else means and is what it was, and taking it out leaves no trace."""
+    """The entry is there, everything else means and is what it was, and taking it out leaves no
+    trace.
+    """
     data, before = made
     assert plain_value(before) == data
     after = STRICT.add(before, name, entry)
@@ -175,7 +186,7 @@ def test_the_json_reader_agrees_with_the_library(text: str) -> None:
     assert json.loads(found)["mcpServers"] == {"w": SMALL}
 
 
-# -- TOML -------------------------------------------------------------------------------------------------
+# -- TOML ------------------------------------------------------------------------------------------
 
 TOML_CASES = {
     "nothing": ("", '[mcp_servers.w]\ncommand = "x"\n'),
@@ -183,7 +194,8 @@ TOML_CASES = {
     "an end without a line's end": ("a = 1", 'a = 1\n\n[mcp_servers.w]\ncommand = "x"'),
     "behind the other servers": (
         "[mcp_servers.b]\ncommand = 'b'\n[mcp_servers.b.env]\nK = 'v'\n\n# tools\n[tools]\nx = 1\n",
-        "[mcp_servers.b]\ncommand = 'b'\n[mcp_servers.b.env]\nK = 'v'\n\n[mcp_servers.w]\ncommand = \"x\"\n\n# tools\n[tools]\nx = 1\n",
+        "[mcp_servers.b]\ncommand = 'b'\n[mcp_servers.b.env]\nK = 'v'\n\n[mcp_servers.w]\ncommand "
+        '= "x"\n\n# tools\n[tools]\nx = 1\n',
     ),
     "there already, and different": (
         "[mcp_servers.w]\ncommand = 'old'\n\n[mcp_servers.w.env]\nA = 'b'\n\n[z]\n",
@@ -244,7 +256,7 @@ def test_a_toml_entry_in_several_tables_goes_whole(text: str) -> None:
     }
 
 
-# -- YAML -------------------------------------------------------------------------------------------------
+# -- YAML ------------------------------------------------------------------------------------------
 
 YAML_CASES = {
     "nothing": ("", "extensions:\n  w:\n    command: x\n"),
@@ -374,7 +386,9 @@ lines = st.lists(
 
 @given(st.one_of(lines, st.text(st.sampled_from("ab:-{}[]'\"|># \n"), max_size=40)))
 def test_any_text_is_edited_rightly_or_refused(text: str) -> None:
-    """Whatever is taken keeps its meaning by another reader's judgement, and every character; the rest is refused."""
+    """Whatever is taken keeps its meaning by another reader's judgement, and every character; the
+    rest is refused.
+    """
     try:
         after = YAML.add(text, "w", SMALL)
     except Uneditable:

@@ -1,4 +1,6 @@
-"""Configurations of several files become one, and whatever is wrong with a file is told in words."""
+"""Configurations of several files become one, and whatever is wrong with a file is told in
+words.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ def put(folder: Path, name: str, *ids: str) -> Path:
 
 
 def test_files_are_merged(tmp_path: Path) -> None:
-    """Servers come in the order of the files; each knows where it came from, and works in the folder that its file belongs to."""
+    """Servers come in the order of the files; each knows where it came from, and works in the
+    folder that its file belongs to.
+    """
     one, two = put(tmp_path, "one/.mcp.json", "a", "b"), put(tmp_path, "two/.cursor/mcp.json", "c")
     config = load_config(one, two)
     assert config.problems == ()
@@ -130,10 +134,12 @@ def test_a_file_with_a_mark_at_its_beginning(tmp_path: Path) -> None:
 def test_files_of_variables(tmp_path: Path) -> None:
     """An envFile is read from the folder that is worked in; what stands in `env` comes after it."""
     (tmp_path / ".env").write_text(
-        '# of the maps\n\nexport KEY=abc # said\n QUOTED = "a # b\\n\\"c\\""  # said\nSINGLE=\'$KEY \\n\'\nEMPTY=\nOVER=file-value\nHASH=a#b\n'
+        '# of the maps\n\nexport KEY=abc # said\n QUOTED = "a # b\\n\\"c\\""  # '
+        "said\nSINGLE='$KEY \\n'\nEMPTY=\nOVER=file-value\nHASH=a#b\n"
     )
     (tmp_path / "x.json").write_text(
-        '{"mcpServers": {"a": {"command": "x", "envFile": "${workspaceFolder}/.env", "env": {"OVER": "own"}}}}'
+        '{"mcpServers": {"a": {"command": "x", "envFile": "${workspaceFolder}/.env", "env": '
+        '{"OVER": "own"}}}}'
     )
     (entry,) = load_config(tmp_path / "x.json").entries
     assert entry.env == {
@@ -164,7 +170,9 @@ def test_files_of_variables_that_are_wrong(tmp_path: Path, content: str | None, 
 
 
 def test_wanted_inputs() -> None:
-    """Only what is used is asked for, each once; what is described nowhere is asked for as a secret."""
+    """Only what is used is asked for, each once; what is described nowhere is asked for as a
+    secret.
+    """
     assert wanted_inputs(VSCODE) == (
         Input(id="key", description="The key", password=True),
         Input(id="region", type="pickString", options=("eu", "us"), default="eu"),
@@ -183,7 +191,9 @@ def test_wanted_inputs() -> None:
 
 
 def test_inputs_are_asked_for(tmp_path: Path) -> None:
-    """A person is asked once for each; without a person defaults count, and what has none is a problem of its server alone."""
+    """A person is asked once for each; without a person defaults count, and what has none is a
+    problem of its server alone.
+    """
     path = tmp_path / ".vscode" / "mcp.json"
     path.parent.mkdir()
     path.write_text(VSCODE)
@@ -215,7 +225,7 @@ def test_a_person_who_does_not_answer(tmp_path: Path) -> None:
         load_config(tmp_path / "x.json", ask=ask)
 
 
-# -- what changes ------------------------------------------------------------------------------------------
+# -- what changes ----------------------------------------------------------------------------------
 
 
 def config(*entries: Entry) -> Config:
@@ -244,7 +254,9 @@ A, B, C = (Entry(id=id, command=(id,)) for id in "abc")
 def test_changes(
     old: Config, new: Config, added: str, removed: str, changed: str, reached_anew: str
 ) -> None:
-    """Servers are the same by their ids; one that is reached as before need not be started again."""
+    """Servers are the same by their ids; one that is reached as before need not be started
+    again.
+    """
     found = changes(old, new)
     assert [
         "".join(entry.id for entry in entries)

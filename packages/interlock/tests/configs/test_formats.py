@@ -1,4 +1,6 @@
-"""Documents of each product, as each product documents its format, come to the same kind of entries."""
+"""Documents of each product, as each product documents its format, come to the same kind of
+entries.
+"""
 
 from __future__ import annotations
 
@@ -317,7 +319,9 @@ CASES = {
 
 
 def told(entry: Entry) -> dict[str, object]:
-    """The fields of an entry that are not as they are by themselves, but for those about how it was written."""
+    """The fields of an entry that are not as they are by themselves, but for those about how it was
+    written.
+    """
     plain = Entry(id="")
     return {
         name: getattr(entry, name)
@@ -330,7 +334,9 @@ def told(entry: Entry) -> dict[str, object]:
 @pytest.mark.parametrize("named", [True, False], ids=["named", "found out"])
 @pytest.mark.parametrize("product", CASES)
 def test_documents_of_each_product(product: str, named: bool) -> None:
-    """What each product documents is read, whether the format is named or found out; a whole document makes no problem."""
+    """What each product documents is read, whether the format is named or found out; a whole
+    document makes no problem.
+    """
     text, wanted = CASES[product]
     config = read_config(
         text,
@@ -359,7 +365,9 @@ def test_settings_of_vs_code() -> None:
 
 
 def test_projects_of_claude_code() -> None:
-    """In `.claude.json` the servers of the folder that is worked in count beside those of the person, and no other folder's."""
+    """In `.claude.json` the servers of the folder that is worked in count beside those of the
+    person, and no other folder's.
+    """
     text = """{
       "mcpServers": {"mine": {"command": "a"}, "both": {"command": "b"}},
       "projects": {
@@ -387,7 +395,9 @@ def test_projects_of_claude_code() -> None:
     ],
 )
 def test_empty_sections_are_fine(name: str, text: str) -> None:
-    """A configuration with no servers in it is one; its syntax is told by the file's name or its beginning."""
+    """A configuration with no servers in it is one; its syntax is told by the file's name or its
+    beginning.
+    """
     config = read_config(text, env={}, source=name)
     assert (config.entries, config.problems) == ((), ())
 

@@ -1,4 +1,6 @@
-"""Whatever stands in a text, reading it gives a configuration and problems, and never raises or takes long."""
+"""Whatever stands in a text, reading it gives a configuration and problems, and never raises or
+takes long.
+"""
 
 from __future__ import annotations
 
@@ -191,7 +193,9 @@ LARGE = 1_000_000
     ids=range(16),
 )  # fmt: skip
 def test_large_texts(text: str, entries: int) -> None:
-    """Texts near the bound that would be slow to read in a careless way come to an end, with what can be used of them."""
+    """Texts near the bound that would be slow to read in a careless way come to an end, with what
+    can be used of them.
+    """
     config = read_config(text, env=ENV)
     assert len(config.entries) == entries
     assert bool(config.problems) == (entries != 1)

@@ -1,4 +1,6 @@
-"""Everything that can be wrong with a configuration is told in words that say what to do, and hides nothing that is right."""
+"""Everything that can be wrong with a configuration is told in words that say what to do, and hides
+nothing that is right.
+"""
 
 from __future__ import annotations
 
@@ -208,7 +210,9 @@ def test_left_out(text: str, words: str) -> None:
 
 @pytest.mark.parametrize("text, there, words", NOTED, ids=[words for _, _, words in NOTED])
 def test_noted(text: str, there: bool, words: str) -> None:
-    """What can be done without is no silent loss; what only its own product can start is no fault."""
+    """What can be done without is no silent loss; what only its own product can start is no
+    fault.
+    """
     config = read_config(text, env=ENV)
     assert ids(config) == (["before", "x", "after"] if there else ["before", "after"])
     (problem,) = config.problems
@@ -278,7 +282,9 @@ UNREADABLE = [
 
 @pytest.mark.parametrize("text, name, words", UNREADABLE, ids=range(len(UNREADABLE)))
 def test_unreadable(text: str, name: str, words: str) -> None:
-    """Broken syntax is told with its line and column; nothing raises, and no alias or depth makes a text grow."""
+    """Broken syntax is told with its line and column; nothing raises, and no alias or depth makes a
+    text grow.
+    """
     config = read_config(text, env={}, source=name)
     assert config.entries == ()
     assert config.problems == (Problem(where=name, words=words),)
@@ -309,7 +315,9 @@ def test_yaml_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_names_that_stand_twice() -> None:
-    """Which one was meant cannot be known, so neither is taken; the same holds for keys of a server, its variables, and two sections."""
+    """Which one was meant cannot be known, so neither is taken; the same holds for keys of a
+    server, its variables, and two sections.
+    """
     twice = read_config(
         '{"mcpServers": {"a": {"command": "x"}, "b": {"command": "x"}, "a": {"command": "y"}}}',
         env={},
@@ -319,12 +327,14 @@ def test_names_that_stand_twice() -> None:
         ("a", "this name is there more than once, so none of them is used; keep one")
     ]
     sections = read_config(
-        '{"mcpServers": {"a": {"command": "x"}}, "servers": {"a": {"command": "y"}, "b": {"command": "z"}}}',
+        '{"mcpServers": {"a": {"command": "x"}}, "servers": {"a": {"command": "y"}, "b": '
+        '{"command": "z"}}}',
         env={},
     )
     assert ids(sections) == ["b"]
     keys = read_config(
-        '{"mcpServers": {"a": {"command": "x", "command": "y"}, "b": {"command": "x", "env": {"K": "1", "K": "2"}}}}',
+        '{"mcpServers": {"a": {"command": "x", "command": "y"}, "b": {"command": "x", "env": '
+        '{"K": "1", "K": "2"}}}}',
         env={},
     )
     assert ids(keys) == []
@@ -355,7 +365,9 @@ def test_entries_of_other_kinds() -> None:
 
 
 def test_values_that_are_no_texts() -> None:
-    """Numbers and truth are written out as in JSON, and null leaves a variable out; what a variable stands for must be a text too."""
+    """Numbers and truth are written out as in JSON, and null leaves a variable out; what a variable
+    stands for must be a text too.
+    """
     (one,) = read_config(
         json.dumps(
             {

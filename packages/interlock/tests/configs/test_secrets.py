@@ -1,4 +1,6 @@
-"""What came from a variable or from a person is never shown, logged or written; what a person approves is shown whole."""
+"""What came from a variable or from a person is never shown, logged or written; what a person
+approves is shown whole.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +56,9 @@ def read(one: dict[str, Any], env: dict[str, str] | None = None, **more: Any) ->
     ],
 )  # fmt: skip
 def test_shown(one: dict[str, Any], shown: str) -> None:
-    """The whole command or address, quoted, with dots for secrets and escapes for what cannot be seen (SEC-17)."""
+    """The whole command or address, quoted, with dots for secrets and escapes for what cannot be
+    seen (SEC-17).
+    """
     assert read(one).shown == shown
 
 
@@ -78,7 +82,9 @@ def test_short_secrets_are_dots_in_their_own_place() -> None:
 
 
 def test_what_counts_as_a_secret() -> None:
-    """Values of variables and answers; what stands in the file under a name that speaks of secrets; no defaults, homes or levels."""
+    """Values of variables and answers; what stands in the file under a name that speaks of secrets;
+    no defaults, homes or levels.
+    """
     env = {
         "TOKEN": SECRET,
         "LONG_NAME": "another-value",
@@ -111,7 +117,9 @@ def test_what_counts_as_a_secret() -> None:
 
 
 def test_variables_that_steer_are_shown() -> None:
-    """What decides which code runs is shown with its value, any other variable by its name (SEC-17)."""
+    """What decides which code runs is shown with its value, any other variable by its name
+    (SEC-17).
+    """
     entry = read(
         {
             "command": "node",
@@ -132,7 +140,9 @@ def test_variables_that_steer_are_shown() -> None:
 
 
 def test_digest() -> None:
-    """It changes with what is run or reached and with nothing else: not with a new token, and nothing is learnt from it."""
+    """It changes with what is run or reached and with nothing else: not with a new token, and
+    nothing is learnt from it.
+    """
     one = {"command": "x", "args": ["--key=${TOKEN}"], "env": {"A": "1"}, "cwd": "/srv"}
     digest = read(one).digest
     assert re.fullmatch("[0-9a-f]{64}", digest)
@@ -208,7 +218,7 @@ def test_rich_shows_no_more() -> None:
     assert SECRET not in repr(entry.origins["command.1"].__rich_repr__())
 
 
-# -- wherever a secret is put ------------------------------------------------------------------------------
+# -- wherever a secret is put ----------------------------------------------------------------------
 
 VALUES = st.text(
     st.characters(min_codepoint=32, max_codepoint=0x2FF, exclude_characters="\x7f"),
@@ -233,7 +243,9 @@ def told(config: Config) -> str:
 
 @given(value=VALUES, data=st.data())
 def test_secrets_stay_secret(value: str, data: st.DataObject) -> None:
-    """Wherever in an entry a secret is used, good or bad, it is in nothing that may be shown and in no text that is written."""
+    """Wherever in an entry a secret is used, good or bad, it is in nothing that may be shown and in
+    no text that is written.
+    """
     assume(value.strip())  # blanks are everywhere
     reference = data.draw(
         st.sampled_from(["${TOKEN}", "${env:TOKEN}", "a${TOKEN}b", "${input:token}", "${TOKEN:-x}"])
@@ -269,7 +281,8 @@ def test_secrets_stay_secret(value: str, data: st.DataObject) -> None:
         ("a.yaml", "extensions:\n  x: {type: stdio, cmd: x, env_keys: [TOKEN]}\n"),
         (
             "a.yaml",
-            "extensions:\n  x: {type: streamable_http, uri: 'http://h/', headers: {X: Bearer $TOKEN}}\n",
+            "extensions:\n  x: {type: streamable_http, uri: 'http://h/', headers: {X: Bearer "
+            "$TOKEN}}\n",
         ),
         ("a.json", '{"mcpServers": {"x": {"command": "x", "args": ["$TOKEN"], "trust": true}}}'),
         ("a.json", '{"servers": {"x": {"command": "x", "args": ["${input:t}"]}}}'),
@@ -291,7 +304,9 @@ def test_secrets_of_every_format(name: str, text: str, tmp_path: Path) -> None:
 
 
 def test_answers_that_do_not_fit() -> None:
-    """An answer that is none of the options, or that a header cannot hold, is not repeated in the problem."""
+    """An answer that is none of the options, or that a header cannot hold, is not repeated in the
+    problem.
+    """
     text = '{"inputs": [{"id": "r", "type": "pickString", "options": ["eu", "us"]}], "servers": {"x": {"command": "x", "args": ["${input:r}"]}}}'
     (problem,) = read_config(text, env={}, inputs={"r": SECRET}).problems
     assert problem.words == "left out: the answer to 'r' must be one of eu, us"
@@ -301,7 +316,9 @@ def test_answers_that_do_not_fit() -> None:
 
 
 def test_a_secret_that_was_moved() -> None:
-    """Changed entries are written with their variables as long as the values are the same, and refused when a secret would be told."""
+    """Changed entries are written with their variables as long as the values are the same, and
+    refused when a secret would be told.
+    """
     entry = read({"command": "x", "args": ["-k", "${TOKEN}", "end"]})
     moved = structs.replace(entry, command=("x", "${TOKEN}", "new", SECRET))
     written = json.loads(write_config([moved]))["mcpServers"]["x"]["args"]

@@ -28,7 +28,7 @@ def test_every_format_is_written_as_one(product: str) -> None:
     assert write_config(again.entries, written) == written
 
 
-# -- any entry ---------------------------------------------------------------------------------------------
+# -- any entry -------------------------------------------------------------------------------------
 
 SIGNS = st.characters(min_codepoint=1, max_codepoint=0x10FFFF, exclude_categories=["Cs"])
 TEXTS = st.one_of(
@@ -100,7 +100,9 @@ REMOTE = st.fixed_dictionaries(
 def test_round_trip(
     servers: dict[str, dict[str, Any]], timeout: int | None, start: int | None
 ) -> None:
-    """Whatever was read is read again as it was, with every sign, and writing it twice changes nothing."""
+    """Whatever was read is read again as it was, with every sign, and writing it twice changes
+    nothing.
+    """
     for server in servers.values():
         server |= {"timeout": timeout, "startTimeout": start}
     env, inputs = {"TOKEN": "tok-8d1f77"}, {"t": "asked-for-1"}
@@ -122,7 +124,9 @@ def test_round_trip(
     )
 )
 def test_round_trip_of_what_has_no_variables(servers: dict[str, dict[str, Any]]) -> None:
-    """Texts of a product without variables mean the same when they are written in a format that has them."""
+    """Texts of a product without variables mean the same when they are written in a format that has
+    them.
+    """
     config = read_config(json.dumps({"context_servers": servers}), env={})
     assert {entry.id: list(entry.command) for entry in config.entries} == {
         id: [server["command"], *server.get("args", [])] for id, server in servers.items()
@@ -166,7 +170,9 @@ BEFORE = """{
 
 
 def test_the_rest_stays() -> None:
-    """Other servers, other keys of the same server, other parts of the text, order and indentation stay as they are."""
+    """Other servers, other keys of the same server, other parts of the text, order and indentation
+    stay as they are.
+    """
     after = write_config(
         [Entry(id="replaced", url="https://new/"), Entry(id="new", command=("d",))],
         BEFORE,

@@ -1,4 +1,6 @@
-"""Configuration texts as people and programs write them, made at random with their meaning known."""
+"""Configuration texts as people and programs write them, made at random with their meaning
+known.
+"""
 
 from __future__ import annotations
 
@@ -132,7 +134,9 @@ def toml_texts(draw: st.DrawFn) -> str:
 
 @st.composite
 def yaml_texts(draw: st.DrawFn) -> str:
-    """A YAML text in block style, with what makes line counting hard: block scalars, long quotes, flow over lines, lists."""
+    """A YAML text in block style, with what makes line counting hard: block scalars, long quotes,
+    flow over lines, lists.
+    """
     newline = draw(st.sampled_from(["\n", "\r\n"]))
     step = draw(st.sampled_from(["  ", "    "]))
     tops = [
@@ -153,7 +157,8 @@ def yaml_texts(draw: st.DrawFn) -> str:
     entries = [
         "{s}developer:\n{s}{s}bundled: true\n{s}{s}enabled: true\n{s}{s}type: builtin",
         "{s}memory:\n{s}{s}type: builtin\n\n{s}# about memory\n{s}{s}timeout: 300",
-        "{s}\"odd name\":\n{s}{s}args:\n{s}{s}- run\n{s}{s}- 'x'\n{s}{s}description: |-\n{s}{s}{s}weather:\n{s}{s}{s}  two",
+        "{s}\"odd name\":\n{s}{s}args:\n{s}{s}- run\n{s}{s}- 'x'\n{s}{s}description: "
+        "|-\n{s}{s}{s}weather:\n{s}{s}{s}  two",
         "{s}remote: {{type: sse, uri: 'http://x/#y'}}",
     ]
     chosen = [top for top in tops if draw(st.booleans())]

@@ -1,4 +1,6 @@
-"""Answering a server's questions: from the command line, from a person at the terminal, or not at all, and then nothing is done."""
+"""Answering a server's questions: from the command line, from a person at the terminal, or not at
+all, and then nothing is done.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from .terminal_dialogs import Dismissed, TerminalDialogs
 
 
 class AnswersGiven(Struct, frozen=True):
-    """What the command line says about questions: values by field for all of them, answers in order, and whether yes is the rest."""
+    """What the command line says about questions: values by field for all of them, answers in
+    order, and whether yes is the rest.
+    """
 
     yes: bool = False
     fields: dict[str, Any] | None = None
@@ -43,7 +47,8 @@ def answers_given(yes: bool, text: str | None) -> AnswersGiven:
     ):
         return AnswersGiven(yes, in_order=data)
     raise click.UsageError(
-        "--answers is an object {field: value} for all questions, or a list of objects, true, false and null."
+        "--answers is an object {field: value} for all questions, or a list of objects, true, "
+        "false and null."
     )
 
 
@@ -52,7 +57,9 @@ class Unanswered(Exception):
 
 
 class Answering:
-    """The function that a client calls with each question. `unanswered` is set to words once one could not be answered."""
+    """The function that a client calls with each question. `unanswered` is set to words once one
+    could not be answered.
+    """
 
     def __init__(self, given: AnswersGiven) -> None:
         self._given = given
@@ -110,7 +117,8 @@ class Answering:
     ) -> tuple[dict[str, Any], list[str]]:
         """The form filled in as far as it can be, and the required fields that are still empty.
 
-        Yes to a form of one yes/no field is yes to it, whatever its default: that is what such a question asks.
+        Yes to a form of one yes/no field is yes to it, whatever its default: that is what such a
+        question asks.
         """
         fields, required = _fields(params), (params.requested_schema or {}).get("required", [])
         yes = yes or self._given.yes

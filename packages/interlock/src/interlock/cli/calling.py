@@ -15,10 +15,10 @@ from .. import Client
 from .. import types as t
 from ..client.optional_lists import unless_missing
 from . import exits
-from .dashes import TargetCommand
+from .connection import ServerConnection
 from .options import target_command
 from .screen import Bar, note, plain, print_json, result_text, say, size, size_of
-from .talking import Talk
+from .trailing_command import TargetCommand
 from .values import tool_arguments
 
 _VALUES = """\b
@@ -54,7 +54,9 @@ class CallCommand(TargetCommand):
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write an image, sound or file of the result there.",
 )
-def call(talk: Talk, words: Sequence[str], arguments: str | None, output: Path | None) -> None:
+def call(
+    talk: ServerConnection, words: Sequence[str], arguments: str | None, output: Path | None
+) -> None:
     """Call a TOOL and show its result.
 
     \b
@@ -75,7 +77,7 @@ def call(talk: Talk, words: Sequence[str], arguments: str | None, output: Path |
             note(f"The server lists no tool {words[0]!r}. Did you mean {near[0]!r}?", fg="yellow")
         given = tool_arguments(words[1:], arguments, tool.input_schema if tool is not None else {})
         with Bar() as bar:
-            result = await client.call_tool(words[0], given, on_progress=bar.hear)
+            result = await client.call_tool(words[0], given, on_progress=bar.update)
         if talk.machine:
             print_json(plain(result))
         else:
@@ -130,8 +132,8 @@ def show_block(block: t.ContentBlock) -> None:
             click.echo(result_text(resource.text))
         case t.EmbeddedResource(resource=resource):
             say(
-                f"[{resource.uri}, {resource.mime_type or 'binary'},"
-                f" {size_of(resource.blob or '')}; -o FILE saves it]",
+                f"[{resource.uri}, {resource.mime_type or 'binary'}, "
+                f"{size_of(resource.blob or '')}; -o FILE saves it]",
                 dim=True,
             )
         case _:
@@ -139,9 +141,8 @@ def show_block(block: t.ContentBlock) -> None:
 
 
 def save(content: Sequence[t.ContentBlock], path: Path) -> None:
-    """Write the one block of a result that is a file; the text where there is none.
-
-    Raises click.UsageError where there are several.
+    """Write the one block of a result that is a file; the text where there is none. Raises
+    click.UsageError where there are several.
     """
     files: list[bytes] = []
     for block in content:

@@ -1,4 +1,6 @@
-"""A server of a client's configuration: found by its name, allowed by the person, reached as its client would reach it."""
+"""A server of a client's configuration: found by its name, allowed by the person, reached as its
+client would reach it.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +73,8 @@ def reach_config(
     path = config or next((p for p in map(Path, PROJECT_FILES) if p.is_file()), None)
     if path is None:
         raise click.UsageError(
-            f"Say by --config in which file the server {name} is; here is none of {', '.join(PROJECT_FILES)}."
+            f"Say by --config in which file the server {name} is; here is none of "
+            f"{', '.join(PROJECT_FILES)}."
         )
     entry = _entry(path, name)
     if not trust and not _is_own(path):
@@ -119,7 +122,7 @@ def asked(input: Input) -> str:
     )
 
 
-# -- which server --------------------------------------------------------------------------------------
+# -- which server ----------------------------------------------------------------------------------
 
 
 def _entry(path: Path, name: str | None) -> Entry:
@@ -136,7 +139,8 @@ def _entry(path: Path, name: str | None) -> Entry:
     for problem in config.problems:
         if problem.id == wanted:
             raise click.UsageError(
-                f"The server {wanted} in {path} cannot be used: {problem.words.removeprefix('left out: ')}."
+                f"The server {wanted} in {path} cannot be used: "
+                f"{problem.words.removeprefix('left out: ')}."
             )
     raise click.UsageError(
         f"There is no server {wanted} in {path}; there is {_listed(_ids(config))}."
@@ -169,7 +173,7 @@ def _listed(ids: list[str]) -> str:
     return ", ".join(ids) or "none"
 
 
-# -- may it be started? -----------------------------------------------------------------------------------
+# -- may it be started? ----------------------------------------------------------------------------
 
 
 def _is_own(path: Path) -> bool:

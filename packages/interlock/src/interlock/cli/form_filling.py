@@ -14,7 +14,9 @@ from msgspec import UNSET
 from ..typed.form_fields import BadValue, FormField, check, read_value
 
 Decision = Literal["send", "again", "change", "decline", "cancel"]
-"""What the user decides about a form: to send it, to fill in all fields or one again, or neither."""
+"""What the user decides about a form: to send it, to fill in all fields or one again, or
+neither.
+"""
 
 
 class LeaveFields(Exception):

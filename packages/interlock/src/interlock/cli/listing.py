@@ -14,9 +14,9 @@ from .. import types as t
 from ..client.optional_lists import unless_missing
 from ..untrusted.lookalikes import lookalikes
 from . import exits
+from .connection import ServerConnection
 from .options import exactly, target_command
 from .screen import note, plain, print_json, say, shown
-from .talking import Talk
 
 _HEADINGS: Final = {
     "tools": "Tools",
@@ -30,7 +30,9 @@ _HEADINGS: Final = {
 @click.option("--tools", is_flag=True, help="Only the tools.")
 @click.option("--resources", is_flag=True, help="Only the resources and templates.")
 @click.option("--prompts", is_flag=True, help="Only the prompts.")
-def list_(talk: Talk, words: Sequence[str], tools: bool, resources: bool, prompts: bool) -> None:
+def list_(
+    talk: ServerConnection, words: Sequence[str], tools: bool, resources: bool, prompts: bool
+) -> None:
     """Show what a server offers: tools, resources and prompts.
 
     \b
@@ -157,7 +159,7 @@ def _show_item(name: str, detail: str, description: str, mark: str, verbose: boo
 
 
 @target_command("schema", "[TOOL]")
-def schema(talk: Talk, words: Sequence[str]) -> None:
+def schema(talk: ServerConnection, words: Sequence[str]) -> None:
     """Print the JSON Schemas of one TOOL, or of all: what goes in, and what comes out where the
     tool says so.
 
@@ -190,7 +192,7 @@ def schema(talk: Talk, words: Sequence[str]) -> None:
 
 
 @target_command("ping")
-def ping(talk: Talk, words: Sequence[str]) -> None:
+def ping(talk: ServerConnection, words: Sequence[str]) -> None:
     """Make sure that a server starts, agrees on a revision and answers.
 
     The milliseconds are one request's way there and back, without the start. In the newest
@@ -211,8 +213,8 @@ def ping(talk: Talk, words: Sequence[str]) -> None:
             return
         info = client.server_info
         say(
-            f"{info.name + ' ' + info.version if info is not None else 'The server'} answered,"
-            f" speaking {client.revision}",
+            f"{info.name + ' ' + info.version if info is not None else 'The server'} answered, "
+            f"speaking {client.revision}",
             fg="green",
         )
         note(f"{milliseconds:.1f} ms", dim=True)

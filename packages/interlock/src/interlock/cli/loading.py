@@ -21,7 +21,9 @@ PREFERRED = ("server", "mcp", "app")
 
 
 class TargetError(click.ClickException):
-    """A file holds no server that could be run. It is no matter of how the command is used: no usage is shown."""
+    """A file holds no server that could be run. It is no matter of how the command is used: no
+    usage is shown.
+    """
 
     exit_code = exits.USAGE
 
@@ -71,7 +73,8 @@ def _only(module: ModuleType, path: Path) -> Server:
         if name in servers:
             return servers[name]
     raise TargetError(
-        f"There is more than one server in {path}: {', '.join(servers)}. Say which: {path}:{next(iter(servers))}"
+        f"There is more than one server in {path}: {', '.join(servers)}. Say which: "
+        f"{path}:{next(iter(servers))}"
     )
 
 
@@ -90,7 +93,9 @@ def _kind(value: Any) -> str:
 
 
 def _import(path: Path, arguments: Sequence[str]) -> ModuleType:
-    """Run a file as a module. One that lies in a package gets its dotted name, so that relative imports work."""
+    """Run a file as a module. One that lies in a package gets its dotted name, so that relative
+    imports work.
+    """
     name, top = path.stem, path.parent
     while (top / "__init__.py").is_file():
         name, top = f"{top.name}.{name}", top.parent
@@ -115,7 +120,9 @@ def _import(path: Path, arguments: Sequence[str]) -> ModuleType:
 
 
 class _Uncached(importlib.machinery.SourceFileLoader):
-    """Compiles a file anew each time, as for a script: byte code kept of it may be a second old, and the same size."""
+    """Compiles a file anew each time, as for a script: byte code kept of it may be a second old,
+    and the same size.
+    """
 
     def get_code(self, fullname: str) -> CodeType:
         path = self.get_filename(fullname)
@@ -124,7 +131,9 @@ class _Uncached(importlib.machinery.SourceFileLoader):
 
 @contextlib.contextmanager
 def wire_kept_clear() -> Iterator[None]:
-    """While a file is imported, what it prints goes to stderr and what it reads is empty: stdin and stdout are the wire."""
+    """While a file is imported, what it prints goes to stderr and what it reads is empty: stdin and
+    stdout are the wire.
+    """
     sys.stdout.flush()
     kept_in, kept_out, stdout = os.dup(0), os.dup(1), sys.stdout
     empty = os.open(os.devnull, os.O_RDONLY)

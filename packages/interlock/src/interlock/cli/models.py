@@ -90,7 +90,8 @@ def _named(name: str, local: Mapping[str, Callable[[], Model]]) -> Model:
     found = _SHORT.fullmatch(name)
     if found is None or found["provider"] not in PROVIDERS:
         raise BadModels(
-            f"There is no model {name}. A model is PROVIDER:MODEL[@URL]; the providers are {', '.join(PROVIDERS)}."
+            f"There is no model {name}. A model is PROVIDER:MODEL[@URL]; the providers are "
+            f"{', '.join(PROVIDERS)}."
         )
     kind = PROVIDERS[found["provider"]]
     entry: dict[str, Any] = {

@@ -1,4 +1,6 @@
-"""The options that all commands share which talk to a server, and how their target is told from their words."""
+"""The options that all commands share which talk to a server, and how their target is told from
+their words.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,10 @@ from ..types.lifecycle import LOGGING_LEVELS
 from ..wire.revisions import REVISIONS
 from . import exits
 from .answering import answers_given
-from .dashes import COMMAND, TargetCommand
+from .connection import ServerConnection
 from .sampling import sampling_of
-from .talking import Talk
 from .targets import Environment, Reach, environment_of, reach_command, reach_target, web_options
+from .trailing_command import COMMAND, TargetCommand
 
 TARGETS: Final = """\b
 The server is told in one of three ways:
@@ -133,7 +135,9 @@ _OPTIONS: Final = (
 def target_command(
     name: str, words: str = "", *, epilog: str = "", kind: type[TargetCommand] = TargetCommand
 ) -> Callable[[Callable[..., None]], click.Command]:
-    """Make `function(talk, words, **own options)` a command that talks to a server; `words` names what comes after TARGET."""
+    """Make `function(talk, words, **own options)` a command that talks to a server; `words` names
+    what comes after TARGET.
+    """
 
     def decorate(function: Callable[..., None]) -> click.Command:
         @functools.wraps(function)
@@ -170,7 +174,8 @@ def target_command(
                 and Path(words[0]).is_file()
             ):
                 raise click.UsageError(
-                    f"The server is given twice: {words[0]} is a script, and another one is named besides."
+                    f"The server is given twice: {words[0]} is a script, and another one is named "
+                    "besides."
                 )
             if started is not None and web:
                 raise click.UsageError(
@@ -195,7 +200,9 @@ def target_command(
                 )
             reduced = started is not None or config or entry
             withheld = environment.withheld if reduced else frozenset[str]()
-            talk = Talk(reach, answers=answers, sampling=sampling, withheld=withheld, **shared)
+            talk = ServerConnection(
+                reach, answers=answers, sampling=sampling, withheld=withheld, **shared
+            )
             function(talk, words, **given)
 
         made: Any = command
@@ -226,7 +233,9 @@ def _reach_config(
 
 
 def exactly(words: Sequence[str], *names: str) -> tuple[str, ...]:
-    """The words of a command, one for each name. Raises click.UsageError where there are fewer or more."""
+    """The words of a command, one for each name. Raises click.UsageError where there are fewer or
+    more.
+    """
     if len(words) < len(names):
         raise click.UsageError(f"Missing {names[len(words)]}.")
     if len(words) > len(names):

@@ -173,9 +173,11 @@ FILES: Final = {
     "--app", is_flag=True, help="With an app: an HTML page that shows the results of its tool."
 )
 def new(name: Path, app: bool) -> None:
-    """Start a project in a new folder NAME: a package with a server of a few lines, its test, pyproject.toml and README.
+    """Start a project in a new folder NAME: a package with a server of a few lines, its test,
+    pyproject.toml and README.
 
-    It can be installed, tested and built as it stands. Nothing that is there already is written over.
+    It can be installed, tested and built as it stands. Nothing that is there already is written
+    over.
 
     \b
     interlock new hello

@@ -8,15 +8,16 @@ import click
 
 from .. import Client
 from .calling import show_block
+from .connection import ServerConnection
 from .options import exactly, target_command
 from .screen import note, plain, print_json, say
-from .talking import Talk
 from .values import string_arguments
 
 
 @target_command("prompt", "NAME [KEY=VALUE]...")
-def prompt(talk: Talk, words: Sequence[str]) -> None:
-    """Get the prompt NAME with its arguments filled in. Values are strings; key=@FILE takes one from a file.
+def prompt(talk: ServerConnection, words: Sequence[str]) -> None:
+    """Get the prompt NAME with its arguments filled in. Values are strings; key=@FILE takes one
+    from a file.
 
     \b
     interlock prompt notes.py summarise style=short text=@article.txt
@@ -47,7 +48,7 @@ def prompt(talk: Talk, words: Sequence[str]) -> None:
     metavar="KEY=VALUE",
     help="An argument that is known already; several times.",
 )
-def complete(talk: Talk, words: Sequence[str], known: tuple[str, ...]) -> None:
+def complete(talk: ServerConnection, words: Sequence[str], known: tuple[str, ...]) -> None:
     """Ask what an ARGUMENT could be, of which VALUE was typed so far.
 
     REF is a prompt's name or a resource template.

@@ -13,9 +13,9 @@ import click
 from .. import Client
 from .. import types as t
 from . import exits
+from .connection import ServerConnection
 from .options import exactly, target_command
 from .screen import note, plain, print_json, say, shown, size
-from .talking import Talk
 
 
 @target_command("read", "URI")
@@ -25,10 +25,11 @@ from .talking import Talk
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the content to this file.",
 )
-def read(talk: Talk, words: Sequence[str], output: Path | None) -> None:
+def read(talk: ServerConnection, words: Sequence[str], output: Path | None) -> None:
     """Read the resource behind a URI.
 
-    Text goes to stdout; so does anything else where stdout is a file or a pipe. A terminal gets no binary data: use -o.
+    Text goes to stdout; so does anything else where stdout is a file or a pipe. A terminal gets no
+    binary data: use -o.
 
     \b
     interlock read notes.py note://today

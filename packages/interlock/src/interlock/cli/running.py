@@ -1,4 +1,6 @@
-"""`interlock run`: serve the server object of a Python file, and with `--reload` the newest version of it."""
+"""`interlock run`: serve the server object of a Python file, and with `--reload` the newest version
+of it.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +15,9 @@ from .. import Server
 from ..protocol.handshake.sessions import StoreError
 from . import exits
 from .loading import TargetError, load_server, wire_kept_clear
-from .location import split_target
 from .mainblock import advice
 from .screen import ERROR, WARNING
+from .target_syntax import split_target
 
 _LOOPBACK = "127.0.0.1"
 TRANSPORT_OPTIONS = (
@@ -79,7 +81,9 @@ def with_transport_options(command: Any) -> Any:
 
 
 def chosen_transport(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The transport and its options for `Server.run`, from what was typed. Raises click.UsageError for what is missing or out of place."""
+    """The transport and its options for `Server.run`, from what was typed. Raises click.UsageError
+    for what is missing or out of place.
+    """
     transport, socket_path, host, port = (
         given["transport"],
         given["socket_path"],
@@ -89,7 +93,8 @@ def chosen_transport(given: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     if given["http"] is not None:
         if transport not in (None, "http") or host is not None or port is not None:
             raise click.UsageError(
-                "--http stands for --transport http with --host and --port: give the one or the others."
+                "--http stands for --transport http with --host and --port: give the one or the "
+                "others."
             )
         host, port = _address(given["http"])
         transport = "http"
@@ -216,19 +221,23 @@ def run(
 ) -> None:
     """Run the server in a Python FILE, over stdio unless told otherwise.
 
-    OBJECT is the name of the server in it. Without one it is the only server in the file, or the one called server, mcp or app.
-    A function of that name is called for the server. The file's folder is on sys.path; what stands under
-    `if __name__ == "__main__":` is not run. ARGUMENTS are in its sys.argv.
+    OBJECT is the name of the server in it. Without one it is the only server in the file, or the
+    one called server, mcp or app. A function of that name is called for the server. The file's
+    folder is on sys.path; what stands under `if __name__ == "__main__":` is not run. ARGUMENTS are
+    in its sys.argv.
 
-    With --reload the pipe stays open: the server runs as a child, and when a .py or .html file in the file's folder changes, a
-    new child takes over between two calls. The session goes on, subscriptions too, and the client is told that the lists have changed.
-    While the file has an error, requests are answered with it; the next save repairs it.
+    With --reload the pipe stays open: the server runs as a child, and when a .py or .html file in
+    the file's folder changes, a new child takes over between two calls. The session goes on,
+    subscriptions too, and the client is told that the lists have changed. While the file has an
+    error, requests are answered with it; the next save repairs it.
 
-    With --dev, and with --reload, a tool that fails says why: type, message and place of the error. Otherwise callers see only a
-    reference, and the error is in the log. Over stdio --dev reloads as --reload does (--no-reload: it does not). Over HTTP and
-    sockets everybody who can reach the server sees the errors of a --dev server, with whatever secrets are in them.
+    With --dev, and with --reload, a tool that fails says why: type, message and place of the error.
+    Otherwise callers see only a reference, and the error is in the log. Over stdio --dev reloads as
+    --reload does (--no-reload: it does not). Over HTTP and sockets everybody who can reach the
+    server sees the errors of a --dev server, with whatever secrets are in them.
 
-    The exit code is 0 once the client has gone, 1 where the file cannot be run, 2 where it holds no server.
+    The exit code is 0 once the client has gone, 1 where the file cannot be run, 2 where it holds no
+    server.
 
     \b
     interlock run weather.py
@@ -282,7 +291,9 @@ def _enter_development(server: Server, path: Path) -> None:
 def run_server(
     server: Server, transport: str, options: dict[str, Any], path: Path | None = None
 ) -> None:
-    """Run a server, from the file at `path`; what keeps it from being served becomes words. Raises click.ClickException."""
+    """Run a server, from the file at `path`; what keeps it from being served becomes words. Raises
+    click.ClickException.
+    """
     try:
         server.run(transport, **options)
     except Exception as bad:
@@ -297,14 +308,18 @@ def run_server(
 
 
 def _comes_from(bad: Exception, path: Path) -> bool:
-    """Whether an error went through a file: then it is a matter for its author, who wants to see where."""
+    """Whether an error went through a file: then it is a matter for its author, who wants to see
+    where.
+    """
     return any(
         frame.filename == str(path.resolve()) for frame in traceback.extract_tb(bad.__traceback__)
     )
 
 
 def _own_frames(bad: BaseException, path: Path) -> Any:
-    """The part of a traceback that begins in the file; all of it where the file is not in it (a syntax error)."""
+    """The part of a traceback that begins in the file; all of it where the file is not in it (a
+    syntax error).
+    """
     trace = bad.__traceback__
     wanted = str(path.resolve())
     while trace is not None and trace.tb_frame.f_code.co_filename != wanted:

@@ -1,4 +1,6 @@
-"""Answering a server that asks for a model (sampling): with texts that were given, or with a model; else it is not offered."""
+"""Answering a server that asks for a model (sampling): with texts that were given, or with a model;
+else it is not offered.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
     from ..models.interface import Model
 
 MOST_SAMPLES: Final = 20
-"""So often one command lets a server ask a model: what it says costs money, and nobody counts along."""
+"""So often one command lets a server ask a model: what it says costs money, and nobody counts
+along.
+"""
 
 MOST_TOKENS: Final = 8192
 """Of one answer of a model."""
@@ -27,7 +31,8 @@ Sample = Callable[[t.CreateMessageRequestParams], Coroutine[Any, Any, t.CreateMe
 
 
 class Sampling(Struct, frozen=True):
-    """What was said about sampling: answers in their order, of which the last one stays, or a model.
+    """What was said about sampling: answers in their order, of which the last one stays, or a
+    model.
 
     Attributes:
         texts: The answers of `--sample`.
@@ -44,7 +49,9 @@ class Sampling(Struct, frozen=True):
 
     @contextlib.asynccontextmanager
     async def opened(self) -> AsyncIterator[Sample | None]:
-        """What a client calls with each request, None where nothing was said. Raises click.UsageError."""
+        """What a client calls with each request, None where nothing was said. Raises
+        click.UsageError.
+        """
         if self.texts:
             yield _Given(self.texts).answer
         elif self.model:

@@ -14,7 +14,9 @@ from ..untrusted.invisible import hidden, visible
 from ..wire.codec import encode
 
 WARNING: Final = "interlock: warning: "
-"""How a line on the stderr of `interlock run --dev` begins that its author should see in any case."""
+"""How a line on the stderr of `interlock run --dev` begins that its author should see in any
+case.
+"""
 
 ERROR: Final = "interlock: error: "
 """How the line begins in which `interlock run --dev` says why it cannot run a file."""
@@ -23,12 +25,16 @@ _SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 
 
 def shown(text: str) -> str:
-    """A stranger's text with what cannot be seen in it written out, and no command to a terminal."""
+    """A stranger's text with what cannot be seen in it written out, and no command to a
+    terminal.
+    """
     return visible(text.replace("\r\n", "\n"))
 
 
 def result_text(text: str) -> str:
-    """A stranger's text that is what the person wanted: for a file or a pipe as it is, else as `shown`."""
+    """A stranger's text that is what the person wanted: for a file or a pipe as it is, else as
+    `shown`.
+    """
     return shown(text) if sys.stdout.isatty() else text
 
 
@@ -48,7 +54,9 @@ def note(text: str, **style: Any) -> None:
 
 
 def plain(value: Any) -> Any:
-    """A protocol value as plain data, the way the newest revision writes it, without what only the envelope needs."""
+    """A protocol value as plain data, the way the newest revision writes it, without what only the
+    envelope needs.
+    """
     if isinstance(value, t.UnknownContent):
         return value.block
     data = msgspec.json.decode(encode(value))
@@ -114,7 +122,7 @@ class Bar:
         Bar.drawn = None
         self.erase()
 
-    def hear(self, params: t.ProgressNotificationParams) -> None:
+    def update(self, params: t.ProgressNotificationParams) -> None:
         """Take in progress."""
         if params.total:
             share = min(max(params.progress / params.total, 0.0), 1.0)

@@ -1,4 +1,6 @@
-"""What a command talks to: a script, a command line, an entry of a configuration file, or an address."""
+"""What a command talks to: a script, a command line, an entry of a configuration file, or an
+address.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,13 @@ from msgspec import Struct
 from .. import ClientTransport, Http, Socket, Stdio
 from ..transport.channel import Tap
 from ..transport.stdio import inherited_environment
-from .location import header_lines, split_target
+from .target_syntax import header_lines, split_target
 
 OnLine = Callable[[str], None]
 Reach = Callable[[Tap | None, OnLine | None], ClientTransport]
-"""Makes the transport to a target; the first argument sees every frame, the second each line that a child writes to stderr."""
+"""Makes the transport to a target; the first argument sees every frame, the second each line that a
+child writes to stderr.
+"""
 
 _VARIABLE: Final = re.compile(r"\$\{?([A-Za-z_]\w*)")
 
@@ -58,7 +62,9 @@ class Environment(Struct, frozen=True):
 
 
 def environment_of(words: Sequence[str], whole: bool) -> Environment:
-    """The environment that was asked for by `--env NAME` and `--env NAME=VALUE`. Raises click.UsageError."""
+    """The environment that was asked for by `--env NAME` and `--env NAME=VALUE`. Raises
+    click.UsageError.
+    """
     named: dict[str, str] = {}
     for word in words:
         name, equals, value = word.partition("=")
@@ -71,7 +77,9 @@ def environment_of(words: Sequence[str], whole: bool) -> Environment:
 
 
 def reach_command(command: Sequence[str], environment: Environment) -> Reach:
-    """Start a command: a program of others' as a rule, which gets no more variables than it was given."""
+    """Start a command: a program of others' as a rule, which gets no more variables than it was
+    given.
+    """
     return lambda tap, on_stderr: Stdio(
         list(command),
         env=environment.named,
@@ -82,12 +90,16 @@ def reach_command(command: Sequence[str], environment: Environment) -> Reach:
 
 
 def reach_file(command: Sequence[str], environment: Environment) -> Reach:
-    """Start a script that the person named: own code as a rule, and as in a shell it gets all variables."""
+    """Start a script that the person named: own code as a rule, and as in a shell it gets all
+    variables.
+    """
     return reach_command(command, Environment(environment.named, whole=True))
 
 
 def web_options(headers: Sequence[str], legacy_sse: bool, account: str = "") -> dict[str, Any]:
-    """The options for servers on the web, from what was typed. Raises click.UsageError for a header that is none."""
+    """The options for servers on the web, from what was typed. Raises click.UsageError for a header
+    that is none.
+    """
     given = {name: os.path.expandvars(value) for name, value in header_lines(headers).items()}
     for name, value in given.items():
         if missing := _VARIABLE.search(value):
@@ -99,7 +111,8 @@ def web_options(headers: Sequence[str], legacy_sse: bool, account: str = "") -> 
 
 
 def reach_target(text: str, web: Mapping[str, Any], environment: Environment) -> Reach:
-    """A script, `FILE:object`, `https://host/path`, `unix:///path`, `tcp://host:port`, or a command in quotes.
+    """A script, `FILE:object`, `https://host/path`, `unix:///path`, `tcp://host:port`, or a command
+    in quotes.
 
     `web` is as in `Http`, with an `account` whose log-in is used. Raises click.UsageError.
     """
@@ -133,8 +146,10 @@ def reach_target(text: str, web: Mapping[str, Any], environment: Environment) ->
     if path.is_file() and os.access(path, os.X_OK):
         return reach_command([str(path.resolve())], environment)
     raise click.UsageError(
-        f"{text} leads to no server: it is no script that is there, no https://, unix:// or tcp:// address. "
-        "A command comes after two dashes, at the end; an entry of a configuration by --config FILE --server NAME."
+        f"{text} leads to no server: it is no script that is there, no https://, unix:// or "
+        "tcp:// address. "
+        "A command comes after two dashes, at the end; an entry of a configuration by --config "
+        "FILE --server NAME."
     )
 
 
@@ -182,7 +197,9 @@ def _tapped(http: Http) -> Reach:
 
 
 def uses_interlock(path: Path) -> bool:
-    """Whether a script imports interlock, so that the server object in it can be run whether or not the script runs it itself."""
+    """Whether a script imports interlock, so that the server object in it can be run whether or not
+    the script runs it itself.
+    """
     try:
         tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError):

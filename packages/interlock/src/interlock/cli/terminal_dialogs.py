@@ -25,7 +25,9 @@ class TerminalDialogs:
     """Asks the user at the terminal. Ctrl-D at any prompt dismisses the whole question."""
 
     async def visit(self, params: t.ElicitRequestParams) -> t.ElicitResult:
-        """Show a URL and ask whether the user agrees to open it. Nothing is opened automatically."""
+        """Show a URL and ask whether the user agrees to open it. Nothing is opened
+        automatically.
+        """
         host = urlsplit(params.url or "").hostname or "an unknown host"
         note(f"\nThe server asks you to visit {host}: {params.message}", bold=True)
         note(f"  {params.url}")

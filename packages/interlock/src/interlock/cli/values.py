@@ -17,11 +17,12 @@ _WORD = re.compile(r"(?P<key>[^=]+?)(?P<sign>:=|=)(?P<text>.*)", re.DOTALL)
 def tool_arguments(
     words: Sequence[str], whole: str | None, schema: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The arguments of a call: the JSON object `whole` (or @FILE), and over it the words. Raises click.UsageError.
+    """The arguments of a call: the JSON object `whole` (or @FILE), and over it the words. Raises
+    click.UsageError.
 
-    `key=text` is a string where the schema has a string there, else JSON where it reads as JSON, else a string. `key=@FILE`
-    takes the text from a file (- is stdin), `key:=json` is JSON whatever the schema says. A key whose schema is an array may
-    come more than once.
+    `key=text` is a string where the schema has a string there, else JSON where it reads as JSON,
+    else a string. `key=@FILE` takes the text from a file (- is stdin), `key:=json` is JSON whatever
+    the schema says. A key whose schema is an array may come more than once.
     """
     arguments = _object(whole) if whole is not None else {}
     for key, values in _collected(words).items():
@@ -39,7 +40,9 @@ def tool_arguments(
 
 
 def string_arguments(words: Sequence[str]) -> dict[str, str]:
-    """The arguments of a prompt, which are strings: `key=text` or `key=@FILE`. Raises click.UsageError."""
+    """The arguments of a prompt, which are strings: `key=text` or `key=@FILE`. Raises
+    click.UsageError.
+    """
     arguments: dict[str, str] = {}
     for key, values in _collected(words).items():
         if len(values) > 1:
@@ -95,7 +98,7 @@ def _text(text: str) -> str:
         raise click.UsageError(f"{text[1:]} cannot be read as text: {bad}") from None
 
 
-# -- what a schema says of a property -----------------------------------------------------------------------
+# -- what a schema says of a property --------------------------------------------------------------
 
 
 def _property(schema: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -1,4 +1,6 @@
-"""A configuration file changed in one step: read, edited as text, its old state kept beside it, and the new one put in its place."""
+"""A configuration file changed in one step: read, edited as text, its old state kept beside it, and
+the new one put in its place.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ class ConfigFile:
         self.path = Path(os.path.realpath(path.expanduser()))
 
     def read(self) -> bytes | None:
-        """What is in it; None where there is no such file. Raises Uneditable where it is no ordinary file."""
+        """What is in it; None where there is no such file. Raises Uneditable where it is no
+        ordinary file.
+        """
         try:
             return self.path.read_bytes()
         except FileNotFoundError:
@@ -34,15 +38,19 @@ class ConfigFile:
             raise Uneditable(str(bad.strerror or bad)) from None
 
     def planned(self, change: Change) -> tuple[bytes | None, bytes | None]:
-        """The bytes that are there and those that a change would make of them. Raises Uneditable."""
+        """The bytes that are there and those that a change would make of them. Raises
+        Uneditable.
+        """
         before = self.read()
         return before, _changed(before, change)
 
     def make(self, change: Change) -> tuple[bool, Path | None]:
-        """Make a change; return whether there was anything to do, and the path of the copy that was kept of the old state.
+        """Make a change; return whether there was anything to do, and the path of the copy that was
+        kept of the old state.
 
-        The new file has the mode of the old one and takes its place in one step. Where the file changes while we work, the
-        change is made anew on what is there then. Raises Uneditable, OSError.
+        The new file has the mode of the old one and takes its place in one step. Where the file
+        changes while we work, the change is made anew on what is there then. Raises Uneditable,
+        OSError.
         """
         for _ in range(_ATTEMPTS):
             before, after = self.planned(change)
@@ -56,7 +64,9 @@ class ConfigFile:
         raise Uneditable("another program writes it all the time")
 
     def backups(self) -> list[str]:
-        """The texts of the copies that were kept, the newest first; those that cannot be read are passed over."""
+        """The texts of the copies that were kept, the newest first; those that cannot be read are
+        passed over.
+        """
         found = sorted(
             self.path.parent.glob(f"{_escaped(self.path.name)}.interlock-*.bak"), reverse=True
         )
@@ -67,7 +77,9 @@ class ConfigFile:
         return texts
 
     def _keep(self, data: bytes) -> Path:
-        """Write a copy beside the file, readable to the same people; the time is in its name, and a number where that is taken."""
+        """Write a copy beside the file, readable to the same people; the time is in its name, and a
+        number where that is taken.
+        """
         stamp = time.strftime("%Y%m%d-%H%M%S")
         for n in range(1000):
             path = self.path.with_name(f"{self.path.name}.interlock-{stamp}-{n:03}.bak")

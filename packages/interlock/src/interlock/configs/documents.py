@@ -1,4 +1,6 @@
-"""Reads a configuration text as plain data: JSON with or without comments, TOML or YAML, bounded."""
+"""Reads a configuration text as plain data: JSON with or without comments, TOML or YAML,
+bounded.
+"""
 
 from __future__ import annotations
 

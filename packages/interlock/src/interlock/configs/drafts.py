@@ -15,7 +15,7 @@ from ..redaction import secrets_in, secrets_in_command, secrets_in_url
 from ..wire.revisions import REVISIONS
 from .documents import Members
 from .entries import Entry, Origin
-from .variables import Filled, Manner, Openness, Scope, fill, written_plainly
+from .variables import FilledText, Openness, Scope, VariableSyntax, fill, written_plainly
 
 LONGEST_ID: Final = 200
 MOST_ITEMS: Final = 1000
@@ -27,16 +27,20 @@ _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _URL = re.compile(r"(https?|unix|tcp)://[^\s\x00-\x1f\x7f]+", re.IGNORECASE)
 
 
-class Bad(Exception):
+class UnusableEntry(Exception):
     """An entry cannot be taken; the message says why and what to do, and holds no value."""
 
 
-class Aside(Exception):
-    """An entry is left out as it should be, such as what a product has built in; the message says why."""
+class SkippedEntry(Exception):
+    """An entry is left out as it should be, such as what a product has built in; the message says
+    why.
+    """
 
 
 class Fields:
-    """The keys of one entry: each is asked for once, with the type that it must have; those left over are known too."""
+    """The keys of one entry: each is asked for once, with the type that it must have; those left
+    over are known too.
+    """
 
     def __init__(self, raw: Mapping[str, Any]) -> None:
         self._raw = raw
@@ -46,7 +50,7 @@ class Fields:
     def __contains__(self, key: str) -> bool:
         return self._raw.get(key) is not None
 
-    def take(self, key: str) -> Any:
+    def value(self, key: str) -> Any:
         """The value of a key, whatever it is; None where there is none."""
         self._taken.add(key)
         return self._raw.get(key)
@@ -54,35 +58,39 @@ class Fields:
     def text(self, *keys: str) -> str:
         """The text under the first of some keys that is there; empty where none is."""
         for key in keys:
-            value = self.take(key)
+            value = self.value(key)
             if value is not None:
                 if not isinstance(value, str):
-                    raise Bad(f"its {key} must be a string, and is {_kind(value)}")
+                    raise UnusableEntry(f"its {key} must be a string, and is {_kind(value)}")
                 return value
         return ""
 
     def texts(self, key: str) -> tuple[str, ...] | None:
         """The list of texts under a key; None where there is none."""
-        value = self.take(key)
+        value = self.value(key)
         if value is None:
             return None
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise Bad(f"its {key} must be a list of strings")
+            raise UnusableEntry(f"its {key} must be a list of strings")
         if len(value) > MOST_ITEMS:
-            raise Bad(f"its {key} has more than {MOST_ITEMS} items")
+            raise UnusableEntry(f"its {key} has more than {MOST_ITEMS} items")
         return tuple(value)
 
     def pairs(self, key: str) -> dict[str, str]:
-        """The mapping of texts under a key; numbers and truth values are written out, null leaves its name out."""
-        value = self.take(key)
+        """The mapping of texts under a key; numbers and truth values are written out, null leaves
+        its name out.
+        """
+        value = self.value(key)
         if value is None:
             return {}
         if not isinstance(value, dict):
-            raise Bad(f"its {key} must be an object, and is {_kind(value)}")
+            raise UnusableEntry(f"its {key} must be an object, and is {_kind(value)}")
         if len(value) > MOST_ITEMS:
-            raise Bad(f"its {key} has more than {MOST_ITEMS} names")
+            raise UnusableEntry(f"its {key} has more than {MOST_ITEMS} names")
         if isinstance(value, Members) and value.twice:
-            raise Bad(f"its {key} has {', '.join(sorted(value.twice))} more than once; keep one")
+            raise UnusableEntry(
+                f"its {key} has {', '.join(sorted(value.twice))} more than once; keep one"
+            )
         return {
             str(name): _plain(key, str(name), item)
             for name, item in value.items()
@@ -91,20 +99,22 @@ class Fields:
 
     def flag(self, key: str, default: bool = False) -> bool:
         """True or false under a key."""
-        value = self.take(key)
+        value = self.value(key)
         if value is None:
             return default
         if not isinstance(value, bool):
-            raise Bad(f"its {key} must be true or false, and is {_kind(value)}")
+            raise UnusableEntry(f"its {key} must be true or false, and is {_kind(value)}")
         return value
 
     def seconds(self, key: str, unit: float = 1.0) -> float | None:
-        """A time in seconds under a key that has it in units of so many seconds; None where there is none, or one that makes no sense."""
-        value = self.take(key)
+        """A time in seconds under a key that has it in units of so many seconds; None where there
+        is none, or one that makes no sense.
+        """
+        value = self.value(key)
         if value is None:
             return None
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise Bad(f"its {key} must be a number, and is {_kind(value)}")
+            raise UnusableEntry(f"its {key} must be a number, and is {_kind(value)}")
         try:
             seconds = value * unit if unit >= 1 else value / round(1 / unit)
         except OverflowError:
@@ -121,13 +131,13 @@ class Fields:
 
     def note(self, key: str, words: str) -> None:
         """A key cannot be used; the entry can do without."""
-        if self.take(key) not in (None, False, "", [], {}):
+        if self.value(key) not in (None, False, "", [], {}):
             self.notes.append(f"its {key} is not used: {words}")
 
     def refuse(self, key: str, words: str) -> None:
         """A key cannot be used, and without it the entry would be something else."""
-        if self.take(key) not in (None, False, "", [], {}):
-            raise Bad(f"it has {key}: {words}")
+        if self.value(key) not in (None, False, "", [], {}):
+            raise UnusableEntry(f"it has {key}: {words}")
 
     def leftover(self) -> list[str]:
         """The keys that nobody asked for."""
@@ -149,7 +159,7 @@ class Draft(Struct, kw_only=True):
     cwd: str = ""
     url: str = ""
     headers: dict[str, str] = {}
-    headers_from: dict[str, str] = {}  # as `headers`, of `${NAME}` whatever the product's manner
+    headers_from: dict[str, str] = {}  # as `headers`, of `${NAME}` whatever the product's syntax
     legacy_sse: bool = False
     trusted: bool = False
     disabled: bool = False
@@ -159,12 +169,13 @@ class Draft(Struct, kw_only=True):
     timeout: float | None = None
     start_seconds: float | None = None
     revision: str = ""
-    manner: Manner = Manner.NONE
-    header_manner: Manner | None = None  # where headers have variables and the rest has none
+    syntax: VariableSyntax = VariableSyntax.NONE
+    # Where headers have variables and the rest has none.
+    header_syntax: VariableSyntax | None = None
 
 
 ReadFile = Callable[[Path], Mapping[str, str]]
-"""Reads a file of variables. Raises Bad."""
+"""Reads a file of variables. Raises UnusableEntry."""
 
 
 class _Filling:
@@ -175,19 +186,21 @@ class _Filling:
         self.origins: dict[str, Origin] = {}
         self.secrets = set[str]()
 
-    def text(self, place: str, text: str, manner: Manner, openness: Openness = "hidden") -> str:
-        return self.keep(place, fill(text, self.scope, manner, openness))
+    def text(
+        self, place: str, text: str, syntax: VariableSyntax, openness: Openness = "hidden"
+    ) -> str:
+        return self.keep(place, fill(text, self.scope, syntax, openness))
 
-    def keep(self, place: str, filled: Filled) -> str:
+    def keep(self, place: str, filled: FilledText) -> str:
         if has_no_sense(filled.value):
-            raise Bad(f"{place} holds a character that no text can have")
+            raise UnusableEntry(f"{place} holds a character that no text can have")
         self.origins[place] = filled.origin
         self.secrets |= filled.secrets
         return filled.value
 
-    def path(self, place: str, text: str, manner: Manner) -> str:
+    def path(self, place: str, text: str, syntax: VariableSyntax) -> str:
         """A folder; one that is relative begins where the configuration belongs."""
-        filled = fill(text, self.scope, manner, "open")
+        filled = fill(text, self.scope, syntax, "open")
         if (
             filled.value
             and self.scope.folder is not None
@@ -200,13 +213,13 @@ class _Filling:
                 written_plainly(before) + origin.written,
                 before + origin.masked,
             )
-            filled = Filled(origin=whole, secrets=filled.secrets)
+            filled = FilledText(origin=whole, secrets=filled.secrets)
         return self.keep(place, filled)
 
-    def pairs(self, place: str, pairs: Mapping[str, str], manner: Manner) -> dict[str, str]:
+    def pairs(self, place: str, pairs: Mapping[str, str], syntax: VariableSyntax) -> dict[str, str]:
         filled = {}
         for name, text in pairs.items():
-            filled[name] = self.text(f"{place}.{name}", text, manner)
+            filled[name] = self.text(f"{place}.{name}", text, syntax)
             self.secrets |= secrets_in(name, filled[name])
         return filled
 
@@ -217,52 +230,52 @@ def has_no_sense(text: str) -> bool:
 
 
 def check_id(id: str) -> None:
-    """Raises Bad for an id that no server may have."""
+    """Raises UnusableEntry for an id that no server may have."""
     if not id.strip():
-        raise Bad("a server has no name; give it one")
+        raise UnusableEntry("a server has no name; give it one")
     if id.casefold() == "interlock":
-        raise Bad("`interlock` is the name of the host itself; rename the server")
+        raise UnusableEntry("`interlock` is the name of the host itself; rename the server")
     if len(id) > LONGEST_ID:
-        raise Bad(f"its name has {len(id)} characters; {LONGEST_ID} are allowed")
+        raise UnusableEntry(f"its name has {len(id)} characters; {LONGEST_ID} are allowed")
     if not id.isprintable():
-        raise Bad("its name has invisible characters")
+        raise UnusableEntry("its name has invisible characters")
 
 
 def finish(
     id: str, draft: Draft, scope: Scope, *, source: str, read_file: ReadFile | None
 ) -> Entry:
-    """The entry that a draft comes to. Raises Bad, Unfilled."""
+    """The entry that a draft comes to. Raises UnusableEntry, UnfilledVariable."""
     if bool(draft.command) == bool(draft.url):
-        raise Bad(
+        raise UnusableEntry(
             "it has both a command and a url; keep one"
             if draft.command
             else "it has neither a command nor a url"
         )
     if draft.revision and draft.revision not in REVISIONS:
-        raise Bad(f"its revision is unknown; known are {', '.join(REVISIONS)}")
+        raise UnusableEntry(f"its revision is unknown; known are {', '.join(REVISIONS)}")
     filling = _Filling(scope)
     env, cwd, headers = dict[str, str](), "", dict[str, str]()
     command: tuple[str, ...] = ()
     url = ""
     if draft.command:
-        program = filling.text("command.0", draft.command, draft.manner, "open")
+        program = filling.text("command.0", draft.command, draft.syntax, "open")
         if not program.strip():
-            raise Bad("its command is empty")
+            raise UnusableEntry("its command is empty")
         command = (
             program,
             *(
-                filling.text(f"command.{n}", text, draft.manner)
+                filling.text(f"command.{n}", text, draft.syntax)
                 for n, text in enumerate(draft.args, 1)
             ),
         )
         env = _env(draft, filling, read_file)
-        cwd = filling.path("cwd", draft.cwd, draft.manner)
+        cwd = filling.path("cwd", draft.cwd, draft.syntax)
     else:
-        url = filling.text("url", draft.url, draft.manner, "address")
+        url = filling.text("url", draft.url, draft.syntax, "address")
         _check_url(url)
-        manner = draft.manner if draft.header_manner is None else draft.header_manner
-        headers = filling.pairs("headers", draft.headers, manner)
-        headers |= filling.pairs("headers", draft.headers_from, Manner.SHELL)
+        syntax = draft.syntax if draft.header_syntax is None else draft.header_syntax
+        headers = filling.pairs("headers", draft.headers, syntax)
+        headers |= filling.pairs("headers", draft.headers_from, VariableSyntax.SHELL)
         _check_headers(headers)
     return Entry(
         id=id,
@@ -277,7 +290,7 @@ def finish(
         tools=draft.tools,
         without=draft.without,
         roots=tuple(
-            filling.path(f"roots.{n}", text, draft.manner) for n, text in enumerate(draft.roots)
+            filling.path(f"roots.{n}", text, draft.syntax) for n, text in enumerate(draft.roots)
         ),
         timeout=draft.timeout,
         start_seconds=draft.start_seconds,
@@ -292,52 +305,62 @@ def _env(draft: Draft, filling: _Filling, read_file: ReadFile | None) -> dict[st
     env: dict[str, str] = {}
     if draft.env_file:
         if read_file is None:
-            raise Bad(
-                "it takes variables from a file (envFile), which is read only if the configuration is a file"
+            raise UnusableEntry(
+                "it takes variables from a file (envFile), which is read only if the "
+                "configuration is a file"
             )
-        file = Path(fill(draft.env_file, filling.scope, draft.manner, "open").value)
+        file = Path(fill(draft.env_file, filling.scope, draft.syntax, "open").value)
         try:
             there = read_file(file if filling.scope.folder is None else filling.scope.folder / file)
-        except Bad as bad:
-            raise Bad(f"its envFile {draft.env_file}: {bad}") from None
-        # Each as if it were a variable: so it is secret, and what another file holds is not written into this one.
+        except UnusableEntry as bad:
+            raise UnusableEntry(f"its envFile {draft.env_file}: {bad}") from None
+        # Each as if it were a variable: so it is secret, and what another file holds is not written
+        # into this one.
         scope = structs.replace(filling.scope, env=there)
         for name, value in there.items():
-            env[name] = filling.keep(f"env.{name}", fill(f"${{{name}}}", scope, Manner.SHELL))
+            env[name] = filling.keep(
+                f"env.{name}", fill(f"${{{name}}}", scope, VariableSyntax.SHELL)
+            )
             filling.secrets |= secrets_in(name, value)
-    env |= filling.pairs("env", {name: f"${{{name}}}" for name in draft.forwarded}, Manner.SHELL)
-    env |= filling.pairs("env", draft.env, draft.manner)
+    env |= filling.pairs(
+        "env", {name: f"${{{name}}}" for name in draft.forwarded}, VariableSyntax.SHELL
+    )
+    env |= filling.pairs("env", draft.env, draft.syntax)
     for name in env:
         if not name or "=" in name or not name.isprintable():
-            raise Bad("its env has a variable with an invalid name")
+            raise UnusableEntry("its env has a variable with an invalid name")
     return env
 
 
 def _check_url(url: str) -> None:
     if _URL.fullmatch(url) is None:
-        raise Bad(
+        raise UnusableEntry(
             "its url must be http://, https://, unix:///path or tcp://host:port, without blanks"
         )
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError:
-        raise Bad("its url has an invalid host or port") from None
+        raise UnusableEntry("its url has an invalid host or port") from None
     if parts.scheme == "unix":
         if parts.netloc or not parts.path.strip("/"):
-            raise Bad("its url has no path; a Unix socket is unix:///path")
+            raise UnusableEntry("its url has no path; a Unix socket is unix:///path")
     elif not parts.hostname or (parts.scheme == "tcp" and not port):
-        raise Bad("its url lacks a host" + (" or a port" if parts.scheme == "tcp" else ""))
+        raise UnusableEntry(
+            "its url lacks a host" + (" or a port" if parts.scheme == "tcp" else "")
+        )
 
 
 def _check_headers(headers: Mapping[str, str]) -> None:
     for name, value in headers.items():
         if not _HEADER.fullmatch(name):
-            raise Bad("a header has an invalid name")
+            raise UnusableEntry("a header has an invalid name")
         if any(ord(sign) < 32 and sign != "\t" for sign in value) or "\x7f" in value:
-            raise Bad(f"the header {name} holds a line break or another control character")
+            raise UnusableEntry(
+                f"the header {name} holds a line break or another control character"
+            )
     if len({name.lower() for name in headers}) < len(headers):
-        raise Bad("a header is there twice, in upper and lower case; keep one")
+        raise UnusableEntry("a header is there twice, in upper and lower case; keep one")
 
 
 def _plain(key: str, name: str, value: Any) -> str:
@@ -347,7 +370,9 @@ def _plain(key: str, name: str, value: Any) -> str:
         return value
     if isinstance(value, int | float):
         return str(value)
-    raise Bad(f"in its {key} the value of {name[:80]!a} must be a string, and is {_kind(value)}")
+    raise UnusableEntry(
+        f"in its {key} the value of {name[:80]!a} must be a string, and is {_kind(value)}"
+    )
 
 
 def _kind(value: Any) -> str:

@@ -1,4 +1,6 @@
-"""What a configuration of servers comes down to: entries, what was wrong, what has to be asked, and what changed."""
+"""What a configuration of servers comes down to: entries, what was wrong, what has to be asked, and
+what changed.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ from msgspec import Struct, structs
 from ..redaction import DOTS, shown_arguments, shown_value, without_keys
 from ..untrusted.invisible import visible_line
 
-# Variables that decide what code runs or who is reached, whatever the command is: their values are shown to who approves it.
+# Variables that decide what code runs or who is reached, whatever the command is: their values are
+# shown to who approves it.
 _STEERING = re.compile(
     r".*PATH(EXT)?|LD_.*|DYLD_.*|NODE_.*|PYTHON.*|RUBY.*|PERL.*|LUA_.*|PHP.*|R_PROFILE.*|CLASSPATH|.*_OPTIONS|.*OPTS|GIT_.*|NPM_.*|YARN_.*"
     r"|PNPM_.*|PIP_.*|UV_.*|BUN_.*|DENO_.*|DOTNET_.*|CORECLR_.*|COR_.*|DOCKER_.*|BASH_.*|ENV|SHELL|ZDOTDIR|PS4|IFS|COMSPEC|PROMPT_COMMAND"
@@ -26,7 +29,9 @@ _NAMED = re.compile(r"\$\{(input:[^}]*|[A-Za-z_][A-Za-z0-9_]*)")
 
 
 class Origin(Struct, frozen=True):
-    """How one text of an entry was written: what became of it, as it is written again, and as it may be shown."""
+    """How one text of an entry was written: what became of it, as it is written again, and as it
+    may be shown.
+    """
 
     value: str
     written: str
@@ -59,9 +64,11 @@ class Entry(Struct, frozen=True, kw_only=True):
         start_seconds: Seconds to be reached; None: what the host has.
         revision: The only revision to speak; empty: found out with the server.
         source: The file it came from, for people.
-        secrets: Values that must not be shown or logged: of variables, of answers, and under names that speak of secrets, in `env`,
-            `headers`, the arguments of the command and the query of the URL.
-        origins: How its texts were written, by place (`command.1`, `env.KEY`, `headers.X`, `url`, `cwd`, `roots.0`).
+        secrets: Values that must not be shown or logged: of variables, of answers, and under names
+            that speak of secrets, in `env`, `headers`, the arguments of the command and the query
+            of the URL.
+        origins: How its texts were written, by place (`command.1`, `env.KEY`, `headers.X`, `url`,
+            `cwd`, `roots.0`).
     """
 
     id: str
@@ -107,7 +114,8 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     @property
     def shown(self) -> str:
-        """The whole command, quoted as for a shell, or the whole URL, for a person to approve; secrets are dots.
+        """The whole command, quoted as for a shell, or the whole URL, for a person to approve;
+        secrets are dots.
 
         Nothing is shortened, and characters that cannot be seen are written out (SEC-17).
         """
@@ -115,19 +123,25 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     @property
     def shown_cwd(self) -> str:
-        """The folder that it is started in, as `shown` has the command; empty where it is that of the host."""
+        """The folder that it is started in, as `shown` has the command; empty where it is that of
+        the host.
+        """
         return "" if self.cwd is None else visible_line(self._open("cwd", self.cwd))
 
     @property
     def shown_env(self) -> tuple[str, ...]:
-        """The variables that the program gets, as NAME=dots; with their values where those decide what code runs, as PATH does."""
+        """The variables that the program gets, as NAME=dots; with their values where those decide
+        what code runs, as PATH does.
+        """
         return tuple(
             visible_line(f"{name}={self._steering.get(name, DOTS)}") for name in sorted(self.env)
         )
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The names of the variables and answers (`input:id`) that it is given, which a person should know before it is reached."""
+        """The names of the variables and answers (`input:id`) that it is given, which a person
+        should know before it is reached.
+        """
         written = (origin.written for origin in self.origins.values())
         return tuple(
             sorted({name for text in written for name in _NAMED.findall(text)} - {"DOLLAR"})
@@ -135,10 +149,11 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     @property
     def digest(self) -> str:
-        """A SHA-256 in hex of what a person approves: the command, its folder, the names in its `env` and those values that are shown
-        (`shown_env`), or the URL; and `variables`.
+        """A SHA-256 in hex of what a person approves: the command, its folder, the names in its
+        `env` and those values that are shown (`shown_env`), or the URL; and `variables`.
 
-        Secrets count as dots: a new token needs no new approval, and nothing can be guessed from the digest. Another variable does.
+        Secrets count as dots: a new token needs no new approval, and nothing can be guessed from
+        the digest. Another variable does.
         """
         what: Any = {"url": self._open_url}
         if self.command:
@@ -182,7 +197,8 @@ class Entry(Struct, frozen=True, kw_only=True):
         before, at, host = authority.rpartition("@")
         if not at and masked.startswith(f"{scheme}://{authority}"):
             return without_keys(masked)
-        # The host has to be seen, whatever it was made of; what stands before it is a name and a password.
+        # The host has to be seen, whatever it was made of; what stands before it is a name and a
+        # password.
         tail = re.match(r"[a-z]+://[^/?#]*(.*)", masked, re.DOTALL | re.IGNORECASE)
         rest = without_keys(tail[1]) if tail is not None else f"/{DOTS}"
         return f"{scheme}://{DOTS if before else ''}{at}{self._hide(host)}{rest}"
@@ -195,8 +211,9 @@ class Entry(Struct, frozen=True, kw_only=True):
     def _hide(self, text: str) -> str:
         written = [origin.written for origin in self.origins.values()]
         for secret in sorted(filter(None, self.secrets), key=len, reverse=True):
-            # What the file itself says under the name of a secret is dots there, and nowhere else: a package that is called like a
-            # "token" beside it has to be seen by the person who approves the command.
+            # What the file itself says under the name of a secret is dots there, and nowhere else:
+            # a package that is called like a "token" beside it has to be seen by the person who
+            # approves the command.
             if not any(secret in text for text in written):
                 text = text.replace(secret, DOTS)
         return text
@@ -209,7 +226,8 @@ class Problem(Struct, frozen=True, kw_only=True):
         where: The file and the server, as far as there are any.
         words: What is wrong, and what to do.
         id: The server; empty where it is the whole file.
-        level: `note` where nothing is lost that was asked of us, or the entry is there without some detail.
+        level: `note` where nothing is lost that was asked of us, or the entry is there without some
+            detail.
     """
 
     where: str
@@ -249,13 +267,15 @@ class Input(Struct, frozen=True, kw_only=True):
 
 
 class Changes(Struct, frozen=True, kw_only=True):
-    """What a new configuration changes in an old one; the entries are those of the new one where it has them.
+    """What a new configuration changes in an old one; the entries are those of the new one where it
+    has them.
 
     Attributes:
         added: Servers that were not there.
         removed: Servers that are there no more, or were left out of the new one.
         changed: Servers in which anything but the file's name is different.
-        reached_anew: The ids of those among `changed` that have to be started or reached again for it.
+        reached_anew: The ids of those among `changed` that have to be started or reached again for
+            it.
     """
 
     added: tuple[Entry, ...] = ()

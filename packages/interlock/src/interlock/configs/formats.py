@@ -1,4 +1,6 @@
-"""The formats of the products: in which part of a document their servers stand, and what each key of an entry means."""
+"""The formats of the products: in which part of a document their servers stand, and what each key
+of an entry means.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,8 @@ from typing import Any
 from msgspec import Struct
 
 from .documents import Syntax
-from .drafts import Aside, Bad, Draft, Fields
-from .variables import Manner
+from .drafts import Draft, Fields, SkippedEntry, UnusableEntry
+from .variables import VariableSyntax
 
 _HTTP = {"http", "streamable-http", "streamablehttp", "streamable_http"}
 _MILLISECONDS = 0.001
@@ -24,7 +26,7 @@ class Format(Struct, frozen=True, kw_only=True):
         name: What it is called, as `interlock install` calls the product.
         syntax: Of its documents.
         sections: The paths to its servers in a document; all that are there are read.
-        draft: Takes one entry apart. Raises Bad, Aside.
+        draft: Takes one entry apart. Raises UnusableEntry, SkippedEntry.
         asks: Whether it knows `${input:id}`.
     """
 
@@ -45,12 +47,14 @@ def sections_of(document: Mapping[str, Any], format: Format) -> Iterable[tuple[s
             yield ".".join(path), found
 
 
-# -- mcpServers: Claude Desktop, Claude Code, Cursor, Windsurf, Gemini CLI ---------------------------------
+# -- mcpServers: Claude Desktop, Claude Code, Cursor, Windsurf, Gemini CLI -------------------------
 
 
 def _mcp_servers(fields: Fields) -> Draft:
-    """The union of what the products with this section have; where they differ they have different keys."""
-    draft = _of_json(fields, Manner.SHELL | Manner.EDITOR)
+    """The union of what the products with this section have; where they differ they have different
+    keys.
+    """
+    draft = _of_json(fields, VariableSyntax.SHELL | VariableSyntax.EDITOR)
     draft.tools = fields.texts("tools")
     draft.trusted = fields.flag("trusted")
     draft.roots = fields.texts("roots") or ()
@@ -68,16 +72,18 @@ def _mcp_servers(fields: Fields) -> Draft:
         (*draft.without, *(fields.texts("excludeTools") or ())),
     )
     if include is not None and draft.tools is not None:
-        raise Bad("it has both tools and includeTools; keep one")
+        raise UnusableEntry("it has both tools and includeTools; keep one")
     draft.tools = include if draft.tools is None else draft.tools
     return draft
 
 
 def _gemini(fields: Fields) -> Draft:
-    """As others, but `url` is of the older transport, `httpUrl` of the newer, and `$NAME` is a variable too."""
+    """As others, but `url` is of the older transport, `httpUrl` of the newer, and `$NAME` is a
+    variable too.
+    """
     older = "httpUrl" not in fields and "type" not in fields
     draft = _mcp_servers(fields)
-    draft.manner |= Manner.BARE
+    draft.syntax |= VariableSyntax.BARE
     draft.legacy_sse = draft.legacy_sse or (bool(draft.url) and older)
     draft.trusted = draft.trusted or fields.flag("trust")
     fields.refuse("tcp", "WebSockets are not supported")
@@ -86,7 +92,7 @@ def _gemini(fields: Fields) -> Draft:
     return draft
 
 
-def _of_json(fields: Fields, manner: Manner) -> Draft:
+def _of_json(fields: Fields, syntax: VariableSyntax) -> Draft:
     """What the formats in JSON have in common."""
     kind = fields.text("type").lower()
     draft = Draft(
@@ -101,7 +107,7 @@ def _of_json(fields: Fields, manner: Manner) -> Draft:
         disabled=fields.flag("disabled") or not fields.flag("enabled", True),
         timeout=fields.seconds("timeout", _MILLISECONDS),
         revision=fields.text("revision"),
-        manner=manner,
+        syntax=syntax,
     )
     fields.ignore(
         "httpUrl",
@@ -116,41 +122,43 @@ def _of_json(fields: Fields, manner: Manner) -> Draft:
         "$schema",
     )
     if kind and kind not in _HTTP | {"sse", "stdio", "local"}:
-        raise Bad("its type is unknown; known are stdio, http and sse")
+        raise UnusableEntry("its type is unknown; known are stdio, http and sse")
     if (kind in _HTTP or kind == "sse") and not draft.url:
-        raise Bad(f"its type is {kind}, and it has no url")
+        raise UnusableEntry(f"its type is {kind}, and it has no url")
     if kind in ("stdio", "local") and not draft.command:
-        raise Bad("its type is stdio, and it has no command")
+        raise UnusableEntry("its type is stdio, and it has no command")
     for key in ("oauth", "auth"):
         fields.note(key, _LOGS_IN_BY_ITSELF)
     return draft
 
 
-# -- VS Code and Zed ---------------------------------------------------------------------------------------
+# -- VS Code and Zed -------------------------------------------------------------------------------
 
 
 def _vscode(fields: Fields) -> Draft:
-    draft = _of_json(fields, Manner.EDITOR)
+    draft = _of_json(fields, VariableSyntax.EDITOR)
     draft.trusted, draft.roots = fields.flag("trusted"), fields.texts("roots") or ()
     if draft.url.startswith(("unix:", "pipe:")):
-        raise Bad(
-            "HTTP over a Unix socket or a named pipe is not supported; serve it at an http:// address"
+        raise UnusableEntry(
+            "HTTP over a Unix socket or a named pipe is not supported; serve it at an http:// "
+            "address"
         )
     sandboxed = fields.flag("sandboxEnabled")
     if sandboxed:
-        raise Bad(
-            "it requires a sandbox (sandboxEnabled), which this host does not have, so it is not started"
+        raise UnusableEntry(
+            "it requires a sandbox (sandboxEnabled), which this host does not have, so it is not "
+            "started"
         )
     fields.ignore("sandbox", "dev", "gallery")
     return draft
 
 
 def _zed(fields: Fields) -> Draft:
-    command = fields.take("command")
-    inner = Fields(command) if isinstance(command, dict) else None  # the older manner
+    command = fields.value("command")
+    inner = Fields(command) if isinstance(command, dict) else None  # the older syntax
     source = fields.text("source")
     if source == "extension" or not (command or "url" in fields):
-        raise Aside("it is an extension of Zed, which only Zed can start")
+        raise SkippedEntry("it is an extension of Zed, which only Zed can start")
     draft = Draft(
         command=inner.text("path") if inner is not None else fields.text("command"),
         args=((inner or fields).texts("args")) or (),
@@ -171,7 +179,7 @@ def _zed(fields: Fields) -> Draft:
     return draft
 
 
-# -- Codex -------------------------------------------------------------------------------------------------
+# -- Codex -----------------------------------------------------------------------------------------
 
 
 def _codex(fields: Fields) -> Draft:
@@ -179,7 +187,7 @@ def _codex(fields: Fields) -> Draft:
         command=fields.text("command"),
         args=fields.texts("args") or (),
         env=fields.pairs("env"),
-        forwarded=tuple(_forwarded(fields.take("env_vars"))),
+        forwarded=tuple(_forwarded(fields.value("env_vars"))),
         cwd=fields.text("cwd"),
         url=fields.text("url"),
         headers=fields.pairs("http_headers"),
@@ -203,8 +211,9 @@ def _codex(fields: Fields) -> Draft:
         )
     fields.refuse("bearer_token", "Codex refuses a token in its file too; use bearer_token_env_var")
     if fields.text("experimental_environment") not in ("", "local"):
-        raise Bad(
-            "it is meant to run elsewhere (experimental_environment), which this host does not support"
+        raise UnusableEntry(
+            "it is meant to run elsewhere (experimental_environment), which this host does not "
+            "support"
         )
     for key in ("default_tools_approval_mode", "tools"):
         fields.note(key, "the policy of the host decides what needs approval")
@@ -220,25 +229,27 @@ def _forwarded(names: Any) -> Iterable[str]:
     for item in names if isinstance(names, list) else [] if names is None else [names]:
         name = item.get("name") if isinstance(item, dict) else item
         if isinstance(item, dict) and item.get("source") not in (None, "local"):
-            raise Bad("one of its env_vars has another source, which this host does not support")
+            raise UnusableEntry(
+                "one of its env_vars has another source, which this host does not support"
+            )
         yield _variable_name("env_vars", name)
 
 
 def _variable_name(key: str, name: Any) -> str:
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        raise Bad(f"its {key} must be names of variables")
+        raise UnusableEntry(f"its {key} must be names of variables")
     return name
 
 
-# -- Goose -------------------------------------------------------------------------------------------------
+# -- Goose -----------------------------------------------------------------------------------------
 
 
 def _goose(fields: Fields) -> Draft:
     kind = fields.text("type")
     if kind in ("builtin", "platform", "frontend", "inline_python"):
-        raise Aside(f"it is part of Goose ({kind}), which only Goose can start")
+        raise SkippedEntry(f"it is part of Goose ({kind}), which only Goose can start")
     if kind not in ("stdio", "sse", "streamable_http"):
-        raise Bad("its type is unknown; known are stdio, streamable_http and sse")
+        raise UnusableEntry("its type is unknown; known are stdio, streamable_http and sse")
     keys = fields.texts("env_keys") or ()
     envs = fields.pairs("envs")
     draft = Draft(
@@ -249,7 +260,7 @@ def _goose(fields: Fields) -> Draft:
         cwd=fields.text("cwd"),
         url=fields.text("uri") if kind != "stdio" else "",
         headers=fields.pairs("headers"),
-        header_manner=Manner.SHELL | Manner.BARE,
+        header_syntax=VariableSyntax.SHELL | VariableSyntax.BARE,
         legacy_sse=kind == "sse",
         disabled=not fields.flag("enabled", True),
         tools=fields.texts("available_tools") or None,  # an empty list means all of them

@@ -1,4 +1,6 @@
-"""The one place that reads files: configurations merged from several of them, and files of variables."""
+"""The one place that reads files: configurations merged from several of them, and files of
+variables.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from .documents import MOST_BYTES
-from .drafts import Bad
+from .drafts import UnusableEntry
 from .entries import Config, Entry, Input, Problem
 from .products import PROJECT_FOLDERS
 from .reading import read_config, wanted_inputs
@@ -24,22 +26,24 @@ def load_config(
     ask: Callable[[Input], str | None] | None = None,
     folder: Path | None = None,
 ) -> Config:
-    """Read configurations from files and make one of them. It never raises for what is in them, or for a file that is not there.
+    """Read configurations from files and make one of them. It never raises for what is in them, or
+    for a file that is not there.
 
-    A server that stands in several files is taken from none of them: which was meant cannot be known.
+    A server that stands in several files is taken from none of them: which was meant cannot be
+    known.
 
     Args:
         paths: The files, in the order in which their servers are wanted.
         env: What variables are filled in from.
-        ask: Asks a person for what a file wants to be asked; None, as without it, is no answer: then defaults count. What it raises
-            goes through.
+        ask: Asks a person for what a file wants to be asked; None, as without it, is no answer:
+            then defaults count. What it raises goes through.
         folder: What `${workspaceFolder}` is; None: for each file the folder it belongs to.
     """
     configs: list[Config] = []
     for path in paths:
         try:
             text = _read(path)
-        except Bad as bad:
+        except UnusableEntry as bad:
             configs.append(Config(problems=(Problem(where=str(path), words=str(bad)),)))
             continue
         own = folder if folder is not None else _folder_of(path)
@@ -63,7 +67,9 @@ def load_config(
 
 
 def merge(*configs: Config) -> Config:
-    """One configuration of several. An id that stands in more than one of them is left out, with a Problem that says where it stands."""
+    """One configuration of several. An id that stands in more than one of them is left out, with a
+    Problem that says where it stands.
+    """
     sources: dict[str, list[Entry]] = {}
     for config in configs:
         for entry in config.entries:
@@ -86,7 +92,9 @@ def merge(*configs: Config) -> Config:
 
 
 def read_variables(path: Path) -> dict[str, str]:
-    """The variables in a file of lines NAME=value: quotes are taken off, nothing is filled in. Raises Bad."""
+    """The variables in a file of lines NAME=value: quotes are taken off, nothing is filled in.
+    Raises UnusableEntry.
+    """
     variables: dict[str, str] = {}
     for number, line in enumerate(_read(path).splitlines(), 1):
         line = line.strip()
@@ -94,7 +102,7 @@ def read_variables(path: Path) -> dict[str, str]:
             continue
         found = _LINE.fullmatch(line)
         if found is None:
-            raise Bad(f"line {number}: it must be NAME=value")
+            raise UnusableEntry(f"line {number}: it must be NAME=value")
         variables[found["name"]] = _unquoted(found["value"])
     return variables
 
@@ -109,28 +117,32 @@ def _unquoted(value: str) -> str:
 
 
 def _read(path: Path) -> str:
-    """The text of a file. Raises Bad with what to do."""
+    """The text of a file. Raises UnusableEntry with what to do."""
     try:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
         if len(data) > MOST_BYTES:
-            raise Bad(f"it is larger than {MOST_BYTES >> 20} MiB, the limit for configurations")
+            raise UnusableEntry(
+                f"it is larger than {MOST_BYTES >> 20} MiB, the limit for configurations"
+            )
         return data.decode("utf-8-sig")
     except FileNotFoundError:
-        raise Bad("this file does not exist; create it, or name another") from None
+        raise UnusableEntry("this file does not exist; create it, or name another") from None
     except IsADirectoryError:
-        raise Bad("it is a folder; name the file in it") from None
+        raise UnusableEntry("it is a folder; name the file in it") from None
     except PermissionError:
-        raise Bad("you may not read it; change its permissions") from None
+        raise UnusableEntry("you may not read it; change its permissions") from None
     except UnicodeDecodeError:
-        raise Bad("it is not UTF-8; save it as UTF-8") from None
+        raise UnusableEntry("it is not UTF-8; save it as UTF-8") from None
     except (OSError, ValueError) as bad:
-        raise Bad(
+        raise UnusableEntry(
             f"it cannot be read ({getattr(bad, 'strerror', None) or 'its name is invalid'})"
         ) from None
 
 
 def _folder_of(path: Path) -> Path:
-    """The folder that a file's servers work in: its own, or the project around that of a product."""
+    """The folder that a file's servers work in: its own, or the project around that of a
+    product.
+    """
     folder = Path(os.path.abspath(path)).parent
     return folder.parent if folder.name in PROJECT_FOLDERS else folder

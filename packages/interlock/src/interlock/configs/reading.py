@@ -1,4 +1,6 @@
-"""Reads a configuration of any product: the entries that can be used, and in words what was left out."""
+"""Reads a configuration of any product: the entries that can be used, and in words what was left
+out.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,20 @@ from msgspec import structs
 
 from ..untrusted.invisible import visible_line
 from .documents import Members, Unreadable, find_syntax, read_document
-from .drafts import Aside, Bad, Draft, Fields, ReadFile, check_id, finish, has_no_sense
+from .drafts import (
+    Draft,
+    Fields,
+    ReadFile,
+    SkippedEntry,
+    UnusableEntry,
+    check_id,
+    finish,
+    has_no_sense,
+)
 from .entries import Config, Entry, Input, Problem
 from .formats import Format, formats_of, sections_of
 from .products import FORMATS
-from .variables import Scope, Unfilled, referred_inputs
+from .variables import Scope, UnfilledVariable, referred_inputs
 
 MOST_ENTRIES: Final = 1000
 """No configuration has more servers."""
@@ -32,14 +43,16 @@ def read_config(
     source: str = "",
     read_file: ReadFile | None = None,
 ) -> Config:
-    """Read a configuration. It never raises for what is in the text: what cannot be used is a Problem, and hides nothing else.
+    """Read a configuration. It never raises for what is in the text: what cannot be used is a
+    Problem, and hides nothing else.
 
     Args:
         text: The configuration; at most 1 MiB, 1,000 servers.
         format: The name of the product (`FORMATS`); None: found out from the text.
         env: What `${NAME}` is filled in from.
         inputs: What a person answered to `wanted_inputs`, by id.
-        folder: The folder it belongs to: `${workspaceFolder}`, where relative folders begin, and whose servers of `.claude.json` count.
+        folder: The folder it belongs to: `${workspaceFolder}`, where relative folders begin, and
+            whose servers of `.claude.json` count.
         source: The name of the file, for people; the end of it may tell the syntax.
         read_file: Reads an `envFile`; without it such entries are left out.
 
@@ -60,10 +73,11 @@ def read_config(
 def wanted_inputs(
     text: str, format: str | None = None, *, source: str = "", folder: Path | None = None
 ) -> tuple[Input, ...]:
-    """What has to be asked of a person before a configuration can be read: the `inputs` that servers refer to, in their order.
+    """What has to be asked of a person before a configuration can be read: the `inputs` that
+    servers refer to, in their order.
 
-    One that is referred to and nowhere described is a question for a secret. A text that cannot be read asks for nothing;
-    what is wrong with it is told by `read_config`.
+    One that is referred to and nowhere described is a question for a secret. A text that cannot be
+    read asks for nothing; what is wrong with it is told by `read_config`.
 
     Raises:
         ValueError: There is no format of that name.
@@ -142,17 +156,19 @@ class _Reading:
         try:
             check_id(id)
             if not isinstance(raw, Mapping):
-                raise Bad("it must be an object with a command or a url")
+                raise UnusableEntry("it must be an object with a command or a url")
             if isinstance(raw, Members) and raw.twice:
-                raise Bad(f"{', '.join(sorted(raw.twice))} is in it more than once; keep one")
+                raise UnusableEntry(
+                    f"{', '.join(sorted(raw.twice))} is in it more than once; keep one"
+                )
             if any(has_no_sense(text) for text in _texts(raw)):
-                raise Bad("it holds a character that no text can have")
+                raise UnusableEntry("it holds a character that no text can have")
             fields = Fields(raw)
             draft = format.draft(fields)
             entry = finish(id, draft, self.scope, source=self.source, read_file=self.read_file)
-        except Aside as aside:
+        except SkippedEntry as aside:
             self._problem(id, f"left out: {aside}", note=True)
-        except (Bad, Unfilled) as bad:
+        except (UnusableEntry, UnfilledVariable) as bad:
             self._problem(id, f"left out: {bad}")
         else:
             self.entries[id] = entry

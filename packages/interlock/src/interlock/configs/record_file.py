@@ -23,7 +23,8 @@ class BadRecord(ValueError):
 
 
 class RecordFile:
-    """One JSON object in a file, which several processes may use at once; without a path, in memory.
+    """One JSON object in a file, which several processes may use at once; without a path, in
+    memory.
 
     Every change reads the file again under a lock and puts a new file in its place. The folder
     must exist. A subclass checks what was read.

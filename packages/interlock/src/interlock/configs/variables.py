@@ -1,4 +1,4 @@
-"""The variables in a configuration: found in a text, filled in, and written again in one manner."""
+"""The variables in a configuration: found in a text, filled in, and written again in one syntax."""
 
 from __future__ import annotations
 
@@ -20,14 +20,17 @@ _BARE = re.compile(r"\$()([A-Za-z_][A-Za-z0-9_]*)")
 _SHELL = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 _AUTHORITY = re.compile(r"(?:[a-z]+(?::/{0,2})?)?[^/?#]*", re.IGNORECASE)
 
-# How a dollar sign is written before a brace, so that it begins no variable: a variable that nobody has. Entry.variables knows it.
+# How a dollar sign is written before a brace, so that it begins no variable: a variable that nobody
+# has. Entry.variables knows it.
 _DOLLAR: Final = "${DOLLAR:-$}"
 
 _LONGEST_HOST = 300
 
 
-class Manner(Flag):
-    """Which variables a product knows: `${NAME}` and `${NAME:-default}`; `$NAME`; `${env:NAME}`, `${input:id}` and names of editors."""
+class VariableSyntax(Flag):
+    """Which variables a product knows: `${NAME}` and `${NAME:-default}`; `$NAME`; `${env:NAME}`,
+    `${input:id}` and names of editors.
+    """
 
     NONE = 0
     SHELL = auto()
@@ -36,10 +39,12 @@ class Manner(Flag):
 
 
 Openness = Literal["hidden", "open", "address"]
-"""Whether a variable's value may be seen where it is used: no; yes (what is run, and where); as far as it names a host."""
+"""Whether a variable's value may be seen where it is used: no; yes (what is run, and where); as far
+as it names a host.
+"""
 
 
-class Unfilled(Exception):
+class UnfilledVariable(Exception):
     """A variable cannot be filled in; the message says which and what to do, and holds no value."""
 
 
@@ -59,7 +64,7 @@ class Scope(Struct, frozen=True, kw_only=True):
     folder: Path | None = None
 
 
-class Filled(Struct, frozen=True, kw_only=True):
+class FilledText(Struct, frozen=True, kw_only=True):
     """A text with its variables filled in, and the values in it that are secret."""
 
     origin: Origin
@@ -77,15 +82,18 @@ class _Piece(Struct, frozen=True):
     secret: str = ""  # the name that says how secret it is; empty: not at all
 
 
-def fill(text: str, scope: Scope, manner: Manner, openness: Openness = "hidden") -> Filled:
-    """Fill in the variables of a text; in a manner of NONE it is what it is.
+def fill(
+    text: str, scope: Scope, syntax: VariableSyntax, openness: Openness = "hidden"
+) -> FilledText:
+    """Fill in the variables of a text; in a syntax of NONE it is what it is.
 
-    Raises Unfilled for a variable that is not defined and has no default, and for one that there is not.
+    Raises UnfilledVariable for a variable that is not defined and has no default, and for one that
+    there is not.
     """
     pieces: list[_Piece] = []
     at, so_far = 0, ""
-    for found in _references(text) if manner else ():
-        piece = _piece(found, scope, manner)
+    for found in _references(text) if syntax else ():
+        piece = _piece(found, scope, syntax)
         if piece is None:
             continue
         pieces.append(_Piece(text[at : found.start()]))
@@ -95,14 +103,16 @@ def fill(text: str, scope: Scope, manner: Manner, openness: Openness = "hidden")
         pieces.append(piece)
         so_far += piece.value
         if len(so_far) > MOST_BYTES:
-            raise Unfilled("one of its values is too long once its variables are filled in")
+            raise UnfilledVariable("one of its values is too long once its variables are filled in")
         at = found.end()
     pieces.append(_Piece(text[at:]))
     return _joined(pieces)
 
 
 def _references(text: str) -> Iterator[re.Match[str]]:
-    """Where variables may stand. Behind the last brace only bare ones can: a text of nothing but `${` is not searched again for each."""
+    """Where variables may stand. Behind the last brace only bare ones can: a text of nothing but
+    `${` is not searched again for each.
+    """
     last = text.rfind("}") + 1
     yield from _REFERENCE.finditer(text, 0, last)
     yield from _BARE.finditer(text, last)
@@ -119,7 +129,7 @@ def referred_inputs(text: str) -> list[str]:
     return [name.removeprefix("input:").strip() for name in inner if name.startswith("input:")]
 
 
-def _joined(pieces: list[_Piece]) -> Filled:
+def _joined(pieces: list[_Piece]) -> FilledText:
     written, literal, masked, secrets = "", "", "", set[str]()
     for piece in pieces:
         masked += DOTS if piece.secret else piece.value
@@ -135,23 +145,25 @@ def _joined(pieces: list[_Piece]) -> Filled:
     origin = Origin(
         "".join(piece.value for piece in pieces), written + written_plainly(literal), masked
     )
-    return Filled(origin=origin, secrets=frozenset(secrets))
+    return FilledText(origin=origin, secrets=frozenset(secrets))
 
 
-def _piece(found: re.Match[str], scope: Scope, manner: Manner) -> _Piece | None:
-    """What one reference comes to; None where it is no reference in this manner."""
+def _piece(found: re.Match[str], scope: Scope, syntax: VariableSyntax) -> _Piece | None:
+    """What one reference comes to; None where it is no reference in this syntax."""
     if found[2] is not None:
-        return _variable(found[2], None, scope) if Manner.BARE in manner else None
+        return _variable(found[2], None, scope) if VariableSyntax.BARE in syntax else None
     inner = found[1].strip()
-    if Manner.EDITOR in manner:
+    if VariableSyntax.EDITOR in syntax:
         if inner.startswith("input:"):
             return _answer(inner.removeprefix("input:").strip(), scope)
         if inner.startswith("env:"):
             inner = inner.removeprefix("env:")
-            return _shell(inner, scope) or _refuse(inner, manner)
+            return _shell(inner, scope) or _refuse(inner, syntax)
         if (value := _of_editor(inner, scope)) is not None:
             return _Piece(value)
-    return (_shell(inner, scope) if Manner.SHELL in manner else None) or _refuse(inner, manner)
+    return (_shell(inner, scope) if VariableSyntax.SHELL in syntax else None) or _refuse(
+        inner, syntax
+    )
 
 
 def _shell(inner: str, scope: Scope) -> _Piece | None:
@@ -159,7 +171,7 @@ def _shell(inner: str, scope: Scope) -> _Piece | None:
     if found is None:
         return None
     if found[2] is not None and "${" in found[2]:
-        raise Unfilled(
+        raise UnfilledVariable(
             f"the default of ${{{found[1]}:-...}} holds a variable; write it without one"
         )
     return _variable(found[1], found[2], scope)
@@ -172,7 +184,9 @@ def _variable(name: str, default: str | None, scope: Scope) -> _Piece:
         return _Piece(str(scope.folder), written)
     if value is None:
         if default is None:
-            raise Unfilled(f"the variable {name} is not set; set it, or write ${{{name}:-default}}")
+            raise UnfilledVariable(
+                f"the variable {name} is not set; set it, or write ${{{name}:-default}}"
+            )
         return _Piece(default, written)  # it stands in the file for all to see
     if name.upper() in HARMLESS:
         return _Piece(value, written)
@@ -184,12 +198,13 @@ def _answer(id: str, scope: Scope) -> _Piece:
     value = scope.answers.get(id)
     if value is None:
         if asked.default is None:
-            raise Unfilled(
-                f"the input {id!r} has no answer{f' ({asked.description})' if asked.description else ''}"
+            raise UnfilledVariable(
+                f"the input {id!r} has no "
+                f"answer{f' ({asked.description})' if asked.description else ''}"
             )
         return _Piece(asked.default, f"${{input:{id}}}")
     if asked.options and value not in asked.options:
-        raise Unfilled(f"the answer to {id!r} must be one of {', '.join(asked.options)}")
+        raise UnfilledVariable(f"the answer to {id!r} must be one of {', '.join(asked.options)}")
     return _Piece(value, f"${{input:{id}}}", "" if asked.options else "secret")
 
 
@@ -199,26 +214,30 @@ def _of_editor(inner: str, scope: Scope) -> str | None:
         case "userHome":
             home = scope.env.get("HOME") or scope.env.get("USERPROFILE")
             if not home:
-                raise Unfilled("${userHome} is not known: neither HOME nor USERPROFILE is set")
+                raise UnfilledVariable(
+                    "${userHome} is not known: neither HOME nor USERPROFILE is set"
+                )
             return home
         case "/" | "pathSeparator":
             return os.sep
         case "workspaceFolder" | "workspaceRoot" | "workspaceFolderBasename" | "cwd":
             if scope.folder is None:
-                raise Unfilled(f"${{{inner}}} is not known: no folder is open")
+                raise UnfilledVariable(f"${{{inner}}} is not known: no folder is open")
             return scope.folder.name if inner.endswith("Basename") else str(scope.folder)
     return None
 
 
-def _refuse(inner: str, manner: Manner) -> NoReturn:
+def _refuse(inner: str, syntax: VariableSyntax) -> NoReturn:
     word = inner if len(inner) <= 80 and inner.isprintable() else f"{inner[:40]!a}..."
-    if Manner.SHELL not in manner and _SHELL.fullmatch(inner):
-        raise Unfilled(f"${{{word}}} is not a variable here; write ${{env:{word}}}")
-    raise Unfilled(f"${{{word}}} is not a variable that this host knows")
+    if VariableSyntax.SHELL not in syntax and _SHELL.fullmatch(inner):
+        raise UnfilledVariable(f"${{{word}}} is not a variable here; write ${{env:{word}}}")
+    raise UnfilledVariable(f"${{{word}}} is not a variable that this host knows")
 
 
 def _may_be_seen(piece: _Piece, before: str, openness: Openness) -> bool:
-    """Whether what a variable stands for is shown: a person has to see what is run, and which host is reached."""
+    """Whether what a variable stands for is shown: a person has to see what is run, and which host
+    is reached.
+    """
     if openness == "address" and piece.secret != "secret" and len(before) < _LONGEST_HOST:
         return _AUTHORITY.fullmatch(before) is not None and not set(piece.value) & {"@", "?"}
     return openness == "open"

@@ -122,7 +122,9 @@ def _written(entry: Entry) -> dict[str, Any]:
 
 
 def _text(entry: Entry, place: str, value: str) -> str:
-    """A text as it was written; where it was not read from anywhere, as it is, unless that tells a secret."""
+    """A text as it was written; where it was not read from anywhere, as it is, unless that tells a
+    secret.
+    """
     origin = entry.origins.get(place)
     if origin is not None and origin.value == value:
         return origin.written
@@ -134,7 +136,8 @@ def _text(entry: Entry, place: str, value: str) -> str:
     for secret in entry.secrets:
         if secret in value and any(secret in origin.value for origin in entry.origins.values()):
             raise Uneditable(
-                f"{place} of the server {entry.id} was changed and holds a secret of a variable; write ${{NAME}} for it"
+                f"{place} of the server {entry.id} was changed and holds a secret of a variable; "
+                f"write ${{NAME}} for it"
             )
     return written_plainly(value)
 

@@ -1,1 +1,3 @@
-"""`interlock auth`: log in, log out, see what is saved, and diagnose a login."""
+"""`interlock auth`: log in to servers and out again, see what is kept, and why a log-in does not
+work; and an authorization server.
+"""

@@ -1,4 +1,6 @@
-"""`interlock auth explain`: diagnoses a server's authorization."""
+"""`interlock auth explain`: a server's authorization step by step, what is wrong with it, and who
+has to repair it.
+"""
 
 from __future__ import annotations
 

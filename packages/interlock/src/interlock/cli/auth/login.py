@@ -1,4 +1,6 @@
-"""`interlock auth login`: logs in with a browser, a pasted address or a code."""
+"""`interlock auth login`: log in to a server with a browser, a pasted address or a code, and keep
+what is granted.
+"""
 
 from __future__ import annotations
 
@@ -153,7 +155,9 @@ def _told(given: dict[str, Any]) -> Login:
 
 
 def _secret(file: Any, variable: str | None) -> str | None:
-    """The client's secret, from a place that no list of processes shows. Raises click.UsageError."""
+    """The client's secret, from a place that no list of processes shows. Raises
+    click.UsageError.
+    """
     if file is not None and variable is not None:
         raise click.UsageError(
             "--client-secret-file and --client-secret-env name two secrets: give one of them."
@@ -222,7 +226,9 @@ def _agent(told: Login, *, device: bool, paste: bool) -> Agent:
 
 
 async def _challenge(url: str, roads: Roads) -> Challenge | None:
-    """What the server asks for; None where it asks for nothing. Raises Unauthorized, Unreachable."""
+    """What the server asks for; None where it asks for nothing. Raises Unauthorized,
+    Unreachable.
+    """
     answer: Knock = await perform(knock(url), roads)
     status = answer.got.status
     if status == 401:

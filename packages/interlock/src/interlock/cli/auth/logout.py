@@ -1,4 +1,6 @@
-"""`interlock auth logout`: revokes a grant and forgets it."""
+"""`interlock auth logout`: what was granted is given back to the authorization server, and
+forgotten here.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""How a command of `interlock auth` ends: a sentence and an exit code for each error."""
+"""How a command of `interlock auth` ends: what it does is carried out, and every misfortune becomes
+a sentence and an exit code.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +26,8 @@ def carry_out(
     machine: bool = False,
     url: str | None = None,
 ) -> None:
-    """Do the work and exit with its code.
-
-    With `url` a failure points to the command that explains it.
+    """Do the work and exit with its code; with `url` a failure points to the command that explains
+    it.
     """
     code = _done(work, machine, url)
     if code:

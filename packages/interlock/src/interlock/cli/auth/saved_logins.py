@@ -1,4 +1,6 @@
-"""Saved logins in the user's vault; other commands use them and never log in themselves."""
+"""What is kept of log-ins, in the user's own vault, and how it is used: by the other commands too,
+which never log in themselves.
+"""
 
 from __future__ import annotations
 
@@ -74,9 +76,8 @@ def server_of(
     device: bool = False,
     tell: Callable[[Note], None] | None = None,
 ) -> Access:
-    """The authorization for a server, as the client that a log-in was told.
-
-    Nobody can be asked to log in without `agent`.
+    """The authorization for a server, as the client that a log-in was told; nobody can be asked to
+    log in without `agent`.
     """
     whole = OAuth(
         client_id=login.client_id,
@@ -181,9 +182,8 @@ class NobodyAsked:
 
 
 class KeptTokens:
-    """Authorizes the requests of the other commands with what is kept, where something is.
-
-    Nobody is asked to log in.
+    """Authorizes the requests of the other commands with what is kept, where something is; nobody
+    is asked to log in.
     """
 
     def __init__(self, account: str = "") -> None:
@@ -218,9 +218,8 @@ class _Kept:
         return request if self._server is None else await self._server.sign(request)
 
     async def heed(self, request: Request, response: Response, tries: int) -> bool:
-        """See Authorized.
-
-        What only a person could repair is said in words that name the command for it.
+        """See Authorized; what only a person could repair is said in words that name the command
+        for it.
         """
         if response.status == 401 and self._server is None:
             raise t.Unreachable(

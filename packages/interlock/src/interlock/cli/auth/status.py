@@ -35,9 +35,8 @@ _HEADINGS = ("SERVER", "ACCOUNT", "ISSUER", "CLIENT", "SCOPES", "GOOD FOR", "THE
 @vault_option
 @click.option("--json", "machine", is_flag=True, help="Write JSON for machines.")
 def status(url: str | None, place: str | None, machine: bool) -> None:
-    """Show what is kept of log-ins: of all, or of the server at URL.
-
-    No request is made, and no token shown.
+    """Show what is kept of log-ins: of all, or of the server at URL. No request is made, and no
+    token shown.
 
     The exit code is 1 where nothing is kept of that server.
 
@@ -78,7 +77,8 @@ async def _status(vault: Vault, url: str | None, machine: bool) -> int:
         )
     elif not found:
         say(
-            f"Nothing is kept{f' of {url}. Log in: {login_words(url)}' if url is not None else '. Log in: interlock auth login URL'}"
+            "Nothing is "
+            f"kept{f' of {url}. Log in: {login_words(url)}' if url is not None else '. Log in: interlock auth login URL'}"
         )
     else:
         _table([_cells(server, account, grant) for server, account, grant, _ in found])
@@ -107,9 +107,8 @@ def _cells(server: str, account: str, grant: Grant) -> tuple[str, ...]:
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> None:
-    """Rows under headings, each column as wide as it has to be.
-
-    One that is empty everywhere is left out.
+    """Rows under headings, each column as wide as it has to be; one that is empty everywhere is
+    left out.
     """
     used = [n for n in range(len(_HEADINGS)) if any(row[n] for row in rows)]
     lines: list[Any] = [_HEADINGS, *[tuple(shown(cell) for cell in row) for row in rows]]

@@ -1,6 +1,5 @@
-"""`interlock auth token`: prints a valid token, for scripts.
-
-The one command that shows a secret.
+"""`interlock auth token`: a token that is good now, for scripts; the one command that shows a
+secret.
 """
 
 from __future__ import annotations

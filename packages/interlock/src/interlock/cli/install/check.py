@@ -1,4 +1,6 @@
-"""Whether a server starts: it is started once, as its client will start it, asked who it is, and ended."""
+"""Whether a server starts: it is started once, as its client will start it, asked who it is, and
+ended.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ import click
 from ... import Client, Implementation, Stdio, UnsupportedRevision
 from ... import types as t
 from .. import exits
-from ..talking import variables_hint
+from ..connection import variables_hint
 from ..targets import Environment
 
 SECONDS: Final = 120.0

@@ -26,8 +26,8 @@ from ...configs import (
     difference,
     this_machine,
 )
-from ..dashes import COMMAND, TargetCommand
-from ..location import header_lines, split_target
+from ..target_syntax import header_lines, split_target
+from ..trailing_command import COMMAND, TargetCommand
 
 _OURS = re.compile(r"\binterlock\b[\"',\s]")
 _RUNNERS = {"uvx", "npx", "uv", "bunx", "pipx", "python", "python3", "node", "deno", "bun"}
@@ -309,7 +309,9 @@ def _command_name(words: Sequence[str]) -> str:
 def _remote(
     url: str, headers: tuple[str, ...], variables: tuple[str, ...], rest: Sequence[str]
 ) -> tuple[str, Callable[[Product, str], RawEntry]]:
-    """The usual name of the server at a URL, and how its entry is made; what stands in headers is left for the client to fill in."""
+    """The usual name of the server at a URL, and how its entry is made; what stands in headers is
+    left for the client to fill in.
+    """
     if variables:
         raise click.UsageError(
             "--env is for servers that are started; one at a URL is sent --header."
@@ -331,13 +333,17 @@ def _remote(
 
 
 def _usual_name(path: Path) -> str:
-    """What to call a server by its file: the file's name, or the folder's where that tells nothing."""
+    """What to call a server by its file: the file's name, or the folder's where that tells
+    nothing.
+    """
     path = path.resolve()
     return path.parent.name if path.stem in _TELLS_NOTHING and path.parent.name else path.stem
 
 
 def _command(path: Path, attribute: str | None) -> list[str]:
-    """The command that a client starts: absolute, for clients have working folders and paths of their own."""
+    """The command that a client starts: absolute, for clients have working folders and paths of
+    their own.
+    """
     file = f"{path.resolve()}:{attribute}" if attribute else str(path.resolve())
     script = Path(sys.executable).with_name(
         "interlock.exe" if sys.platform == "win32" else "interlock"

@@ -1,4 +1,6 @@
-"""The server as a child process: frames in and out, what it writes to stderr passed on, and an end that leaves nothing behind."""
+"""The server as a child process: frames in and out, what it writes to stderr passed on, and an end
+that leaves nothing behind.
+"""
 
 from __future__ import annotations
 
@@ -62,8 +64,10 @@ class Child:
         if self._process.stdin is not None and not self._process.stdin.is_closing():
             self._process.stdin.close()
 
-    async def end(self, patience: float) -> str:
-        """Wait for its end, and force it after so many seconds, and once more; return how it ended."""
+    async def close(self, patience: float) -> str:
+        """Wait for its end, and force it after so many seconds, and once more; return how it
+        ended.
+        """
         self.finish()
         for number in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
             with contextlib.suppress(TimeoutError):
@@ -90,7 +94,9 @@ class Child:
                 os.killpg(self._process.pid, number)
 
     def _words(self, code: int) -> str:
-        """How it ended: the last line that it wrote to stderr, which is what a traceback comes to, and the exit code."""
+        """How it ended: the last line that it wrote to stderr, which is what a traceback comes to,
+        and the exit code.
+        """
         lines = [
             line.strip()
             for line in self._tail.decode("utf-8", "replace").splitlines()

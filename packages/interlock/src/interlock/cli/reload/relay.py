@@ -1,4 +1,6 @@
-"""What stands between a client and a server that comes and goes, without I/O: what is passed on, held, replayed and answered."""
+"""What stands between a client and a server that comes and goes, without I/O: what is passed on,
+held, replayed and answered.
+"""
 
 from __future__ import annotations
 
@@ -58,8 +60,9 @@ class _Listen(Struct):
 class Relay:
     """One client, and one server after another.
 
-    The shell around it hands in frames and events, sends `to_client` and `to_child`, and starts a child whenever `wants_child`
-    is set: after it has ended the one that runs, and then it calls `child_started`.
+    The shell around it hands in frames and events, sends `to_client` and `to_child`, and starts a
+    child whenever `wants_child` is set: after it has ended the one that runs, and then it calls
+    `child_started`.
     """
 
     def __init__(self) -> None:
@@ -82,7 +85,7 @@ class Relay:
         """Whether no call runs (open subscriptions are none) and none is held."""
         return not self._held and not self._calls()
 
-    # -- the client says ------------------------------------------------------------------------------
+    # -- the client says ---------------------------------------------------------------------------
 
     def from_client(self, frame: Frame) -> None:
         """Take in a frame of the client."""
@@ -123,7 +126,8 @@ class Relay:
         elif self.state is State.BROKEN:
             self._refuse(
                 envelope,
-                f"The server cannot start: {self.trouble}. It is tried again when its file is saved.",
+                f"The server cannot start: {self.trouble}. It is tried again when its file is "
+                "saved.",
             )
         elif len(self._held) >= MOST_HELD:
             self._refuse(
@@ -164,7 +168,9 @@ class Relay:
             self._held.append((envelope, frame))
 
     def _answer_question(self, envelope: Envelope) -> None:
-        """The client's answer to a question goes to the child that asked it, if that is still there."""
+        """The client's answer to a question goes to the child that asked it, if that is still
+        there.
+        """
         id = self._asked.pop(envelope.id, None) if isinstance(envelope.id, int) else None
         if id is None:
             return
@@ -177,7 +183,7 @@ class Relay:
         elif envelope.result is not UNSET:
             self.to_child.append(jsonrpc.response(id, bytes(envelope.result)))
 
-    # -- the child says -----------------------------------------------------------------------------------
+    # -- the child says ----------------------------------------------------------------------------
 
     def from_child(self, frame: Frame) -> None:
         """Take in a frame of the child that runs."""
@@ -215,7 +221,9 @@ class Relay:
         self._settle()
 
     def _tell(self, envelope: Envelope, frame: Frame) -> None:
-        """A notification of the child. What a new child says again that the client knows already ends here."""
+        """A notification of the child. What a new child says again that the client knows already
+        ends here.
+        """
         if envelope.method == "notifications/subscriptions/acknowledged":
             id = _member(_member(envelope.params, "_meta"), _SUBSCRIPTION)
             listen = self._listens.get(id)
@@ -258,10 +266,12 @@ class Relay:
             case "resources/unsubscribe" if self._session is not None:
                 self._session.subscribed.pop(str(_member(request.params, "uri")), None)
 
-    # -- what happens to the child --------------------------------------------------------------------------
+    # -- what happens to the child -----------------------------------------------------------------
 
     def child_started(self) -> None:
-        """A new child runs: see whether it answers, by the session's own handshake where there is one."""
+        """A new child runs: see whether it answers, by the session's own handshake where there is
+        one.
+        """
         self._children += 1
         self.state, self.wants_child, self.trouble = State.STARTING, False, ""
         self.to_child.clear()
@@ -289,7 +299,8 @@ class Relay:
             )
             if revision != session.revision:
                 self.broke(
-                    f"its new version does not go on with the session, which speaks {session.revision}"
+                    "its new version does not go on with the session, which speaks "
+                    f"{session.revision}"
                 )
                 return
             self._replay(session)
@@ -321,7 +332,9 @@ class Relay:
             self.wants_child = True
 
     def hurry(self) -> None:
-        """The calls that still run have had their time: they are answered now, and the new child comes."""
+        """The calls that still run have had their time: they are answered now, and the new child
+        comes.
+        """
         if self.state is State.DRAINING:
             self._fail_calls(
                 "The server was restarted with a newer version of its file while this call ran."
@@ -369,7 +382,7 @@ class Relay:
             self.to_client.append(_cancelled(asked, "the server was restarted"))
         self._asked.clear()
 
-    # -- what the client must hear ---------------------------------------------------------------------------
+    # -- what the client must hear -----------------------------------------------------------------
 
     def _announce(self, session: _Session) -> None:
         """Tell a session that everything may be different."""

@@ -1,4 +1,6 @@
-"""The shell around the relay: owns stdin and stdout, watches the files, and has one child after another."""
+"""The shell around the relay: owns stdin and stdout, watches the files, and has one child after
+another.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +32,14 @@ _PATIENCE = 3.0  # seconds until a child that does not end is made to
 def run_reloading(
     path: Path, name: str | None, arguments: Sequence[str], folders: Sequence[Path], grace: float
 ) -> int:
-    """Serve a file over our own stdin and stdout, always its newest version; return the exit code."""
+    """Serve a file over our own stdin and stdout, always its newest version; return the exit
+    code.
+    """
     watched = list(
         dict.fromkeys([path.resolve().parent, *(folder.resolve() for folder in folders)])
     )
-    # One key for all children: what one has sealed and sent through the client, such as a question, the next can open.
-    # And no byte code, which is told from newer source by the second only.
+    # One key for all children: what one has sealed and sent through the client, such as a question,
+    # the next can open. And no byte code, which is told from newer source by the second only.
     extra = {
         _STATE_KEY: os.environ.get(_STATE_KEY) or secrets.token_hex(32),
         "PYTHONDONTWRITEBYTECODE": "1",
@@ -62,7 +66,9 @@ async def _until_told(work: Coroutine[Any, Any, None]) -> None:
 
 
 class Supervisor:
-    """A client's channel, and the children that serve it. `grace` is how many seconds calls get to end before a reload."""
+    """A client's channel, and the children that serve it. `grace` is how many seconds calls get to
+    end before a reload.
+    """
 
     def __init__(
         self,
@@ -145,7 +151,9 @@ class Supervisor:
         self._act()
 
     async def _change(self) -> None:
-        """End the child that runs, and start another; again where the file has changed meanwhile."""
+        """End the child that runs, and start another; again where the file has changed
+        meanwhile.
+        """
         while self._relay.wants_child:
             if self._hurry is not None:
                 self._hurry.cancel()
@@ -172,14 +180,16 @@ class Supervisor:
             await self._channel.drain()
         if self._child is child:
             self._child = None
-            words = await child.end(_PATIENCE)
+            words = await child.close(_PATIENCE)
             if not self._closing:
                 click.echo(f"interlock: the server has ended: {words}", err=True)
             self._relay.child_ended(words)
             self._act()
 
     async def _stop_child(self) -> None:
-        """End the child; what it says from now on is about a past that the client need not hear of."""
+        """End the child; what it says from now on is about a past that the client need not hear
+        of.
+        """
         child, self._child = self._child, None
         reading, self._reading = self._reading, None
         if child is not None and reading is not None:
@@ -188,7 +198,7 @@ class Supervisor:
             await asyncio.gather(reading, return_exceptions=True)
         if child is not None:
             draining = asyncio.create_task(_drained(child))
-            await child.end(_PATIENCE)
+            await child.close(_PATIENCE)
             draining.cancel()
             await asyncio.gather(draining, return_exceptions=True)
 

@@ -1,4 +1,6 @@
-"""File watcher for Python files, pages of apps and skills: by the system's events where watchfiles is installed, by polling elsewhere."""
+"""File watcher for Python files, pages of apps and skills: by the system's events where watchfiles
+is installed, by polling elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,9 @@ Snapshot = dict[str, tuple[int, int]]
 
 
 def is_source(path: str, folders: Sequence[Path]) -> bool:
-    """Whether a path is a Python file, a page or a skill's file that somebody writes: nothing hidden, installed or built."""
+    """Whether a path is a Python file, a page or a skill's file that somebody writes: nothing
+    hidden, installed or built.
+    """
     for folder in folders:
         if Path(path).is_relative_to(folder):
             parts = Path(path).relative_to(folder).parts
@@ -36,7 +40,9 @@ def _is_of_a_skill(path: Path, folder: Path) -> bool:
 
 
 async def changes(folders: Sequence[Path], *, poll: bool = False) -> AsyncIterator[set[str]]:
-    """The paths that have changed, as often as some have; `poll` looks by itself even where the system could tell."""
+    """The paths that have changed, as often as some have; `poll` looks by itself even where the
+    system could tell.
+    """
     watched = real(folders)
     if not poll:
         try:

@@ -1,4 +1,6 @@
-"""One conversation of a command with a server: opened, used once, closed, and every misfortune turned into words and a code."""
+"""One conversation of a command with a server: opened, used once, closed, and every misfortune
+turned into words and a code.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ _VARIABLE: Final = re.compile(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b")
 Work = Callable[[Client], Coroutine[Any, Any, int | None]]
 
 
-class Talk(Struct):
+class ServerConnection(Struct):
     """What a command was told about the conversation it is to have.
 
     Attributes:
@@ -52,7 +54,9 @@ class Talk(Struct):
     sampling: Sampling = Sampling()
 
     def run(self, work: Work) -> None:
-        """Open a client, do the work with it, close it, and exit; the work returns its exit code (None: all is well)."""
+        """Open a client, do the work with it, close it, and exit; the work returns its exit code
+        (None: all is well).
+        """
         code = self._guarded(lambda: asyncio.run(self._talk(work)))
         if code:
             click.get_current_context().exit(code)
@@ -165,7 +169,8 @@ class Talk(Struct):
 
 
 def variables_hint(last_words: str, withheld: frozenset[str]) -> str:
-    """How a server that died over a variable gets it, where we have it; empty where it died of something else.
+    """How a server that died over a variable gets it, where we have it; empty where it died of
+    something else.
 
     Args:
         last_words: What the server wrote to stderr.
@@ -179,7 +184,9 @@ def variables_hint(last_words: str, withheld: frozenset[str]) -> str:
 
 
 def _why_it_cannot_run(bad: t.Unreachable) -> str:
-    """What `interlock run --dev`, which we started, said about the file that was named; empty for all else."""
+    """What `interlock run --dev`, which we started, said about the file that was named; empty for
+    all else.
+    """
     lines = [line for line in bad.stderr.splitlines() if line.startswith(ERROR)]
     return lines[-1].removeprefix(ERROR) if lines and bad.exit_code == exits.USAGE else ""
 
