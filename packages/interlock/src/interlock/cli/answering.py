@@ -1,6 +1,4 @@
-"""Answering a server's questions: from the command line, from a person at the terminal, or not at
-all, and then nothing is done.
-"""
+"""Answers elicitation requests of a server: from the command line, by the user, or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`interlock call`: call a tool and show what it gave."""
+"""`interlock call`: call a tool and show its result."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A server of a client's configuration: found by its name, allowed by the person, reached as its
-client would reach it.
-"""
+"""Connects to a server of a configuration file, once the user allowed it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""One conversation of a command with a server: opened, used once, closed, and every misfortune
-turned into words and a code.
-"""
+"""Connects a command to a server, runs its work, and turns every error into an exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exit codes of the command, and the words for them in every help page."""
+"""The exit codes of the command, and their paragraph in the help pages."""
 
 from __future__ import annotations
 

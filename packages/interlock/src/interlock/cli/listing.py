@@ -1,4 +1,4 @@
-"""`interlock list`, `schema` and `ping`: what a server is and what it offers."""
+"""`interlock list`, `schema` and `ping`: show what a server is and what it offers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finding the server object in a Python file."""
+"""Finds the server object in a Python file."""
 
 from __future__ import annotations
 

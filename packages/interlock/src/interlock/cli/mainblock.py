@@ -1,4 +1,4 @@
-"""What a file sets up under `if __name__ == "__main__":`, which `interlock run` does not run."""
+"""Finds what a file sets up under `if __name__ == "__main__":`, which is not run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The models that were named on the command line, or are configured."""
+"""The models that the command line names or a file configures."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The options that all commands share which talk to a server, and how their target is told from
-their words.
-"""
+"""The options of all commands that connect to a server, and how they find their target."""
 
 from __future__ import annotations
 

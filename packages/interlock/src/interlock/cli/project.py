@@ -1,4 +1,4 @@
-"""`interlock new`: a project that installs, tests and builds as it stands."""
+"""`interlock new`: create a small project that installs, tests and builds at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`interlock prompt` and `complete`: prompts filled in, and suggestions for arguments."""
+"""`interlock prompt` and `complete`: fill in prompts, and get suggestions for arguments."""
 
 from __future__ import annotations
 

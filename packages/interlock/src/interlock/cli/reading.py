@@ -1,4 +1,4 @@
-"""`interlock read`: show or save what stands behind a URI."""
+"""`interlock read`: show or save a resource."""
 
 from __future__ import annotations
 

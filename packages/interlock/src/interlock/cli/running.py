@@ -1,6 +1,4 @@
-"""`interlock run`: serve the server object of a Python file, and with `--reload` the newest version
-of it.
-"""
+"""`interlock run`: serve the server object of a Python file, with `--reload` its newest version."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Answering a server that asks for a model (sampling): with texts that were given, or with a model;
-else it is not offered.
-"""
+"""Answers sampling requests of a server: with given texts, with a model, or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person sees: words and colours on a terminal, plain text elsewhere, JSON for machines."""
+"""Output of the commands: colours on a terminal, plain text elsewhere, JSON for programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Targets and headers as they are typed, taken apart."""
+"""Parses targets and headers as they are typed."""
 
 from __future__ import annotations
 

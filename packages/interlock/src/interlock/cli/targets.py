@@ -1,6 +1,4 @@
-"""What a command talks to: a script, a command line, an entry of a configuration file, or an
-address.
-"""
+"""What a command connects to: a script, a command line, or an address."""
 
 from __future__ import annotations
 

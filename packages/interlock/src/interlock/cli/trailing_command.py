@@ -1,4 +1,4 @@
-"""A command line that ends with two dashes and the command, or the arguments, of a server."""
+"""Parses a command line that ends with `--` and the command or arguments of a server."""
 
 from __future__ import annotations
 

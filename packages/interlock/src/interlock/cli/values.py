@@ -1,4 +1,4 @@
-"""`key=value` words and what they mean to a tool, by its schema."""
+"""Parses `key=value` words into the arguments of a tool, by its schema."""
 
 from __future__ import annotations
 

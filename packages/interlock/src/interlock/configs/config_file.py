@@ -1,6 +1,4 @@
-"""A configuration file changed in one step: read, edited as text, its old state kept beside it, and
-the new one put in its place.
-"""
+"""Edits a configuration file atomically, keeps a backup, and shows the difference."""
 
 from __future__ import annotations
 
@@ -16,19 +14,21 @@ from .text_edits import Uneditable
 
 _BOM = b"\xef\xbb\xbf"
 _ATTEMPTS = 5
-Change = Callable[[str | None], str | None]
+TextChange = Callable[[str | None], str | None]
 """Makes the new text of a file (None: no file) from the old one."""
 
 
 class ConfigFile:
-    """One file. A link is followed: what it leads to is changed, the link stays."""
+    """One configuration file. A symbolic link is followed: its target changes, the link stays."""
 
     def __init__(self, path: Path) -> None:
         self.path = Path(os.path.realpath(path.expanduser()))
 
     def read(self) -> bytes | None:
-        """What is in it; None where there is no such file. Raises Uneditable where it is no
-        ordinary file.
+        """Return the bytes of the file; None if it does not exist.
+
+        Raises:
+            Uneditable: It is not an ordinary file, or you may not read it.
         """
         try:
             return self.path.read_bytes()
@@ -37,20 +37,30 @@ class ConfigFile:
         except OSError as bad:
             raise Uneditable(str(bad.strerror or bad)) from None
 
-    def planned(self, change: Change) -> tuple[bytes | None, bytes | None]:
-        """The bytes that are there and those that a change would make of them. Raises
-        Uneditable.
+    def planned(self, change: TextChange) -> tuple[bytes | None, bytes | None]:
+        """Return the bytes as they are, and as a change would make them. Nothing is written.
+
+        Raises:
+            Uneditable: The file cannot be read, or the change cannot be made.
         """
         before = self.read()
         return before, _changed(before, change)
 
-    def make(self, change: Change) -> tuple[bool, Path | None]:
-        """Make a change; return whether there was anything to do, and the path of the copy that was
-        kept of the old state.
+    def make(self, change: TextChange) -> tuple[bool, Path | None]:
+        """Make a change.
 
-        The new file has the mode of the old one and takes its place in one step. Where the file
-        changes while we work, the change is made anew on what is there then. Raises Uneditable,
-        OSError.
+        The new file has the mode of the old one and replaces it in one step. If another program
+        writes the file meanwhile, the change is made again on the newer text.
+
+        Args:
+            change: Makes the new text from the old one.
+
+        Returns:
+            Whether anything changed, and the path of the backup, if there was a file before.
+
+        Raises:
+            Uneditable: The change cannot be made, or the file never rests.
+            OSError: The file cannot be written.
         """
         for _ in range(_ATTEMPTS):
             before, after = self.planned(change)
@@ -64,9 +74,7 @@ class ConfigFile:
         raise Uneditable("another program writes it all the time")
 
     def backups(self) -> list[str]:
-        """The texts of the copies that were kept, the newest first; those that cannot be read are
-        passed over.
-        """
+        """Return the texts of the backups, the newest first, without unreadable ones."""
         found = sorted(
             self.path.parent.glob(f"{_escaped(self.path.name)}.interlock-*.bak"), reverse=True
         )
@@ -77,9 +85,7 @@ class ConfigFile:
         return texts
 
     def _keep(self, data: bytes) -> Path:
-        """Write a copy beside the file, readable to the same people; the time is in its name, and a
-        number where that is taken.
-        """
+        """Write a backup beside the file, readable by the same users, with the time in its name."""
         stamp = time.strftime("%Y%m%d-%H%M%S")
         for n in range(1000):
             path = self.path.with_name(f"{self.path.name}.interlock-{stamp}-{n:03}.bak")
@@ -94,7 +100,7 @@ class ConfigFile:
         raise Uneditable("there are too many copies of it already")
 
     def _replace(self, before: bytes | None, after: bytes | None) -> bool:
-        """Put the new state in place; False where the file is not as it was when we read it."""
+        """Put the new bytes in place; False if the file has changed since it was read."""
         if after is None:
             if self.read() == before:
                 self.path.unlink()
@@ -122,7 +128,7 @@ class ConfigFile:
                 os.unlink(name)
 
 
-def _changed(before: bytes | None, change: Change) -> bytes | None:
+def _changed(before: bytes | None, change: TextChange) -> bytes | None:
     if before is None:
         after = change(None)
         return None if after is None else after.encode()
@@ -136,12 +142,12 @@ def _changed(before: bytes | None, change: Change) -> bytes | None:
 
 
 def _escaped(name: str) -> str:
-    """A name in which nothing is special to a pattern."""
+    """Return a name in which nothing is special to a glob pattern."""
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
 
 
 def difference(path: Path, before: bytes | None, after: bytes | None) -> str:
-    """What a change does to a file, as a unified diff."""
+    """Return what a change does to a file, as a unified diff."""
     old, new = (
         ((data or b"").decode("utf-8", "replace")).splitlines(keepends=True)
         for data in (before, after)

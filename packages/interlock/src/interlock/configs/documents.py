@@ -1,6 +1,4 @@
-"""Reads a configuration text as plain data: JSON with or without comments, TOML or YAML,
-bounded.
-"""
+"""Parses a configuration text into plain data: JSON with or without comments, TOML or YAML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One entry as its product writes it, taken apart key by key, and put together as an Entry."""
+"""One entry as its product writes it: checked key by key, and made into an `Entry`."""
 
 from __future__ import annotations
 
@@ -28,19 +28,15 @@ _URL = re.compile(r"(https?|unix|tcp)://[^\s\x00-\x1f\x7f]+", re.IGNORECASE)
 
 
 class UnusableEntry(Exception):
-    """An entry cannot be taken; the message says why and what to do, and holds no value."""
+    """An entry cannot be used. The message says why and what to do, and holds no value of it."""
 
 
 class SkippedEntry(Exception):
-    """An entry is left out as it should be, such as what a product has built in; the message says
-    why.
-    """
+    """An entry is left out on purpose, such as one built into a product. The message says why."""
 
 
 class Fields:
-    """The keys of one entry: each is asked for once, with the type that it must have; those left
-    over are known too.
-    """
+    """The keys of one entry: each is read once, with the type that it must have."""
 
     def __init__(self, raw: Mapping[str, Any]) -> None:
         self._raw = raw
@@ -51,12 +47,12 @@ class Fields:
         return self._raw.get(key) is not None
 
     def value(self, key: str) -> Any:
-        """The value of a key, whatever it is; None where there is none."""
+        """Return the value of a key, of any type; None if it is missing."""
         self._taken.add(key)
         return self._raw.get(key)
 
     def text(self, *keys: str) -> str:
-        """The text under the first of some keys that is there; empty where none is."""
+        """Return the string under the first of some keys that is there; empty if none is."""
         for key in keys:
             value = self.value(key)
             if value is not None:
@@ -66,7 +62,7 @@ class Fields:
         return ""
 
     def texts(self, key: str) -> tuple[str, ...] | None:
-        """The list of texts under a key; None where there is none."""
+        """Return the list of strings under a key; None if it is missing."""
         value = self.value(key)
         if value is None:
             return None
@@ -77,8 +73,8 @@ class Fields:
         return tuple(value)
 
     def pairs(self, key: str) -> dict[str, str]:
-        """The mapping of texts under a key; numbers and truth values are written out, null leaves
-        its name out.
+        """Return the object of strings under a key. Numbers and booleans become strings; a null
+        removes its name.
         """
         value = self.value(key)
         if value is None:
@@ -98,7 +94,7 @@ class Fields:
         }
 
     def flag(self, key: str, default: bool = False) -> bool:
-        """True or false under a key."""
+        """Return true or false under a key."""
         value = self.value(key)
         if value is None:
             return default
@@ -107,8 +103,11 @@ class Fields:
         return value
 
     def seconds(self, key: str, unit: float = 1.0) -> float | None:
-        """A time in seconds under a key that has it in units of so many seconds; None where there
-        is none, or one that makes no sense.
+        """Return a time in seconds under a key; None if it is missing or makes no sense.
+
+        Args:
+            key: The key.
+            unit: The seconds in one unit of the value.
         """
         value = self.value(key)
         if value is None:
@@ -126,21 +125,23 @@ class Fields:
         return seconds
 
     def ignore(self, *keys: str) -> None:
-        """Some keys mean nothing to a host."""
+        """Mark keys that mean nothing to a host."""
         self._taken.update(keys)
 
     def note(self, key: str, words: str) -> None:
-        """A key cannot be used; the entry can do without."""
+        """Note that a key is not used. The entry works without it."""
         if self.value(key) not in (None, False, "", [], {}):
             self.notes.append(f"its {key} is not used: {words}")
 
     def refuse(self, key: str, words: str) -> None:
-        """A key cannot be used, and without it the entry would be something else."""
+        """Refuse an entry with a key that cannot be used, and without which it would be another
+        one.
+        """
         if self.value(key) not in (None, False, "", [], {}):
             raise UnusableEntry(f"it has {key}: {words}")
 
     def leftover(self) -> list[str]:
-        """The keys that nobody asked for."""
+        """Return the keys that were not read."""
         return [
             str(key)[:80]
             for key in self._raw
@@ -149,7 +150,7 @@ class Fields:
 
 
 class Draft(Struct, kw_only=True):
-    """One entry, whatever its product, with the variables still in it."""
+    """One entry of any product, with the variables still in it."""
 
     command: str = ""
     args: tuple[str, ...] = ()
@@ -179,7 +180,7 @@ ReadFile = Callable[[Path], Mapping[str, str]]
 
 
 class _Filling:
-    """Fills in an entry's texts one after another and remembers what came of them."""
+    """Fills in the strings of an entry, and remembers their origins and secrets."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
@@ -199,7 +200,7 @@ class _Filling:
         return filled.value
 
     def path(self, place: str, text: str, syntax: VariableSyntax) -> str:
-        """A folder; one that is relative begins where the configuration belongs."""
+        """Fill in a folder. A relative one begins at the folder of the configuration."""
         filled = fill(text, self.scope, syntax, "open")
         if (
             filled.value
@@ -225,12 +226,12 @@ class _Filling:
 
 
 def has_no_sense(text: str) -> bool:
-    """Whether a text has signs that cannot be handed to a program or written to a file."""
+    """Tell whether a text has characters that a program or a file cannot take."""
     return _NO_SENSE.search(text) is not None
 
 
 def check_id(id: str) -> None:
-    """Raises UnusableEntry for an id that no server may have."""
+    """Raise UnusableEntry if a server may not have this id."""
     if not id.strip():
         raise UnusableEntry("a server has no name; give it one")
     if id.casefold() == "interlock":
@@ -244,7 +245,7 @@ def check_id(id: str) -> None:
 def finish(
     id: str, draft: Draft, scope: Scope, *, source: str, read_file: ReadFile | None
 ) -> Entry:
-    """The entry that a draft comes to. Raises UnusableEntry, UnfilledVariable."""
+    """Return the entry of a draft. Raises UnusableEntry or UnfilledVariable."""
     if bool(draft.command) == bool(draft.url):
         raise UnusableEntry(
             "it has both a command and a url; keep one"

@@ -1,6 +1,4 @@
-"""What a configuration of servers comes down to: entries, what was wrong, what has to be asked, and
-what changed.
-"""
+"""The result of reading a configuration: entries, problems, questions for the user, changes."""
 
 from __future__ import annotations
 
@@ -29,8 +27,12 @@ _NAMED = re.compile(r"\$\{(input:[^}]*|[A-Za-z_][A-Za-z0-9_]*)")
 
 
 class Origin(Struct, frozen=True):
-    """How one text of an entry was written: what became of it, as it is written again, and as it
-    may be shown.
+    """How one text of an entry was written.
+
+    Attributes:
+        value: The text with its variables filled in.
+        written: The text as it is written again, with its variables.
+        masked: The text as it may be shown, with dots for secrets.
     """
 
     value: str
@@ -92,7 +94,7 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     @property
     def target(self) -> dict[str, Any]:
-        """What `interlock.Client` takes for it. It holds the secrets."""
+        """What `interlock.Client` takes as a target. It holds the secrets."""
         target: dict[str, Any]
         if self.command:
             target = {
@@ -114,24 +116,21 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     @property
     def shown(self) -> str:
-        """The whole command, quoted as for a shell, or the whole URL, for a person to approve;
-        secrets are dots.
+        """The whole command, quoted as for a shell, or the whole URL, for the user to approve.
 
-        Nothing is shortened, and characters that cannot be seen are written out (SEC-17).
+        Nothing is shortened, secrets are dots, and invisible characters are written out (SEC-17).
         """
         return visible_line(shlex.join(self._open_command) if self.command else self._open_url)
 
     @property
     def shown_cwd(self) -> str:
-        """The folder that it is started in, as `shown` has the command; empty where it is that of
-        the host.
-        """
+        """The folder that it is started in, shown as `shown` is; empty for the folder of the host."""
         return "" if self.cwd is None else visible_line(self._open("cwd", self.cwd))
 
     @property
     def shown_env(self) -> tuple[str, ...]:
-        """The variables that the program gets, as NAME=dots; with their values where those decide
-        what code runs, as PATH does.
+        """The variables that the program gets, as NAME=dots. Those that decide which code runs,
+        such as PATH, are shown with their values.
         """
         return tuple(
             visible_line(f"{name}={self._steering.get(name, DOTS)}") for name in sorted(self.env)
@@ -139,8 +138,8 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The names of the variables and answers (`input:id`) that it is given, which a person
-        should know before it is reached.
+        """The names of the variables and inputs (`input:id`) that it gets, which the user should
+        know.
         """
         written = (origin.written for origin in self.origins.values())
         return tuple(
@@ -149,11 +148,11 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     @property
     def digest(self) -> str:
-        """A SHA-256 in hex of what a person approves: the command, its folder, the names in its
-        `env` and those values that are shown (`shown_env`), or the URL; and `variables`.
+        """A SHA-256 in hex of what the user approves: the command with its folder, the names in
+        `env` and the values that `shown_env` shows, or the URL, and `variables`.
 
-        Secrets count as dots: a new token needs no new approval, and nothing can be guessed from
-        the digest. Another variable does.
+        Secrets count as dots: a new token needs no new approval, and the digest reveals nothing.
+        Another variable does need one.
         """
         what: Any = {"url": self._open_url}
         if self.command:
@@ -175,7 +174,7 @@ class Entry(Struct, frozen=True, kw_only=True):
 
     @property
     def _steering(self) -> dict[str, str]:
-        """The variables that decide what code runs, with their values as they may be shown."""
+        """The variables that decide which code runs, with their values as they may be shown."""
         found = {
             name: self._open(f"env.{name}", value)
             for name, value in self.env.items()
@@ -204,7 +203,7 @@ class Entry(Struct, frozen=True, kw_only=True):
         return f"{scheme}://{DOTS if before else ''}{at}{self._hide(host)}{rest}"
 
     def _open(self, place: str, value: str) -> str:
-        """A text without what is secret in it."""
+        """Return a text without its secrets."""
         origin = self.origins.get(place)
         return self._hide(origin.masked if origin is not None and origin.value == value else value)
 
@@ -220,14 +219,13 @@ class Entry(Struct, frozen=True, kw_only=True):
 
 
 class Problem(Struct, frozen=True, kw_only=True):
-    """Something that was left out, and why, in words for a person.
+    """Something that was left out of a configuration, and why.
 
     Attributes:
-        where: The file and the server, as far as there are any.
+        where: The file and the server, as far as they are known.
         words: What is wrong, and what to do.
-        id: The server; empty where it is the whole file.
-        level: `note` where nothing is lost that was asked of us, or the entry is there without some
-            detail.
+        id: The server; empty for the whole file.
+        level: `error`, or `note` if the entry is used without a detail, or is not meant for us.
     """
 
     where: str
@@ -240,22 +238,22 @@ class Problem(Struct, frozen=True, kw_only=True):
 
 
 class Config(Struct, frozen=True, kw_only=True):
-    """The servers of one or several files, in their order, and what was left out of them."""
+    """The servers of one or several files, in their order, and what was left out."""
 
     entries: tuple[Entry, ...] = ()
     problems: tuple[Problem, ...] = ()
 
 
 class Input(Struct, frozen=True, kw_only=True):
-    """Something that a configuration wants to be asked of a person.
+    """A value that a configuration asks the user for.
 
     Attributes:
-        id: What `${input:...}` calls it.
+        id: Its name in `${input:...}`.
         type: `promptString`, `pickString`, or `command`, which is never run here.
         description: The question.
-        default: What is meant where nothing is answered; None: an answer is needed.
+        default: The answer if the user gives none; None if an answer is required.
         options: The possible answers of a `pickString`.
-        password: Whether the answer must not be seen while it is typed.
+        password: Whether the answer is hidden while it is typed.
     """
 
     id: str
@@ -267,15 +265,13 @@ class Input(Struct, frozen=True, kw_only=True):
 
 
 class Changes(Struct, frozen=True, kw_only=True):
-    """What a new configuration changes in an old one; the entries are those of the new one where it
-    has them.
+    """What a new configuration changes. Entries are those of the new one if it has them.
 
     Attributes:
-        added: Servers that were not there.
-        removed: Servers that are there no more, or were left out of the new one.
-        changed: Servers in which anything but the file's name is different.
-        reached_anew: The ids of those among `changed` that have to be started or reached again for
-            it.
+        added: Servers that are new.
+        removed: Servers that are gone, or were left out of the new configuration.
+        changed: Servers with a difference other than the name of the file.
+        reached_anew: The ids of changed servers that must be restarted or reconnected.
     """
 
     added: tuple[Entry, ...] = ()
@@ -288,7 +284,7 @@ class Changes(Struct, frozen=True, kw_only=True):
 
 
 def changes(old: Config, new: Config) -> Changes:
-    """What to do when a configuration was read again. Entries are the same by their ids."""
+    """Return what changed between two readings of a configuration. Ids identify the servers."""
     before, after = ({entry.id: entry for entry in config.entries} for config in (old, new))
     changed = tuple(
         entry for id, entry in after.items() if id in before and not _same(before[id], entry)

@@ -1,6 +1,4 @@
-"""The formats of the products: in which part of a document their servers stand, and what each key
-of an entry means.
-"""
+"""The formats of the products: where the servers are in a document, and what each key means."""
 
 from __future__ import annotations
 
@@ -20,13 +18,13 @@ _LOGS_IN_BY_ITSELF = "the host discovers how to log in"
 
 
 class Format(Struct, frozen=True, kw_only=True):
-    """One product's format.
+    """The format of one product or several.
 
     Attributes:
-        name: What it is called, as `interlock install` calls the product.
-        syntax: Of its documents.
-        sections: The paths to its servers in a document; all that are there are read.
-        draft: Takes one entry apart. Raises UnusableEntry, SkippedEntry.
+        name: Its name.
+        syntax: The syntax of its documents.
+        sections: The paths to the servers in a document; all that exist are read.
+        draft: Reads one entry. Raises UnusableEntry or SkippedEntry.
         asks: Whether it knows `${input:id}`.
     """
 
@@ -38,7 +36,7 @@ class Format(Struct, frozen=True, kw_only=True):
 
 
 def sections_of(document: Mapping[str, Any], format: Format) -> Iterable[tuple[str, Any]]:
-    """The sections of a format that a document has, each with its name."""
+    """Yield the sections of a format that a document has, each with its name."""
     for path in format.sections:
         found: Any = document
         for key in path:
@@ -51,9 +49,7 @@ def sections_of(document: Mapping[str, Any], format: Format) -> Iterable[tuple[s
 
 
 def _mcp_servers(fields: Fields) -> Draft:
-    """The union of what the products with this section have; where they differ they have different
-    keys.
-    """
+    """Read the union of the keys of all products with this section; where they differ, the keys do."""
     draft = _of_json(fields, VariableSyntax.SHELL | VariableSyntax.EDITOR)
     draft.tools = fields.texts("tools")
     draft.trusted = fields.flag("trusted")
@@ -78,8 +74,8 @@ def _mcp_servers(fields: Fields) -> Draft:
 
 
 def _gemini(fields: Fields) -> Draft:
-    """As others, but `url` is of the older transport, `httpUrl` of the newer, and `$NAME` is a
-    variable too.
+    """Read an entry of Gemini CLI: `url` is HTTP+SSE, `httpUrl` is Streamable HTTP, and `$NAME`
+    is a variable too.
     """
     older = "httpUrl" not in fields and "type" not in fields
     draft = _mcp_servers(fields)
@@ -93,7 +89,7 @@ def _gemini(fields: Fields) -> Draft:
 
 
 def _of_json(fields: Fields, syntax: VariableSyntax) -> Draft:
-    """What the formats in JSON have in common."""
+    """Read what all JSON formats have in common."""
     kind = fields.text("type").lower()
     draft = Draft(
         command=fields.text("command"),
@@ -225,7 +221,7 @@ def _codex(fields: Fields) -> Draft:
 
 
 def _forwarded(names: Any) -> Iterable[str]:
-    """The names in `env_vars`: texts, or tables with a name."""
+    """Yield the names in `env_vars`: strings, or tables with a name."""
     for item in names if isinstance(names, list) else [] if names is None else [names]:
         name = item.get("name") if isinstance(item, dict) else item
         if isinstance(item, dict) and item.get("source") not in (None, "local"):
@@ -293,7 +289,7 @@ _ONLY_GEMINI = {"httpUrl", "trust", "includeTools", "excludeTools"}
 
 
 def formats_of(document: Mapping[str, Any], syntax: Syntax) -> list[Format]:
-    """The formats that a document is in, as far as its sections tell."""
+    """Return the formats of a document, judged by its sections."""
     if syntax == "toml":
         return [CODEX]
     if syntax == "yaml":

@@ -1,6 +1,4 @@
-"""The one place that reads files: configurations merged from several of them, and files of
-variables.
-"""
+"""Loads configurations from files and merges them, and reads `.env` files."""
 
 from __future__ import annotations
 
@@ -26,18 +24,18 @@ def load_config(
     ask: Callable[[Input], str | None] | None = None,
     folder: Path | None = None,
 ) -> Config:
-    """Read configurations from files and make one of them. It never raises for what is in them, or
-    for a file that is not there.
+    """Read configurations from files and merge them.
 
-    A server that stands in several files is taken from none of them: which was meant cannot be
-    known.
+    Nothing in a file raises an error, nor does a missing file: both become a `Problem`. A server
+    that is in several files is used from none of them, since it is unclear which one was meant.
 
     Args:
-        paths: The files, in the order in which their servers are wanted.
-        env: What variables are filled in from.
-        ask: Asks a person for what a file wants to be asked; None, as without it, is no answer:
-            then defaults count. What it raises goes through.
-        folder: What `${workspaceFolder}` is; None: for each file the folder it belongs to.
+        paths: The files, in the order that their servers should have.
+        env: Where variables are filled in from.
+        ask: Asks the user for an input of a file. None, as without it, is no answer: then the
+            default is used. Its exceptions are passed on.
+        folder: The value of `${workspaceFolder}`; None: for each file the folder that it belongs
+            to.
     """
     configs: list[Config] = []
     for path in paths:
@@ -67,9 +65,7 @@ def load_config(
 
 
 def merge(*configs: Config) -> Config:
-    """One configuration of several. An id that stands in more than one of them is left out, with a
-    Problem that says where it stands.
-    """
+    """Merge configurations. An id that several of them have is left out, with a Problem."""
     sources: dict[str, list[Entry]] = {}
     for config in configs:
         for entry in config.entries:
@@ -92,8 +88,10 @@ def merge(*configs: Config) -> Config:
 
 
 def read_variables(path: Path) -> dict[str, str]:
-    """The variables in a file of lines NAME=value: quotes are taken off, nothing is filled in.
-    Raises UnusableEntry.
+    """Read a file of lines NAME=value. Quotes are removed, and variables are not filled in.
+
+    Raises:
+        UnusableEntry: It cannot be read.
     """
     variables: dict[str, str] = {}
     for number, line in enumerate(_read(path).splitlines(), 1):
@@ -117,7 +115,7 @@ def _unquoted(value: str) -> str:
 
 
 def _read(path: Path) -> str:
-    """The text of a file. Raises UnusableEntry with what to do."""
+    """Return the text of a file. Raises UnusableEntry, which says what to do."""
     try:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
@@ -141,8 +139,6 @@ def _read(path: Path) -> str:
 
 
 def _folder_of(path: Path) -> Path:
-    """The folder that a file's servers work in: its own, or the project around that of a
-    product.
-    """
+    """Return the folder that the servers of a file work in: its own, or the project around it."""
     folder = Path(os.path.abspath(path)).parent
     return folder.parent if folder.name in PROJECT_FOLDERS else folder

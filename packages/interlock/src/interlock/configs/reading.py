@@ -1,6 +1,4 @@
-"""Reads a configuration of any product: the entries that can be used, and in words what was left
-out.
-"""
+"""Reads a configuration of any product: the usable entries, and problems in words."""
 
 from __future__ import annotations
 
@@ -43,21 +41,21 @@ def read_config(
     source: str = "",
     read_file: ReadFile | None = None,
 ) -> Config:
-    """Read a configuration. It never raises for what is in the text: what cannot be used is a
-    Problem, and hides nothing else.
+    """Read a configuration. Nothing in the text raises an error: each problem is reported, and the
+    other servers are used.
 
     Args:
-        text: The configuration; at most 1 MiB, 1,000 servers.
-        format: The name of the product (`FORMATS`); None: found out from the text.
-        env: What `${NAME}` is filled in from.
-        inputs: What a person answered to `wanted_inputs`, by id.
-        folder: The folder it belongs to: `${workspaceFolder}`, where relative folders begin, and
-            whose servers of `.claude.json` count.
-        source: The name of the file, for people; the end of it may tell the syntax.
+        text: The configuration; at most 1 MiB and 1,000 servers.
+        format: The name of a product or format (`FORMATS`); None to detect it from the text.
+        env: Where `${NAME}` is filled in from.
+        inputs: The answers of the user to `wanted_inputs`, by id.
+        folder: The folder that it belongs to, for `${workspaceFolder}` and relative folders. Of a
+            `.claude.json` the servers of this project are read too.
+        source: The name of the file, for people; its suffix may tell the syntax.
         read_file: Reads an `envFile`; without it such entries are left out.
 
     Raises:
-        ValueError: There is no format of that name.
+        ValueError: The format is unknown.
     """
     if format is not None and format not in FORMATS:
         raise ValueError(f"unknown format {format}; known are {', '.join(FORMATS)}")
@@ -73,14 +71,13 @@ def read_config(
 def wanted_inputs(
     text: str, format: str | None = None, *, source: str = "", folder: Path | None = None
 ) -> tuple[Input, ...]:
-    """What has to be asked of a person before a configuration can be read: the `inputs` that
-    servers refer to, in their order.
+    """Return what to ask the user before a configuration is read: the `inputs` that servers use.
 
-    One that is referred to and nowhere described is a question for a secret. A text that cannot be
-    read asks for nothing; what is wrong with it is told by `read_config`.
+    An input that is used and not described is a question for a secret. A text that cannot be read
+    has no inputs; `read_config` reports its problem.
 
     Raises:
-        ValueError: There is no format of that name.
+        ValueError: The format is unknown.
     """
     if format is not None and format not in FORMATS:
         raise ValueError(f"unknown format {format}; known are {', '.join(FORMATS)}")
@@ -108,7 +105,7 @@ def _document(text: str, format: str | None, source: str) -> tuple[Mapping[str, 
 
 
 class _Reading:
-    """The entries and problems of one text, as they are found."""
+    """The entries and problems of one text."""
 
     def __init__(self, scope: Scope, source: str, read_file: ReadFile | None) -> None:
         self.scope, self.source, self.read_file = scope, source, read_file
@@ -192,7 +189,7 @@ class _Reading:
 def _servers(
     document: Mapping[str, Any], formats: list[Format], folder: Path | None
 ) -> Iterator[tuple[Format, str, Any]]:
-    """Every server of a document, by its id; those of one folder in a `.claude.json` last."""
+    """Yield every server of a document by its id; those of one project of `.claude.json` last."""
     for format in formats:
         for _, section in sections_of(document, format):
             if isinstance(section, Mapping):
@@ -207,7 +204,7 @@ def _servers(
 
 
 def _useless(draft: Draft) -> Iterator[str]:
-    """What an entry has that is of no use to its kind."""
+    """Yield what an entry has that its kind does not use."""
     if draft.url:
         there = {"args": draft.args, "env": draft.env, "cwd": draft.cwd, "envFile": draft.env_file}
         yield from (
@@ -220,7 +217,7 @@ def _useless(draft: Draft) -> Iterator[str]:
 
 
 def _inputs(document: Mapping[str, Any]) -> dict[str, Input]:
-    """What a document describes under `inputs`; what is no description is passed over."""
+    """Return what a document describes under `inputs`, without invalid descriptions."""
     mcp = document.get("mcp")
     found: dict[str, Input] = {}
     for described in (
@@ -252,7 +249,7 @@ def _input(raw: Mapping[str, Any]) -> Input:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Every text within a value."""
+    """Yield every string within a value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""The variables in a configuration: found in a text, filled in, and written again in one syntax."""
+"""Variables in a configuration (`${NAME}`): found, filled in, and written again."""
 
 from __future__ import annotations
 
@@ -28,8 +28,10 @@ _LONGEST_HOST = 300
 
 
 class VariableSyntax(Flag):
-    """Which variables a product knows: `${NAME}` and `${NAME:-default}`; `$NAME`; `${env:NAME}`,
-    `${input:id}` and names of editors.
+    """Which variables a product knows.
+
+    SHELL: `${NAME}` and `${NAME:-default}`. BARE: `$NAME`. EDITOR: `${env:NAME}`, `${input:id}`
+    and names of editors such as `${workspaceFolder}`.
     """
 
     NONE = 0
@@ -45,17 +47,17 @@ as it names a host.
 
 
 class UnfilledVariable(Exception):
-    """A variable cannot be filled in; the message says which and what to do, and holds no value."""
+    """A variable cannot be filled in. The message says which and what to do, and holds no value."""
 
 
 class Scope(Struct, frozen=True, kw_only=True):
-    """What variables are filled in from.
+    """Where variables are filled in from.
 
     Attributes:
-        env: The variables of the environment.
-        answers: What a person answered, by the id of the input.
+        env: The environment variables.
+        answers: The answers of the user, by the id of the input.
         inputs: The inputs that the configuration describes.
-        folder: The folder that is worked in, if there is one.
+        folder: The folder of the project, if there is one.
     """
 
     env: Mapping[str, str]
@@ -65,7 +67,7 @@ class Scope(Struct, frozen=True, kw_only=True):
 
 
 class FilledText(Struct, frozen=True, kw_only=True):
-    """A text with its variables filled in, and the values in it that are secret."""
+    """A text with its variables filled in, and the secret values in it."""
 
     origin: Origin
     secrets: frozenset[str] = frozenset()
@@ -85,10 +87,10 @@ class _Piece(Struct, frozen=True):
 def fill(
     text: str, scope: Scope, syntax: VariableSyntax, openness: Openness = "hidden"
 ) -> FilledText:
-    """Fill in the variables of a text; in a syntax of NONE it is what it is.
+    """Fill in the variables of a text.
 
-    Raises UnfilledVariable for a variable that is not defined and has no default, and for one that
-    there is not.
+    Raises:
+        UnfilledVariable: A variable is unknown, or has neither a value nor a default.
     """
     pieces: list[_Piece] = []
     at, so_far = 0, ""
@@ -110,8 +112,8 @@ def fill(
 
 
 def _references(text: str) -> Iterator[re.Match[str]]:
-    """Where variables may stand. Behind the last brace only bare ones can: a text of nothing but
-    `${` is not searched again for each.
+    """Yield where variables may be. After the last brace only bare ones are searched for, so that
+    a text of many `${` takes linear time.
     """
     last = text.rfind("}") + 1
     yield from _REFERENCE.finditer(text, 0, last)
@@ -119,12 +121,12 @@ def _references(text: str) -> Iterator[re.Match[str]]:
 
 
 def written_plainly(text: str) -> str:
-    """A text as it is written where none of it is a variable."""
+    """Return a text as it is written so that nothing in it is a variable."""
     return text.replace("${", f"{_DOLLAR}{{")
 
 
 def referred_inputs(text: str) -> list[str]:
-    """The ids of the inputs that a text asks for."""
+    """Return the ids of the inputs that a text uses."""
     inner = (found[1] or "" for found in _references(text))
     return [name.removeprefix("input:").strip() for name in inner if name.startswith("input:")]
 
@@ -149,7 +151,7 @@ def _joined(pieces: list[_Piece]) -> FilledText:
 
 
 def _piece(found: re.Match[str], scope: Scope, syntax: VariableSyntax) -> _Piece | None:
-    """What one reference comes to; None where it is no reference in this syntax."""
+    """Return what one reference stands for; None if it is not one in this syntax."""
     if found[2] is not None:
         return _variable(found[2], None, scope) if VariableSyntax.BARE in syntax else None
     inner = found[1].strip()
@@ -209,7 +211,7 @@ def _answer(id: str, scope: Scope) -> _Piece:
 
 
 def _of_editor(inner: str, scope: Scope) -> str | None:
-    """The value of a name that editors know; None for any other."""
+    """Return the value of a name that editors know; None for any other."""
     match inner:
         case "userHome":
             home = scope.env.get("HOME") or scope.env.get("USERPROFILE")
@@ -235,9 +237,7 @@ def _refuse(inner: str, syntax: VariableSyntax) -> NoReturn:
 
 
 def _may_be_seen(piece: _Piece, before: str, openness: Openness) -> bool:
-    """Whether what a variable stands for is shown: a person has to see what is run, and which host
-    is reached.
-    """
+    """Tell whether a variable is shown: the user must see what runs and which host is reached."""
     if openness == "address" and piece.secret != "secret" and len(before) < _LONGEST_HOST:
         return _AUTHORITY.fullmatch(before) is not None and not set(piece.value) & {"@", "?"}
     return openness == "open"

@@ -122,9 +122,7 @@ def _written(entry: Entry) -> dict[str, Any]:
 
 
 def _text(entry: Entry, place: str, value: str) -> str:
-    """A text as it was written; where it was not read from anywhere, as it is, unless that tells a
-    secret.
-    """
+    """Return a text as it was written, or as it is if that reveals no secret."""
     origin = entry.origins.get(place)
     if origin is not None and origin.value == value:
         return origin.written

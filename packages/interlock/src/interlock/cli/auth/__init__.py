@@ -1,3 +1,1 @@
-"""`interlock auth`: log in to servers and out again, see what is kept, and why a log-in does not
-work; and an authorization server.
-"""
+"""`interlock auth`: log in to servers and out, show stored logins, and diagnose failed ones."""

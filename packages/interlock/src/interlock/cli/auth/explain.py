@@ -1,6 +1,4 @@
-"""`interlock auth explain`: a server's authorization step by step, what is wrong with it, and who
-has to repair it.
-"""
+"""`interlock auth explain`: diagnose the authorization of a server, and say who can fix it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The group `interlock auth`, whose commands are imported when one is called."""
+"""The command group `interlock auth`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""`interlock auth login`: log in to a server with a browser, a pasted address or a code, and keep
-what is granted.
-"""
+"""`interlock auth login`: log in with a browser, a pasted address or a code; keep the tokens."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""`interlock auth logout`: what was granted is given back to the authorization server, and
-forgotten here.
-"""
+"""`interlock auth logout`: revoke the tokens at the authorization server, and delete them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""How a command of `interlock auth` ends: what it does is carried out, and every misfortune becomes
-a sentence and an exit code.
-"""
+"""How commands of `interlock auth` end: errors become one line of words and an exit code."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What is kept of log-ins, in the user's own vault, and how it is used: by the other commands too,
-which never log in themselves.
-"""
+"""Stored logins in the user's own vault, and the tokens that all commands take from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`interlock auth status`: saved logins, without tokens."""
+"""`interlock auth status`: show the stored logins, and never a token."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""`interlock auth token`: a token that is good now, for scripts; the one command that shows a
-secret.
-"""
+"""`interlock auth token`: print a valid access token, for scripts."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Putting a server into the configuration files of clients, and nothing else in them changed."""
+"""`interlock install`: add servers to the configuration files of clients."""

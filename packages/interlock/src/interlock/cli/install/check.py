@@ -1,6 +1,4 @@
-"""Whether a server starts: it is started once, as its client will start it, asked who it is, and
-ended.
-"""
+"""Starts a server once, as its client will start it, to check that it works."""
 
 from __future__ import annotations
 

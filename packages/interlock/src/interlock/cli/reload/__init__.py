@@ -1,1 +1,1 @@
-"""Serving the newest version of a file behind one pipe."""
+"""Hot reload: serves the newest version of a file over one connection."""

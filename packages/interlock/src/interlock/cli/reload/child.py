@@ -1,6 +1,4 @@
-"""The server as a child process: frames in and out, what it writes to stderr passed on, and an end
-that leaves nothing behind.
-"""
+"""The server as a child process: sends and receives frames, passes stderr on, and stops it."""
 
 from __future__ import annotations
 

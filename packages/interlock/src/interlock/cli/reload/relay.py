@@ -1,6 +1,4 @@
-"""What stands between a client and a server that comes and goes, without I/O: what is passed on,
-held, replayed and answered.
-"""
+"""Relays messages between a client and a server that is restarted: a pure state machine."""
 
 from __future__ import annotations
 

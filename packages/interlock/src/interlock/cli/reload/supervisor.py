@@ -1,6 +1,4 @@
-"""The shell around the relay: owns stdin and stdout, watches the files, and has one child after
-another.
-"""
+"""Runs the relay: owns stdin and stdout, watches the files, and restarts the child process."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""File watcher for Python files, pages of apps and skills: by the system's events where watchfiles
-is installed, by polling elsewhere.
-"""
+"""File watcher for Python files, pages of apps and skills: events if watchfiles is installed."""
 
 from __future__ import annotations
 
