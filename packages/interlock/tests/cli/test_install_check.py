@@ -57,7 +57,7 @@ def test_a_server_that_does_not_start_is_not_installed(
     """Code 4, why, which variable it lacks, and what to do; the file is not even made."""
     result = interlock("install", needs, "--client", "cursor")
     assert result.exit_code == 4
-    assert "It does not start, so nothing was changed." in result.stderr
+    assert "The server does not start, so nothing was changed." in result.stderr
     assert "KeyError: 'SHOP_API_KEY'" in result.stderr
     assert "--env SHOP_API_KEY" in result.stderr
     assert "--no-check" in result.stderr

@@ -97,15 +97,15 @@ def test_lists_that_a_server_lacks_hide_no_others(interlock: Command, lacking: l
     assert "demo" in result.stdout
     named = interlock("list", "--resources", "--", *lacking)
     assert named.exit_code == 0
-    assert named.stderr == "The server has no list of resource templates.\n"
+    assert named.stderr == "The server does not list resource templates.\n"
     assert "memo://insights" in named.stdout
     data = json.loads(interlock("list", "--json", "--", *lacking, "prompts/list").stdout)
     assert "resourceTemplates" not in data
     assert "prompts" not in data
     assert [tool["name"] for tool in data["tools"]] == ["query"]
     neither = interlock("list", "--resources", "--", *lacking, "resources/list")
-    assert neither.stderr == "The server has no list of resources or resource templates.\n"
-    assert "It offers nothing of that kind." in neither.stdout
+    assert neither.stderr == "The server does not list resources or resource templates.\n"
+    assert "It offers none of these." in neither.stdout
 
 
 def test_a_tool_can_be_called_where_no_tools_are_listed(

@@ -107,11 +107,11 @@ def test_stdin() -> None:
     [
         (["s"], None, "'s' is no argument"),
         (["=x"], None, "'=x' is no argument"),
-        (["i:=x"], None, "i:= is no JSON"),
+        (["i:=x"], None, "i:= is not JSON"),
         (["i=1", "i=2"], None, "i is given 2 times"),
         (["s=@/nowhere/at/all"], None, "/nowhere/at/all cannot be read"),
         ([], "{", "no JSON"),
-        ([], "[1]", "no JSON object"),
+        ([], "[1]", "must be a JSON object"),
     ],
 )
 def test_what_is_no_argument(words: list[str], whole: str | None, expected: str) -> None:

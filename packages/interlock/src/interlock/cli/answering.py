@@ -143,7 +143,7 @@ class Answering:
     async def _ask_person(self, params: t.ElicitRequestParams, why: str) -> t.ElicitResult:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise Unanswered(
-                self._words(params, why or "this is no terminal, so nobody can be asked")
+                self._words(params, why or "nobody can be asked, since this is not a terminal")
             )
         person = TerminalDialogs()
         try:

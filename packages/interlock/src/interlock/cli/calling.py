@@ -52,10 +52,10 @@ class CallCommand(TargetCommand):
     "-o",
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write an image, sound or file of the result there.",
+    help="Write an image, sound or file of the result to this file.",
 )
 def call(
-    talk: ServerConnection, words: Sequence[str], arguments: str | None, output: Path | None
+    connection: ServerConnection, words: Sequence[str], arguments: str | None, output: Path | None
 ) -> None:
     """Call a TOOL and show its result.
 
@@ -78,7 +78,7 @@ def call(
         given = tool_arguments(words[1:], arguments, tool.input_schema if tool is not None else {})
         with Bar() as bar:
             result = await client.call_tool(words[0], given, on_progress=bar.update)
-        if talk.machine:
+        if connection.machine:
             print_json(plain(result))
         else:
             show_result(result)
@@ -86,7 +86,7 @@ def call(
             save(result.content, output)
         return exits.TOOL_FAILED if result.is_error else exits.OK
 
-    talk.run(work)
+    connection.run(work)
 
 
 def show_result(result: t.CallToolResult) -> None:

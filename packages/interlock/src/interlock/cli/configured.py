@@ -71,7 +71,7 @@ def reach_config(
     path = config or next((p for p in map(Path, PROJECT_FILES) if p.is_file()), None)
     if path is None:
         raise click.UsageError(
-            f"Say by --config in which file the server {name} is; here is none of "
+            f"Name the file of the server {name} with --config; this folder has none of "
             f"{', '.join(PROJECT_FILES)}."
         )
     entry = _entry(path, name)
@@ -94,7 +94,9 @@ def reach_config(
 
         return start, entry.revision or None
     if environment != Environment():
-        raise click.UsageError("--env and --inherit-env are for servers that are started.")
+        raise click.UsageError(
+            "--env and --inherit-env are for servers that are started, not for a URL."
+        )
     headers = {**entry.headers, **web.get("headers", {})}
     older = {"legacy_sse": True} if entry.legacy_sse else {}
     given = {**older, **web, **({"headers": headers} if headers else {})}
@@ -140,9 +142,7 @@ def _entry(path: Path, name: str | None) -> Entry:
                 f"The server {wanted} in {path} cannot be used: "
                 f"{problem.words.removeprefix('left out: ')}."
             )
-    raise click.UsageError(
-        f"There is no server {wanted} in {path}; there is {_listed(_ids(config))}."
-    )
+    raise click.UsageError(f"{path} has no server {wanted}; it has {_listed(_ids(config))}.")
 
 
 def _named(config: Config, name: str) -> Entry | None:
@@ -158,7 +158,7 @@ def _only(path: Path, config: Config) -> str:
     if not ids and whole:
         raise click.UsageError(f"{path} cannot be used: {'; '.join(whole)}.")
     raise click.UsageError(
-        f"There are {len(ids)} servers in {path}; say which by --server: {_listed(ids)}"
+        f"{path} has {len(ids)} servers; choose one with --server: {_listed(ids)}"
     )
 
 

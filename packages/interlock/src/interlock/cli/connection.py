@@ -110,7 +110,7 @@ class ServerConnection(Struct):
                 return await TerminalDialogs().calls_again(params.name)
             except Dismissed:
                 return False
-        note(f"To speak an older revision from the start: --revision {HANDSHAKE_REVISIONS[-1]}")
+        note(f"To start with an older revision: --revision {HANDSHAKE_REVISIONS[-1]}")
         return False
 
     def _guarded(self, do: Callable[[], int | None]) -> int | None:
@@ -178,7 +178,7 @@ def variables_hint(last_words: str, withheld: frozenset[str]) -> str:
     if not named:
         return ""
     options = " ".join(f"--env {name}" for name in named)
-    return f"You have {', '.join(named)}, and the server has not: {options}"
+    return f"The server did not get your {', '.join(named)}: {options}"
 
 
 def _why_it_cannot_run(bad: t.Unreachable) -> str:

@@ -13,9 +13,9 @@ INTERRUPTED: Final = 130
 
 WORDS: Final = """\b
 Exit codes:
-  0    it went well
-  1    the tool itself said that it failed (isError)
-  2    wrong usage, or a question that nobody was there to answer
+  0    success
+  1    the tool reported a failure (isError)
+  2    wrong usage, or a question that nobody could answer
   3    the server refused with a JSON-RPC error, or broke the protocol
   4    the server could not be reached or started, or took too long
   130  interrupted

@@ -31,7 +31,7 @@ _HEADINGS: Final = {
 @click.option("--resources", is_flag=True, help="Only the resources and templates.")
 @click.option("--prompts", is_flag=True, help="Only the prompts.")
 def list_(
-    talk: ServerConnection, words: Sequence[str], tools: bool, resources: bool, prompts: bool
+    connection: ServerConnection, words: Sequence[str], tools: bool, resources: bool, prompts: bool
 ) -> None:
     """Show what a server offers: tools, resources and prompts.
 
@@ -55,8 +55,8 @@ def list_(
             found["prompts"] = await unless_missing(client.list_prompts())
         missing = [_HEADINGS[kind].lower() for kind, items in found.items() if items is None]
         if missing and not everything:
-            note(f"The server has no list of {' or '.join(missing)}.", fg="yellow")
-        if talk.machine:
+            note(f"The server does not list {' or '.join(missing)}.", fg="yellow")
+        if connection.machine:
             print_json(
                 {
                     **_identity(client),
@@ -68,9 +68,9 @@ def list_(
                 }
             )
         else:
-            _show(client, {kind: items or [] for kind, items in found.items()}, talk.verbose)
+            _show(client, {kind: items or [] for kind, items in found.items()}, connection.verbose)
 
-    talk.run(work)
+    connection.run(work)
 
 
 def _identity(client: Client) -> dict[str, Any]:
@@ -101,11 +101,7 @@ def _show(client: Client, found: dict[str, list[Any]], verbose: bool) -> None:
         for name, detail, description in lines:
             _show_item(name, detail, description, marks.get(name, ""), verbose)
     if not any(found.values()):
-        say(
-            "It offers nothing of that kind."
-            if found
-            else "It offers no tools, resources or prompts."
-        )
+        say("It offers none of these." if found else "It offers no tools, resources or prompts.")
 
 
 def _line(item: Any) -> tuple[str, str, str]:
@@ -159,7 +155,7 @@ def _show_item(name: str, detail: str, description: str, mark: str, verbose: boo
 
 
 @target_command("schema", "[TOOL]")
-def schema(talk: ServerConnection, words: Sequence[str]) -> None:
+def schema(connection: ServerConnection, words: Sequence[str]) -> None:
     """Print the JSON Schemas of one TOOL, or of all: what goes in, and what comes out where the
     tool says so.
 
@@ -188,11 +184,11 @@ def schema(talk: ServerConnection, words: Sequence[str]) -> None:
             )
         return exits.OK
 
-    talk.run(work)
+    connection.run(work)
 
 
 @target_command("ping")
-def ping(talk: ServerConnection, words: Sequence[str]) -> None:
+def ping(connection: ServerConnection, words: Sequence[str]) -> None:
     """Make sure that a server starts, agrees on a revision and answers.
 
     The milliseconds are one request's way there and back, without the start. In the newest
@@ -208,7 +204,7 @@ def ping(talk: ServerConnection, words: Sequence[str]) -> None:
         began = time.perf_counter()
         await client.ping()
         milliseconds = (time.perf_counter() - began) * 1000
-        if talk.machine:
+        if connection.machine:
             print_json({**_identity(client), "milliseconds": round(milliseconds, 3)})
             return
         info = client.server_info
@@ -219,4 +215,4 @@ def ping(talk: ServerConnection, words: Sequence[str]) -> None:
         )
         note(f"{milliseconds:.1f} ms", dim=True)
 
-    talk.run(work)
+    connection.run(work)

@@ -73,7 +73,7 @@ def _only(module: ModuleType, path: Path) -> Server:
         if name in servers:
             return servers[name]
     raise TargetError(
-        f"There is more than one server in {path}: {', '.join(servers)}. Say which: "
+        f"{path} has more than one server: {', '.join(servers)}. Choose one: "
         f"{path}:{next(iter(servers))}"
     )
 

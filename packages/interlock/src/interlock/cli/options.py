@@ -36,46 +36,46 @@ _OPTIONS: Final = (
     click.option(
         "--config",
         type=click.Path(path_type=Path, exists=True, dir_okay=False),
-        help="A client's configuration with servers.",
+        help="The configuration file of a client or project.",
     ),
-    click.option("--server", "entry", metavar="NAME", help="Which server of the configuration."),
+    click.option("--server", "entry", metavar="NAME", help="The server in the configuration."),
     click.option(
         "--trust",
         is_flag=True,
-        help="Start, or reach, the server of a configuration without asking, this time.",
+        help="Start the server of a configuration without a question, once.",
     ),
     click.option(
         "--env",
         "variables",
         multiple=True,
         metavar="NAME[=VALUE]",
-        help="A variable that the started server gets; without VALUE, with yours.",
+        help="An environment variable for the server; without VALUE, your own value.",
     ),
     click.option(
         "--inherit-env",
         is_flag=True,
-        help="The started server gets all your variables, secrets too.",
+        help="Give the server all your environment variables, secrets too.",
     ),
     click.option(
         "--header",
         "headers",
         multiple=True,
         metavar="'NAME: VALUE'",
-        help="https: send this with each request; $NAME is filled in.",
+        help="https: a header for each request; $NAME is filled in.",
     ),
     click.option(
         "--account",
         default="",
         metavar="NAME",
-        help="https: which of several log-ins to the server (`interlock auth`).",
+        help="https: the account, if you logged in with several (`interlock auth`).",
     ),
     click.option(
         "--legacy-sse",
         is_flag=True,
-        help="https: speak the transport of 2024-11-05, a stream and a place to post to.",
+        help="https: use the HTTP+SSE transport of 2024-11-05.",
     ),
     click.option(
-        "--revision", metavar="DATE", help=f"Speak this revision only: {', '.join(REVISIONS)}."
+        "--revision", metavar="DATE", help=f"Use this revision only: {', '.join(REVISIONS)}."
     ),
     click.option(
         "--timeout",
@@ -83,49 +83,49 @@ _OPTIONS: Final = (
         metavar="SECONDS",
         help="How long to wait.  [default: 300]",
     ),
-    click.option("--json", "machine", is_flag=True, help="Write JSON for machines, errors too."),
+    click.option("--json", "machine", is_flag=True, help="Write JSON for programs, errors too."),
     click.option(
         "-v",
         "--verbose",
         is_flag=True,
-        help="Show each message, and what the server writes to stderr.",
+        help="Show each message, and the stderr of the server.",
     ),
     click.option(
         "--log-level",
         type=click.Choice(LOGGING_LEVELS),
         default="info",
         show_default=True,
-        help="Show log messages from here on.",
+        help="Show log messages of this level and above.",
     ),
     click.option(
         "--root",
         "roots",
         multiple=True,
         type=click.Path(exists=True, path_type=Path),
-        help="A folder the server may work in.",
+        help="A folder that the server may work in.",
     ),
     click.option(
         "-y",
         "--yes",
         is_flag=True,
-        help="Answer the server's questions with yes and with their defaults.",
+        help="Answer the questions of the server with yes and their defaults.",
     ),
     click.option(
         "--answers",
         metavar="JSON",
-        help="Answer its questions: {field: value, ...}, or [answer, ...] in order; @FILE.",
+        help="Answers to its questions: {field: value, ...}, or [answer, ...] in order; @FILE.",
     ),
     click.option(
         "--sample",
         "samples",
         multiple=True,
         metavar="TEXT",
-        help="Answer with this when it asks for a model; @FILE. Several: in order.",
+        help="The answer when it asks for a model; @FILE. Repeat it for several, in order.",
     ),
     click.option(
         "--model",
         metavar="NAME",
-        help="Let this model answer when it asks for one: PROVIDER:MODEL[@URL].",
+        help="The model that answers when it asks for one: PROVIDER:MODEL[@URL].",
     ),
 )
 
@@ -163,7 +163,7 @@ def target_command(
             started = context.meta.get(COMMAND)
             if started is not None and (config or entry):
                 raise click.UsageError(
-                    "Give the server either by -- COMMAND or by --config and --server."
+                    "Give the server either as -- COMMAND or with --config and --server."
                 )
             if (
                 (started is not None or config or entry)
@@ -194,7 +194,7 @@ def target_command(
                 )
             if shared["revision"] is not None and shared["revision"] not in REVISIONS:
                 raise click.UsageError(
-                    f"There is no revision {shared['revision']}; there are {', '.join(REVISIONS)}."
+                    f"Unknown revision {shared['revision']}; known are {', '.join(REVISIONS)}."
                 )
             reduced = started is not None or config or entry
             withheld = environment.withheld if reduced else frozenset[str]()

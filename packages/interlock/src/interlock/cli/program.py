@@ -15,7 +15,7 @@ from ..version import VERSION
 from . import exits
 from .groups import LazyGroup, Row
 
-_TALK = "ServerConnection to a server"
+_TALK = "Talk to a server"
 _MAKE = "Run and write servers"
 _HOST = "Use servers with a model"
 

@@ -215,7 +215,7 @@ def new(name: Path, app: bool) -> None:
             stream.write(text)
     click.echo(f"{click.style(str(name), fg='green')} is ready. Try it:")
     click.echo(f"  cd {name}\n  interlock call {server} greet name=Ada")
-    click.echo("README.md says how it is installed, tested and built.")
+    click.echo("README.md says how to install, test and build it.")
 
 
 def package_name(title: str) -> str:

@@ -15,7 +15,7 @@ from .values import string_arguments
 
 
 @target_command("prompt", "NAME [KEY=VALUE]...")
-def prompt(talk: ServerConnection, words: Sequence[str]) -> None:
+def prompt(connection: ServerConnection, words: Sequence[str]) -> None:
     """Get the prompt NAME with its arguments filled in. Values are strings; key=@FILE takes one
     from a file.
 
@@ -28,7 +28,7 @@ def prompt(talk: ServerConnection, words: Sequence[str]) -> None:
 
     async def work(client: Client) -> None:
         result = await client.get_prompt(words[0], arguments)
-        if talk.machine:
+        if connection.machine:
             print_json(plain(result))
             return
         if result.description:
@@ -37,7 +37,7 @@ def prompt(talk: ServerConnection, words: Sequence[str]) -> None:
             say(f"{message.role}:", bold=True)
             show_block(message.content)
 
-    talk.run(work)
+    connection.run(work)
 
 
 @target_command("complete", "REF ARGUMENT [VALUE]")
@@ -46,9 +46,9 @@ def prompt(talk: ServerConnection, words: Sequence[str]) -> None:
     "known",
     multiple=True,
     metavar="KEY=VALUE",
-    help="An argument that is known already; several times.",
+    help="An argument that is known already; repeat it for several.",
 )
-def complete(talk: ServerConnection, words: Sequence[str], known: tuple[str, ...]) -> None:
+def complete(connection: ServerConnection, words: Sequence[str], known: tuple[str, ...]) -> None:
     """Ask what an ARGUMENT could be, of which VALUE was typed so far.
 
     REF is a prompt's name or a resource template.
@@ -64,7 +64,7 @@ def complete(talk: ServerConnection, words: Sequence[str], known: tuple[str, ...
 
     async def work(client: Client) -> None:
         completion = await client.complete(ref, argument, value, arguments=arguments or None)
-        if talk.machine:
+        if connection.machine:
             print_json(plain(completion))
             return
         for suggestion in completion.values:
@@ -73,4 +73,4 @@ def complete(talk: ServerConnection, words: Sequence[str], known: tuple[str, ...
         if completion.has_more or total > len(completion.values):
             note(f"... and {total - len(completion.values) if total else 'some'} more", dim=True)
 
-    talk.run(work)
+    connection.run(work)

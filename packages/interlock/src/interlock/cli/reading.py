@@ -25,7 +25,7 @@ from .screen import note, plain, print_json, say, shown, size
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the content to this file.",
 )
-def read(talk: ServerConnection, words: Sequence[str], output: Path | None) -> None:
+def read(connection: ServerConnection, words: Sequence[str], output: Path | None) -> None:
     """Read the resource behind a URI.
 
     Text goes to stdout; so does anything else where stdout is a file or a pipe. A terminal gets no
@@ -39,14 +39,14 @@ def read(talk: ServerConnection, words: Sequence[str], output: Path | None) -> N
 
     async def work(client: Client) -> int:
         result = await client.read_resource(uri)
-        if talk.machine:
+        if connection.machine:
             print_json(plain(result))
             return exits.OK
         if output is not None:
             return _save(result, output)
         return _show(result)
 
-    talk.run(work)
+    connection.run(work)
 
 
 def content_of(contents: t.ResourceContents) -> bytes:
@@ -57,7 +57,7 @@ def content_of(contents: t.ResourceContents) -> bytes:
         return base64.b64decode(contents.blob, validate=True)
     except binascii.Error as bad:
         raise t.ProtocolError(
-            f"What the server sent for {contents.uri} is no base64: {bad}"
+            f"What the server sent for {contents.uri} is not base64: {bad}"
         ) from None
 
 

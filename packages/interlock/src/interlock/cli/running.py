@@ -30,7 +30,7 @@ TRANSPORT_OPTIONS = (
     click.option(
         "--host",
         show_default="127.0.0.1",
-        help="http, tcp: the address to listen at; there is no authentication.",
+        help="http, tcp: the address to listen at. There is no authentication.",
     ),
     click.option(
         "--port",
@@ -43,11 +43,11 @@ TRANSPORT_OPTIONS = (
         metavar="[HOST]:PORT",
         help="The same as --transport http with --host and --port.",
     ),
-    click.option("--workers", type=click.IntRange(1), help="http: so many processes."),
+    click.option("--workers", type=click.IntRange(1), help="http: the number of processes."),
     click.option(
         "--store",
         metavar="URL",
-        help="http: where sessions live: memory:, sqlite:///path or redis://host.",
+        help="http: where sessions are kept: memory:, sqlite:///path or redis://host.",
     ),
     click.option(
         "--allow-host",
@@ -61,12 +61,12 @@ TRANSPORT_OPTIONS = (
         "cors",
         multiple=True,
         metavar="ORIGIN",
-        help="http: web pages of this origin may use it; * for all.",
+        help="http: an origin whose web pages may use the server; * for all.",
     ),
     click.option(
         "--serve-legacy-sse",
         is_flag=True,
-        help="http: serve the transport of 2024-11-05 too, at /sse and /messages.",
+        help="http: serve the HTTP+SSE transport of 2024-11-05 too, at /sse and /messages.",
     ),
 )
 
@@ -187,12 +187,12 @@ def _listening(address: Any) -> None:
 @click.option(
     "--dev",
     is_flag=True,
-    help="Development: failing tools show the error and its place; stdio: reloads too.",
+    help="Development: tools that fail show the error and its place; stdio: reload too.",
 )
 @click.option(
     "--reload/--no-reload",
     default=None,
-    help="Start the server anew when a file changes; the client's pipe stays open.",
+    help="Restart the server when a file changes; the connection stays open.",
 )
 @click.option(
     "--reload-dir",
@@ -206,7 +206,7 @@ def _listening(address: Any) -> None:
     type=click.FloatRange(0),
     default=10.0,
     show_default=True,
-    help="Seconds that calls get to end before a reload.",
+    help="Seconds that running calls may take before a reload.",
 )
 def run(
     file: str,

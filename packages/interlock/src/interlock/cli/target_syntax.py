@@ -22,6 +22,6 @@ def header_lines(headers: Sequence[str]) -> dict[str, str]:
     for header in headers:
         name, colon, value = header.partition(":")
         if not colon or not name.strip():
-            raise click.UsageError(f"A header is written NAME: VALUE, not {header!r}.")
+            raise click.UsageError(f"Write a header as NAME: VALUE, not {header!r}.")
         given[name.strip()] = value.strip()
     return given

@@ -117,9 +117,7 @@ def reach_target(text: str, web: Mapping[str, Any], environment: Environment) ->
     path, name = split_target(text)
     words = text.split()
     if len(words) > 1 and not path.exists() and shutil.which(words[0]):
-        raise click.UsageError(
-            f"To start a command write it after two dashes, at the end: -- {text}"
-        )
+        raise click.UsageError(f"To start a command, write it after -- at the end: -- {text}")
     if path.suffix == ".py" and "://" not in text:
         if not path.is_file():
             raise click.UsageError(f"There is no file {path}.")
@@ -135,19 +133,19 @@ def reach_target(text: str, web: Mapping[str, Any], environment: Environment) ->
         return reach_file(["node", text], environment)
     if "://" in text:
         if environment != Environment():
-            raise click.UsageError("--env and --inherit-env are for servers that are started.")
+            raise click.UsageError(
+                "--env and --inherit-env are for servers that are started, not for a URL."
+            )
         return reach_address(text, web)
     if path.suffix in (".json", ".toml") and path.is_file():
         raise click.UsageError(
-            f"To take a server from a configuration write --config {text} [--server NAME]."
+            f"To use a server of a configuration, write --config {text} [--server NAME]."
         )
     if path.is_file() and os.access(path, os.X_OK):
         return reach_command([str(path.resolve())], environment)
     raise click.UsageError(
-        f"{text} leads to no server: it is no script that is there, no https://, unix:// or "
-        "tcp:// address. "
-        "A command comes after two dashes, at the end; an entry of a configuration by --config "
-        "FILE --server NAME."
+        f"{text}: no such file. Give a Python file, a URL, or a command after --. For a server of "
+        "a configuration use --config FILE --server NAME."
     )
 
 
@@ -169,7 +167,7 @@ def reach_address(text: str, web: Mapping[str, Any]) -> Reach:
     except ValueError as bad:
         raise click.UsageError(str(bad)) from None
     raise click.UsageError(
-        f"{text} is no address; there are https://host/path, unix:///path and tcp://host:port."
+        f"{text} is not an address; use https://host/path, unix:///path or tcp://host:port."
     )
 
 

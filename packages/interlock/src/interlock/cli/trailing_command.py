@@ -19,7 +19,7 @@ class TargetCommand(click.Command):
             cut = args.index("--")
             command, args = args[cut + 1 :], args[:cut]
             if not command:
-                raise click.UsageError("After -- comes the command that starts the server.", ctx)
+                raise click.UsageError("Write the command that starts the server after --.", ctx)
             ctx.meta[COMMAND] = command
         elif not args:
             raise click.exceptions.NoArgsIsHelpError(ctx)

@@ -67,9 +67,9 @@ def _object(text: str) -> dict[str, Any]:
     try:
         value = json.loads(_text(text))
     except ValueError as bad:
-        raise click.UsageError(f"The arguments are no JSON: {bad}") from None
+        raise click.UsageError(f"The arguments are not JSON: {bad}") from None
     if not isinstance(value, dict):
-        raise click.UsageError("The arguments are no JSON object.")
+        raise click.UsageError("The arguments must be a JSON object.")
     return value
 
 

@@ -95,7 +95,7 @@ _IDENTITY = ("client_id", "client_secret", "issuer", "document", "redirect_uri")
 )
 @account_option
 @vault_option
-@click.option("--json", "machine", is_flag=True, help="Write JSON for machines, errors too.")
+@click.option("--json", "machine", is_flag=True, help="Write JSON for programs, errors too.")
 @click.option("-v", "--verbose", is_flag=True, help="Tell each step.")
 def login(url: str, **given: Any) -> None:
     """Log in to the server at URL, and keep the tokens for all other commands.

@@ -45,9 +45,9 @@ def check(command: Sequence[str], env: Mapping[str, str]) -> str:
         words = str(bad)
     hint = variables_hint(words, Environment(dict(env)).withheld)
     raise NotStarted(
-        f"It does not start, so nothing was changed. {words}\n"
+        f"The server does not start, so nothing was changed. {words}\n"
         + (f"{hint}\n" if hint else "")
-        + "With --no-check it is put there all the same."
+        + "Use --no-check to install it anyway."
     )
 
 

@@ -31,7 +31,7 @@ from ..trailing_command import COMMAND, TargetCommand
 
 _OURS = re.compile(r"\binterlock\b[\"',\s]")
 _RUNNERS = {"uvx", "npx", "uv", "bunx", "pipx", "python", "python3", "node", "deno", "bun"}
-_NOTHING = "Say what to install: a FILE, a URL, or -- COMMAND at the end."
+_NOTHING = "Name what to install: a FILE, a URL, or -- COMMAND at the end."
 _TELLS_NOTHING = {"server", "main", "app", "mcp", "__init__", "__main__"}
 
 
@@ -260,7 +260,7 @@ def _check(command: Sequence[str], env: dict[str, str]) -> None:
     from ..screen import note  # late: help and --remove need no client
     from .check import check  # late: as above
 
-    note("Starting the server once, to see that it works (--no-check: do not) ...", dim=True)
+    note("Starting the server once to test it (--no-check skips this) ...", dim=True)
     note(check(command, env), fg="green")
 
 
@@ -288,7 +288,7 @@ def _started(target: str | None, rest: Sequence[str], *, must_be: bool) -> _Star
         raise click.UsageError(
             f"There is no file {path}."
             if path.suffix
-            else f"There is no file {path}. A command comes after two dashes: -- {target}"
+            else f"There is no file {path}. Write a command after --: -- {target}"
         )
     command = _command(path, attribute)
     return _Started(_usual_name(path), [*command, "--", *rest] if rest else command)
@@ -313,11 +313,11 @@ def _remote(
     left for the client to fill in.
     """
     if variables:
-        raise click.UsageError(
-            "--env is for servers that are started; one at a URL is sent --header."
-        )
+        raise click.UsageError("--env is for servers that are started; use --header for a URL.")
     if rest:
-        raise click.UsageError("After -- come the arguments of a server that is started.")
+        raise click.UsageError(
+            "Arguments after -- are for a server that is started, not for a URL."
+        )
     from ... import Http  # late: only for servers on the web
 
     given = header_lines(headers)

@@ -335,7 +335,7 @@ class Relay:
         """
         if self.state is State.DRAINING:
             self._fail_calls(
-                "The server was restarted with a newer version of its file while this call ran."
+                "The server was restarted with a newer version of its file during this call."
             )
             self._settle()
 
@@ -344,7 +344,7 @@ class Relay:
         if self.state is State.STARTING:
             self.broke(words)
             return
-        self._fail_calls(f"The server ended while this call ran: {words}.")
+        self._fail_calls(f"The server exited during this call: {words}.")
         self._drop_questions()
         self.wants_child = self.state is State.DRAINING or bool(self._held)
         self.state = State.STOPPED
@@ -357,7 +357,7 @@ class Relay:
             if waiting is None or isinstance(waiting.id, int | str):
                 self._refuse(
                     waiting,
-                    f"The server cannot start: {words}. It is tried again when its file is saved.",
+                    f"The server cannot start: {words}. It is started again when its file is saved.",
                 )
         self._fail_calls(f"The server cannot start: {words}.")
 
