@@ -179,8 +179,11 @@ def test_what_a_command_is_called(command: str) -> None:
     [
         (["--client", "zed", "--", "no-such-program-anywhere"], "There is no program"),
         (["--client", "zed"], "-- COMMAND"),
-        (["uvx mcp-server-git", "--client", "zed"], "after two dashes: -- uvx mcp-server-git"),
-        (["https://x.example/mcp", "--client", "zed", "--", "--a"], "After -- come the arguments"),
+        (["uvx mcp-server-git", "--client", "zed"], "after --: -- uvx mcp-server-git"),
+        (
+            ["https://x.example/mcp", "--client", "zed", "--", "--a"],
+            "Arguments after -- are for a server",
+        ),
         (["x.py", "--client", "zed", "--env", "=b"], "--env takes NAME or NAME=VALUE"),
     ],
 )

@@ -297,7 +297,7 @@ def test_a_child_that_dies_leaves_no_call_without_an_answer() -> None:
     bench.relay.child_ended("signal 9")
     answers = bench.client()
     assert [m["id"] for m in answers] == [1, 2]
-    assert answers[0]["error"]["message"] == "The server ended while this call ran: signal 9."
+    assert answers[0]["error"]["message"] == "The server exited during this call: signal 9."
     assert not bench.relay.wants_child
     bench.says(id=3, method="tools/list")
     assert [m["id"] for m in bench.next_child()] == [3]

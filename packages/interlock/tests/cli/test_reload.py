@@ -226,7 +226,7 @@ async def test_a_call_in_flight_when_the_child_dies(reloading: Reloading, revisi
     finds a new one.
     """
     async with reloading.client(revision) as client:
-        with pytest.raises(McpError, match="The server ended while this call ran: exit code 7"):
+        with pytest.raises(McpError, match="The server exited during this call: exit code 7"):
             await client.call_tool("die")
         pid = (await client.call_tool("process")).value()
         logged = asyncio.Event()

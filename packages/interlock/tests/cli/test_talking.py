@@ -346,7 +346,7 @@ def test_an_entry_of_a_configuration(
         config.write_text(text.format(entry=json.dumps({**entry, "env": env})), encoding="utf-8")
         result = interlock("call", "arguments", "--config", config, "--server", "s", "--trust")
         assert json.loads(result.stdout) == [{}, ["a"], expected], result.stderr
-    assert "There are 2 servers" in interlock("list", "--config", config).stderr
+    assert "has 2 servers" in interlock("list", "--config", config).stderr
     assert (
         f"There is no server u in {config}; there is s, t."
         in interlock("list", "--config", config, "--server", "u").stderr
@@ -360,7 +360,7 @@ def test_what_a_client_does_not_know_is_said(interlock: Command, tmp_path: Path)
     config.write_text(json.dumps({"context_servers": {"s": entry}}))
     result = interlock("ping", "--config", config, "--trust")
     assert result.exit_code == 4
-    assert "The server s: its cwd is not known, and not used." in result.stderr
+    assert "The server s: its cwd is unknown and not used." in result.stderr
 
 
 def test_a_toml_configuration(interlock: Command, stranger: Path, tmp_path: Path) -> None:

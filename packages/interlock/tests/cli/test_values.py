@@ -110,7 +110,7 @@ def test_stdin() -> None:
         (["i:=x"], None, "i:= is not JSON"),
         (["i=1", "i=2"], None, "i is given 2 times"),
         (["s=@/nowhere/at/all"], None, "/nowhere/at/all cannot be read"),
-        ([], "{", "no JSON"),
+        ([], "{", "not JSON"),
         ([], "[1]", "must be a JSON object"),
     ],
 )

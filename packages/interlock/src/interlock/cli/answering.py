@@ -45,7 +45,7 @@ def answers_given(yes: bool, text: str | None) -> AnswersGiven:
     ):
         return AnswersGiven(yes, in_order=data)
     raise click.UsageError(
-        "--answers is an object {field: value} for all questions, or a list of objects, true, "
+        "--answers must be an object {field: value} for all questions, or a list of objects, true, "
         "false and null."
     )
 

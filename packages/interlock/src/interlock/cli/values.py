@@ -79,7 +79,7 @@ def _value(sign: str, text: str, kinds: set[str], key: str) -> Any:
         try:
             return json.loads(text)
         except ValueError as bad:
-            raise click.UsageError(f"{key}:= is no JSON: {bad}") from None
+            raise click.UsageError(f"{key}:= is not JSON: {bad}") from None
     if kinds == {"string"}:
         return text
     try:

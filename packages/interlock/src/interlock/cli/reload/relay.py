@@ -124,7 +124,7 @@ class Relay:
         elif self.state is State.BROKEN:
             self._refuse(
                 envelope,
-                f"The server cannot start: {self.trouble}. It is tried again when its file is "
+                f"The server cannot start: {self.trouble}. It is started again when its file is "
                 "saved.",
             )
         elif len(self._held) >= MOST_HELD:
