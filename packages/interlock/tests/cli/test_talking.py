@@ -348,7 +348,7 @@ def test_an_entry_of_a_configuration(
         assert json.loads(result.stdout) == [{}, ["a"], expected], result.stderr
     assert "has 2 servers" in interlock("list", "--config", config).stderr
     assert (
-        f"There is no server u in {config}; there is s, t."
+        f"{config} has no server u; it has s, t."
         in interlock("list", "--config", config, "--server", "u").stderr
     )
 
