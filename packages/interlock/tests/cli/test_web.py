@@ -306,10 +306,10 @@ def test_a_certificate_that_nobody_vouches_for(interlock: Command, tmp_path: Pat
     "words, expected",
     [
         (["ftp://127.0.0.1/mcp"], "is not an address"),
-        (["http:///mcp"], "is not an address of a server"),
-        (["http://127.0.0.1:99999/mcp"], "is not an address of a server"),
+        (["http:///mcp"], "is no address of a server"),
+        (["http://127.0.0.1:99999/mcp"], "is no address of a server"),
         (["http://x/mcp", "--header", "nothing"], "Write a header as NAME: VALUE"),
-        (["http://a b/mcp"], "is not an address of a server"),
+        (["http://a b/mcp"], "is no address of a server"),
         (["http://x/mcp", "--header", "Bad Name: 1"], "'Bad Name' is not the name of a header"),
         (["http://x/mcp", "--header", "Content-Length: 1"], "is written by the HTTP client itself"),
         (["http://x/mcp", "--header", "X: ${NOT_SET_AT_ALL}"], "needs the variable NOT_SET_AT_ALL"),
