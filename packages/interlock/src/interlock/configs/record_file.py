@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from ..store import put_whole, turn
+from ..store import file_lock, write_atomic
 
 MOST_RECORD_BYTES: Final = 64 << 20
 PATIENCE: Final = 10.0
@@ -90,12 +90,12 @@ class RecordFile:
             return
         lock = self.path.with_name(f".{self.path.name}.turn")
         try:
-            with turn(lock, patience=PATIENCE):
+            with file_lock(lock, patience=PATIENCE):
                 # A file that was replaced within one tick of the clock may look the same.
                 self._stamp = None
                 data = copy.deepcopy(self.read())
                 change(data)
-                put_whole(self.path, _encoded(data))
+                write_atomic(self.path, _encoded(data))
                 self._stamp = None
         except TimeoutError:
             raise self.error(
