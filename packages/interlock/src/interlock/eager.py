@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from asyncio import sleep
 from collections.abc import Coroutine
-from contextvars import copy_context
+from contextvars import Context, copy_context
+from sys import getrefcount
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -30,55 +32,96 @@ else:
         """A task that begins in the next turn of the loop."""
         return loop.create_task(work)
 
-    class _Begun(Coroutine[Any, Any, Any]):
-        """A coroutine whose first step is done by `begin`, and the rest by its task."""
+    class _Body(Coroutine[Any, Any, Any]):
+        """The body of a task that is made ahead of time, and runs a coroutine once one needs it.
 
-        def __init__(self, work: Coroutine[Any, Any, Any], loop: asyncio.AbstractEventLoop) -> None:
-            self._work = work
-            self._loop = loop
+        Most coroutines end in their first step. That step is made as this task, but not by it, so that
+        the task is as good as new afterwards and serves the next coroutine.
+        """
+
+        __slots__ = ("_context", "_idle", "_is_handed_over", "_waits_for", "_work", "loop", "task")
+
+        def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+            self.loop = loop
+            self._work: Coroutine[Any, Any, Any] | None = None
+            self._context: Context
             self._waits_for: Any = None
-            self._is_new = True  # the task has made no step yet
-            self.outcome: asyncio.Future[Any] | None = None
+            self._is_handed_over = False  # the task waits for what the first step waits for
+            self._idle: asyncio.Future[None] | None = None
+            self.task: asyncio.Task[Any] = loop.create_task(self)
+            # Nobody sees it, and nobody misses it, before it has work.
+            self.task._log_destroy_pending = False  # type: ignore[attr-defined]  # asyncio's own
+            asyncio._unregister_task(self.task)
 
-        def begin(self) -> None:
-            """Do the first step; `outcome` is set where it was the only one."""
+        def start(
+            self, work: Coroutine[Any, Any, Any], context: Context
+        ) -> asyncio.Future[Any] | None:
+            """Make the first step of a coroutine. Return its outcome, or None if it goes on in the task."""
+            task = self.task
+            holders = getrefcount(task)
             try:
-                self._waits_for = self._work.send(None)
+                waits_for = context.run(work.send, None)
             except StopIteration as end:
-                self.outcome = self._loop.create_future()
-                self.outcome.set_result(end.value)
+                outcome = self.loop.create_future()
+                outcome.set_result(end.value)
             except asyncio.CancelledError:
-                self.outcome = self._loop.create_future()
-                self.outcome.cancel()
+                outcome = self.loop.create_future()
+                outcome.cancel()
             except Exception as bad:
-                self.outcome = self._loop.create_future()
-                self.outcome.set_exception(bad)
-            except BaseException:  # it ends the program; the task has nothing left to do
-                self.outcome = self._loop.create_future()
-                raise
+                outcome = self.loop.create_future()
+                outcome.set_exception(bad)
+            else:
+                self._work = work
+                self._context = context
+                self._waits_for = waits_for
+                asyncio._register_task(task)
+                if self._idle is not None and not self._idle.done():
+                    self._idle.set_result(None)
+                return None
+            if getrefcount(task) == holders and not task.cancelling() and not task.done():
+                global _spare
+                _spare = self
+            else:  # somebody keeps it: it ends as the task of this coroutine would have ended
+                asyncio._register_task(task)
+                self._work = _ended(outcome)
+                self._context = context
+                self._waits_for = self._work.send(None)
+                if self._idle is not None and not self._idle.done():
+                    self._idle.set_result(None)
+            return outcome
 
         def send(self, value: Any) -> Any:
             """Go on; the first time, wait for what the first step waits for."""
-            if self.outcome is not None:
-                raise StopIteration
-            if self._is_new:
-                self._is_new = False
+            if self._work is None:
+                self._idle = self.loop.create_future()
+                self._idle._asyncio_future_blocking = True
+                return self._idle
+            if not self._is_handed_over:
+                self._is_handed_over = True
                 return self._waits_for
-            return self._work.send(value)
+            return self._context.run(self._work.send, value)
 
         def throw(self, *error: Any) -> Any:
             """Raise an error where the coroutine waits."""
-            if self.outcome is not None:
-                raise StopIteration
-            self._is_new = False
-            return self._work.throw(*error)
+            if self._work is None:
+                raise error[0]
+            self._is_handed_over = True
+            return self._context.run(self._work.throw, *error)
 
         def close(self) -> None:
             """End the coroutine."""
-            self._work.close()
+            if self._work is not None:
+                self._work.close()
 
         def __await__(self) -> Any:
             raise TypeError("only a task runs this")
+
+    # The task that the next coroutine may have. It serves its own loop only, and so its own thread.
+    _spare: _Body | None = None
+
+    async def _ended(outcome: asyncio.Future[Any]) -> Any:
+        await sleep(0)
+        return outcome.result()
 
     def start_eagerly(
         work: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop
@@ -88,17 +131,21 @@ else:
 
         The first step is done as the task, as eager tasks of Python 3.12 do it.
         """
-        begun = _Begun(work, loop)
-        context = copy_context()
-        task = loop.create_task(begun, context=context)
+        global _spare
+        body = _spare
+        if body is None or body.loop is not loop or body.task.done():
+            body = _Body(loop)
+        else:
+            _spare = None
+        task = body.task
         outer = asyncio.current_task(loop)
         if outer is not None:
             asyncio._leave_task(loop, outer)
         asyncio._enter_task(loop, task)
         try:
-            context.run(begun.begin)
+            outcome = body.start(work, copy_context())
         finally:
             asyncio._leave_task(loop, task)
             if outer is not None:
                 asyncio._enter_task(loop, outer)
-        return task if begun.outcome is None else begun.outcome
+        return task if outcome is None else outcome

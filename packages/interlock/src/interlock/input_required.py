@@ -232,11 +232,11 @@ class _SuspendedCall:
         self.run = _Run(ticket, x.caller.capabilities)
         self.request = x
         self.round: int = again.round if again is not None else 0
-        earlier = again.outcomes.items() if again is not None else ()
-        self.outcomes: dict[int, asyncio.Future[AnyResult]] = {
-            round: outcome for round, outcome in earlier if round != ticket.round
-        }
-        self.outcome: asyncio.Future[AnyResult] = asyncio.get_running_loop().create_future()
+        self.outcomes: dict[int, asyncio.Future[AnyResult]] = {}
+        if again is not None:
+            self.outcomes.update(again.outcomes)
+            self.outcomes.pop(ticket.round, None)
+        self.outcome: asyncio.Future[AnyResult]
         self.expiry: asyncio.TimerHandle | None = None
         self.is_settling = False
         self.exchange = replace(
@@ -260,6 +260,17 @@ class _SuspendedCall:
             and outcome.done()
             and not outcome.cancelled()
             and isinstance(outcome.exception(), t.Forbidden)
+        )
+
+    def has_result(self) -> bool:
+        """Whether the handler has given a result that needs nothing done to it."""
+        task = self.task
+        return (
+            task.done()
+            and not task.cancelled()
+            and task.exception() is None
+            and self.run.malformed is None
+            and not isinstance(task.result(), t.InputRequiredResult)
         )
 
     def hold(self, x: Exchange) -> None:
@@ -401,9 +412,14 @@ class SuspendedCalls:
             return self._run_unasked(x, run, ticket)
         if not self.suspend or len(self._suspended) >= self.most:
             return self._replay(x, run, ticket)
+        loop = asyncio.get_running_loop()
         call = _SuspendedCall(x, ticket, again=again)
         call.run.on_question = lambda: self._settle_soon(call)
-        call.task = start_eagerly(_answered(run, call.exchange), asyncio.get_running_loop())
+        call.task = start_eagerly(_answered(run, call.exchange), loop)
+        if again is None and call.has_result():
+            call.untie()
+            return call.task
+        call.outcome = loop.create_future()
         if again is not None:
             call.outcomes[ticket.round] = call.outcome
         if call.task.done() and again is None:
