@@ -80,7 +80,7 @@ async def test_a_host_asks_before_a_call_is_made_again(
             {"asker": entry}, call("asker__order"), "done", person=sitting, policy=ALLOW
         ) as one:
             await one.host.session().say("Order one.")
-            assert one.host.hub.links["asker"].revision == "2025-11-25"
+            assert one.host.hub.servers["asker"].revision == "2025-11-25"
             assert [warned.kind for warned in again[0].warnings] == ["again"]
             assert "accept size='L'" in given(one.model.requests[-1])
             await one.told("only under 2025-11-25")

@@ -19,7 +19,9 @@ from interlock.models.scripted import Scripted
 from interlock_apps.commands.chat.dialogs import Asker
 from interlock_apps.commands.chat.output import TerminalOutput
 from interlock_apps.commands.chat.repl import ChatRepl
+from interlock_apps.fleet.hub import HubOptions
 from interlock_apps.host.app import Host
+from interlock_apps.host.options import HostOptions
 from tests.commands.chatting import PATIENCE, legible
 
 
@@ -99,8 +101,12 @@ async def seated(
 ) -> AsyncIterator[Seat]:
     """The chat before a host with these servers and a scripted model; `options` are the Host's."""
     entries = [Entry(id=name, url="http://127.0.0.1/", trusted=trusted) for name in servers]
-    options = {"models": [Scripted(*answers)], "ask_to_start": False, **options}
-    host = Host(entries, hub={"target": lambda entry: servers[entry.id]}, **options)
+    options = {"models": [Scripted(*answers)], **options}
+    given = HostOptions(
+        ask_to_start=options.pop("ask_to_start", False),
+        hub=HubOptions(target=lambda entry: servers[entry.id]),
+    )
+    host = Host(entries, options=given, **options)
     page, opened = Page(), list[str]()
     output = Vt100_Output(
         page, lambda: Size(rows=40, columns=width), term="xterm", enable_cpr=False

@@ -17,7 +17,7 @@ async def test_what_is_left_out_is_told() -> None:
     async with seated({"s": Server("s")}) as seat:
         await seat.see("❯")
         (session,) = seat.host.sessions
-        seat.host.tell(
+        seat.host.publish(
             Trimmed(
                 session=session, rule="old-turns", words="Left out: the oldest turns.", tokens=1234
             )

@@ -213,7 +213,7 @@ async def test_what_is_typed_waits_while_a_question_is_asked() -> None:
         await seat.see("half a li")
         fields = forms.form_fields({"properties": {"a": {"type": "string"}}})
         question = FormQuestion(
-            id=seat.host.prompter.name(), server="guide", message="Well?", fields=fields
+            id=seat.host.prompter.new_id(), server="guide", message="Well?", fields=fields
         )
         asked = asyncio.create_task(seat.host.prompter.ask(question))
         await seat.answer("guide asks you something", "y\r")

@@ -212,7 +212,11 @@ async def test_a_prompt(servers: Path, site: Site) -> None:
     [
         (["-", "--prompt", "everyday/greet"], 3, "name"),
         (["-", "--prompt", "everyday/nothing"], 3, "nothing"),
-        (["-", "--prompt", "nobody/greet"], 4, "There is no server nobody; there are everyday."),
+        (
+            ["-", "--prompt", "nobody/greet"],
+            4,
+            "There is no server nobody. Configured servers: everyday.",
+        ),
         (["hello", "--attach", "nobody=note://tea"], 4, "There is no server nobody"),
         (["hello", "--attach", "everyday=strange://tea"], 3, "strange://tea"),
     ],
@@ -241,7 +245,7 @@ async def test_errors_for_programs(servers: Path, site: Site) -> None:
     )
     assert (ended.code, json.loads(ended.out)) == (
         4,
-        {"error": {"message": "There is no server nobody; there are everyday."}},
+        {"error": {"message": "There is no server nobody. Configured servers: everyday."}},
     )
 
 

@@ -16,8 +16,8 @@ from interlock_apps.commands.host_factory import config_of, host_of, save_rules,
 from interlock_apps.commands.options import HostCommandOptions
 from interlock_apps.demo.planner import Planner
 from interlock_apps.fleet.policy import Rule
-from interlock_apps.host.app import DISCOVERY
 from interlock_apps.host.loop.budget import Budget
+from interlock_apps.host.options import DISCOVERY
 from tests.cli.terminal import at_terminal
 
 
@@ -144,7 +144,7 @@ def test_bounds_are_given_on(home: Path, asking: Path) -> None:
     typed = given(asking, models=("planner",))
     typed.answers["key"] = "x"
     plain = host_of(typed, ask=False)
-    assert (plain.budget, plain.discovery) == (Budget(), DISCOVERY)
+    assert (plain.options.budget, plain.options.discovery) == (Budget(), DISCOVERY)
     typed.steps, typed.discovery = 3, 0.0
     bound = host_of(typed, ask=False)
-    assert (bound.budget.steps, bound.discovery) == (3, 0.0)
+    assert (bound.options.budget.steps, bound.options.discovery) == (3, 0.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import inspect
 import json
 import threading
@@ -28,9 +29,11 @@ from interlock_apps.fleet.events import (
     Notice,
     ServerState,
 )
+from interlock_apps.fleet.hub import HubOptions
 from interlock_apps.fleet.policy import Policy
 from interlock_apps.fleet.questions import Answer, AnyQuestion, Decision, NotAnswered
 from interlock_apps.host.app import Host
+from interlock_apps.host.options import HostOptions
 
 YES, NO = Decision(allow=True), Decision(allow=False)
 ALLOW = Policy(default="allow")
@@ -163,11 +166,18 @@ async def scene(
         ),
         **options.pop("hub", {}),
     }
+    bounds = {field.name for field in dataclasses.fields(HostOptions)} & options.keys()
+    chosen_options = {name: options.pop(name) for name in bounds}
     models = [chosen, *options.pop("others", ())]
     opened = options.pop("opened", True)
     patience = options.pop("patience", SECONDS)
-    given = {"ask_to_start": False, **options}
-    host = Host(entries, models=models, person=person, hub=hub, **given)
+    host = Host(
+        entries,
+        models=models,
+        person=person,
+        options=HostOptions(**{"ask_to_start": False, "hub": HubOptions(**hub), **chosen_options}),
+        **options,
+    )
     one = Scene(host, person, chosen)
     async with asyncio.timeout(patience):
         try:

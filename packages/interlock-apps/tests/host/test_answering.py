@@ -324,7 +324,7 @@ async def test_a_sample_is_never_longer_than_allowed() -> None:
             "person": sitting,
             "policy": ALLOW,
             "others": [second],
-            "asking": RequestLimits(tokens=500),
+            "requests": RequestLimits(tokens=500),
         }
         async with scene(
             {"asker": asker()},
@@ -392,12 +392,14 @@ async def test_what_the_host_answers_to_a_refusal() -> None:
         messages=[SamplingMessage(role="user", content=TextContent(text="?"))], max_tokens=5
     )
     async with scene(
-        {"asker": asker()}, person=sitting, model=second, asking=RequestLimits(samples=3)
+        {"asker": asker()}, person=sitting, model=second, requests=RequestLimits(samples=3)
     ) as one:
         words = []
         for _ in range(4):
             with pytest.raises(McpError) as caught:
-                await one.host.answering.of("asker").ask(CreateMessageRequest(params))
+                await one.host.requests.answers_for(one.host.server("asker").entry).ask(
+                    CreateMessageRequest(params)
+                )
             assert caught.value.code == -1
             words.append(caught.value.message)
         assert words[0] == "too dear"
@@ -466,7 +468,7 @@ async def test_a_server_that_asks_a_model_in_a_loop() -> None:
         person=sitting,
         policy=ALLOW,
         others=[second],
-        asking=RequestLimits(samples=4, seconds=3600),
+        requests=RequestLimits(samples=4, seconds=3600),
     ) as one:
         assert (await one.host.session().say("ask")).reason == "done"
         assert len(sitting.of("sample")) == 5
@@ -495,7 +497,7 @@ async def test_a_server_that_asks_the_person_in_a_loop() -> None:
         "done",
         person=sitting,
         policy=ALLOW,
-        asking=RequestLimits(questions=3, seconds=3600),
+        requests=RequestLimits(questions=3, seconds=3600),
     ) as one:
         await one.host.session().say("ask")
         assert len(sitting.asked) == 3
@@ -526,7 +528,7 @@ async def test_samples_may_pass_for_the_rest_of_a_conversation() -> None:
         person=sitting,
         policy=ALLOW,
         others=[second],
-        asking=RequestLimits(samples=5, seconds=3600),
+        requests=RequestLimits(samples=5, seconds=3600),
     ) as one:
         session = one.host.session()
         await session.say("ask")
@@ -557,7 +559,9 @@ async def test_what_belongs_to_no_conversation_is_always_asked_about() -> None:
     )
     async with scene({"asker": asker()}, person=sitting, model=second) as one:
         for _ in range(2):
-            await one.host.answering.of("asker").ask(CreateMessageRequest(params))
+            await one.host.requests.answers_for(one.host.server("asker").entry).ask(
+                CreateMessageRequest(params)
+            )
         assert len(sitting.asked) == 4
         assert {question.session for question in sitting.asked} == {""}
 
@@ -565,9 +569,15 @@ async def test_what_belongs_to_no_conversation_is_always_asked_about() -> None:
 async def test_without_a_model_there_is_no_sampling() -> None:
     """`SAM-02`: it is not declared."""
     async with scene({"asker": asker()}, "x") as one:
-        assert one.host.answering.of("asker").capabilities.sampling is not None
+        assert (
+            one.host.requests.answers_for(one.host.server("asker").entry).capabilities.sampling
+            is not None
+        )
         one.host.models.clear()
-        assert one.host.answering.of("asker").capabilities.sampling is None
+        assert (
+            one.host.requests.answers_for(one.host.server("asker").entry).capabilities.sampling
+            is None
+        )
 
 
 # -- whose question it is ---------------------------------------------------------------------------------------------

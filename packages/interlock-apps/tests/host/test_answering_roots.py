@@ -41,20 +41,20 @@ async def test_roots_are_what_was_granted(revision: str, tmp_path: Path) -> None
 
 
 async def test_roots_are_granted_and_taken_back(tmp_path: Path) -> None:
-    """Each time the next question sees it; what is no folder, or no server, is refused with words."""
+    """Each time the next question sees it; what is not a folder, or no server, is refused with words."""
     async with scene({"asker": asker()}, *[call("asker__roots"), "done"] * 3, policy=ALLOW) as one:
         session = one.host.session()
         one.host.grant(tmp_path, "asker")
         one.host.grant(tmp_path, "asker")
-        assert one.host.granted == {"asker": (str(tmp_path),)}
+        assert one.host.roots.granted == {"asker": (str(tmp_path),)}
         await session.say("ask")
         assert tmp_path.as_uri() in last(one)
         one.host.revoke(tmp_path, "asker")
         one.host.revoke(tmp_path, "asker")
-        assert one.host.granted == {}
+        assert one.host.roots.granted == {}
         await session.say("ask")
         assert tmp_path.as_uri() not in last(one)
-        with pytest.raises(ValueError, match="is no folder"):
+        with pytest.raises(ValueError, match="is not a folder"):
             one.host.grant(tmp_path / "none")
         with pytest.raises(Exception, match="There is no server nobody"):
             one.host.grant(tmp_path, "nobody")

@@ -26,11 +26,13 @@ from interlock_apps.fleet.events import (
     SessionBegan,
     TurnEnded,
 )
+from interlock_apps.fleet.hub import HubOptions
 from interlock_apps.fleet.log import BodyLimits, SqliteLog
 from interlock_apps.fleet.pins import Pins
 from interlock_apps.fleet.policy import Policy, Rule
 from interlock_apps.fleet.questions import Answer
 from interlock_apps.host.app import Host
+from interlock_apps.host.options import HostOptions
 from tests.fleet.hub.keeping import QUICK, alive, misbehaving, pids
 from tests.fleet.hub.test_lists import Shop
 from tests.host.scene import ALLOW, NO, YES, Scene, Sitting, adder, last, scene, turns
@@ -72,7 +74,7 @@ async def test_the_person_sees_the_whole_command_before_it_is_started(tmp_path: 
             ask_to_start=True,
             hub={"target": lambda _: adder()},
         ) as one:
-            assert one.host.link("adder").state == "up"
+            assert one.host.server("adder").state == "up"
         assert len(sitting.asked) == again, more
         asked += sitting.asked
     assert [question.command for question in asked] == ["in memory"] * 3 + ["in x"]
@@ -89,7 +91,7 @@ async def test_what_was_not_allowed_is_not_started(answer: Any, tmp_path: Path) 
         async with scene(
             {"x": misbehaving(tmp_path)}, "x", person=sitting, pins=pins, ask_to_start=True
         ) as one:
-            assert one.host.link("x").state == "refused"
+            assert one.host.server("x").state == "refused"
             assert not one.host.toolbox.items
             assert len(sitting.asked) == 1
     assert not pids(tmp_path)
@@ -101,7 +103,9 @@ async def test_a_server_of_a_configuration_is_heard_and_ends_with_its_last_words
 ) -> None:
     """Its stderr is told as it comes, and why it is down says the last of it (`STD-04`)."""
     server = misbehaving(tmp_path, "x")
-    host = Host([server], models=[], ask_to_start=False, hub={"bounds": QUICK})
+    host = Host(
+        [server], models=[], options=HostOptions(ask_to_start=False, hub=HubOptions(limits=QUICK))
+    )
     heard: list[Any] = []
     down = asyncio.Event()
 
@@ -113,10 +117,10 @@ async def test_a_server_of_a_configuration_is_heard_and_ends_with_its_last_words
     host.listen(hear)
     async with host:
         with pytest.raises(Unreachable):
-            await host.hub.links["x"].call("die")
+            await host.hub.servers["x"].call("die")
         async with asyncio.timeout(30):
             await down.wait()
-        assert "before the end" in host.hub.links["x"].words
+        assert "before the end" in host.hub.servers["x"].words
     assert "before the end" in [each.text for each in heard if isinstance(each, ServerLogLine)]
 
 
@@ -128,7 +132,9 @@ async def test_a_server_on_the_web_gets_the_authorization_that_the_host_was_give
         asked.append(entry.id)
 
     web = Entry(id="web", url="http://127.0.0.1:9/mcp")
-    async with Host([web], models=[], ask_to_start=False, hub={"auth": authorizer}):
+    async with Host(
+        [web], models=[], options=HostOptions(ask_to_start=False, hub=HubOptions(auth=authorizer))
+    ):
         assert asked == ["web"]
 
 
@@ -197,7 +203,7 @@ async def test_a_server_that_is_taken_away_in_mid_call() -> None:
         assert (await turn).reason == "done"
         assert [bool(event.error) for event in one.of(CallEnded)] == [True, True]
         with pytest.raises(Unreachable, match="There is no server slow"):
-            one.host.link("slow")
+            one.host.server("slow")
 
 
 async def test_folders_of_another_configuration(tmp_path: Path) -> None:
@@ -211,14 +217,16 @@ async def test_folders_of_another_configuration(tmp_path: Path) -> None:
     ) as one:
         one.host.grant(own, "adder")
         await one.host.reload(config(entry(roots=(str(new),))))
-        assert one.host.granted == {"adder": (str(own), str(new))}
-        assert [root.name for root in one.host.roots_of("adder")] == ["own", "new"]
-        assert one.of(RootsChanged)[-1].folders == one.host.granted
+        assert one.host.roots.granted == {"adder": (str(own), str(new))}
+        assert [root.name for root in one.host.roots.of("adder")] == ["own", "new"]
+        assert one.of(RootsChanged)[-1].folders == one.host.roots.granted
         one.host.revoke(new, "adder")
         await one.host.reload(config(entry(roots=(str(new),), timeout=3.0)))
-        assert one.host.granted == {"adder": (str(own),)}  # what the person took back stays so
+        assert one.host.roots.granted == {
+            "adder": (str(own),)
+        }  # what the person took back stays so
         await one.host.reload(config())
-        assert one.host.granted == {}
+        assert one.host.roots.granted == {}
 
 
 @pytest.mark.parametrize("answer", [YES, NO])
@@ -243,14 +251,14 @@ async def test_a_configuration_that_wants_more_than_was_approved(
         await one.until(lambda: any(q.trusted for q in sitting.asked))
         question = next(q for q in sitting.asked if q.trusted)
         assert (question.server, question.roots) == ("adder", (str(tmp_path),))
-        assert not one.host.link("adder").entry.trusted
-        assert not one.host.roots_of("adder")
-        assert "other" in one.host.hub.links
+        assert not one.host.server("adder").entry.trusted
+        assert not one.host.roots.of("adder")
+        assert "other" in one.host.hub.servers
         gate.set()
         await reloading
-        assert one.host.link("adder").entry.trusted == (answer is YES)
-        assert bool(one.host.roots_of("adder")) == (answer is YES)
-        assert one.host.link("adder").state == "up"
+        assert one.host.server("adder").entry.trusted == (answer is YES)
+        assert bool(one.host.roots.of("adder")) == (answer is YES)
+        assert one.host.server("adder").state == "up"
 
 
 # -- roots -------------------------------------------------------------------------------------------------------------------
@@ -311,7 +319,7 @@ async def test_a_listener_that_fails_takes_nothing_with_it() -> None:
         def fail(noted: LogEntry) -> None:
             raise RuntimeError("no screen")
 
-        one.host._listeners.insert(0, fail)
+        one.host.events._listeners.insert(0, fail)
         session = one.host.session()
         assert (await session.say("add")).reason == "done"
         assert one.of(SessionBegan)
@@ -324,10 +332,10 @@ async def test_who_listens_no_more_hears_no_more() -> None:
     async with scene({}, "x") as one:
         heard: list[LogEntry] = []
         stop = one.host.listen(heard.append)
-        one.host.tell(Notice(level="info", words="one"))
+        one.host.publish(Notice(level="info", words="one"))
         stop()
         stop()
-        one.host.tell(Notice(level="info", words="two"))
+        one.host.publish(Notice(level="info", words="two"))
         assert [noted.event.words for noted in heard if isinstance(noted.event, Notice)] == ["one"]
 
 
@@ -340,7 +348,7 @@ async def test_models_by_name() -> None:
     async with scene({}, "x", others=[Scripted("y", name="second")]) as one:
         assert one.host.session().model.name == "scripted"
         assert one.host.session(model="second").model.name == "second"
-        with pytest.raises(ValueError, match="There is no model third; there are scripted, second"):
+        with pytest.raises(ValueError, match="There is no model third. Models: scripted, second."):
             one.host.session(model="third")
         one.host.models.clear()
         with pytest.raises(ValueError, match="There is no model"):
@@ -424,8 +432,8 @@ async def test_no_process_is_left(how: str, tmp_path: Path) -> None:
         misbehaving(tmp_path, "b", start="mute" if how == "opening" else "well"),
     ]
     log = SqliteLog(tmp_path / "log.db")
-    hub = {"bounds": QUICK}
-    host = Host(entries, models=[Breaking("x")], log=log, ask_to_start=False, hub=hub)
+    given = HostOptions(ask_to_start=False, hub=HubOptions(limits=QUICK))
+    host = Host(entries, models=[Breaking("x")], log=log, options=given)
     opening = asyncio.ensure_future(host.open(None))
     heard = Scene(host, None, None)
     await heard.state("a", "up")

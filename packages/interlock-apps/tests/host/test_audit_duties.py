@@ -1,4 +1,6 @@
-"""Duties of a host that have no room of their own: what servers say is kept apart, bounded, and shown to the person."""
+"""Duties of a host that have no room of their own: what servers say is kept apart, bounded, and
+shown to the person.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ SCRIPTS = [*SOURCE.glob("web/kit/*.js"), *SOURCE.glob("host/pages/static/*.js")]
 
 
 async def test_a_prompt_that_nobody_could_read_is_given_in_pages() -> None:
-    """A prompt is the person's word as far as the person can have seen it; beyond that it is data of a server (`PRM-10`)."""
+    """A prompt is the person's word as far as the person can have seen it; beyond that it is data
+    of a server (`PRM-10`).
+    """
     server = Server("s")
 
     @server.prompt
@@ -64,12 +68,14 @@ async def test_what_a_server_says_is_shown_and_not_given_to_a_model() -> None:
         said = await s.until(lambda: s.of(ServerLogLine))
         assert (said[0].server, said[0].level) == ("s", "warning")
         assert "nearly full" in said[0].text
-        assert [line.text for line in s.host.link("s").log] == [said[0].text]
+        assert [line.text for line in s.host.server("s").log] == [said[0].text]
         assert all("nearly full" not in given(request) for request in s.model.requests)
 
 
 async def test_a_sample_leaves_nothing_behind() -> None:
-    """Each sampling request stands alone, and no secret of the host's is in what is noted of it (`SAM-20`, `SAM-22`)."""
+    """Each sampling request stands alone, and no secret of the host's is in what is noted of it
+    (`SAM-20`, `SAM-22`).
+    """
     server = Server("s")
 
     @server.tool
@@ -105,19 +111,21 @@ async def test_a_sample_leaves_nothing_behind() -> None:
 
 
 async def test_folders_are_the_persons_to_grant(tmp_path: Path) -> None:
-    """What is no folder is not granted, one that has gone is told to nobody, and servers see only their own (`ROO-07`)."""
+    """What is no folder is not granted, one that has gone is told to nobody, and servers see only
+    their own (`ROO-07`).
+    """
     (tmp_path / "file").write_text("x")
     (mine := tmp_path / "mine").mkdir()
     async with scene({"a": Server("a"), "b": Server("b")}) as s:
         host: Host = s.host
         for wrong in (tmp_path / "file", tmp_path / "nothing"):
-            with pytest.raises(ValueError, match="is no folder"):
+            with pytest.raises(ValueError, match="is not a folder"):
                 host.grant(wrong, "a")
         host.grant(mine, "a")
-        assert [root.uri for root in host.roots_of("a")] == [mine.as_uri()]
-        assert host.roots_of("b") == []
+        assert [root.uri for root in host.roots.of("a")] == [mine.as_uri()]
+        assert host.roots.of("b") == []
         mine.rmdir()
-        assert host.roots_of("a") == []
+        assert host.roots.of("a") == []
 
 
 async def test_what_an_extension_says_is_data() -> None:
@@ -146,7 +154,9 @@ async def test_what_an_extension_says_is_data() -> None:
 
 
 async def test_no_icon_is_fetched() -> None:
-    """Neither a client nor a host connects to where an icon of a server lies, whatever its URI (`ICO-02`, `ICO-03`)."""
+    """Neither a client nor a host connects to where an icon of a server lies, whatever its URI
+    (`ICO-02`, `ICO-03`).
+    """
     fetched: list[int] = []
 
     async def noted(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -188,7 +198,9 @@ async def test_instructions_reach_the_model_as_words_of_their_server() -> None:
 
 
 async def test_a_server_outlives_the_conversations_that_use_it(tmp_path: Path) -> None:
-    """Two conversations share one process, which is still the same after both have ended (`RPC-27`, `RPC-26`)."""
+    """Two conversations share one process, which is still the same after both have ended (`RPC-27`,
+    `RPC-26`).
+    """
     program = tmp_path / "counting.py"
     program.write_text(
         "import os\n"
@@ -210,7 +222,9 @@ async def test_a_server_outlives_the_conversations_that_use_it(tmp_path: Path) -
 
 
 def test_icons_of_servers_are_not_drawn() -> None:
-    """No icon of a server is fetched or drawn, so that none can tell on anybody or run anything (`ICO-01`, `ICO-02`, `ICO-03`, `ICO-04`)."""
+    """No icon of a server is fetched or drawn, so that none can tell on anybody or run anything
+    (`ICO-01`, `ICO-02`, `ICO-03`, `ICO-04`).
+    """
     for module in SCRIPTS:
         assert not re.search(r"\.icons\b", module.read_text(encoding="utf-8")), module
 

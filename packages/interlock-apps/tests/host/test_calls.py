@@ -165,7 +165,7 @@ async def test_an_answer_may_hold_for_the_conversation(allow: bool) -> None:
         return "other"
 
     answers = [[ADD, ADD], "done", ADD, "done", call("adder__other"), "done", ADD, "done"]
-    async with scene({"adder": server}, *answers, person=sitting, saved=saved.append) as one:
+    async with scene({"adder": server}, *answers, person=sitting, save_rules=saved.append) as one:
         session = one.host.session()
         await session.say(
             "add"
@@ -204,7 +204,7 @@ async def test_an_answer_may_hold_always_while_the_tool_is_the_same() -> None:
         ADD,
         "done",
         person=sitting,
-        saved=lambda r: saved.append(tuple(r)),
+        save_rules=lambda r: saved.append(tuple(r)),
     ) as one:
         await one.host.session().say("add")
         await one.host.session().say("add")
@@ -246,7 +246,7 @@ async def test_rules_that_cannot_be_saved_hold_until_the_end() -> None:
         raise OSError("the disk is full")
 
     sitting = Sitting(call=Decision(allow=True, remember="always"))
-    async with scene({"adder": adder()}, ADD, ADD, "done", person=sitting, saved=full) as one:
+    async with scene({"adder": adder()}, ADD, ADD, "done", person=sitting, save_rules=full) as one:
         await one.host.session().say("add")
         assert len(sitting.asked) == 1
         assert "the disk is full" in one.notices()[-1]

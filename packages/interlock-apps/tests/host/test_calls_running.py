@@ -90,7 +90,7 @@ async def ends_with(one: Scene, turn: asyncio.Future[Any], reason: str = "cancel
     assert ended.reason == reason
     assert one.of(TurnEnded) == [ended]
     assert not one.host.questions
-    assert not any(one.host.calls.running.values())
+    assert not one.host.running
 
 
 @pytest.mark.parametrize("revision", ["2025-06-18", "2026-07-28"])
@@ -194,7 +194,7 @@ async def test_a_tool_that_gives_no_answer_in_time() -> None:
         call("slow__wait"),
         "done",
         policy=ALLOW,
-        hub={"bounds": HubLimits(call=0.01)},
+        hub={"limits": HubLimits(call=0.01)},
     ) as one:
         ended = await one.host.session().say("wait")
         assert ended.reason == "done"

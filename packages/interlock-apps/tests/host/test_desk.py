@@ -147,11 +147,11 @@ async def test_only_so_many_are_open_at_once() -> None:
     person = Sitting(call=wait)
     one, heard = prompter(person, most_open=2)
     first = [
-        asyncio.ensure_future(one.ask(CallQuestion(id=one.name(), tool="t", title="t")))
+        asyncio.ensure_future(one.ask(CallQuestion(id=one.new_id(), tool="t", title="t")))
         for _ in range(2)
     ]
     await turns()
-    assert await one.ask(CallQuestion(id=one.name(), tool="t", title="t")) == NotAnswered(
+    assert await one.ask(CallQuestion(id=one.new_id(), tool="t", title="t")) == NotAnswered(
         words=FULL
     )
     assert len(person.asked) == 2
@@ -163,7 +163,7 @@ async def test_only_so_many_are_open_at_once() -> None:
     ]
     gate.set()
     assert await asyncio.gather(*first) == [YES, YES]
-    assert await one.ask(CallQuestion(id=one.name(), tool="t", title="t")) == YES
+    assert await one.ask(CallQuestion(id=one.new_id(), tool="t", title="t")) == YES
 
 
 async def test_the_person_may_change_while_the_host_runs() -> None:

@@ -65,7 +65,7 @@ async def test_a_call_that_ended_at_its_question_is_made_again(
         {"asker": entry}, call(f"asker__{tool}"), "done", person=sitting, policy=ALLOW
     ) as one:
         await one.host.session().say("Please.")
-        link = one.host.hub.links["asker"]
+        link = one.host.hub.servers["asker"]
         assert (link.state, link.revision) == ("up", "2025-11-25")
         assert len(asked) == (0 if says is None else 1)
         for question in asked:
@@ -105,14 +105,14 @@ async def test_a_resource_is_read_again_unasked(tmp_path: Path) -> None:
     async with scene({"asker": asker(tmp_path)}, person=sitting, policy=ALLOW) as one:
         await one.host.read("asker", "a:b")
         assert sitting.of("form")
-        assert one.host.hub.links["asker"].revision == "2025-11-25"
+        assert one.host.hub.servers["asker"].revision == "2025-11-25"
         assert not sitting.of("call")
 
 
 async def test_the_next_host_starts_it_under_the_older_revision(tmp_path: Path) -> None:
     """It is remembered like a server that the probe breaks (`ERA-14`)."""
     entry, path = asker(tmp_path, trusted=True), tmp_path / "revisions.json"
-    hub = {"verdicts": KnownRevisions(path)}
+    hub = {"revisions": KnownRevisions(path)}
     async with scene(
         {"asker": entry}, call("asker__look"), "done", person=Sitting(), policy=ALLOW, hub=hub
     ) as one:
@@ -121,7 +121,7 @@ async def test_the_next_host_starts_it_under_the_older_revision(tmp_path: Path) 
     assert found is not None
     assert (found.why, found.revision, found.server) == ("questions", "2025-11-25", "asker 1")
     starts = count(tmp_path, "starts")
-    async with kept(entry, verdicts=KnownRevisions(path)) as again:
+    async with kept(entry, revisions=KnownRevisions(path)) as again:
         assert again["asker"].revision == "2025-11-25"
     assert count(tmp_path, "starts") == starts + 1
 
@@ -135,5 +135,5 @@ async def test_a_server_whose_entry_names_the_revision_is_left_there(tmp_path: P
         {"asker": entry}, call("asker__look"), "done", person=Sitting(), policy=ALLOW
     ) as one:
         await one.host.session().say("Please.")
-        assert one.host.hub.links["asker"].revision == "2026-07-28"
+        assert one.host.hub.servers["asker"].revision == "2026-07-28"
         assert (count(tmp_path, "runs"), count(tmp_path, "starts")) == (1, 1)

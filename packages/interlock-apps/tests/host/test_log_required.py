@@ -95,5 +95,5 @@ def test_a_policy_says_it_or_not() -> None:
     assert read_policy('{"logRequired": true}').log_required
     with pytest.raises(BadPolicy, match="log_required is 'yes': write true or false"):
         read_policy('log_required = "yes"')
-    assert Host({}, models=[], policy=Policy(log_required=True)).log_required
-    assert not Host({}, models=[]).log_required
+    assert Host({}, models=[], policy=Policy(log_required=True)).events.log_required
+    assert not Host({}, models=[]).events.log_required

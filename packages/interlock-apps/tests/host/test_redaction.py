@@ -245,8 +245,10 @@ async def start(entry: Entry, path: Path) -> tuple[Sequence[LogEntry], Allows]:
     host.listen(heard.append)
     async with host:
         for text in (*entry.command, *entry.env.values(), entry.url, *entry.headers.values()):
-            host.tell(Notice(level="error", words=f"it said: {text} and went"))
-            host.tell(CallEnded(call="c", result=CallToolResult(content=[TextContent(text=text)])))
+            host.publish(Notice(level="error", words=f"it said: {text} and went"))
+            host.publish(
+                CallEnded(call="c", result=CallToolResult(content=[TextContent(text=text)]))
+            )
         await host.log.flush()
     return heard, person
 

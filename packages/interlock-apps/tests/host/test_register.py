@@ -18,7 +18,7 @@ from interlock_apps.fleet.questions import Answer, Decision, NotAnswered
 from tests.host.scene import ALLOW, NO, YES, Scene, Sitting, adder, given, last, scene, turns
 
 ADD = call("adder__add", a=1, b=2)
-AT_ONCE = {"bounds": HubLimits(refresh=0)}
+AT_ONCE = {"limits": HubLimits(refresh=0)}
 
 
 async def evil(a: int, b: int) -> str:
@@ -510,12 +510,12 @@ async def test_warnings_are_kept_by_feature_and_told_in_one_notice() -> None:
         assert "The tool wipe: " in notice
         assert "The prompt greet: " in notice
         assert notice.count("secret files") == 1
-        warnings = one.host.register.warnings["odd"]
+        warnings = one.host.features.warnings["odd"]
         assert set(warnings) == {("tool", "wipe"), ("prompt", "greet")}
         kinds = {warned.kind for warned in warnings["tool", "wipe"]}
         assert kinds >= {"override", "secrecy", "files", "commanding"}
         server.remove_tool("wipe")
-        await one.until(lambda: set(one.host.register.warnings["odd"]) == {("prompt", "greet")})
+        await one.until(lambda: set(one.host.features.warnings["odd"]) == {("prompt", "greet")})
 
 
 async def test_only_the_tools_that_are_wanted_are_offered() -> None:

@@ -16,7 +16,7 @@ from interlock_apps.fleet.policy import Policy
 from interlock_apps.fleet.questions import Decision, NotAnswered, SampledQuestion
 from tests.host.scene import Scene, adder, last, scene, turns
 
-AT_ONCE = {"bounds": HubLimits(refresh=0)}
+AT_ONCE = {"limits": HubLimits(refresh=0)}
 SIX = [call("adder__add", a=1, b=number) for number in range(6)]
 
 

@@ -25,8 +25,9 @@ from interlock_apps.fleet.events import (
     QuestionAnswered,
     QuestionAsked,
 )
-from interlock_apps.fleet.log import MemoryLog, Replay, SqliteLog
+from interlock_apps.fleet.log import MemoryLog, SqliteLog
 from interlock_apps.fleet.questions import Answer, Decision, Filled
+from interlock_apps.host.replay import Replay
 from tests.host.library import library
 from tests.host.scene import ALLOW, NO, YES, Scene, Sitting, adder, scene
 

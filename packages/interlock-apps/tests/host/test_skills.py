@@ -18,7 +18,7 @@ from interlock_apps.fleet.policy import Policy, Rule
 from interlock_apps.fleet.questions import Decision
 from interlock_apps.fleet.toolbox import ServerTool
 from interlock_apps.host.calls import CallRequest
-from interlock_apps.host.skills.acting import LoadedSkills
+from interlock_apps.host.loaded_skills import LoadedSkills
 from tests.host.scene import ALLOW, NO, YES, Scene, Sitting, given, last, scene
 from tests.skills.hostile import LETTER, LIES, ROOT, SECRET, SKILL_MD, URI, Lie, World, hostile
 
@@ -57,7 +57,7 @@ async def test_a_skill_is_offered_asked_about_and_loaded() -> None:
         assert shown["frontmatter"]["description"] == "Process refunds."
         assert list(shown["files"]) == [URI, LETTER]
         loaded = "\n".join(given(second).splitlines())
-        mark = session._fence.mark
+        mark = session._marker.mark
         assert f"[[{mark} skill {URI} of the server shop]]" in loaded
         assert SKILL_MD.strip() in loaded
         assert "Dear customer" in last(one)
@@ -221,7 +221,7 @@ async def test_a_conversation_that_goes_on_still_acts_on_its_skill() -> None:
     async with scene({"shop": hostile(world)}, LOAD, "done", person=Sitting(pin=YES)) as one:
         session = one.host.session()
         await session.say("go")
-        later = LoadedSkills(one.host.hub, one.host.pins, one.host.prompter, one.host.tell)
+        later = LoadedSkills(one.host.hub, one.host.pins, one.host.prompter, one.host.publish)
         later.resumed(session.id, session.messages)
         assert later.acting(session.id) == [("shop", URI)]
         item = ServerTool(name="shop__x", server="shop", tool=Tool(name="x", input_schema={}))

@@ -11,8 +11,10 @@ import msgspec
 from interlock import Server
 from interlock.configs import Entry
 from interlock.models.scripted import Scripted
+from interlock_apps.fleet.hub import HubOptions
 from interlock_apps.fleet.log import Log
 from interlock_apps.host.app import Host
+from interlock_apps.host.options import HostOptions
 from interlock_apps.host.pages.site import HostSite
 
 ORIGIN = "http://127.0.0.1:4711"
@@ -25,8 +27,9 @@ def host_of(*answers: Any, log: Log | None = None, **servers: Server) -> Host:
         entries,
         models=[Scripted(*answers)],
         log=log,
-        ask_to_start=False,
-        hub={"target": lambda entry: servers[entry.id]},
+        options=HostOptions(
+            ask_to_start=False, hub=HubOptions(target=lambda entry: servers[entry.id])
+        ),
     )
 
 

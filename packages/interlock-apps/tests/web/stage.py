@@ -18,6 +18,7 @@ from interlock.models.interface import ModelFacts
 from interlock.models.scripted import Scripted
 from interlock_apps.fleet.log import MemoryLog
 from interlock_apps.host.app import Host
+from interlock_apps.host.options import HostOptions
 from interlock_apps.host.pages.serving import serve
 from interlock_apps.host.pages.site import HostSite
 from tests.web.offers import travel, weather
@@ -96,7 +97,8 @@ async def staged(
     second = Scripted(
         "VY 8301, it is cheaper.", name="second", facts=ModelFacts(remark=""), forever=True
     )
-    host = Host(made, models=[model, second], log=MemoryLog(), ask_to_start=False, **options)
+    given = HostOptions(ask_to_start=False)
+    host = Host(made, models=[model, second], log=MemoryLog(), options=given, **options)
     ready: asyncio.Future[HostSite] = asyncio.get_running_loop().create_future()
     async with contextlib.AsyncExitStack() as ending:
         ending.push_async_callback(host.aclose)

@@ -254,7 +254,7 @@ async def test_resources_prompts_and_completion() -> None:
         ("read", {"server": "shop", "uri": "shop://none"}, "shop://none"),
         ("getPrompt", {"server": "shop", "name": "none"}, "none"),
         ("expand", {"template": "{"}, ""),
-        ("grant", {"folder": "/nowhere/at/all"}, "no folder"),
+        ("grant", {"folder": "/nowhere/at/all"}, "not a folder"),
         ("server", {"server": "none", "what": "stop"}, "no server"),
         ("forget", {"rule": "nothing"}, "no such rule"),
         ("callTool", {"session": "", "server": "none", "tool": "x"}, ""),
@@ -288,9 +288,9 @@ async def test_roots_are_granted_and_taken_back(tmp_path: Path) -> None:
         assert await it.until(
             lambda: [s for s in it.states if s["roots"] == {"shop": [str(tmp_path)]}]
         )
-        assert [root.uri for root in it.host.roots_of("shop")] == [tmp_path.as_uri()]
+        assert [root.uri for root in it.host.roots.of("shop")] == [tmp_path.as_uri()]
         await it.browser.act("revoke", folder=str(tmp_path), server="shop")
-        assert it.host.roots_of("shop") == []
+        assert it.host.roots.of("shop") == []
 
 
 async def test_rules_are_shown_and_forgotten() -> None:
@@ -387,7 +387,7 @@ async def test_a_page_that_is_too_slow_begins_anew() -> None:
         from interlock_apps.fleet.events import Notice
 
         for _ in range(MOST_WAITING + 1):
-            host.tell(Notice(level="info", words=session.id))
+            host.publish(Notice(level="info", words=session.id))
         pieces = [piece async for piece in stream]
         assert len(pieces) == 0
         site.close()

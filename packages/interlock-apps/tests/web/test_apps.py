@@ -529,10 +529,10 @@ async def test_only_a_host_with_a_page_declares_apps() -> None:
     async with Host(
         {"shop": shop(seen)}, models=[Scripted()], policy=Policy([Rule(decision="allow")])
     ) as host:
-        assert (await host.link("shop").call("offers", {})).text == "bread"
+        assert (await host.server("shop").call("offers", {})).text == "bread"
         site = HostSite(host, origin=ORIGIN, apps_origin=APPS)
         await host.hub.restart("shop")
-        assert (await host.link("shop").call("offers", {})).text == "bread"
+        assert (await host.server("shop").call("offers", {})).text == "bread"
         site.close()
     assert seen == [None, DECLARED]
 
@@ -665,7 +665,7 @@ async def test_no_place_no_apps() -> None:
         browser = Browser(site)
         await browser.enter()
         assert "no place" in (await browser.tried("appResource", server="shop", uri=SHOP))["words"]
-        assert host.answering.extensions == {}
+        assert host.requests.extensions == {}
         site.close()
 
 

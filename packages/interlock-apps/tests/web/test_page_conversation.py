@@ -165,7 +165,7 @@ async def test_thinking_is_folded_and_what_the_model_is_about_to_do_is_told(chro
     async with staged(chromium) as stage:
         page, at = await stage.page(), session(stage)
         await opened(stage, page)
-        tell = stage.host.tell
+        tell = stage.host.publish
         for event in (
             person(at, "Go"),
             ModelAsked(session=at, model="planner", step=1, messages=1, tools=7, tokens=100),
@@ -196,11 +196,11 @@ async def test_a_thousand_pieces_leave_the_rest_alone(chromium: Any) -> None:
     async with staged(chromium) as stage:
         page, at = await stage.page(), session(stage)
         for n in range(30):
-            stage.host.tell(person(at, f"question {n}"))
-            stage.host.tell(said(at, f"answer {n}"))
+            stage.host.publish(person(at, f"question {n}"))
+            stage.host.publish(said(at, f"answer {n}"))
         await opened(stage, page)
         await page.get_by_text("answer 29").wait_for()
-        stage.host.tell(
+        stage.host.publish(
             ModelAsked(session=at, model="planner", step=1, messages=1, tools=0, tokens=1)
         )
         await page.locator(".streaming").wait_for()
@@ -211,7 +211,7 @@ async def test_a_thousand_pieces_leave_the_rest_alone(chromium: Any) -> None:
                 .observe(document.querySelector(".log-inner"), { subtree: true, childList: true, characterData: true, attributes: true });
         }""")
         for n in range(1000):
-            stage.host.tell(
+            stage.host.publish(
                 ModelSays(
                     session=at, kind="text", text=f"word{n} " if n % 50 else f"\n\nparagraph{n} "
                 )
@@ -229,8 +229,8 @@ async def test_five_hundred_messages_stay_usable(chromium: Any) -> None:
     async with staged(chromium) as stage:
         page, at = await stage.page(), session(stage)
         for n in range(250):
-            stage.host.tell(person(at, f"question {n}"))
-            stage.host.tell(said(at, f"answer {n}\n\n" + MARKDOWN))
+            stage.host.publish(person(at, f"question {n}"))
+            stage.host.publish(said(at, f"answer {n}\n\n" + MARKDOWN))
         await opened(stage, page)
         await page.get_by_text("answer 249").wait_for()
         assert await page.get_by_role("listitem").count() >= 500
@@ -246,7 +246,7 @@ async def test_five_hundred_messages_stay_usable(chromium: Any) -> None:
             < 60
         )
         await page.get_by_label("Your message").type("still quick")
-        stage.host.tell(said(at, "one more"))
+        stage.host.publish(said(at, "one more"))
         await page.get_by_text("one more").wait_for()
         await page.locator(".log").evaluate("log => { log.scrollTop = 0; }")
         await page.get_by_role("button", name="To the end").click()
@@ -271,7 +271,7 @@ async def test_what_a_tool_gives_is_shown_by_its_kind(chromium: Any) -> None:
                 )
             ),
         ]
-        stage.host.tell(
+        stage.host.publish(
             CallProposed(
                 session=at,
                 call="c1",
@@ -282,7 +282,7 @@ async def test_what_a_tool_gives_is_shown_by_its_kind(chromium: Any) -> None:
                 arguments={"deep": {"a": [1, 2], "b": None}, "on": True},
             )
         )
-        stage.host.tell(
+        stage.host.publish(
             CallEnded(
                 session=at,
                 call="c1",
@@ -295,8 +295,8 @@ async def test_what_a_tool_gives_is_shown_by_its_kind(chromium: Any) -> None:
                 ),
             )
         )
-        stage.host.tell(CallProposed(session=at, call="c2", name="nope__y", arguments={}))
-        stage.host.tell(CallEnded(session=at, call="c2", error="There is no tool nope__y."))
+        stage.host.publish(CallProposed(session=at, call="c2", name="nope__y", arguments={}))
+        stage.host.publish(CallEnded(session=at, call="c2", error="There is no tool nope__y."))
         await opened(stage, page)
         card = page.get_by_role("article", name="Everything at once")
         await card.get_by_text("Plain words").wait_for()
@@ -350,13 +350,15 @@ async def test_a_result_appears_once(
     """
     async with staged(chromium) as stage:
         page, at = await stage.page(), session(stage)
-        stage.host.tell(
+        stage.host.publish(
             CallProposed(session=at, call="c1", name="x", server="travel", tool="x", title="X")
         )
         result = CallToolResult(
             content=[TextContent(text) for text in texts], structured_content=structured
         )
-        stage.host.tell(CallEnded(session=at, call="c1", server="travel", tool="x", result=result))
+        stage.host.publish(
+            CallEnded(session=at, call="c1", server="travel", tool="x", result=result)
+        )
         await opened(stage, page)
         card = page.get_by_role("article", name="X")
         await card.get_by_role("button").first.click()
@@ -369,11 +371,13 @@ async def test_a_picture_stands_open_after_the_call(chromium: Any) -> None:
     picture = ResourceContents(uri="mem://picture", mime_type="image/gif", blob=GIF)
     async with staged(chromium) as stage:
         page, at = await stage.page(), session(stage)
-        stage.host.tell(
+        stage.host.publish(
             CallProposed(session=at, call="c1", name="x", server="travel", tool="x", title="X")
         )
         result = CallToolResult(content=[EmbeddedResource(resource=picture)])
-        stage.host.tell(CallEnded(session=at, call="c1", server="travel", tool="x", result=result))
+        stage.host.publish(
+            CallEnded(session=at, call="c1", server="travel", tool="x", result=result)
+        )
         await opened(stage, page)
         await page.get_by_role("article", name="X").get_by_role("img").wait_for()
 
@@ -383,11 +387,13 @@ async def test_long_structured_content_comes_in_pages(chromium: Any) -> None:
     rows = [{"n": n, "text": f"row {n} of a long list"} for n in range(20_000)]
     async with staged(chromium) as stage:
         page, at = await stage.page(), session(stage)
-        stage.host.tell(
+        stage.host.publish(
             CallProposed(session=at, call="c1", name="x", server="travel", tool="x", title="X")
         )
         result = CallToolResult(content=[], structured_content={"rows": rows})
-        stage.host.tell(CallEnded(session=at, call="c1", server="travel", tool="x", result=result))
+        stage.host.publish(
+            CallEnded(session=at, call="c1", server="travel", tool="x", result=result)
+        )
         await opened(stage, page)
         card = page.get_by_role("article", name="X")
         await card.get_by_role("button").first.click()
@@ -427,7 +433,7 @@ async def test_a_model_that_fails_says_so_once_and_is_asked_again(chromium: Any)
 
     async def slow(request: Any) -> Any:
         session = next(iter(stage.host.sessions))
-        stage.host.tell(ModelSays(session=session, kind="note", text="Asked again in 1 s"))
+        stage.host.publish(ModelSays(session=session, kind="note", text="Asked again in 1 s"))
         return ModelFailure("Too much to do.", "overloaded")
 
     async with staged(chromium, slow, ModelFailure("No key.", "unauthorized"), "Hello.") as stage:
@@ -458,15 +464,15 @@ async def test_the_page_comes_back_when_the_stream_breaks(chromium: Any) -> None
     """It says that the line is lost, seeks it again, and has what was missed, once (`HST-01`)."""
     async with staged(chromium) as stage:
         page, at = await stage.page(), session(stage)
-        stage.host.tell(person(at, "before"))
+        stage.host.publish(person(at, "before"))
         await opened(stage, page)
         await page.get_by_text("before").wait_for()
         async with stage.broken(page):
             await page.get_by_text("The host is not reachable. Retrying").wait_for()
-            stage.host.tell(said(at, "meanwhile"))
+            stage.host.publish(said(at, "meanwhile"))
         await page.get_by_text("meanwhile").wait_for()
         await page.get_by_text("The host is not reachable").wait_for(state="detached")
-        stage.host.tell(said(at, "after"))
+        stage.host.publish(said(at, "after"))
         await page.locator(".item .prose", has_text="after").wait_for()
         assert await page.locator(".item .prose").all_inner_texts() == ["meanwhile", "after"]
         assert all(
@@ -527,7 +533,7 @@ async def test_what_stands_above_the_composer_stands_in_line_with_it(
         }"""
         assert await box.evaluate(fits)
         for n in range(30):
-            stage.host.tell(
+            stage.host.publish(
                 CallProposed(session=at, call=f"c{n}", name="x", server="travel", tool="x")
             )
             if n in (0, 29):
@@ -541,7 +547,7 @@ async def test_notices_come_and_go(chromium: Any) -> None:
     """What is wrong stays until it was closed; a notice names the server that it is about."""
     async with staged(chromium) as stage:
         page = await stage.page()
-        stage.host.tell(Notice(level="error", words="It has died.", server="travel"))
+        stage.host.publish(Notice(level="error", words="It has died.", server="travel"))
         notice = page.get_by_role("status", name="Notices")
         await notice.get_by_text("It has died.").wait_for()
         assert "travel" in await notice.inner_text()
@@ -552,11 +558,11 @@ async def test_notices_come_and_go(chromium: Any) -> None:
 async def test_an_earlier_conversation_is_shown_from_the_log(chromium: Any) -> None:
     """Read only, whole, with calls that never ended saying so."""
     async with staged(chromium) as stage:
-        stage.host.tell(
+        stage.host.publish(
             SessionBegan(session="old", title="Long ago", model="planner", remark="An old remark.")
         )
-        stage.host.tell(person("old", "What was"))
-        stage.host.tell(
+        stage.host.publish(person("old", "What was"))
+        stage.host.publish(
             CallProposed(
                 session="old",
                 call="c9",

@@ -129,7 +129,7 @@ async def test_markdown_of_a_model_runs_nothing_and_loads_nothing(chromium: Any)
     """
     async with staged(chromium) as stage:
         (page, elsewhere), at = await watched(stage), session(stage)
-        stage.host.tell(
+        stage.host.publish(
             ModelSaid(
                 session=at,
                 model="planner",
@@ -163,8 +163,8 @@ async def test_every_text_of_a_server_is_a_text(chromium: Any) -> None:
     """
     async with staged(chromium, servers={"evil": evil}) as stage:
         page, elsewhere = await watched(stage)
-        stage.host.tell(ServerLogLine(server="evil", level=EVIL, text=EVIL, logger=EVIL))
-        stage.host.tell(Notice(level="warning", words=EVIL, server="evil"))
+        stage.host.publish(ServerLogLine(server="evil", level=EVIL, text=EVIL, logger=EVIL))
+        stage.host.publish(Notice(level="warning", words=EVIL, server="evil"))
         await page.locator(".side").get_by_role("button", name="evil").click()
         await page.get_by_role("complementary").get_by_text("What it tells the model").click()
         assert await page.get_by_role("complementary").get_by_text("<img src=x").count() >= 4
@@ -213,7 +213,7 @@ async def test_every_text_of_a_result_is_a_text(chromium: Any) -> None:
             ImageContent(data='" onerror="window.hit=1', mime_type="image/png"),
             ImageContent(data="PHN2Zz4=", mime_type='image/svg+xml" onload="window.hit=1'),
         ]
-        stage.host.tell(
+        stage.host.publish(
             PersonSaid(
                 session=at,
                 messages=(SamplingMessage(role="user", content=TextContent(EVIL)),),
@@ -222,7 +222,7 @@ async def test_every_text_of_a_result_is_a_text(chromium: Any) -> None:
                 arguments={EVIL: EVIL},
             )
         )
-        stage.host.tell(
+        stage.host.publish(
             CallProposed(
                 session=at,
                 call="c1",
@@ -238,7 +238,7 @@ async def test_every_text_of_a_result_is_a_text(chromium: Any) -> None:
                 },
             )
         )
-        stage.host.tell(
+        stage.host.publish(
             CallEnded(
                 session=at,
                 call="c1",

@@ -322,7 +322,7 @@ async def test_a_resource_that_changes_is_read_again_while_it_is_looked_at(chrom
         await page.get_by_role("treeitem", name="Preferences").click()
         await page.get_by_text("Window seat.").wait_for()
         stage.servers["travel"].likes = "Aisle seat."  # type: ignore[attr-defined]  # what this example server reads
-        stage.host.tell(ResourceUpdated(server="travel", uri="trips://preferences"))
+        stage.host.publish(ResourceUpdated(server="travel", uri="trips://preferences"))
         await page.get_by_text("Aisle seat.").wait_for()
         async with page.expect_request(
             lambda request: (request.post_data_json or {}).get("act") == "unwatch"

@@ -31,7 +31,7 @@ async def test_a_server_shows_what_it_offers_and_says(chromium: Any) -> None:
         assert "ready" in await panel.inner_text()
         row = panel.get_by_role("listitem").filter(has_text="book_hotel")
         assert "destructive" in await row.inner_text()
-        stage.host.tell(
+        stage.host.publish(
             ServerLogLine(
                 server="travel", level="error", text="No connection to the airline", logger="net"
             )
@@ -53,7 +53,7 @@ async def test_a_server_is_stopped_and_started(chromium: Any) -> None:
         panel = page.get_by_role("complementary", name="Server")
         await panel.get_by_role("button", name="Stop").click()
         await panel.get_by_role("button", name="Start", exact=True).wait_for()
-        assert stage.host.hub.links["weather"].state == "off"
+        assert stage.host.hub.servers["weather"].state == "off"
         assert await page.locator(".side").get_by_role("img", name="stopped").count() == 1
         await panel.get_by_role("button", name="Start", exact=True).click()
         await panel.get_by_role("button", name="Restart").wait_for()
@@ -76,7 +76,7 @@ async def test_warnings_stand_on_the_panel_and_cover_nothing(chromium: Any) -> N
         page = await stage.page()
         for number in range(3):
             words = f"Something is odd, number {number}. " + "It is a long story. " * 40
-            stage.host.tell(Notice(level="warning", words=words, server="evil"))
+            stage.host.publish(Notice(level="warning", words=words, server="evil"))
         notice = page.get_by_role("status", name="Notices")
         await notice.get_by_text("number 2").wait_for()
         assert await notice.locator(".toast").count() == 1
@@ -127,7 +127,7 @@ async def test_folders_are_granted_and_taken_back(chromium: Any, tmp_path: Path)
         await panel.get_by_label("For").select_option("travel")
         await panel.get_by_role("button", name="Share").click()
         await panel.get_by_text("for travel").wait_for()
-        assert [str(folder) for folder in stage.host.granted["travel"]] == [str(tmp_path)]
+        assert [str(folder) for folder in stage.host.roots.granted["travel"]] == [str(tmp_path)]
         await shot(page, "panel-folders")
         await panel.get_by_role("button", name="Remove").click()
         await panel.get_by_text("No folders are shared.").wait_for()
@@ -162,8 +162,8 @@ async def test_the_log_is_searched_read_and_taken_along(chromium: Any) -> None:
     async with staged(chromium) as stage:
         at = session(stage)
         for n in range(150):
-            stage.host.tell(person(at, f"question {n}"))
-        stage.host.tell(said(at, "the needle"))
+            stage.host.publish(person(at, f"question {n}"))
+        stage.host.publish(said(at, "the needle"))
         page = await stage.page()
         await page.get_by_role("button", name="Log", exact=True).click()
         panel = page.get_by_role("complementary", name="Log")
@@ -175,7 +175,7 @@ async def test_the_log_is_searched_read_and_taken_along(chromium: Any) -> None:
         await page.wait_for_function(
             "count => document.querySelectorAll('.entry').length > count", arg=before
         )
-        stage.host.tell(said(at, "fresh"))
+        stage.host.publish(said(at, "fresh"))
         await panel.get_by_role("button", name="1 new entry").click()
         await panel.get_by_text("planner: fresh").wait_for()
         await panel.get_by_label("Search the log").fill("needle")
@@ -201,7 +201,7 @@ async def test_the_sides_are_drawers_on_a_telephone(chromium: Any) -> None:
     """
     async with staged(chromium) as stage:
         at = session(stage)
-        stage.host.tell(person(at, "Hello " + "x" * 400))
+        stage.host.publish(person(at, "Hello " + "x" * 400))
         for size in (TELEPHONE, {"width": 320, "height": 568}):
             page = await stage.page(size=size)
             side = page.get_by_role("navigation")

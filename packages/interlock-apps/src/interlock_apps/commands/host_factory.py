@@ -22,13 +22,14 @@ from interlock.store import file_lock, write_atomic
 
 from ..demo.planner import Planner
 from ..fleet.events import Notice
-from ..fleet.hub import KnownRevisions
+from ..fleet.hub import HubOptions, KnownRevisions
 from ..fleet.log import BodyLimits, SqliteLog
 from ..fleet.policy import Policy, Rule
 from ..fleet.rulebook import BadPolicy, load_policy, read_rules, write_rules
-from ..host.app import DISCOVERY, Host
+from ..host.app import Host
 from ..host.loop.budget import Budget
 from .approvals import open_approvals
+from ..host.options import DISCOVERY, HostOptions
 from .options import HostCommandOptions
 
 EVERY = 1.0  # seconds between two looks at the configuration
@@ -63,14 +64,16 @@ def host_of(given: HostCommandOptions, *, ask: bool = True, ask_to_start: bool =
         log=SqliteLog(
             log, redact=given.secrets, bodies=_body_limits(given), anchor=given.log_anchor
         ),
-        log_required=given.log_required,
-        budget=Budget(steps=given.steps) if given.steps is not None else Budget(),
-        discovery=DISCOVERY if given.discovery is None else given.discovery,
         roots={"": given.roots} if given.roots else {},
-        ask_to_start=ask_to_start,
         secrets=given.secrets,
-        saved=lambda rules: save_rules(saved, rules),
-        hub={"auth": _authorizer, "verdicts": KnownRevisions(own / "revisions.json")},
+        options=HostOptions(
+            budget=Budget(steps=given.steps) if given.steps is not None else Budget(),
+            discovery=DISCOVERY if given.discovery is None else given.discovery,
+            ask_to_start=ask_to_start,
+            log_required=given.log_required,
+            save_rules=lambda rules: save_rules(saved, rules),
+            hub=HubOptions(auth=_authorizer, revisions=KnownRevisions(own / "revisions.json")),
+        ),
     )
 
 
@@ -136,7 +139,7 @@ async def follow(host: Host, given: HostCommandOptions) -> None:
                 problem.level == "error" and not problem.id for problem in config.problems
             ):  # half written, perhaps
                 words = "; ".join(str(problem) for problem in config.problems)
-                host.tell(
+                host.publish(
                     Notice(
                         level="warning",
                         words=f"The configuration cannot be read; the servers stay as they are: {words}",

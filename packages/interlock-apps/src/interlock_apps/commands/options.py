@@ -12,8 +12,8 @@ from interlock.redaction import Redactor
 
 from ..fleet.log import BodyLimits
 from ..fleet.log.anchors import EVERY
-from ..host.app import DISCOVERY
 from ..host.loop.budget import Budget
+from ..host.options import DISCOVERY
 
 _FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 _NEW = click.Path(dir_okay=False, path_type=Path)

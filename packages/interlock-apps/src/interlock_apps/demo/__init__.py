@@ -10,6 +10,7 @@ from interlock.configs import Entry
 from ..fleet.log import SqliteLog
 from ..fleet.pins import Pins
 from ..host.app import Host
+from ..host.options import HostOptions
 from .diary import write_diary
 from .planner import Planner
 
@@ -47,5 +48,5 @@ def holiday(folder: Path, *, pace: float = PACE) -> Host:
         models=[Planner(pace=pace)],
         pins=Pins(folder / "interlock.lock"),
         log=SqliteLog(folder / "log.db"),
-        ask_to_start=False,  # they are our own
+        options=HostOptions(ask_to_start=False),  # the servers are ours
     )

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from interlock.models.scripted import Scripted, call
 
     from ..fleet.events import Attached, LogEntry, TurnEnded
-    from ..fleet.log import MemoryLog, Replay, SqliteLog
+    from ..fleet.log import MemoryLog, SqliteLog
     from ..fleet.pins import Pins
     from ..fleet.policy import Policy, Rule
     from ..fleet.questions import (
@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from ..fleet.rulebook import load_policy, read_policy
     from .app import Host
     from .loop.budget import Budget
+    from .options import HostOptions
+    from .replay import Replay
     from .server_requests import RequestLimits
     from .session import Busy, Session
 
@@ -57,7 +59,7 @@ _ROOMS = {
     ".server_requests": ("RequestLimits",),
     ".app": ("Host",),
     "..fleet.events": ("Attached", "LogEntry", "TurnEnded"),
-    "..fleet.log": ("MemoryLog", "Replay", "SqliteLog"),
+    "..fleet.log": ("MemoryLog", "SqliteLog"),
     ".loop.budget": ("Budget",),
     "interlock.models.anthropic": ("Anthropic",),
     "interlock.models.configured": ("read_models",),
@@ -73,6 +75,7 @@ _ROOMS = {
         "Usage",
     ),
     "..fleet.pins": ("Pins",),
+    ".options": ("HostOptions",),
     "..fleet.policy": ("Policy", "Rule"),
     "..fleet.questions": (
         "CallQuestion",
@@ -89,6 +92,7 @@ _ROOMS = {
         "StartQuestion",
         "UrlQuestion",
     ),
+    ".replay": ("Replay",),
     "..fleet.rulebook": ("load_policy", "read_policy"),
     ".session": ("Busy", "Session"),
 }
@@ -108,6 +112,7 @@ __all__ = [
     "FormQuestion",
     "Gemini",
     "Host",
+    "HostOptions",
     "MemoryLog",
     "Model",
     "ModelFailure",

@@ -12,10 +12,10 @@ from interlock.types import Tool
 from ..fleet import threat_scan
 from ..fleet.toolbox import ServerTool, Toolbox
 from .feature_approvals import FeatureApprovals
+from .loaded_skills import LoadedSkills
 from .loop import builtin_tools, tokens
 from .loop.turn import ModelContext
 from .loop.untrusted_text import UntrustedTextMarker
-from .skills.acting import LoadedSkills
 
 MOST_SKILLS = 100  # of one server that a model is told of
 MOST_ABOUT_A_SKILL = 300  # characters of one
@@ -39,15 +39,15 @@ class ModelContextBuilder:
     def __init__(
         self,
         toolbox: Toolbox,
-        register: FeatureApprovals,
+        features: FeatureApprovals,
         skills: LoadedSkills,
-        fence: UntrustedTextMarker,
+        marker: UntrustedTextMarker,
         discovery: float,
     ) -> None:
         self._toolbox = toolbox
-        self._register = register
+        self._features = features
         self._skills = skills
-        self._fence = fence
+        self._marker = marker
         self._discovery = discovery
         self._version = -1
         self._tools: tuple[Tool, ...] = ()
@@ -83,11 +83,11 @@ class ModelContextBuilder:
         ]
 
     def _system(self) -> str:
-        parts = [self._fence.system]
-        for server, text in self._register.instructions.items():
+        parts = [self._marker.system]
+        for server, text in self._features.instructions.items():
             if text:
                 parts.append(
-                    self._fence.around(
+                    self._marker.around(
                         threat_scan.clean(text)[:MOST_INSTRUCTIONS], f"instructions of {server}"
                     )
                 )
@@ -105,7 +105,7 @@ class ModelContextBuilder:
             more = len(each) - MOST_SKILLS
             shown = each[:MOST_SKILLS] + ([f"... and {more} more"] if more > 0 else [])
             listed.append(
-                self._fence.around(
+                self._marker.around(
                     "\n".join(shown),
                     f"skills of {server}, to be loaded with {builtin_tools.LOAD_SKILL}",
                 )

@@ -32,22 +32,23 @@ class Prompter:
     At most `most_open` questions are open at once; one more is a no. `open` has those that wait, by their ids.
     """
 
-    def __init__(self, tell: Callable[[Event], None], *, most_open: int = MOST_OPEN) -> None:
+    def __init__(self, publish: Callable[[Event], None], *, most_open: int = MOST_OPEN) -> None:
         self.person: UserInterface = NoUser()
         self.open: dict[str, AnyQuestion] = {}
-        self._tell, self._most = tell, most_open
+        self._publish = publish
+        self._most = most_open
         self._count = count(1)
         self._asked: dict[str, _QuestionTime] = {}  # by conversation, and by call
         self.clock: Callable[[], float] | None = None  # seconds; the loop's own time, unless set
         self._withdrawn: dict[str, asyncio.Future[Answer]] = {}
 
-    def name(self) -> str:
+    def new_id(self) -> str:
         """An id for a new question."""
         return f"q{next(self._count)}"
 
     async def ask(self, question: AnyQuestion) -> Answer:
         """The person's answer: what fits the question, or NotAnswered; or that of `withdraw`."""
-        self._tell(QuestionAsked(session=question.session, question=question))
+        self._publish(QuestionAsked(session=question.session, question=question))
         if len(self.open) >= self._most:
             return self._settle(question, NotAnswered(words=FULL))
         self.open[question.id] = question
@@ -131,16 +132,16 @@ class Prompter:
             yield
             return
         spent = self._asked.setdefault(of, _QuestionTime())
-        spent.begin(self._now())
+        spent.start(self._now())
         try:
             yield
         finally:
-            spent.end(self._now())
+            spent.stop(self._now())
 
     def _settle(self, question: AnyQuestion, answer: Answer, by: str = "person") -> Answer:
         self.open.pop(question.id, None)
         by = "nobody" if isinstance(answer, NotAnswered) else by
-        self._tell(
+        self._publish(
             QuestionAnswered(session=question.session, question=question.id, answer=answer, by=by)
         )
         return answer
@@ -150,14 +151,16 @@ class _QuestionTime:
     """The time in which at least one question was open."""
 
     def __init__(self) -> None:
-        self._open, self._since, self._before = 0, 0.0, 0.0
+        self._open = 0
+        self._since = 0.0
+        self._before = 0.0
 
-    def begin(self, now: float) -> None:
+    def start(self, now: float) -> None:
         if not self._open:
             self._since = now
         self._open += 1
 
-    def end(self, now: float) -> None:
+    def stop(self, now: float) -> None:
         self._open -= 1
         if not self._open:
             self._before += now - self._since

@@ -1,19 +1,21 @@
-"""What a server's questions lead to: forms and pages go to the person, sampling past the person to a model and back."""
+"""Requests of servers: elicitation goes to the person, sampling to a model that they allow."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from typing import Literal
 
 import msgspec
 from msgspec import Struct
 
 from interlock import Answers, McpError
+from interlock.configs import Entry
 from interlock.models.interface import Model, ModelAnswer, ModelFailure
 from interlock.models.model_choice import choose
 from interlock.typed.form_fields import BadForm, form_fields
 from interlock.typed.form_fields import check as check_form
+from interlock.rates import TokenBucket
 from interlock.types import (
     INVALID_PARAMS,
     USER_REJECTED,
@@ -22,7 +24,6 @@ from interlock.types import (
     ElicitRequestParams,
     ElicitResult,
     JSONObject,
-    Root,
 )
 
 from ..fleet import threat_scan
@@ -37,18 +38,24 @@ from ..fleet.questions import (
     UrlQuestion,
     Warned,
 )
-from .calls import CallRequest
+from .call_request import CallRequest, RunningCalls
 from .model_answers import whole
 from .prompter import Prompter
+from .roots import GrantedRoots
 
-ADAPTERS = (
-    "io.interlock/"  # keys of `_meta` under which adapters keep what a provider wants to see again
-)
+ADAPTERS = "io.interlock/"  # prefix of `_meta` keys in which adapters keep a provider's data
 TRIES = 5  # at a form whose answer does not fit it
 
 
 class RequestLimits(Struct, frozen=True, kw_only=True):
-    """How much servers may ask: `samples` and `questions` are for each server, in `seconds`; `tokens` is the most of one sample."""
+    """How much each server may ask: a rate limit of its questions and of its sampling requests.
+
+    Attributes:
+        samples: Sampling requests in `seconds`.
+        questions: Forms and pages in `seconds`.
+        seconds: The time that both are counted for.
+        tokens: The most tokens of one sampling answer.
+    """
 
     samples: int = 10
     questions: int = 20
@@ -57,68 +64,80 @@ class RequestLimits(Struct, frozen=True, kw_only=True):
 
 
 class ServerRequests:
-    """Answers what the servers ask.
+    """Answers the servers' requests: elicitation, sampling and roots.
 
-    `running` has the calls under way at each server: a question that comes with none belongs to the only one there is. `roots` and
-    `address` are the folders that a server may be told of, and the URL that it is reached at ("" for a process). `extensions` are
-    declared to each.
+    Args:
+        prompter: Asks the person.
+        publish: Receives events.
+        models: The models for sampling, by name.
+        running: The calls under way. A question that names no call belongs to the only one.
+        roots: The folders that servers may be told of.
+        limits: How much servers may ask.
+        extensions: What is declared to each server, by id.
     """
 
     def __init__(
         self,
-        desk: Prompter,
-        tell: Callable[[Event], None],
+        prompter: Prompter,
+        publish: Callable[[Event], None],
         models: Mapping[str, Model],
-        running: Mapping[str, Sequence[CallRequest]],
-        roots: Callable[[str], Sequence[Root]],
-        address: Callable[[str], str],
-        asking: RequestLimits,
+        running: RunningCalls,
+        roots: GrantedRoots,
+        limits: RequestLimits,
         extensions: Mapping[str, JSONObject] = {},
     ) -> None:
-        self._desk, self._tell, self._models, self._running = desk, tell, models, running
-        self._roots, self._address, self._asking = roots, address, asking
         self.extensions = dict(extensions)
-        self._recent: dict[tuple[str, str], deque[float]] = {}
-        self._told: set[tuple[str, str]] = set()
+        self._prompter = prompter
+        self._publish = publish
+        self._models = models
+        self._running = running
+        self._roots = roots
+        self._limits = limits
+        self._buckets: dict[tuple[str, str], TokenBucket] = {}  # by server and kind
+        self._noticed: set[tuple[str, str]] = set()  # exhausted buckets that a notice told of
         self._released: set[str] = set()  # questions that another one's answer was for, too
-        self._waved: set[tuple[str, str]] = (
-            set()
-        )  # servers whose samples pass unseen in a conversation, as the person said
+        # Servers whose samples the person has allowed for the rest of a conversation.
+        self._allowed: set[tuple[str, str]] = set()
 
-    def of(self, server: str, wanted: CallRequest | None = None) -> Answers:
-        """The answers for one server, because of one call where that is known; sampling is declared where there is a model."""
+    def answers_for(self, entry: Entry, request: CallRequest | None = None) -> Answers:
+        """Return the answers for a server. Sampling is declared where there is a model.
+
+        Args:
+            entry: The server's configuration.
+            request: The call because of which it asks, where that is known.
+        """
+        server = entry.id
 
         async def elicit(params: ElicitRequestParams) -> ElicitResult:
-            return await self._elicit(server, params, self._place(server, wanted))
+            return await self._elicit(entry, params, self._origin(server, request))
 
         async def sample(params: CreateMessageRequestParams) -> CreateMessageResult:
-            return await self._sample(server, params, self._place(server, wanted))
+            return await self._sample(server, params, self._origin(server, request))
 
         return Answers(
             elicit=elicit,
             sample=sample if self._models else None,
-            roots=lambda: list(self._roots(server)),
+            roots=lambda: list(self._roots.of(server)),
             extensions=self.extensions,
         )
 
     # -- forms and pages ------------------------------------------------------------------------------------------
 
     async def _elicit(
-        self, server: str, params: ElicitRequestParams, place: tuple[str, str]
+        self, entry: Entry, params: ElicitRequestParams, origin: tuple[str, str]
     ) -> ElicitResult:
-        if self._too_often(server, "question", self._asking.questions):
+        server = entry.id
+        if self._exceeds(server, "question"):
             return ElicitResult(action="cancel")
-        session, call = place
+        session, call = origin
         message = threat_scan.visible(params.message)
         if params.mode == "url":
-            host, site, warnings = threat_scan.of_url(
-                params.url or "", server=self._address(server)
-            )
+            host, site, warnings = threat_scan.of_url(params.url or "", server=entry.url)
             page = UrlQuestion(
-                id=self._desk.name(), server=server, session=session, call=call, warnings=warnings,
+                id=self._prompter.new_id(), server=server, session=session, call=call, warnings=warnings,
                 message=message, url=threat_scan.visible(params.url or ""), host=host, site=site,
             )  # fmt: skip
-            answer = await self._desk.ask(page)
+            answer = await self._prompter.ask(page)
             return (
                 ElicitResult(action=answer.action)
                 if isinstance(answer, Filled)
@@ -134,7 +153,7 @@ class ServerRequests:
             fields = form_fields(schema)
         except BadForm as bad:
             words = f"{server} asks with a form that cannot be shown ({bad}); it was cancelled."
-            self._tell(
+            self._publish(
                 Notice(
                     session=session,
                     level="warning",
@@ -146,10 +165,10 @@ class ServerRequests:
         warnings = threat_scan.of_form(params.message, fields)
         for _ in range(TRIES):
             question = FormQuestion(
-                id=self._desk.name(), server=server, session=session, call=call, warnings=warnings,
+                id=self._prompter.new_id(), server=server, session=session, call=call, warnings=warnings,
                 message=message, fields=tuple(fields), requested_schema=schema,
             )  # fmt: skip
-            answer = await self._desk.ask(question)
+            answer = await self._prompter.ask(question)
             if not isinstance(answer, Filled):
                 return ElicitResult(action="cancel")
             if answer.action != "accept":
@@ -166,24 +185,24 @@ class ServerRequests:
     # -- sampling -----------------------------------------------------------------------------------------------------
 
     async def _sample(
-        self, server: str, params: CreateMessageRequestParams, place: tuple[str, str]
+        self, server: str, params: CreateMessageRequestParams, origin: tuple[str, str]
     ) -> CreateMessageResult:
         if too_deep(params):
             raise McpError(INVALID_PARAMS, "The request is nested too deeply")
-        if self._too_often(server, "sample", self._asking.samples):
+        if self._exceeds(server, "sample"):
             raise McpError(
                 USER_REJECTED,
-                f"At most {self._asking.samples} sampling requests in {self._asking.seconds:g} seconds",
+                f"At most {self._limits.samples} sampling requests in {self._limits.seconds:g} seconds",
             )
-        session, call = place
+        session, call = origin
         warnings = threat_scan.of_sampling(params)
         params = msgspec.structs.replace(
-            params, max_tokens=min(params.max_tokens, self._asking.tokens)
+            params, max_tokens=min(params.max_tokens, self._limits.tokens)
         )
         model = choose(list(self._models.values()), params.model_preferences)
-        question = self._desk.name()
-        waved = (server, session) in self._waved
-        if not waved:
+        question = self._prompter.new_id()
+        is_allowed = (server, session) in self._allowed
+        if not is_allowed:
             asked = SampleQuestion(
                 id=question,
                 server=server,
@@ -193,50 +212,50 @@ class ServerRequests:
                 request=params,
                 model=model.name,
                 models={name: each.facts.remark for name, each in self._models.items()},
-                left=self._left(server, "sample", self._asking.samples),
+                left=self._bucket(server, "sample").left(_now()),
             )
-            decision = await self._desk.decide(asked)
+            decision = await self._prompter.decide(asked)
             if not decision.allow:
                 raise McpError(
                     USER_REJECTED, decision.reason or "The person refused the sampling request"
                 )  # `SAM-07`
-            self._wave(server, session, decision)
+            self._allow_rest(server, session, decision)
             if decision.request is not None:
                 params = msgspec.structs.replace(
                     decision.request,
-                    max_tokens=min(decision.request.max_tokens, self._asking.tokens),
+                    max_tokens=min(decision.request.max_tokens, self._limits.tokens),
                 )
             model = self._models.get(decision.model, model)
         said = await self._said(server, session, question, model, params)
-        if waved or question in self._released:
+        if is_allowed or question in self._released:
             self._released.discard(question)
             return said.result
         checked = SampledQuestion(
-            id=self._desk.name(),
+            id=self._prompter.new_id(),
             server=server,
             session=session,
             call=call,
             model=model.name,
             result=said.result,
         )
-        decision = await self._desk.decide(checked)
+        decision = await self._prompter.decide(checked)
         if not decision.allow:
             raise McpError(
                 USER_REJECTED, decision.reason or "The person keeps the model's answer back"
             )
-        self._wave(server, session, decision)
+        self._allow_rest(server, session, decision)
         return decision.sampled if decision.sampled is not None else said.result
 
-    def _wave(self, server: str, session: str, decision: Decision) -> None:
+    def _allow_rest(self, server: str, session: str, decision: Decision) -> None:
         """Let what a server asks models in a conversation pass unseen, if the person says so; also what waits already."""
         if decision.remember == "once" or not session:
             return  # where it is not known whose request it was, nobody can say so for the rest of it
-        self._waved.add((server, session))
-        for question in list(self._desk.open.values()):
+        self._allowed.add((server, session))
+        for question in list(self._prompter.open.values()):
             waits = isinstance(question, SampleQuestion | SampledQuestion)
             if waits and (question.server, question.session) == (server, session):
                 self._released.add(question.id)
-                self._desk.withdraw(question.id, Decision(allow=True))
+                self._prompter.withdraw(question.id, Decision(allow=True))
 
     async def _said(
         self,
@@ -250,7 +269,7 @@ class ServerRequests:
             said = await whole(model, params)
             if not params.tools:  # with tools it is a loop of the server's own, in which a provider wants to see its marks again
                 said = msgspec.structs.replace(said, result=_without_thoughts(said.result))
-            self._tell(
+            self._publish(
                 SampleEnded(
                     session=session,
                     server=server,
@@ -261,7 +280,7 @@ class ServerRequests:
             )
             return said
         except ModelFailure as bad:
-            self._tell(
+            self._publish(
                 SampleEnded(
                     session=session,
                     server=server,
@@ -274,37 +293,44 @@ class ServerRequests:
                 USER_REJECTED, f"The model gave no answer: {bad.kind}"
             ) from None  # the words are for the person
 
-    # -- bounds ---------------------------------------------------------------------------------------------------------
+    # -- rate limits -------------------------------------------------------------------------------
 
-    def _place(self, server: str, wanted: CallRequest | None) -> tuple[str, str]:
-        """The conversation and the call because of which a server asks, as far as that can be known."""
-        if wanted is not None:
-            return wanted.session, wanted.call
-        running = self._running.get(server, ())
-        sessions = {wanted.session for wanted in running}
-        return (
-            next(iter(sessions)) if len(sessions) == 1 else "",
-            running[0].call if len(running) == 1 else "",
-        )
+    def _origin(self, server: str, request: CallRequest | None) -> tuple[str, str]:
+        """The conversation and the call because of which a server asks; "" where unknown."""
+        if request is not None:
+            return request.session, request.call
+        return self._running.origin(server)
 
-    def _too_often(self, server: str, kind: str, most: int) -> bool:
-        now = asyncio.get_running_loop().time()
-        recent = self._recent.setdefault((server, kind), deque())
-        while recent and recent[0] < now - self._asking.seconds:
-            recent.popleft()
-        if len(recent) < most:
-            recent.append(now)
-            self._told.discard((server, kind))
+    def _exceeds(self, server: str, kind: Literal["sample", "question"]) -> bool:
+        """Whether a server asks more often than its rate limit allows; the first time is noted."""
+        key = (server, kind)
+        if self._bucket(*key).acquire(_now()) == 0.0:
+            self._noticed.discard(key)
             return False
-        if (server, kind) not in self._told:
-            self._told.add((server, kind))
+        if key not in self._noticed:
+            self._noticed.add(key)
             what = "to ask a model" if kind == "sample" else "to ask you something"
-            words = f"{server} wants {what} more than {most} times in {self._asking.seconds:g} seconds; what is beyond that is refused."
-            self._tell(Notice(level="warning", server=server, words=words))
+            words = (
+                f"{server} wants {what} more than {self._most(kind)} times in "
+                f"{self._limits.seconds:g} seconds. Further requests are refused."
+            )
+            self._publish(Notice(level="warning", server=server, words=words))
         return True
 
-    def _left(self, server: str, kind: str, most: int) -> int:
-        return most - len(self._recent.get((server, kind), ()))
+    def _bucket(self, server: str, kind: Literal["sample", "question"]) -> TokenBucket:
+        bucket = self._buckets.get((server, kind))
+        if bucket is None:
+            most = self._most(kind)
+            bucket = TokenBucket(rate=most / self._limits.seconds, burst=most)
+            self._buckets[server, kind] = bucket
+        return bucket
+
+    def _most(self, kind: Literal["sample", "question"]) -> int:
+        return self._limits.samples if kind == "sample" else self._limits.questions
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def _without_thoughts(result: CreateMessageResult) -> CreateMessageResult:

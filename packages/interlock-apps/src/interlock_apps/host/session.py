@@ -6,7 +6,8 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -15,11 +16,16 @@ from interlock.models.interface import Delta, Model, ModelAnswer, ModelFailure
 from interlock.types import SamplingMessage, ToolResultContent
 
 from ..fleet import threat_scan
+from ..fleet.event_bus import EventBus
 from ..fleet.events import Attached, ModelSays, PersonSaid, TurnEnded
 from ..fleet.log.session_titles import title_of
-from ..fleet.toolbox import ServerTool, UnknownTool
-from .calls import CallRequest
+from ..fleet.toolbox import ServerTool, Toolbox, UnknownTool
+from .call_request import CallRequest
+from .calls import ToolCalls
+from .feature_approvals import FeatureApprovals
+from .loaded_skills import LoadedSkills
 from .loop import builtin_tools, parallelism
+from .loop.budget import Budget
 from .loop.context_window import ContextWindow
 from .loop.result_renderer import ResultRenderer
 from .loop.result_store import ResultStore
@@ -27,9 +33,9 @@ from .loop.turn import AskModel, PublishEvent, Step, ToolUse, TurnState, TurnSto
 from .loop.untrusted_text import UntrustedTextMarker
 from .model_answers import whole
 from .model_context import ModelContextBuilder
-
-if TYPE_CHECKING:
-    from .app import Host
+from .prompter import Prompter
+from .server_access import ServerAccess
+from .uncallable_tools import UncallableTools
 
 log = logging.getLogger("interlock_apps.host")
 
@@ -40,12 +46,35 @@ class Busy(InterlockError):
     """A conversation has a turn under way; it takes one at a time."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class SessionServices:
+    """The parts of a host that its conversations use."""
+
+    events: EventBus
+    prompter: Prompter
+    calls: ToolCalls
+    toolbox: Toolbox
+    features: FeatureApprovals
+    skills: LoadedSkills
+    servers: ServerAccess
+    uncallable: UncallableTools
+    budget: Budget
+    discovery: float
+
+
 class Session:
-    """One conversation with a model, made by `Host.session`. `messages` is all that was said in it."""
+    """One conversation with a model; `Host.session` makes it.
+
+    Attributes:
+        id: Its id.
+        title: Its title.
+        model: Its model.
+        messages: All that was said in it.
+    """
 
     def __init__(
         self,
-        host: Host,
+        services: SessionServices,
         id: str,
         model: Model,
         title: str,
@@ -53,26 +82,34 @@ class Session:
         *,
         calls: int = 0,
     ) -> None:
-        self.id, self.title, self.model = id, title, model
+        self.id = id
+        self.title = title
+        self.model = model
         self.messages: list[SamplingMessage] = list(messages)
-        self._host = host
-        budget = host.budget
-        self._fence, self._shelf = (
-            UntrustedTextMarker(_mark(id)),
-            ResultStore(budget.page, budget.shelf),
+        self._services = services
+        self._events = services.events
+        budget = services.budget
+        self._marker = UntrustedTextMarker(_mark(id))
+        self._results_store = ResultStore(budget.page, budget.shelf)
+        self._renderer = ResultRenderer(
+            budget, self._marker, self._results_store, threat_scan.clean
         )
-        self._rendering = ResultRenderer(budget, self._fence, self._shelf, threat_scan.clean)
-        self._trimming = ContextWindow(budget.keep)
-        self._offering = ModelContextBuilder(
-            host.toolbox, host.register, host.skills, self._fence, host.discovery
+        self._window = ContextWindow(budget.keep)
+        self._context = ModelContextBuilder(
+            services.toolbox,
+            services.features,
+            services.skills,
+            self._marker,
+            services.discovery,
         )
-        host.skills.resumed(id, self.messages)
-        self._calls = calls  # so far, also in an earlier run: each has an id of its own
+        services.skills.resumed(id, self.messages)
+        self._calls = calls  # so far, also in an earlier run: each has its own id
         self._results: list[ToolResultContent | None] = []
         self._shown_by_apps: dict[tuple[str, str], CallToolResult] = {}
         self._work: asyncio.Task[TurnEnded] | None = None
         self._stop = "cancelled"
-        self._begun = self._stopping = False
+        self._begun = False
+        self._stopping = False
         self._ended: TurnEnded | None = None
 
     @property
@@ -107,7 +144,7 @@ class Session:
     ) -> TurnEnded:
         """Say what a server's prompt says with these arguments. Raises as `say` does."""
         self._refuse_if_busy()
-        got = await self._host.get_prompt(server, name, arguments)
+        got = await self._services.servers.get_prompt(server, name, arguments)
         origin = f"prompt {name} of {server}"
         messages = [
             SamplingMessage(role=m.role, content=content)
@@ -165,25 +202,25 @@ class Session:
     async def _attachments(self, attach: Sequence[Attached]) -> list[Any]:
         blocks: list[Any] = []
         for each in attach:
-            read = await self._host.read(each.server, each.uri, session=self.id)
+            read = await self._services.servers.read(each.server, each.uri, session=self.id)
             for contents in read.contents:
                 blocks += self._contents(contents, f"resource {each.uri} of {each.server}")
         for (server, uri), shown in self._shown_by_apps.items():
-            blocks += self._rendering.result(
+            blocks += self._renderer.result(
                 "", shown, f"what the app {uri} of {server} shows"
             ).content
         return blocks
 
     def _shown(self, content: Any, origin: str) -> list[Any]:
         """A block of a prompt's message: the person chose it, and could read it, so it is no data of a stranger; a longer one is."""
-        text, media = self._rendering.parts([content])
-        long = len(text) > self._host.budget.page
-        text = self._rendering.paged(text, origin) if long else threat_scan.clean(text)
+        text, media = self._renderer.parts([content])
+        long = len(text) > self._services.budget.page
+        text = self._renderer.paged(text, origin) if long else threat_scan.clean(text)
         return [*([TextContent(text=text)] if text else []), *media]
 
     def _contents(self, contents: Any, origin: str) -> list[Any]:
-        text, media = self._rendering.contents(contents)
-        return [TextContent(text=self._rendering.paged(text, origin)), *media]
+        text, media = self._renderer.contents(contents)
+        return [TextContent(text=self._renderer.paged(text, origin)), *media]
 
     # -- the turn ---------------------------------------------------------------------------------------------------
 
@@ -196,7 +233,7 @@ class Session:
         said = msgspec.structs.replace(said, attached=(*said.attached, *apps))
         self._shown_by_apps.clear()
         self.title = self.title or title_of(said)
-        self._host.tell(said)
+        self._events.publish(said)
         self.messages += said.messages
         return await self._run_turn()
 
@@ -227,21 +264,21 @@ class Session:
     async def _within(self, work: asyncio.Task[TurnEnded]) -> None:
         """Wait for the turn, as long as it may take; time in which the person is asked does not count."""
         loop = asyncio.get_running_loop()
-        began = loop.time() - self._host.prompter.asked_seconds(self.id)
+        began = loop.time() - self._services.prompter.asked_seconds(self.id)
         while not work.done():
-            left = self._host.budget.seconds - (
-                loop.time() - began - self._host.prompter.asked_seconds(self.id)
+            left = self._services.budget.seconds - (
+                loop.time() - began - self._services.prompter.asked_seconds(self.id)
             )
-            if left <= 0 and not self._host.prompter.is_asking(self.id):
+            if left <= 0 and not self._services.prompter.is_asking(self.id):
                 self.cancel("seconds")
-                left = self._host.budget.seconds
+                left = self._services.budget.seconds
             await asyncio.wait({work}, timeout=max(left, LEAST_WAIT))
 
     async def _work_off(self) -> TurnEnded:
         self._begun = True
         ended = self._ended = await self._drive()
         self._work = None
-        self._host.tell(ended)
+        self._events.publish(ended)
         return ended
 
     async def _drive(self) -> TurnEnded:
@@ -249,10 +286,10 @@ class Session:
             session=self.id,
             model=self.model.name,
             facts=self.model.facts,
-            budget=self._host.budget,
+            budget=self._services.budget,
             messages=self.messages,
-            trimming=self._trimming,
-            offer=lambda: self._offering.now(self.model.facts),
+            trimming=self._window,
+            offer=lambda: self._context.now(self.model.facts),
         )
         steps = turn(talk)
         came: Any = None
@@ -264,7 +301,7 @@ class Session:
                     self._end(steps, self._stop)
                 try:
                     if isinstance(step, PublishEvent):
-                        self._host.tell(step.event)
+                        self._events.publish(step.event)
                     elif isinstance(step, AskModel):
                         came = await self._ask(step)
                     else:
@@ -285,14 +322,14 @@ class Session:
         )
         while True:
             if isinstance(step, PublishEvent):
-                self._host.tell(step.event)
+                self._events.publish(step.event)
             step = next(steps)
 
     async def _ask(self, step: AskModel) -> ModelAnswer | ModelFailure:
         self._results = []
 
         def hear(piece: Delta) -> None:
-            self._host.tell(
+            self._events.publish(
                 ModelSays(session=self.id, kind=piece.kind, text=piece.text, call=piece.call)
             )
 
@@ -339,7 +376,7 @@ class Session:
         """The call that a use means; what needs no call, or can be none, has its result already."""
         name, arguments = use.name, use.arguments
         if use.unreadable:
-            return self._rendering.refusal(
+            return self._renderer.refusal(
                 use.id, f"The arguments were no JSON object: {use.unreadable[:500]}"
             )
         if name == builtin_tools.FIND:
@@ -349,16 +386,16 @@ class Session:
         if name == builtin_tools.USE:
             name, arguments = str(arguments.get("name", "")), arguments.get("arguments") or {}
             if not isinstance(arguments, dict):
-                return self._rendering.refusal(use.id, "`arguments` must be an object.")
+                return self._renderer.refusal(use.id, "`arguments` must be an object.")
         self._calls += 1
         call = f"{self.id}.{self._calls}"
         if name in builtin_tools.OF_SERVERS:
             item = ServerTool(name=name, server=str(arguments.get("server", "")), tool=_OWN[name])
             return CallRequest(call=call, session=self.id, item=item, arguments=arguments)
         try:
-            item = self._host.toolbox.find(name)
+            item = self._services.toolbox.find(name)
         except UnknownTool as bad:
-            if server := self._host.stopped(name):
+            if server := self._services.uncallable.stopped_server(name):
                 return self._stopped_server(use, call, name, arguments, server)
             return self._unknown(use, call, arguments, str(bad))
         if not item.for_model:
@@ -370,30 +407,30 @@ class Session:
         if item.name == builtin_tools.READ_RESOURCE:
             uri = str(wanted.arguments.get("uri", ""))
             origin = f"resource {uri} of {item.server}"
-            outcome = await self._host.calls.read(wanted)
+            outcome = await self._services.calls.read(wanted)
         elif item.name == builtin_tools.LOAD_SKILL:
             origin = f"skill {wanted.arguments.get('uri', '')} of the server {item.server}"
-            outcome = await self._host.calls.load_skill(wanted)
+            outcome = await self._services.calls.load_skill(wanted)
         elif item.name == builtin_tools.READ_SKILL:
             path, uri = wanted.arguments.get("path", ""), wanted.arguments.get("uri", "")
             origin = f"{path} of the skill {uri} of the server {item.server}"
-            outcome = await self._host.calls.read_skill(wanted)
+            outcome = await self._services.calls.read_skill(wanted)
         else:
             origin = f"result of {item.tool.name} of {item.server}"
-            outcome = await self._host.calls.call(wanted)
+            outcome = await self._services.calls.call(wanted)
         if outcome.result is None:
-            return self._rendering.refusal(
+            return self._renderer.refusal(
                 use.id, threat_scan.clean(outcome.words), outcome.said, origin
             )
-        return self._rendering.result(use.id, outcome.result, origin)
+        return self._renderer.result(use.id, outcome.result, origin)
 
     def _found(self, use: ToolUse) -> ToolResultContent:
         words, limit = str(use.arguments.get("words", "")), use.arguments.get("limit", 8)
-        found = self._offering.search(
+        found = self._context.search(
             words, limit if isinstance(limit, int) and 1 <= limit <= 50 else 8
         )
         if not found:
-            return self._rendering.refusal(use.id, f"No tool fits “{words}”. Try other words.")
+            return self._renderer.refusal(use.id, f"No tool fits “{words}”. Try other words.")
         data = [
             {
                 "name": t.name,
@@ -404,16 +441,16 @@ class Session:
             for t in found
         ]
         text = msgspec.json.encode(data).decode()
-        return self._rendering.result(
+        return self._renderer.result(
             use.id, CallToolResult(content=[TextContent(text=text)]), "tools that were found"
         )
 
     def _read_on(self, use: ToolUse) -> ToolResultContent:
         name, page = str(use.arguments.get("result", "")), use.arguments.get("page")
-        text = self._shelf.read(name, page) if isinstance(page, int) else None
+        text = self._results_store.read(name, page) if isinstance(page, int) else None
         if text is None:
-            pages = self._shelf.pages(name)
-            return self._rendering.refusal(
+            pages = self._results_store.pages(name)
+            return self._renderer.refusal(
                 use.id,
                 f"{name} has {pages} pages."
                 if pages
@@ -421,21 +458,21 @@ class Session:
             )
         return ToolResultContent(
             tool_use_id=use.id,
-            content=[TextContent(text=self._fence.around(text, f"page {page} of {name}"))],
+            content=[TextContent(text=self._marker.around(text, f"page {page} of {name}"))],
         )
 
     def _stopped_server(
         self, use: ToolUse, call: str, name: str, arguments: dict[str, Any], server: str
     ) -> ToolResultContent:
-        self._host.tell_stopped(self.id, call, name, arguments, server)
+        self._services.uncallable.publish_stopped(self.id, call, name, arguments, server)
         words = f"The server {server} is stopped, so {name} cannot be called. The person can start it; ask them."
-        return self._rendering.refusal(use.id, threat_scan.clean(words))
+        return self._renderer.refusal(use.id, threat_scan.clean(words))
 
     def _unknown(
         self, use: ToolUse, call: str, arguments: dict[str, Any], words: str
     ) -> ToolResultContent:
-        self._host.tell_unknown(self.id, call, use.name, arguments, words)
-        return self._rendering.refusal(use.id, words)
+        self._services.uncallable.publish_unknown(self.id, call, use.name, arguments, words)
+        return self._renderer.refusal(use.id, words)
 
 
 _HERE = parallelism.PlannedCall("interlock", True)

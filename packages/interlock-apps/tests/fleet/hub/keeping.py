@@ -6,14 +6,14 @@ import asyncio
 import contextlib
 import heapq
 import sys
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from interlock import Answers
 from interlock.configs import Entry
 from interlock_apps.fleet.events import Event, Notice, ServerState
-from interlock_apps.fleet.hub import Hub, HubLimits, ManagedServer
+from interlock_apps.fleet.hub import Hub, HubLimits, HubOptions, ManagedServer, OfferedFeatures
 
 SCRIPT = Path(__file__).with_name("misbehaving.py")
 
@@ -81,14 +81,14 @@ class Heard:
         self.changed: list[tuple[str, list[str]]] = []
         self._stirred = asyncio.Event()
 
-    def tell(self, event: Event) -> None:
+    def publish(self, event: Event) -> None:
         """An event."""
         self.events.append(event)
         self._stirred.set()
 
-    def change(self, link: ManagedServer) -> None:
+    def features_changed(self, features: OfferedFeatures) -> None:
         """Lists are others."""
-        self.changed.append((link.id, [tool.name for tool in link.tools]))
+        self.changed.append((features.server, [tool.name for tool in features.tools]))
         self._stirred.set()
 
     async def until(self, wanted: Callable[[], Any]) -> Any:
@@ -123,23 +123,50 @@ class Heard:
         return found
 
 
+class Owner:
+    """The owner of a hub under test."""
+
+    def __init__(
+        self,
+        heard: Heard,
+        answers: Callable[[str], Answers] | None = None,
+        admit: Callable[[Entry], Awaitable[bool]] | None = None,
+    ) -> None:
+        self._heard = heard
+        self._answers = answers
+        self._admit = admit
+        self.publish: Callable[[Event], None] = heard.publish
+        self.features_changed: Callable[[OfferedFeatures], None] = heard.features_changed
+
+    def answers(self, entry: Entry) -> Answers:
+        """See HubOwner."""
+        return Answers() if self._answers is None else self._answers(entry.id)
+
+    def may_start(self, entry: Entry) -> bool:
+        """See HubOwner."""
+        return self._admit is None
+
+    async def admit(self, entry: Entry) -> bool:
+        """See HubOwner."""
+        return self._admit is None or await self._admit(entry)
+
+
 class Kept:
     """A hub with its clock and what it has told."""
 
     def __init__(self, entries: Sequence[Entry], **options: Any) -> None:
         self.clock, self.heard = Clock(), Heard()
+        owned = {name: options.pop(name) for name in ("answers", "admit") if name in options}
         given: dict[str, Any] = {
-            "answers": lambda id: Answers(),
-            "tell": self.heard.tell,
-            "changed": self.heard.change,
             "clock": self.clock,
             "sleep": self.clock.sleep,
             "chance": lambda: 0.5,
         }
-        self.hub = Hub(entries, **(given | options))
+        self.owner = Owner(self.heard, **owned)
+        self.hub = Hub(entries, self.owner, HubOptions(**(given | options)))
 
     def __getitem__(self, id: str) -> ManagedServer:
-        return self.hub.links[id]
+        return self.hub.servers[id]
 
 
 @contextlib.asynccontextmanager

@@ -100,31 +100,31 @@ async def test_what_is_wanted_often_is_done_seldom() -> None:
         done.append(clock.now)
         await gate.wait()
 
-    calm = Throttle(do, 10, clock.sleep)
-    calm.want()
+    throttle = Throttle(do, 10, clock.sleep)
+    throttle.request()
     await turns()
-    calm.want()
+    throttle.request()
     gate.set()
     for _ in range(3):
         await clock.advance(3)
-        calm.want()
+        throttle.request()
     assert done == [1000]
     await clock.advance(1)
     assert done == [1000, 1010]
     await clock.advance(50)
     assert done == [1000, 1010]
-    calm.want()
+    throttle.request()
     await turns()
     assert len(done) == 3
-    calm.want()
-    await calm.aclose()
+    throttle.request()
+    await throttle.aclose()
     await clock.advance(50)
     assert len(done) == 3
 
 
-async def test_endings_are_waited_for(caplog: pytest.LogCaptureFixture) -> None:
+async def test_cleanup_are_waited_for(caplog: pytest.LogCaptureFixture) -> None:
     """However often the wait is cancelled, and though one of them fails."""
-    endings, gate = CleanupTasks(), asyncio.Event()
+    cleanup, gate = CleanupTasks(), asyncio.Event()
 
     async def fail() -> None:
         await gate.wait()
@@ -132,16 +132,16 @@ async def test_endings_are_waited_for(caplog: pytest.LogCaptureFixture) -> None:
 
     async def chain() -> None:
         await gate.wait()
-        endings.begin(last())
+        cleanup.start(last())
 
     async def last() -> None:
         await turns(3)
         ended.append("last")
 
     ended: list[str] = []
-    endings.begin(fail())
-    endings.begin(chain())
-    waiting = asyncio.ensure_future(endings.finish())
+    cleanup.start(fail())
+    cleanup.start(chain())
+    waiting = asyncio.ensure_future(cleanup.finish())
     for _ in range(3):
         await turns(2)
         waiting.cancel()
@@ -158,11 +158,11 @@ async def test_endings_are_waited_for(caplog: pytest.LogCaptureFixture) -> None:
 
 
 class Said:
-    """A voice, its clock and what it told."""
+    """A log buffer, its clock and what it told."""
 
     def __init__(self, *secrets: str, most: int = 10) -> None:
         self.clock, self.told = Clock(), list[Event]()
-        self.voice = ServerLogBuffer("s", Redactor(secrets), self.told.append, self.clock, most)
+        self.buffer = ServerLogBuffer("s", Redactor(secrets), self.told.append, self.clock, most)
 
 
 def message(data: Any, logger: str | None = None) -> LoggingMessageNotificationParams:
@@ -183,11 +183,11 @@ def message(data: Any, logger: str | None = None) -> LoggingMessageNotificationP
 def test_log_messages_are_text(data: Any, text: str) -> None:
     """Whatever JSON they hold; bounded in length."""
     said = Said()
-    said.voice.hear_message(message(data, "l" * 300))
+    said.buffer.add_message(message(data, "l" * 300))
     assert said.told == [
         ServerLogLine(server="s", level="warning", text=text, logger="l" * 200 + "…")
     ]
-    assert list(said.voice.log) == said.told
+    assert list(said.buffer.lines) == said.told
 
 
 def test_floods_are_counted_and_told_of_once() -> None:
@@ -195,12 +195,12 @@ def test_floods_are_counted_and_told_of_once() -> None:
     said = Said(most=10)
     for second in range(50):
         for number in range(100):
-            said.voice.hear_line(f"{second} {number}")
-            said.voice.hear_message(message("m"))
+            said.buffer.add_line(f"{second} {number}")
+            said.buffer.add_message(message("m"))
         said.clock.now += 1
-    assert said.voice.left_out == 50 * 190
+    assert said.buffer.left_out == 50 * 190
     assert len([event for event in said.told if isinstance(event, Notice)]) == 1
-    lines = [entry.text for entry in said.voice.log]
+    lines = [entry.text for entry in said.buffer.lines]
     assert lines[:11] == [
         *(line for number in range(5) for line in (f"0 {number}", "m")),
         "(190 lines were left out here.)",
@@ -208,7 +208,7 @@ def test_floods_are_counted_and_told_of_once() -> None:
     assert len(lines) == 50 * 11 - 1
     said.clock.now += 60
     for _ in range(11):
-        said.voice.hear_line("x")
+        said.buffer.add_line("x")
     assert len([event for event in said.told if isinstance(event, Notice)]) == 2
 
 
@@ -216,20 +216,22 @@ def test_the_log_is_bounded() -> None:
     """A thousand lines."""
     said = Said(most=10**9)
     for number in range(3000):
-        said.voice.hear_line(str(number))
-    assert [entry.text for entry in said.voice.log] == [str(number) for number in range(2000, 3000)]
-    assert len(said.voice.log) == MOST_LINES
-    assert list(said.voice.last) == [str(number) for number in range(2995, 3000)]
-    said.voice.begin()
-    assert not said.voice.last
+        said.buffer.add_line(str(number))
+    assert [entry.text for entry in said.buffer.lines] == [
+        str(number) for number in range(2000, 3000)
+    ]
+    assert len(said.buffer.lines) == MOST_LINES
+    assert list(said.buffer.last_stderr) == [str(number) for number in range(2995, 3000)]
+    said.buffer.process_started()
+    assert not said.buffer.last_stderr
 
 
 @pytest.mark.parametrize("place", range(MOST_CHARACTERS - 20, MOST_CHARACTERS + 5))
 def test_a_secret_is_not_cut_through(place: int) -> None:
     """Where a line is too long the first part of a secret does not remain at its end."""
     said = Said("opensesame")
-    said.voice.hear_line("." * place + "opensesame" + "." * 100)
-    text = said.voice.log[0].text
+    said.buffer.add_line("." * place + "opensesame" + "." * 100)
+    text = said.buffer.lines[0].text
     assert not any(part in text for part in ("open", "op", "sesame"))
     assert len(text) <= MOST_CHARACTERS + 1
 
@@ -237,8 +239,8 @@ def test_a_secret_is_not_cut_through(place: int) -> None:
 def test_the_end_of_a_secret_is_no_word() -> None:
     """Where the beginning of a long line or of stderr is lost, what is left may be the end of one."""
     said = Said("opensesame")
-    said.voice.hear_line("sesame" + "." * 9000)
-    assert "sesame" not in said.voice.log[0].text
+    said.buffer.add_line("sesame" + "." * 9000)
+    assert "sesame" not in said.buffer.lines[0].text
     redactor = Redactor(["opensesame"])
     assert "sesame" not in redactor.tail("sesame" + "ä" * 4093)
     assert redactor.tail("sesame, oil") == "sesame, oil"

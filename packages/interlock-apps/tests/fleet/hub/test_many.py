@@ -79,10 +79,10 @@ async def test_fifty_servers_with_two_thousand_tools() -> None:
         *(Entry(id=id) for id in ids), servers=servers
     ) as one:  # were they not parallel, this would wait for ever
         assert (opening.waiting, listing.waiting) == (MANY, MANY)
-        assert list(one.hub.links) == ids
-        assert sum(len(link.tools) for link in one.hub.links.values()) == MANY * TOOLS == 2000
+        assert list(one.hub.servers) == ids
+        assert sum(len(link.tools) for link in one.hub.servers.values()) == MANY * TOOLS == 2000
         answers = await asyncio.gather(
-            *(link.call("tool_39", {"text": "x"}) for link in one.hub.links.values())
+            *(link.call("tool_39", {"text": "x"}) for link in one.hub.servers.values())
         )
         assert [answer.text for answer in answers] == [f"{id} x" for id in ids]
         assert sorted(id for id, _ in one.heard.changed) == sorted(ids)
@@ -97,7 +97,7 @@ async def test_fifty_processes_of_which_some_misbehave(tmp_path: Path) -> None:
     kinds = ["well", "well", "well", "fails", "mute", "deaf", "falls", "stubborn", "older", "well"]
     entries = [misbehaving(tmp_path, f"s{number}", kinds[number % 10]) for number in range(MANY)]
     good = [entry.id for entry in entries if entry.command[-1] in ("well", "older", "stubborn")]
-    async with kept(*entries, bounds=QUICK, opened=False) as one:
+    async with kept(*entries, limits=QUICK, opened=False) as one:
         opening = asyncio.ensure_future(one.hub.open(None))
         for id in good:
             await one.heard.state(id, "up")
@@ -106,7 +106,7 @@ async def test_fifty_processes_of_which_some_misbehave(tmp_path: Path) -> None:
         assert not opening.done()
         await one.clock.advance(30)
         await opening
-        assert {link.state for id, link in one.hub.links.items() if id in good} == {"up"}
+        assert {link.state for id, link in one.hub.servers.items() if id in good} == {"up"}
     assert not [pid for entry in entries for pid in pids(tmp_path, entry.id) if alive(pid)]
 
 

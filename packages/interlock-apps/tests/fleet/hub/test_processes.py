@@ -49,7 +49,7 @@ async def test_a_server_that_dies_in_a_call(tool: str, code: int, tmp_path: Path
         misbehaving(tmp_path, env={"KEY": "sesame"}, secrets=frozenset({"sesame"})),
         misbehaving(tmp_path, "other"),
     ]
-    async with kept(*entries, bounds=QUICK) as one:
+    async with kept(*entries, limits=QUICK) as one:
         link = one["x"]
         with pytest.raises(Unreachable) as caught:
             await link.call(tool)
@@ -77,7 +77,7 @@ async def test_a_server_that_dies_in_a_call(tool: str, code: int, tmp_path: Path
 
 async def test_a_server_that_is_killed_while_nobody_asks(tmp_path: Path) -> None:
     """It is found out all the same, and begun again."""
-    async with kept(misbehaving(tmp_path), bounds=QUICK) as one:
+    async with kept(misbehaving(tmp_path), limits=QUICK) as one:
         os.kill(pids(tmp_path)[0], signal.SIGKILL)
         down = await one.heard.state("x", "down")
         assert "(exit code -9)" in down.words
@@ -90,7 +90,7 @@ async def test_a_server_that_cannot_start_is_tried_less_and_less(tmp_path: Path)
     """The words name the exit code and what it wrote; each process has ended before the next begins."""
     async with kept(
         misbehaving(tmp_path, start="fails", env={"KEY": "sesame"}, secrets=frozenset({"sesame"})),
-        bounds=QUICK,
+        limits=QUICK,
     ) as one:
         for number, wait in enumerate([0.5, 1, 2, 4], 1):
             down = await one.heard.state("x", "down", number)
@@ -107,7 +107,7 @@ async def test_a_server_that_cannot_start_is_tried_less_and_less(tmp_path: Path)
 
 async def test_a_server_that_dies_while_it_is_listed(tmp_path: Path) -> None:
     """It was never up, and its lists are not complained about."""
-    async with kept(misbehaving(tmp_path, start="falls"), bounds=QUICK) as one:
+    async with kept(misbehaving(tmp_path, start="falls"), limits=QUICK) as one:
         assert "(exit code 4)" in (await one.heard.state("x", "down")).words
         await one.clock.advance(0.5)
         await one.heard.state("x", "down", 2)
@@ -120,7 +120,7 @@ async def test_a_server_that_dies_while_it_is_listed(tmp_path: Path) -> None:
 async def test_a_server_that_hangs_at_its_start(start: str, tmp_path: Path) -> None:
     """It is down after its seconds, its process is ended whatever it ignores, and meanwhile the others are used."""
     entries = [misbehaving(tmp_path, start=start, start_seconds=5), misbehaving(tmp_path, "well")]
-    async with kept(*entries, opened=False, bounds=QUICK) as one:
+    async with kept(*entries, opened=False, limits=QUICK) as one:
         opening = asyncio.ensure_future(one.hub.open(None))
         await one.heard.state("well", "up")
         assert (await one["well"].call("pid")).text
@@ -137,7 +137,7 @@ async def test_a_server_that_hangs_at_its_start(start: str, tmp_path: Path) -> N
 
 async def test_a_call_that_hangs_holds_up_no_other(tmp_path: Path) -> None:
     """Neither at the same server nor at others."""
-    async with kept(misbehaving(tmp_path), misbehaving(tmp_path, "y"), bounds=QUICK) as one:
+    async with kept(misbehaving(tmp_path), misbehaving(tmp_path, "y"), limits=QUICK) as one:
         hanging = asyncio.ensure_future(one["x"].call("hang", timeout=0.3))
         pid = (await one["x"].call("pid")).text
         assert (await one["y"].call("pid")).text
@@ -150,7 +150,7 @@ async def test_a_call_that_hangs_holds_up_no_other(tmp_path: Path) -> None:
 async def test_a_server_that_blocks_is_given_up_by_its_pings(tmp_path: Path) -> None:
     """A process that does nothing any more is ended and begun again (`PNG-02`)."""
     async with kept(
-        misbehaving(tmp_path, start="older"), bounds=HubLimits(ping=30, pong=5, patience=0.05)
+        misbehaving(tmp_path, start="older"), limits=HubLimits(ping=30, pong=5, patience=0.05)
     ) as one:
         with pytest.raises(TimedOut):
             await one["x"].call("block", timeout=0.05)
@@ -167,7 +167,7 @@ async def test_a_server_that_blocks_is_given_up_by_its_pings(tmp_path: Path) -> 
 
 async def test_garbage_on_stdout_is_passed_over(tmp_path: Path) -> None:
     """Also in the middle of a call."""
-    async with kept(misbehaving(tmp_path), bounds=QUICK) as one:
+    async with kept(misbehaving(tmp_path), limits=QUICK) as one:
         assert (await one["x"].call("garbage")).text == str(pids(tmp_path)[0])
         assert (await one["x"].call("pid")).text == str(pids(tmp_path)[0])
         assert one["x"].state == "up"
@@ -176,7 +176,7 @@ async def test_garbage_on_stdout_is_passed_over(tmp_path: Path) -> None:
 async def test_a_flood_of_lines_is_bounded(tmp_path: Path) -> None:
     """In number and length, with one notice and a count; the call that made it gets its answer."""
     async with kept(
-        misbehaving(tmp_path), bounds=HubLimits(lines_a_second=50, patience=0.05)
+        misbehaving(tmp_path), limits=HubLimits(lines_a_second=50, patience=0.05)
     ) as one:
         link = one["x"]
         await link.call("lines", {"count": 20_000})
@@ -197,7 +197,7 @@ async def test_secrets_do_not_stand_in_errors(tmp_path: Path) -> None:
     """Whatever the server writes into them."""
     async with kept(
         misbehaving(tmp_path, env={"KEY": "open/sesame"}, secrets=frozenset({"open/sesame"})),
-        bounds=QUICK,
+        limits=QUICK,
     ) as one:
         with pytest.raises(McpError) as caught:
             await one["x"].call("fail")
@@ -217,7 +217,7 @@ async def test_secrets_do_not_stand_in_errors(tmp_path: Path) -> None:
 async def test_a_server_that_will_not_go_is_made_to(tmp_path: Path) -> None:
     """Stopping returns when the process has gone."""
     async with kept(
-        misbehaving(tmp_path, start="stubborn"), misbehaving(tmp_path, "y"), bounds=QUICK
+        misbehaving(tmp_path, start="stubborn"), misbehaving(tmp_path, "y"), limits=QUICK
     ) as one:
         await one.hub.stop("x")
         assert not alive(pids(tmp_path)[0])
@@ -250,13 +250,13 @@ async def test_closing_in_the_middle_of_opening_leaves_no_process(
 ) -> None:
     """However far it has come."""
     entries = [misbehaving(tmp_path, id, start) for id in "xy"]
-    async with kept(*entries, opened=False, bounds=QUICK) as one:
+    async with kept(*entries, opened=False, limits=QUICK) as one:
         opening = asyncio.ensure_future(one.hub.open(None))
         await turns(steps)
         await one.hub.aclose()
         assert not [pid for id in "xy" for pid in pids(tmp_path, id) if alive(pid)]
         await opening
-        assert [link.state for link in one.hub.links.values()] == ["off", "off"]
+        assert [link.state for link in one.hub.servers.values()] == ["off", "off"]
         with pytest.raises(RuntimeError, match="closed"):
             await one.hub.start("x")
     assert not children()
@@ -268,7 +268,7 @@ async def test_an_opening_that_is_cancelled_leaves_no_process(
     start: str, steps: int, tmp_path: Path
 ) -> None:
     """Nobody has to close what was never opened."""
-    async with kept(misbehaving(tmp_path, start=start), opened=False, bounds=QUICK) as one:
+    async with kept(misbehaving(tmp_path, start=start), opened=False, limits=QUICK) as one:
         opening = asyncio.ensure_future(one.hub.open(None))
         await turns(steps)
         opening.cancel()
@@ -279,7 +279,7 @@ async def test_an_opening_that_is_cancelled_leaves_no_process(
 
 async def test_a_closing_that_is_cancelled_is_done_all_the_same(tmp_path: Path) -> None:
     """And whoever cancelled it is told so, when it is done."""
-    async with kept(misbehaving(tmp_path, start="stubborn"), bounds=QUICK) as one:
+    async with kept(misbehaving(tmp_path, start="stubborn"), limits=QUICK) as one:
         closing = asyncio.ensure_future(one.hub.aclose())
         for _ in range(3):
             await turns(3)
@@ -294,7 +294,7 @@ def test_a_loop_that_ends_in_the_middle_leaves_no_process(tmp_path: Path) -> Non
 
     async def main() -> None:
         async with kept(
-            misbehaving(tmp_path, start="stubborn"), misbehaving(tmp_path, "y"), bounds=QUICK
+            misbehaving(tmp_path, start="stubborn"), misbehaving(tmp_path, "y"), limits=QUICK
         ) as one:
             asyncio.get_running_loop().call_later(0.01, _cancel_all)
             await one.hub.aclose()

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from interlock import Answers, Server, Unreachable
 from interlock.configs import Config, Entry
-from interlock_apps.fleet.hub import Hub
+from interlock_apps.fleet.hub import Hub, HubOptions
 from tests.client.peers import ByHand
-from tests.fleet.hub.keeping import QUICK, alive, kept, misbehaving, pids, turns
+from tests.fleet.hub.keeping import QUICK, Heard, Owner, alive, kept, misbehaving, pids, turns
 
 linux = pytest.mark.skipif(
     sys.platform != "linux", reason="watches processes through /proc, which only Linux has"
@@ -25,8 +25,8 @@ linux = pytest.mark.skipif(
 async def test_what_differs_is_exchanged_and_the_rest_is_not_touched(tmp_path: Path) -> None:
     """Added, removed, reached anew, or only taken note of; in the order of the new configuration."""
     old = {id: misbehaving(tmp_path, id) for id in ("same", "noted", "anew", "gone")}
-    async with kept(*old.values(), bounds=QUICK) as one:
-        before = dict(one.hub.links)
+    async with kept(*old.values(), limits=QUICK) as one:
+        before = dict(one.hub.servers)
         processes = {id: pids(tmp_path, id)[0] for id in old}
         new = [
             misbehaving(tmp_path, "new"),
@@ -38,7 +38,7 @@ async def test_what_differs_is_exchanged_and_the_rest_is_not_touched(tmp_path: P
         assert [entry.id for entry in found.added] == ["new"]
         assert [entry.id for entry in found.removed] == ["gone"]
         assert {entry.id for entry in found.changed} == {"anew", "noted"}
-        assert list(one.hub.links) == ["new", "anew", "noted", "same"]
+        assert list(one.hub.servers) == ["new", "anew", "noted", "same"]
         assert {id: alive(pid) for id, pid in processes.items()} == {
             "same": True,
             "noted": True,
@@ -64,7 +64,7 @@ async def test_what_differs_is_exchanged_and_the_rest_is_not_touched(tmp_path: P
 async def test_two_at_once(tmp_path: Path) -> None:
     """The last one holds, and one process is left of each server, whatever they were begun with."""
     entries = [misbehaving(tmp_path, start="stubborn", env={"N": str(n)}) for n in range(5)]
-    async with kept(entries[0], bounds=QUICK) as one:
+    async with kept(entries[0], limits=QUICK) as one:
         await asyncio.gather(*(one.hub.reload([entry]) for entry in entries[1:]))
         await one.heard.until(lambda: one["x"].state == "up")
         assert one["x"].entry == entries[-1]
@@ -77,7 +77,7 @@ async def test_two_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("start", ["well", "mute", "deaf"])
 async def test_while_it_is_starting(start: str, tmp_path: Path) -> None:
     """What was begun is ended, and who waits for it is told; the opening that was under way ends too."""
-    async with kept(misbehaving(tmp_path, start=start), opened=False, bounds=QUICK) as one:
+    async with kept(misbehaving(tmp_path, start=start), opened=False, limits=QUICK) as one:
         opening = asyncio.ensure_future(one.hub.open(None))
         await turns()
         waiting = asyncio.ensure_future(one["x"].call("pid"))
@@ -93,12 +93,12 @@ async def test_while_it_is_starting(start: str, tmp_path: Path) -> None:
 @linux
 async def test_one_that_is_cancelled_has_been_done(tmp_path: Path) -> None:
     """The links are the new ones at once, and what has to go goes."""
-    async with kept(misbehaving(tmp_path, start="stubborn"), bounds=QUICK) as one:
+    async with kept(misbehaving(tmp_path, start="stubborn"), limits=QUICK) as one:
         reloading = asyncio.ensure_future(one.hub.reload([misbehaving(tmp_path, "y")]))
         await turns(1)
         reloading.cancel()
         await asyncio.wait({reloading})
-        assert list(one.hub.links) == ["y"]
+        assert list(one.hub.servers) == ["y"]
         await one.heard.state("y", "up")
     assert not [pid for pid in pids(tmp_path) if alive(pid)]
 
@@ -170,7 +170,7 @@ async def test_before_it_is_open_and_after_it_is_closed() -> None:
     async with kept(Entry(id="a"), servers={"b": Server("b")}, opened=False) as one:
         await one.hub.reload([Entry(id="b")])
         await turns()
-        assert list(one.hub.links) == ["b"]
+        assert list(one.hub.servers) == ["b"]
         assert one.heard.states("b") == []
         with pytest.raises(ValueError, match="two servers"):
             await one.hub.reload([Entry(id="b"), Entry(id="b")])
@@ -203,13 +203,9 @@ async def test_other_folders_are_told_to_the_servers() -> None:
 
 async def test_as_a_context_manager() -> None:
     """Open for as long as the block lasts, by real time."""
-    changed: list[str] = []
-    given: dict[str, Any] = {
-        "answers": lambda id: Answers(),
-        "tell": lambda event: None,
-        "changed": lambda link: changed.append(link.id),
-    }
-    async with Hub([Entry(id="a")], target=lambda entry: Server("a"), **given) as hub:
-        assert hub.links["a"].state == "up"
-        assert changed == ["a"]
-    assert hub.links["a"].state == "off"
+    heard = Heard()
+    options = HubOptions(target=lambda entry: Server("a"))
+    async with Hub([Entry(id="a")], Owner(heard), options) as hub:
+        assert hub.servers["a"].state == "up"
+        assert heard.changed == [("a", [])]
+    assert hub.servers["a"].state == "off"

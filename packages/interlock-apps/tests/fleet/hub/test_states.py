@@ -105,8 +105,8 @@ async def test_links_stand_in_the_order_of_the_configuration() -> None:
     async with kept(
         *(Entry(id=id, disabled=id == "a") for id in ids), servers={id: shop() for id in ids}
     ) as one:
-        assert list(one.hub.links) == ids
-        assert [link.state for link in one.hub.links.values()] == ["up", "off", "up"]
+        assert list(one.hub.servers) == ids
+        assert [link.state for link in one.hub.servers.values()] == ["up", "off", "up"]
         with pytest.raises(
             Unreachable, match=r"a is stopped\. It is switched off in the configuration\."
         ):
@@ -261,7 +261,7 @@ async def test_a_call_that_takes_too_long_fails_and_the_others_go_on() -> None:
     """By the seconds of the call, of the entry, or of the host."""
     entries = [Entry(id="a", timeout=0.01), Entry(id="b")]
     async with kept(
-        *entries, servers={"a": shop(), "b": shop()}, bounds=HubLimits(call=0.02)
+        *entries, servers={"a": shop(), "b": shop()}, limits=HubLimits(call=0.02)
     ) as one:
         for id, seconds, given in [("a", "0.01", None), ("b", "0.02", None), ("a", "0.03", 0.03)]:
             calls = [one[id].call("wait", timeout=given), one[id].call("add", {"a": 1, "b": 1})]
@@ -413,7 +413,7 @@ async def test_an_idle_server_of_the_handshake_era_is_pinged() -> None:
         peers.append(peer)
         return Duplex(_served(peer))
 
-    async with kept(Entry(id="a"), servers={"a": road}, bounds=HubLimits(ping=30, pong=5)) as one:
+    async with kept(Entry(id="a"), servers={"a": road}, limits=HubLimits(ping=30, pong=5)) as one:
         peer = peers[0]
         for number in range(1, 7):
             await one.clock.advance(30)
@@ -435,7 +435,7 @@ async def test_a_busy_server_is_not_pinged() -> None:
     async with kept(
         Entry(id="a"),
         servers={"a": lambda: Duplex(_served(peer))},
-        bounds=HubLimits(ping=30, pong=5),
+        limits=HubLimits(ping=30, pong=5),
     ) as one:
         call = asyncio.ensure_future(one["a"].call("x"))
         await peer.until("tools/call")
@@ -464,6 +464,9 @@ async def test_a_listener_that_fails_harms_nobody() -> None:
     def fail(_: Any) -> None:
         raise ZeroDivisionError
 
-    async with kept(Entry(id="a"), servers={"a": shop()}, tell=fail, changed=fail) as one:
+    async with kept(Entry(id="a"), servers={"a": shop()}, opened=False) as one:
+        one.owner.publish = fail
+        one.owner.features_changed = fail
+        await one.hub.open(None)
         assert one["a"].state == "up"
         assert (await one["a"].call("add", {"a": 1, "b": 1})).text == "2"

@@ -30,7 +30,7 @@ def entry_of(folder: Path, **program: Any) -> Entry:
 
 async def started(entry: Entry, path: Path, **options: Any) -> str:
     """Start the server in a host of its own; the revision that is spoken."""
-    async with kept(entry, verdicts=KnownRevisions(path, **options)) as one:
+    async with kept(entry, revisions=KnownRevisions(path, **options)) as one:
         assert one["old"].state == "up", one["old"].words
         return one["old"].revision
 
@@ -99,7 +99,7 @@ async def test_a_start_that_fails_forgets_the_verdict(tmp_path: Path) -> None:
     path = tmp_path / "revisions.json"
     await started(entry_of(tmp_path), path)
     entry = entry_of(tmp_path, before="sys.exit('no disk')")
-    async with kept(entry, verdicts=KnownRevisions(path)) as one:
+    async with kept(entry, revisions=KnownRevisions(path)) as one:
         assert one["old"].state == "down"
     assert KnownRevisions(path).of(entry) is None
 

@@ -50,7 +50,7 @@ async def test_a_server_that_goes_and_comes(revision: str) -> None:
     url = f"http://127.0.0.1:{port}/mcp"
     async with (
         contextlib.AsyncExitStack() as stack,
-        kept(Entry(id="a", url=url), bounds=HubLimits(ping=None, acknowledge=0)) as one,
+        kept(Entry(id="a", url=url), limits=HubLimits(ping=None, acknowledge=0)) as one,
     ):
         assert one["a"].state == "down"
         assert str(port) in one["a"].words
@@ -162,7 +162,7 @@ async def _knocked(url: str) -> None:
     async with kept(
         *entries, auth=lambda entry: Signs("sesame") if entry.id == "signed" else None
     ) as one:
-        assert [link.state for link in one.hub.links.values()] == ["down", "down", "up", "up"]
+        assert [link.state for link in one.hub.servers.values()] == ["down", "down", "up", "up"]
         for id in ("wrong", "nothing"):
             assert "401" in one[id].words
             assert "log in" in one[id].words

@@ -88,7 +88,7 @@ async def test_anchors_that_cannot_be_written_are_told_once(tmp_path: Path) -> N
     """The log goes on."""
     log = SqliteLog(tmp_path / "log.db", anchor=tmp_path / "away" / "anchors", anchor_every=1)
     told: list[str] = []
-    log.tell = lambda notice: told.append(notice.words)
+    log.publish = lambda notice: told.append(notice.words)
     await log.open()
     for number in range(3):
         log.note(Notice(level="info", words=f"entry {number}"))

@@ -378,7 +378,7 @@ async def test_a_full_disk_is_told_once_and_nothing_is_lost(tmp_path: Path) -> N
     """The host goes on; what could not be written is, once there is room."""
     log = SqliteLog(tmp_path / "log.db", again=3600)
     told: list[Notice] = []
-    log.tell = told.append
+    log.publish = told.append
     await log.open()
     log.note(notice("first"))
     await log.flush()
@@ -408,7 +408,7 @@ async def test_it_is_tried_again_without_being_asked(tmp_path: Path) -> None:
     """The task that writes goes on by itself once the file can be written."""
     log = SqliteLog(tmp_path / "log.db", again=0.001)
     again = asyncio.Event()
-    log.tell = lambda notice: again.set() if notice.level == "info" else None
+    log.publish = lambda notice: again.set() if notice.level == "info" else None
     await log.open()
     await fill(log)
     log.note(notice("x" * 5000))
@@ -427,7 +427,7 @@ async def test_what_waits_for_a_broken_file_does_not_grow_for_ever(
     monkeypatch.setattr("interlock_apps.fleet.log.sqlite._MOST_WAITING", 10_000)
     log = SqliteLog(tmp_path / "log.db", again=3600)
     told: list[Notice] = []
-    log.tell = told.append
+    log.publish = told.append
     await log.open()
     await fill(log)
     kept = [log.note(notice("x" * 1000)).seq for _ in range(20)]
@@ -446,7 +446,7 @@ async def test_closing_a_log_that_cannot_be_written_says_what_is_lost(tmp_path: 
     """And does not raise: the host has to end."""
     log = SqliteLog(tmp_path / "log.db", again=3600)
     told: list[Notice] = []
-    log.tell = told.append
+    log.publish = told.append
     await log.open()
     await log._ask(lambda db: db.execute("PRAGMA query_only = ON").fetchall())
     log.note(notice("x"))

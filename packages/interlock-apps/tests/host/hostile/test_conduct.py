@@ -28,11 +28,11 @@ NAMES = ("pid", "die", "kill", "hang", "block", "garbage", "lines")
 
 
 async def odd(
-    folder: Path, tool: str, bounds: HubLimits = QUICK, **arguments: Any
+    folder: Path, tool: str, limits: HubLimits = QUICK, **arguments: Any
 ) -> tuple[list[str], str]:
     """A conversation in which a tool of a misbehaving process is called beside one of a good server: how the calls went, and the last words."""
     async with scene(
-        {"x": misbehaving(folder), "adder": adder()}, policy=ALLOW, hub={"bounds": bounds}
+        {"x": misbehaving(folder), "adder": adder()}, policy=ALLOW, hub={"limits": limits}
     ) as one:
         tools = [Tool(name=name, input_schema={"type": "object"}) for name in NAMES]
         one.host.pins.forget("x")
@@ -65,7 +65,7 @@ async def test_a_server_that_dies_in_mid_call(tool: str, code: int, tmp_path: Pa
 @pytest.mark.parametrize("tool", ["hang", "block"])
 async def test_a_server_that_hangs(tool: str, tmp_path: Path) -> None:
     """Its call ends when its time is over, and the conversation goes on."""
-    lines, words = await odd(tmp_path, tool, bounds=HubLimits(call=0.2, patience=0.05))
+    lines, words = await odd(tmp_path, tool, limits=HubLimits(call=0.2, patience=0.05))
     assert [line == "result" for line in lines].count(False) == 1
     assert "gave no answer in time" in words
     assert "it is 3" in words
@@ -199,7 +199,7 @@ async def test_one_slow_server_holds_nobody_up() -> None:
         session = one.host.session()
         assert (await session.say("add")).reason == "done"
         assert "it is 3" in last(one)
-        assert one.host.link("slow").state == "starting"
+        assert one.host.server("slow").state == "starting"
         assert not opening.done()
         gate.set()
         await opening
@@ -216,9 +216,9 @@ async def test_a_server_that_never_answers_is_opened_without(tmp_path: Path) -> 
         "done",
         policy=ALLOW,
         opened=False,
-        hub={"bounds": QUICK},
+        hub={"limits": QUICK},
     ) as one:
         await one.host.open(0.5)
-        assert (one.host.link("mute").state, one.host.link("adder").state) == ("starting", "up")
+        assert (one.host.server("mute").state, one.host.server("adder").state) == ("starting", "up")
         assert (await one.host.session().say("add")).reason == "done"
     assert not [pid for pid in pids(tmp_path, "mute") if alive(pid)]

@@ -259,4 +259,4 @@ async def test_what_a_server_calls_itself_counts_for_nothing() -> None:
     liar.add_tool(lambda: "x", name="read_resource", description="Read.")
     async with scene({"liar": liar, "adder": adder()}, "x") as one:
         assert "liar__read_resource" in [item.name for item in one.host.toolbox.items]
-        assert one.host.link("liar").id == "liar"
+        assert one.host.server("liar").id == "liar"

@@ -89,7 +89,7 @@ class Commands:
         words = rest.split(" ")
         if name == "servers":
             return (
-                list(self._host.hub.links)
+                list(self._host.hub.servers)
                 if len(words) == 1
                 else ["log", "start", "stop", "restart"]
                 if len(words) == 2
@@ -101,7 +101,7 @@ class Commands:
             return (
                 ["add", "remove"]
                 if len(words) == 1
-                else [f for fs in self._host.granted.values() for f in fs]
+                else [f for fs in self._host.roots.granted.values() for f in fs]
                 if words[0] == "remove"
                 else []
             )
@@ -124,7 +124,7 @@ class Commands:
     async def _servers(self, rest: str) -> None:
         server, _, what = rest.partition(" ")
         if not server:
-            for link in self._host.hub.links.values():
+            for link in self._host.hub.servers.values():
                 words = (
                     counts(len(link.tools), len(link.resources), len(link.prompts))
                     if link.state == "up"
@@ -137,7 +137,7 @@ class Commands:
                 )
                 self._paper.print(line)
             return
-        link = self._host.link(server)
+        link = self._host.server(server)
         if what == "log":
             for said in list(link.log)[-MOST_LINES:]:
                 self._paper.note(
@@ -215,7 +215,7 @@ class Commands:
         if not words:
             granted = [
                 (server, folder)
-                for server, folders in self._host.granted.items()
+                for server, folders in self._host.roots.granted.items()
                 for folder in folders
             ]
             for server, folder in granted:

@@ -241,13 +241,13 @@ class ChatRepl:
                 prompts=[
                     p
                     for p in link.prompts
-                    if ("prompt", p.name) not in self.host.register.blocked.get(link.id, {})
+                    if ("prompt", p.name) not in self.host.features.blocked.get(link.id, {})
                 ],
                 resources=link.resources,
                 templates=link.templates,
                 completes=link.capabilities.completions is not None,
             )
-            for link in self.host.hub.links.values()
+            for link in self.host.hub.servers.values()
         )
 
     # -- saying something ------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The servers of a host: one client kept for each, started at the same time, watched, and begun again when it has gone."""
+"""The hub: keeps one client for each server, and starts a server again when it is lost."""
 
 from __future__ import annotations
 
@@ -7,5 +7,16 @@ from .hub import Hub
 from .known_revisions import KnownRevisions
 from .limits import HubLimits
 from .managed_server import ManagedServer
+from .options import HubOptions
+from .owner import HubOwner, OfferedFeatures
 
-__all__ = ["Backoff", "HubLimits", "Hub", "ManagedServer", "KnownRevisions"]
+__all__ = [
+    "Backoff",
+    "Hub",
+    "HubLimits",
+    "HubOptions",
+    "HubOwner",
+    "KnownRevisions",
+    "ManagedServer",
+    "OfferedFeatures",
+]

@@ -1,4 +1,4 @@
-"""The way to a configured server, with an ear for the moment in which it breaks."""
+"""The transport to a configured server, and the detection of its loss."""
 
 from __future__ import annotations
 
@@ -14,25 +14,35 @@ from interlock import AnyResult, Exchange, Http, Socket, Stdio
 from interlock.configs import Entry
 
 
-def transport_for(entry: Entry, *, hear: Callable[[str], None], auth: Any, patience: float) -> Any:
-    """The transport to what an entry names; `hear` gets each line of stderr, `auth` is an Authorizer or None.
+def transport_for(
+    entry: Entry, *, on_stderr: Callable[[str], None], auth: Any, patience: float
+) -> Stdio | Http | Socket:
+    """Return the transport to the command or address of an entry.
 
-    Raises ValueError or TypeError for what leads nowhere.
+    Args:
+        entry: The server's configuration.
+        on_stderr: Receives each line of the process's stderr.
+        auth: Authorizes requests on the web.
+        patience: Seconds in which the process may exit by itself.
+
+    Raises:
+        ValueError: The address cannot be reached by any transport.
     """
     if entry.command:
         if sys.platform == "win32":  # there the lines come from a thread
-            loop, inner = asyncio.get_running_loop(), hear
+            loop = asyncio.get_running_loop()
+            inner = on_stderr
 
-            def hear(line: str) -> None:
+            def on_stderr(line: str) -> None:
                 loop.call_soon_threadsafe(inner, line)
 
         return Stdio(
             entry.command,
             env=entry.env,
             cwd=entry.cwd,
-            on_stderr=hear,
+            on_stderr=on_stderr,
             patience=patience,
-            restart=False,  # the hub does so, and says so
+            restart=False,  # the hub restarts it
         )
     parts = urlsplit(entry.url)
     match parts.scheme:
@@ -47,17 +57,22 @@ def transport_for(entry: Entry, *, hear: Callable[[str], None], auth: Any, patie
             return Socket(parts.path, reconnect=False)  # as above
         case "tcp" if parts.hostname and parts.port:
             return Socket((parts.hostname, parts.port), reconnect=False)
-    raise ValueError(f"its address leads nowhere: {entry.url}")
+    raise ValueError(f"its address cannot be reached by any transport: {entry.url}")
 
 
 class LossDetector:
-    """A transport that tells when it has broken, and knows which revision was spoken here before (`ERA-13`).
+    """A transport that reports its loss, and opens under a known revision (`ERA-13`).
 
-    `lost` is called where no answer can come any more; `known` is a revision, or None.
+    Args:
+        inner: The transport.
+        lost: Called when no answer can come any more.
+        known: The revision that worked before, or None.
     """
 
     def __init__(self, inner: Any, lost: Callable[[Exception], None], known: str | None) -> None:
-        self._inner, self._lost, self._known = inner, lost, known
+        self._inner = inner
+        self._lost = lost
+        self._known = known
 
     async def open(self, hello: Any) -> Any:
         """See ClientTransport."""
@@ -84,7 +99,7 @@ class LossDetector:
 
 
 def with_loss_detector(target: Any, lost: Callable[[Exception], None], known: str | None) -> Any:
-    """A target with an ear to it: a transport, or a Server of this process; any other as it is."""
+    """Return a transport, or a Server of this process, with loss detection; another as it is."""
     if callable(getattr(target, "transport", None)):
         target = target.transport()
     is_transport = callable(target) and hasattr(target, "open") and hasattr(target, "aclose")

@@ -1,89 +1,61 @@
-"""All servers of a host: started at the same time, each for itself, and exchanged while the others go on."""
+"""The hub: starts all servers at the same time, and replaces each without touching the others."""
 
 from __future__ import annotations
 
 import asyncio
-import random
-import time
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import Any
 
-from interlock import Answers
 from interlock.configs import Changes, Config, Entry, changes
 
-from ..events import Event
-from .backoff import Backoff
-from .known_revisions import KnownRevisions
-from .limits import HubLimits
-from .managed_server import HubServices, ManagedServer
-from .timeouts import CleanupTasks, Sleep, cancelled, within
+from .keeper import ServerKeeper
+from .managed_server import ManagedServer
+from .options import HubOptions
+from .owner import HubOwner
+from .timeouts import CleanupTasks, cancelled, within
 
 DEFAULT_WAIT = 10.0  # seconds
 
 
 class Hub:
-    """One Link for each configured server.
+    """Keeps one ManagedServer for each configured server. No process outlives the hub.
 
-    Parameters:
+    Args:
         entries: The servers, in their order.
-        answers: By the id of a server, who answers its questions.
-        tell: Gets every event: ServerState, ServerSaid, ResourceUpdated and Notice.
-        changed: Gets the link of a server when its lists were fetched, are others than before, or are gone.
-        admit: Asked before a server is started or reached the first time; where it says no the server is "refused".
-        name: What the clients call themselves.
-        auth: What authorizes requests to a server on the web (an Authorizer), or None.
-        backoff: How long to wait before a server is started again.
-        bounds: What servers may take.
-        target: What a client is pointed at, in place of what the entry says; None for the entry's.
-        verdicts: Remembers which servers need an older revision; for this hub alone unless it is given.
-        clock, sleep, chance: The time in seconds, how to wait, and a random number from 0 to 1.
+        owner: Answers the servers, allows their starts, and receives what happens.
+        options: How servers are reached and kept up.
 
-    As a context manager it is open for as long as the block lasts. No process outlives it.
+    Attributes:
+        servers: The servers by id, in the order of the configuration.
+
+    Raises:
+        ValueError: Two entries have the same id.
     """
 
     def __init__(
         self,
         entries: Sequence[Entry],
-        *,
-        answers: Callable[[str], Answers],
-        tell: Callable[[Event], None],
-        changed: Callable[[ManagedServer], None],
-        admit: Callable[[Entry], Awaitable[bool]] | None = None,
-        name: str = "interlock-host",
-        auth: Callable[[Entry], Any] | None = None,
-        backoff: Backoff | None = None,
-        bounds: HubLimits | None = None,
-        target: Callable[[Entry], Any] | None = None,
-        verdicts: KnownRevisions | None = None,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Sleep = asyncio.sleep,
-        chance: Callable[[], float] = random.random,
+        owner: HubOwner,
+        options: HubOptions = HubOptions(),  # noqa: B008 - a frozen value
     ) -> None:
-        self._endings = CleanupTasks()
-        self._around = HubServices(
-            answers=answers,
-            tell=tell,
-            changed=changed,
-            admit=admit,
-            name=name,
-            auth=auth,
-            target=target,
-            backoff=backoff or Backoff(),
-            bounds=bounds or HubLimits(),
-            verdicts=verdicts or KnownRevisions(),
-            clock=clock,
-            sleep=sleep,
-            chance=chance,
-            endings=self._endings,
-        )
-        self.links: dict[str, ManagedServer] = {}
-        """By id, in the order of the configuration."""
+        self.servers: dict[str, ManagedServer] = {}
+        self._owner = owner
+        self._options = options
+        self._cleanup = CleanupTasks()
+        self._keepers: dict[str, ServerKeeper] = {}
+        self._is_open = False
+        self._is_closed = False
         for entry in entries:
-            if entry.id in self.links:
+            if entry.id in self._keepers:
                 raise ValueError(f"there are two servers with the id {entry.id}")
-            self.links[entry.id] = ManagedServer(entry, self._around)
-        self._is_open = self._is_closed = False
+            self._add(self._keeper(entry))
+
+    def _keeper(self, entry: Entry, after: asyncio.Task[None] | None = None) -> ServerKeeper:
+        return ServerKeeper(entry, self._owner, self._options, self._cleanup, after=after)
+
+    def _add(self, keeper: ServerKeeper) -> None:
+        self._keepers[keeper.entry.id] = keeper
+        self.servers[keeper.entry.id] = ManagedServer(keeper)
 
     async def __aenter__(self) -> Hub:
         await self.open()
@@ -98,19 +70,24 @@ class Hub:
         await self.aclose()
 
     async def open(self, wait: float | None = DEFAULT_WAIT) -> None:
-        """Start all servers at the same time; returns when each is up, has failed or is not to be started, or after `wait` seconds.
+        """Start all servers at the same time.
 
-        The rest goes on in the background; with None it is waited for, persons that have to allow a start too. Where this is cancelled
+        It returns when each is up, has failed, or is not to be started. If it is cancelled,
         everything is closed.
+
+        Args:
+            wait: Seconds after which it returns in any case; the rest starts in the background.
+                None: as long as it takes, including the time in which the person is asked for
+                permission.
         """
         self._refuse_if_closed()
         self._is_open = True
-        links = list(self.links.values())
-        for link in links:
-            link.begin()
-        settled = asyncio.ensure_future(_settled(links))
+        keepers = list(self._keepers.values())
+        for keeper in keepers:
+            keeper.begin()
+        settled = asyncio.ensure_future(_settled(keepers))
         try:
-            await within(settled, wait, self._around.sleep)
+            await within(settled, wait, self._options.sleep)
         except BaseException:
             await self.aclose()
             raise
@@ -118,74 +95,89 @@ class Hub:
             await cancelled(settled)
 
     async def reload(self, entries: Config | Sequence[Entry]) -> Changes:
-        """Take another configuration: add, remove, and restart where what is reached is another; all others are not touched.
+        """Apply another configuration: add, remove and restart servers where they changed.
 
-        The links are those of the new configuration at once; returns when processes that are no longer wanted have gone. New servers
-        start in the background.
+        `servers` has the new servers at once. New servers start in the background. It returns when
+        processes that are no longer wanted have exited.
+
+        Raises:
+            ValueError: Two entries have the same id.
         """
         self._refuse_if_closed()
         new = Config(entries=tuple(entries.entries if isinstance(entries, Config) else entries))
-        if len({entry.id for entry in new.entries}) < len(new.entries):
+        wanted = {entry.id for entry in new.entries}
+        if len(wanted) < len(new.entries):
             raise ValueError("there are two servers with the same id")
-        found = changes(Config(entries=tuple(link.entry for link in self.links.values())), new)
+        before = dict(self._keepers)
+        running = Config(entries=tuple(keeper.entry for keeper in before.values()))
+        found = changes(running, new)
         anew = found.reached_anew
-        before = dict(self.links)
         leaving = {
-            id: self._endings.begin(
-                link.close(
-                    "Its configuration has changed."
-                    if id in anew
-                    else "It is no longer configured."
-                )
-            )
-            for id, link in before.items()
-            if id in anew or id not in {entry.id for entry in new.entries}
+            id: self._cleanup.start(keeper.close(_why_closed(id in anew)))
+            for id, keeper in before.items()
+            if id in anew or id not in wanted
         }
-        self.links.clear()
+        servers = dict(self.servers)
+        self._keepers.clear()
+        self.servers.clear()
         for entry in new.entries:
-            link = before.get(entry.id)
-            if link is None or entry.id in anew:
-                link = ManagedServer(entry, self._around, after=leaving.get(entry.id))
+            keeper = before.get(entry.id)
+            if keeper is None or entry.id in anew:
+                keeper = self._keeper(entry, leaving.get(entry.id))
                 if self._is_open:
-                    link.begin()
-            elif entry != link.entry:
-                link.adopt(entry)
-            self.links[entry.id] = link
+                    keeper.begin()
+                self._add(keeper)
+            else:
+                if entry != keeper.entry:
+                    keeper.adopt(entry)
+                self._keepers[entry.id] = keeper
+                self.servers[entry.id] = servers[entry.id]
         if leaving:
             await asyncio.wait(set(leaving.values()))
         return found
 
     async def restart(self, id: str) -> None:
-        """End a server and start it in the background. Raises KeyError for an id that is none."""
+        """Stop a server and start it in the background. Raises KeyError for an unknown id."""
         self._refuse_if_closed()
-        await self.links[id].restart()
+        await self._keepers[id].restart()
 
     async def stop(self, id: str) -> None:
-        """End a server and leave it off. Raises KeyError for an id that is none."""
-        await self.links[id].stop()
+        """Stop a server and leave it off. Raises KeyError for an unknown id."""
+        await self._keepers[id].stop()
 
     async def start(self, id: str) -> None:
-        """Start a server in the background, also one that is switched off or was refused. Raises KeyError for an id that is none."""
+        """Start a server in the background, also one that is off or was refused.
+
+        Raises:
+            KeyError: The id is unknown.
+        """
         self._refuse_if_closed()
-        await self.links[id].start()
+        await self._keepers[id].start()
 
     def roots_changed(self, ids: Iterable[str] | None = None) -> None:
-        """Say to these servers, or to all, that the folders they may be told of are others."""
-        for id in self.links if ids is None else ids:
-            self.links[id].roots_changed()
+        """Tell these servers, or all, that their roots have changed."""
+        for id in self._keepers if ids is None else ids:
+            self._keepers[id].roots_changed()
 
     async def aclose(self) -> None:
-        """End all servers, at the same time; no process is left, also where this is cancelled, which is told at the end."""
+        """Stop all servers at the same time; no process is left.
+
+        A cancellation is raised at the end.
+        """
         self._is_closed = True
-        for link in self.links.values():
-            self._endings.begin(link.close())
-        await self._endings.finish()
+        for keeper in self._keepers.values():
+            self._cleanup.start(keeper.close())
+        await self._cleanup.finish()
 
     def _refuse_if_closed(self) -> None:
         if self._is_closed:
             raise RuntimeError("the hub is closed")
 
 
-async def _settled(links: Iterable[ManagedServer]) -> None:
-    for link in links:
-        await link.settled.wait()
+def _why_closed(is_changed: bool) -> str:
+    return "Its configuration has changed." if is_changed else "It is no longer configured."
+
+
+async def _settled(keepers: Iterable[ServerKeeper]) -> None:
+    for keeper in keepers:
+        await keeper.status.settled.wait()

@@ -1,11 +1,11 @@
-"""What one server offers: its four lists, each fetched by itself, and fetched again when the server says that it has changed."""
+"""Fetching the lists of a server: each by itself, and again when the server says it changed."""
 
 from __future__ import annotations
 
 import asyncio
 import functools
 from collections.abc import Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
@@ -32,13 +32,14 @@ from interlock.types import (
 )
 
 from ..nesting import too_deep
+from .limits import HubLimits
 from .timeouts import Sleep, Throttle, within
 
-_MOST_WORDS = 600  # characters of why a list could not be had
+_MOST_WORDS = 600  # characters of the reason for a failure
 
 
 class _ListKind(Struct, frozen=True):
-    """A list: the capability that speaks for it, what it is called, how it is fetched and what tells that it has changed."""
+    """A kind of list: its capability, its name in words, its method, and its change notice."""
 
     capability: str
     words: str
@@ -46,7 +47,7 @@ class _ListKind(Struct, frozen=True):
     field: str
     notice: str
     fetch: Callable[[Client], Any]
-    extension: str = ""  # whose list it is, where an extension speaks for it
+    extension: str = ""  # the extension that it belongs to
 
 
 KINDS: Final = {
@@ -96,7 +97,7 @@ KINDS: Final = {
 
 
 def bounded(most: int) -> Middleware:
-    """No list may have more than `most` items: then ProtocolError, however many pages would follow."""
+    """Return middleware that raises ProtocolError for a list of more than `most` items."""
     fields = {kind.method: kind.field for kind in KINDS.values()}
 
     def layer(handler: Handler) -> Handler:
@@ -117,49 +118,68 @@ def bounded(most: int) -> Middleware:
     return layer
 
 
-class FeatureLists:
-    """The lists of one client. `changed` is called when one of them is another than before, `complain` where one cannot be had."""
+class FeatureLists(Struct):
+    """The lists of one server, as last fetched."""
+
+    tools: list[Tool] = []
+    prompts: list[Prompt] = []
+    resources: list[Resource] = []
+    templates: list[ResourceTemplate] = []
+    skills: list[Skill] = []
+
+
+class ListListener(Protocol):
+    """Receives what comes of fetching lists."""
+
+    def lists_changed(self) -> None:
+        """A list is another than before."""
+        ...
+
+    def failed(self, words: str) -> None:
+        """A list could not be fetched, or has an item that cannot be used."""
+        ...
+
+
+class ListFetcher:
+    """Fetches the lists of one client, and fetches them again when the server says they changed."""
 
     def __init__(
         self,
         client: Client,
-        *,
-        changed: Callable[[], None],
-        complain: Callable[[str], None],
+        listener: ListListener,
         redactor: Redactor,
-        seconds: float,
-        refresh: float,
+        limits: HubLimits,
         sleep: Sleep,
     ) -> None:
-        self.tools: list[Tool] = []
-        self.prompts: list[Prompt] = []
-        self.resources: list[Resource] = []
-        self.templates: list[ResourceTemplate] = []
-        self.skills: list[Skill] = []
-        self._client, self._changed, self._complain = client, changed, complain
+        self.lists = FeatureLists()
+        self._client = client
+        self._listener = listener
         self._redactor = redactor
-        self._seconds = seconds
+        self._seconds = limits.lists
         self._sleep = sleep
-        self._calm = {
-            name: Throttle(functools.partial(self._refetch, name), refresh, sleep) for name in KINDS
+        self._throttles = {
+            name: Throttle(functools.partial(self._refetch, name), limits.refresh, sleep)
+            for name in KINDS
         }
 
     async def fetch(self) -> None:
-        """Fetch all that the server says it has, at the same time. One that fails, or takes too long, leaves the others as they are."""
+        """Fetch all lists that the server declares, at the same time.
+
+        A list that fails, or takes too long, does not affect the others.
+        """
         await asyncio.gather(*(self._fetch(name) for name in self._offered()))
 
     def outdated(self, names: Iterable[str]) -> None:
-        """These have changed, or may have: they are fetched again, soon and not too often."""
+        """Fetch lists again that may have changed, soon and not too often."""
         for name in set(names) & self._offered():
             kind = KINDS[name]
-            self._client.outdate(
-                kind.notice, ListChangedNotificationParams()
-            )  # what was kept of it is not to be taken for the new one
-            self._calm[name].want()
+            # A cached list must not be taken for the new one.
+            self._client.outdate(kind.notice, ListChangedNotificationParams())
+            self._throttles[name].request()
 
     async def aclose(self) -> None:
         """Fetch nothing more."""
-        await asyncio.gather(*(calm.aclose() for calm in self._calm.values()))
+        await asyncio.gather(*(throttle.aclose() for throttle in self._throttles.values()))
 
     def _offered(self) -> set[str]:
         offers: ServerCapabilities = self._client.server_capabilities
@@ -171,26 +191,25 @@ class FeatureLists:
         }
 
     async def _refetch(self, name: str) -> None:
-        before = getattr(self, name)
+        before = getattr(self.lists, name)
         await self._fetch(name)
-        if getattr(self, name) != before:
-            self._changed()
+        if getattr(self.lists, name) != before:
+            self._listener.lists_changed()
 
     async def _fetch(self, name: str) -> None:
-        """Fetch one list. Where it cannot be had it stays what it was."""
+        """Fetch one list. If that fails it stays as it was."""
         kind = KINDS[name]
         fetching = asyncio.ensure_future(kind.fetch(self._client))
         try:
             if not await within(fetching, self._seconds, self._sleep):
-                self._complain(
-                    f"Its {kind.words} could not be listed: they were not all there within {self._seconds:g} seconds."
+                self._listener.failed(
+                    f"Its {kind.words} could not be listed within {self._seconds:g} seconds."
                 )
                 return
-            setattr(self, name, self._bearable(kind, fetching.result()))
+            setattr(self.lists, name, self._usable(kind, fetching.result()))
         except McpError as bad:
-            if (
-                bad.code != METHOD_NOT_FOUND or name != "templates"
-            ):  # many servers have resources and know no templates
+            # Many servers have resources and do not implement templates.
+            if bad.code != METHOD_NOT_FOUND or name != "templates":
                 self._fail(kind, bad)
         except Exception as bad:
             self._fail(kind, bad)
@@ -199,17 +218,17 @@ class FeatureLists:
                 fetching.cancel()
                 await asyncio.wait({fetching})
 
-    def _bearable(self, kind: _ListKind, items: list[Any]) -> list[Any]:
-        """The list without what is nested so deeply that nobody could go through it."""
+    def _usable(self, kind: _ListKind, items: list[Any]) -> list[Any]:
+        """The list without items that are nested too deeply."""
         for refused in getattr(items, "refused", ()):
-            self._complain(f"One of its {kind.words} cannot be used: {refused}")
+            self._listener.failed(f"One of its {kind.words} cannot be used: {refused}")
         kept = [item for item in items if not too_deep(getattr(item, "entry", item))]
         if len(kept) < len(items):
-            self._complain(
+            self._listener.failed(
                 f"{len(items) - len(kept)} of its {kind.words} are left out: they are nested too deeply."
             )
         return kept
 
     def _fail(self, kind: _ListKind, bad: Exception) -> None:
         why = self._redactor.beginning(str(bad) or type(bad).__name__, _MOST_WORDS)
-        self._complain(f"Its {kind.words} could not be listed: {why}")
+        self._listener.failed(f"Its {kind.words} could not be listed: {why}")

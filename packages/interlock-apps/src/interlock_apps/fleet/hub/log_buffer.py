@@ -1,4 +1,4 @@
-"""What a server says beside its answers: log messages and lines on stderr, bounded in length, number and pace."""
+"""The log of one server: its log messages and lines of stderr, under a rate limit."""
 
 from __future__ import annotations
 
@@ -16,64 +16,67 @@ from ..events import Event, Notice, ServerLogLine
 MOST_LINES = 1_000
 MOST_CHARACTERS = 4 * 1024
 _MOST_LOGGER = 200  # characters of a logger's name
-_LEFT_OUT = 8 * 1024  # a line of stderr that is as long may have lost its beginning
+_LEFT_OUT = 8 * 1024  # characters; a longer line of stderr may have lost its beginning
 _LAST_LINES = 5
 _QUIET = 60.0  # seconds between two notices of a flood
 
 
 class ServerLogBuffer:
-    """Keeps the last of what a server says, and tells each piece of it.
+    """Keeps the last log messages and lines of stderr of a server, and publishes each.
 
-    `most` a second are taken in; what is more is counted, and the count stands in the log where the flood ends.
+    A rate limit holds: at most `most` a second are kept. The rest is counted, and the count stands
+    in the log where the flood ends.
     """
 
     def __init__(
         self,
         server: str,
         redactor: Redactor,
-        tell: Callable[[Event], None],
+        publish: Callable[[Event], None],
         clock: Callable[[], float],
         most: int,
     ) -> None:
-        self.log: deque[ServerLogLine] = deque(maxlen=MOST_LINES)
+        self.lines: deque[ServerLogLine] = deque(maxlen=MOST_LINES)
+        self.last_stderr: deque[str] = deque(maxlen=_LAST_LINES)  # of the present process
         self.redactor = redactor
         self.left_out = 0  # in all
-        self.last: deque[str] = deque(
-            maxlen=_LAST_LINES
-        )  # of stderr, as long as the process is the same
-        self._server, self._tell, self._clock, self._most = server, tell, clock, most
-        self._since, self._taken, self._missing = float("-inf"), 0, 0
+        self._server = server
+        self._publish = publish
+        self._clock = clock
+        self._most = most
+        self._since = float("-inf")
+        self._taken = 0
+        self._missing = 0
         self._noticed = float("-inf")
 
-    def begin(self) -> None:
-        """Another process speaks from now on."""
-        self.last.clear()
+    def process_started(self) -> None:
+        """Forget the last lines of stderr: they were another process's."""
+        self.last_stderr.clear()
 
-    def hear_line(self, line: str) -> None:
-        """A line on stderr."""
+    def add_line(self, line: str) -> None:
+        """Add a line of stderr."""
         if self._is_due():
-            self._say(
-                "stderr", line[self.redactor.longest :] if len(line) >= _LEFT_OUT else line, ""
-            )
-            self.last.append(self.log[-1].text)
+            if len(line) >= _LEFT_OUT:
+                line = line[self.redactor.longest :]
+            self._redact_and_add("stderr", line, "")
+            self.last_stderr.append(self.lines[-1].text)
 
-    def hear_message(self, params: LoggingMessageNotificationParams) -> None:
-        """A log message."""
+    def add_message(self, params: LoggingMessageNotificationParams) -> None:
+        """Add a log message."""
         if self._is_due():
-            self._say(
-                params.level,
-                params.data if isinstance(params.data, str) else _json(params.data),
-                params.logger or "",
-            )
+            text = params.data if isinstance(params.data, str) else _json(params.data)
+            self._redact_and_add(params.level, text, params.logger or "")
 
     def _is_due(self) -> bool:
-        """Whether there is room for one more in this second."""
+        """Whether one more may be added in this second."""
         now = self._clock()
         if now - self._since >= 1.0:
-            self._since, self._taken = now, 0
+            self._since = now
+            self._taken = 0
             if self._missing:
-                missing, self._missing = self._missing, 0
-                self._note("warning", f"({missing:,} lines were left out here.)", "interlock")
+                missing = self._missing
+                self._missing = 0
+                self._add("warning", f"({missing:,} lines were left out here.)", "interlock")
         if self._taken < self._most:
             self._taken += 1
             return True
@@ -81,21 +84,24 @@ class ServerLogBuffer:
         self.left_out += 1
         if now - self._noticed >= _QUIET:
             self._noticed = now
-            words = f"{self._server} writes more than {self._most} log lines a second; what is more is left out."
-            self._tell(Notice(level="warning", words=words, server=self._server))
+            words = (
+                f"{self._server} writes more than {self._most} log lines a second. "
+                "Further lines are left out."
+            )
+            self._publish(Notice(level="warning", words=words, server=self._server))
         return False
 
-    def _say(self, level: str, text: str, logger: str) -> None:
-        self._note(
+    def _redact_and_add(self, level: str, text: str, logger: str) -> None:
+        self._add(
             level,
             self.redactor.beginning(text, MOST_CHARACTERS),
             self.redactor.beginning(logger, _MOST_LOGGER),
         )
 
-    def _note(self, level: str, text: str, logger: str) -> None:
+    def _add(self, level: str, text: str, logger: str) -> None:
         said = ServerLogLine(server=self._server, level=level, text=text, logger=logger)
-        self.log.append(said)
-        self._tell(said)
+        self.lines.append(said)
+        self._publish(said)
 
 
 def _json(data: Any) -> str:

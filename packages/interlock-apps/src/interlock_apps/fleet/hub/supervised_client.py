@@ -1,12 +1,12 @@
-"""One client of a server, from its start to its end."""
+"""Supervision of one client: heartbeat pings, change subscriptions and loss detection."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Coroutine, Iterator
-from typing import Any
+from collections.abc import Coroutine, Iterator
+from typing import Any, Protocol
 
 from interlock import (
     Answers,
@@ -19,80 +19,70 @@ from interlock import (
     Unreachable,
 )
 
-from .backoff import Backoff
 from .connect import with_loss_detector
-from .limits import HubLimits
-from .list_fetcher import KINDS, FeatureLists, bounded
+from .list_fetcher import KINDS, FeatureLists, ListFetcher, ListListener, bounded
 from .log_buffer import ServerLogBuffer
-from .timeouts import Sleep, Throttle, cancelled, within
+from .options import HubOptions
+from .timeouts import Throttle, cancelled, within
 
 log = logging.getLogger("interlock_apps.host")
 
 
-_FAREWELL = 0.2  # seconds in which subscriptions are ended before the client is
+_FAREWELL = 0.2  # seconds in which subscriptions end before the client is closed
+
+
+class ClientListener(ListListener, Protocol):
+    """Receives what a supervised client reports."""
+
+    def resource_updated(self, uri: str) -> None:
+        """A watched resource has changed."""
+        ...
 
 
 class SupervisedClient:
-    """A client that is opened once, listened to and looked after until its server has gone, and closed, whatever happens.
+    """A client that is opened once, watched until its server is lost, and closed for certain.
 
-    Parameters:
-        target: What the client is pointed at.
-        answers: Who answers the server's questions.
-        voice: Hears what the server says.
-        changed: Called when a list is another than before.
-        updated: Called with a watched URI when what stands behind it is another.
-        complain: Gets words about what cannot be had.
-        revision: The only revision to speak; None: found out with the server.
+    Args:
+        target: What the client connects to.
+        listener: Receives changes and failures.
+        options: The hub's options.
+        answers: Answers the server's questions.
+        log_buffer: Receives the server's log messages.
+        revision: The only revision to speak; None: negotiated with the server.
         known: A revision that this server spoke before.
     """
 
     def __init__(
         self,
         target: Any,
+        listener: ClientListener,
+        options: HubOptions,
         *,
-        name: str,
         answers: Answers,
-        voice: ServerLogBuffer,
-        changed: Callable[[], None],
-        updated: Callable[[str], None],
-        complain: Callable[[str], None],
+        log_buffer: ServerLogBuffer,
         revision: str | None,
         known: str | None,
-        bounds: HubLimits,
-        backoff: Backoff,
-        sleep: Sleep,
-        clock: Callable[[], float],
-        chance: Callable[[], float],
     ) -> None:
-        self._bounds, self._backoff, self._sleep, self._clock, self._chance = (
-            bounds,
-            backoff,
-            sleep,
-            clock,
-            chance,
-        )
-        self._updated, self._outcry = updated, complain
+        self._listener = listener
+        self._limits = options.limits
+        self._backoff = options.backoff
+        self._sleep = options.sleep
+        self._clock = options.clock
+        self._chance = options.chance
         self.client = Client(
             with_loss_detector(target, self._lost, known),
             answers=answers,
-            on_log=voice.hear_message,
-            info=Implementation(name=name, version="1"),
+            on_log=log_buffer.add_message,
+            info=Implementation(name=options.name, version="1"),
             revision=revision,
-            log_level=bounds.log_level,
-            timeout=bounds.call,
-            middleware=[bounded(bounds.most_items)],
-            settings=ClientSettings(
-                older_for_questions=False
-            ),  # the host does so itself: it asks the person
+            log_level=options.limits.log_level,
+            timeout=options.limits.call,
+            middleware=[bounded(options.limits.most_items)],
+            # The hub restarts the server itself.
+            settings=ClientSettings(older_for_questions=False),
         )
-        self.lists = FeatureLists(
-            self.client,
-            changed=changed,
-            complain=self._complain,
-            redactor=voice.redactor,
-            seconds=bounds.lists,
-            refresh=bounds.refresh,
-            sleep=sleep,
+        self._fetcher = ListFetcher(
+            self.client, self, log_buffer.redactor, options.limits, options.sleep
         )
         self.opened = False
         self._over: asyncio.Future[Exception] = asyncio.get_running_loop().create_future()
@@ -103,7 +93,8 @@ class SupervisedClient:
         self._calls = 0
         self._idle = asyncio.Event()
         self._idle.set()
-        self._closing = self._is_broken = False
+        self._closing = False
+        self._is_broken = False
 
     # -- from its start ------------------------------------------------------------------------------------
 
@@ -114,23 +105,23 @@ class SupervisedClient:
             raise TimedOut(f"It did not start within {seconds:g} seconds.")
         self._opening.result()
         self.opened = True
-        if self.client.caller.supports("ping") and self._bounds.ping is not None:
-            self._spawn(self._ping_now_and_then(self._bounds.ping))
+        if self.client.caller.supports("ping") and self._limits.ping is not None:
+            self._spawn(self._send_pings(self._limits.ping))
 
     async def fetch(self) -> None:
-        """Listen to changes, then fetch the lists, so that no change falls between the two. What cannot be had is complained about."""
+        """Subscribe to changes, then fetch the lists, so that no change is missed between the two."""
         offers = self.client.server_capabilities
-        told = {
+        declared = {
             name
             for name in ("tools", "prompts", "resources")
             if getattr(getattr(offers, name), "list_changed", False)
         }
-        if told:
+        if declared:
             listening = asyncio.get_running_loop().create_future()
-            self._spawn(self._listen(told, listening))
-            await within(listening, self._bounds.acknowledge, self._sleep)
-            listening.cancel()  # whoever is granted it later has to fetch once more
-        fetching = asyncio.ensure_future(self.lists.fetch())
+            self._spawn(self._listen(declared, listening))
+            await within(listening, self._limits.acknowledge, self._sleep)
+            listening.cancel()  # a subscription that is granted later fetches once more
+        fetching = asyncio.ensure_future(self._fetcher.fetch())
         try:
             over: asyncio.Future[Any] = self._over
             await asyncio.wait({fetching, over}, return_when=asyncio.FIRST_COMPLETED)
@@ -138,23 +129,41 @@ class SupervisedClient:
             await cancelled(fetching)
 
     @property
+    def lists(self) -> FeatureLists:
+        """The server's lists, as last fetched."""
+        return self._fetcher.lists
+
+    def lists_changed(self) -> None:
+        """Pass on that a list has changed."""
+        self._listener.lists_changed()
+
+    def failed(self, words: str) -> None:
+        """Pass on a failure, unless the client is closing: the reason for its end says more."""
+        if not (self._over.done() or self._closing):
+            self._listener.failed(words)
+
+    @property
     def is_closing(self) -> bool:
-        """Whether it is being ended by us, or was."""
+        """Whether this host closes it, or has closed it."""
         return self._closing
 
     @property
     def is_over(self) -> bool:
-        """Whether the server has gone."""
+        """Whether the server was lost."""
         return self._over.done()
 
-    async def stay(self) -> Exception:
-        """Wait until the server has gone; why, with the exit code and the last words of a process."""
+    async def wait_until_lost(self) -> Exception:
+        """Wait until the server is lost.
+
+        Returns:
+            Why, with the exit code and the last lines of stderr of a process.
+        """
         await asyncio.wait({self._over})
         why = self._over.result()
         if self._is_broken:
             try:
                 await self.client.ping(
-                    timeout=self._bounds.pong
+                    timeout=self._limits.pong
                 )  # fails at once, and knows how the process ended
             except Unreachable as bad:
                 why = bad
@@ -163,7 +172,7 @@ class SupervisedClient:
         return why
 
     async def aclose(self) -> None:
-        """End everything that is under way, and the server where it is a child process."""
+        """Cancel everything that is under way, and stop the server if it is a child process."""
         self._closing = True
         if self._opening is not None and not self._opening.done():
             await cancelled(self._opening)
@@ -171,25 +180,27 @@ class SupervisedClient:
         for task in listening:
             task.cancel()
         try:
-            if listening:  # a server that still has a subscription gives it a second of grace; one that hangs is not waited for
+            if (
+                listening
+            ):  # a server gives open subscriptions a second; a hanging one is not waited for
                 await asyncio.wait(listening, timeout=_FAREWELL)
             await self._close_client()
         finally:
             await cancelled(*self._tasks)
-            await self.lists.aclose()
+            await self._fetcher.aclose()
 
     async def _close_client(self) -> None:
         while True:
             try:
                 return await self.client.aclose()
-            except asyncio.CancelledError:  # only at the end of the loop: what was begun has to be done, or a process would be left
-                log.debug("closing is begun again")
+            except asyncio.CancelledError:  # at the end of the loop; else a process would be left
+                log.debug("closing is started again")
 
     # -- while it lasts ------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def busy(self) -> Iterator[None]:
-        """While a request is under way no ping is sent: many servers do one thing at a time."""
+        """Send no ping while a request is under way: many servers do one thing at a time."""
         self._calls += 1
         self._idle.clear()
         try:
@@ -200,7 +211,7 @@ class SupervisedClient:
                 self._idle.set()
 
     async def until_idle(self) -> None:
-        """Wait until no request is under way, or the server has gone."""
+        """Wait until no request is under way, or the server is lost."""
         idle = asyncio.ensure_future(self._idle.wait())
         try:
             waiting: set[asyncio.Future[Any]] = {idle, self._over}
@@ -208,26 +219,26 @@ class SupervisedClient:
         finally:
             await cancelled(idle)
 
-    def doubt(self, why: Unreachable) -> None:
-        """A request has found no answer: see whether the server is there at all."""
+    def check_liveness(self, why: Unreachable) -> None:
+        """Ping the server after a request without an answer: it may be lost."""
         if self.opened and not self._closing and (self._doubting is None or self._doubting.done()):
-            self._doubting = self._spawn(self._is_there(why))
+            self._doubting = self._spawn(self._ping_once(why))
 
     async def watch(self, uri: str) -> bool:
-        """Hear of what stands behind a URI; whether the server tells of it."""
+        """Subscribe to a resource; whether the server grants it."""
         granted: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._watch(uri, granted)
-        return granted.result() if await within(granted, self._bounds.pong, self._sleep) else False
+        return granted.result() if await within(granted, self._limits.pong, self._sleep) else False
 
     def watch_again(self, uri: str) -> None:
-        """Hear of a URI that was watched before the server has gone: it may be another since."""
+        """Subscribe to a resource again after a restart: it may have changed since."""
         known: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         known.set_result(True)
         self._watch(uri, known)
 
     def _watch(self, uri: str, granted: asyncio.Future[bool]) -> None:
         self.unwatch(uri)
-        self._watches[uri] = task = self._spawn(self._hear_of(uri, granted))
+        self._watches[uri] = task = self._spawn(self._follow_resource(uri, granted))
 
         def settle(_: object) -> None:
             if not granted.done():
@@ -236,13 +247,9 @@ class SupervisedClient:
         task.add_done_callback(settle)
 
     def unwatch(self, uri: str) -> None:
-        """Hear no more of it."""
+        """End a subscription."""
         if (task := self._watches.pop(uri, None)) is not None:
             task.cancel()
-
-    def _complain(self, words: str) -> None:
-        if not (self._over.done() or self._closing):  # else its end says more
-            self._outcry(words)
 
     def _lost(self, why: Exception) -> None:
         if not self._closing:
@@ -253,11 +260,11 @@ class SupervisedClient:
         if not self._over.done():
             self._over.set_result(why)
 
-    async def _is_there(self, why: Exception) -> None:
-        """A sign of life, or it is the end."""
+    async def _ping_once(self, why: Exception) -> None:
+        """Ping the server; without an answer it counts as lost."""
         pinging = asyncio.ensure_future(self.client.ping(timeout=None))
         try:
-            if await within(pinging, self._bounds.pong, self._sleep):
+            if await within(pinging, self._limits.pong, self._sleep):
                 pinging.result()
             else:
                 self._finish(why)
@@ -268,8 +275,8 @@ class SupervisedClient:
         finally:
             await cancelled(pinging)
 
-    async def _ping_now_and_then(self, seconds: float) -> None:
-        """The handshake era: a server that answers no ping is one to begin again with (`PNG-02`, `PNG-03`)."""
+    async def _send_pings(self, seconds: float) -> None:
+        """Heartbeat on handshake revisions: a server without pongs is lost (`PNG-02`, `PNG-03`)."""
         missed = 0
         while True:
             await self._sleep(seconds)
@@ -278,16 +285,16 @@ class SupervisedClient:
                 continue
             pinging = asyncio.ensure_future(self.client.ping(timeout=None))
             try:
-                if await within(pinging, self._bounds.pong, self._sleep):
+                if await within(pinging, self._limits.pong, self._sleep):
                     missed = 0
                     pinging.result()
                     continue
                 missed += 1
-                log.warning("a ping was not answered within %g seconds", self._bounds.pong)
-                if missed >= self._bounds.most_pings_missed and not self._calls:
+                log.warning("a ping was not answered within %g seconds", self._limits.pong)
+                if missed >= self._limits.most_pings_missed and not self._calls:
                     return self._finish(
                         TimedOut(
-                            f"It has left {missed} pings unanswered, {self._bounds.pong:g} seconds each."
+                            f"It left {missed} pings unanswered, {self._limits.pong:g} s each."
                         )
                     )
             except Unreachable as bad:
@@ -297,27 +304,33 @@ class SupervisedClient:
             finally:
                 await cancelled(pinging)
 
-    async def _listen(self, told: set[str], listening: asyncio.Future[None]) -> None:
-        """Hear which lists change. A subscription that ends is begun again, and all is fetched anew: nothing is replayed (`LSN-12`)."""
+    async def _listen(self, declared: set[str], listening: asyncio.Future[None]) -> None:
+        """Subscribe to list changes.
+
+        A subscription that ends is opened again, and all lists are fetched: nothing is replayed
+        (`LSN-12`).
+        """
         failed = 0
         while True:
             began = self._clock()
             try:
                 async with self.client.watch(
-                    tools="tools" in told, prompts="prompts" in told, resources="resources" in told
+                    tools="tools" in declared,
+                    prompts="prompts" in declared,
+                    resources="resources" in declared,
                 ) as changes:
                     if listening.done():
-                        self.lists.outdated(KINDS)
+                        self._fetcher.outdated(KINDS)
                     else:
                         listening.set_result(None)
                     async for change in changes:
-                        self.lists.outdated(
+                        self._fetcher.outdated(
                             ["resources", "templates", "skills"]
                             if change.kind == "resources"
                             else [change.kind]
                         )
             except Unreachable as bad:
-                await self._is_there(bad)
+                await self._ping_once(bad)
             except InterlockError as bad:
                 log.info("the server does not tell of changes: %s", bad)
                 if not listening.done():
@@ -326,11 +339,11 @@ class SupervisedClient:
             failed = 1 if self._clock() - began >= self._backoff.steady else failed + 1
             await self._sleep(self._backoff.seconds(failed, self._chance()))
 
-    async def _hear_of(self, uri: str, granted: asyncio.Future[bool]) -> None:
-        async def tell() -> None:
-            self._updated(uri)
+    async def _follow_resource(self, uri: str, granted: asyncio.Future[bool]) -> None:
+        async def publish() -> None:
+            self._listener.resource_updated(uri)
 
-        calm = Throttle(tell, self._bounds.refresh, self._sleep)
+        throttle = Throttle(publish, self._limits.refresh, self._sleep)
         failed = 0
         try:
             while True:
@@ -340,20 +353,20 @@ class SupervisedClient:
                         if uri not in (changes.honoured.resource_subscriptions or ()):
                             return
                         if granted.done():
-                            calm.want()
+                            throttle.request()
                         else:
                             granted.set_result(True)
                         async for _ in changes:
-                            calm.want()
+                            throttle.request()
                 except Unreachable as bad:
-                    await self._is_there(bad)
+                    await self._ping_once(bad)
                 except McpError as bad:
                     log.info("the server does not tell of %s: %s", uri, bad)
                     return
                 failed = 1 if self._clock() - began >= self._backoff.steady else failed + 1
                 await self._sleep(self._backoff.seconds(failed, self._chance()))
         finally:
-            await calm.aclose()
+            await throttle.aclose()
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.get_running_loop().create_task(work)
@@ -364,4 +377,4 @@ class SupervisedClient:
     def _done(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (bad := task.exception()) is not None:
-            log.error("looking after a server failed", exc_info=bad)
+            log.error("supervising a server failed", exc_info=bad)

@@ -1,4 +1,4 @@
-"""Waiting with an end, by a clock that can be given, and ending that is not called back."""
+"""Timeouts by an exchangeable clock, tasks that clean up to their end, and a throttle."""
 
 from __future__ import annotations
 
@@ -10,11 +10,14 @@ from typing import Any
 log = logging.getLogger("interlock_apps.host")
 
 Sleep = Callable[[float], Awaitable[None]]
-"""Waits so many seconds."""
+"""Waits for some seconds."""
 
 
 async def within(work: asyncio.Future[Any], seconds: float | None, sleep: Sleep) -> bool:
-    """Wait for work, `seconds` at the most (None: as long as it takes); whether it is done. It is not cancelled."""
+    """Wait for work for at most some seconds (None: as long as it takes); whether it is done.
+
+    The work is not cancelled.
+    """
     if seconds is None:
         await asyncio.wait({work})
         return True
@@ -27,7 +30,7 @@ async def within(work: asyncio.Future[Any], seconds: float | None, sleep: Sleep)
 
 
 async def cancelled(*work: asyncio.Future[Any]) -> None:
-    """Cancel work and wait until it has ended; how it ends is of no interest."""
+    """Cancel work and wait until it has ended, whatever its outcome."""
     for one in work:
         one.cancel()
     if work:
@@ -38,13 +41,13 @@ async def cancelled(*work: asyncio.Future[Any]) -> None:
 
 
 class CleanupTasks:
-    """What has to be done to its end, though whoever began it goes away."""
+    """Tasks that run to their end although their caller is cancelled."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Do it in a task of its own."""
+    def start(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Run work in its own task."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._over)
@@ -56,7 +59,10 @@ class CleanupTasks:
             log.error("ending a server failed", exc_info=bad)
 
     async def finish(self) -> None:
-        """Wait until all of it is done, also where the wait is cancelled, which is told afterwards. It does not wait for itself."""
+        """Wait until all tasks are done, except the current one.
+
+        A cancellation of the wait is raised afterwards.
+        """
         called_back: asyncio.CancelledError | None = None
         while left := self._tasks - {asyncio.current_task()}:
             try:
@@ -68,7 +74,7 @@ class CleanupTasks:
 
 
 class Throttle:
-    """Does something as soon as it is wanted, but not more often than once in `seconds`, however often it is wanted; once more at the end.
+    """Runs something at once, but at most once in `seconds`, and once more after a burst.
 
     `do` must not raise.
     """
@@ -78,8 +84,8 @@ class Throttle:
         self._wanted = False
         self._task: asyncio.Task[None] | None = None
 
-    def want(self) -> None:
-        """It is wanted, now or as soon as may be."""
+    def request(self) -> None:
+        """Ask for a run, now or as soon as the throttle allows."""
         self._wanted = True
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run())
@@ -91,7 +97,7 @@ class Throttle:
             await self._sleep(self._seconds)
 
     async def aclose(self) -> None:
-        """It is not wanted any more, and what is under way is given up."""
+        """Drop what was asked for, and cancel what is under way."""
         self._wanted = False
         if self._task is not None:
             await cancelled(self._task)

@@ -7,7 +7,6 @@ from .export import read_export
 from .interface import Log, LogError, SessionRow, Tampered
 from .large_bodies import BodyLimits
 from .memory import MemoryLog
-from .replay import Replay
 from .sqlite import SqliteLog
 
 __all__ = [
@@ -16,7 +15,6 @@ __all__ = [
     "Log",
     "LogError",
     "MemoryLog",
-    "Replay",
     "SessionRow",
     "SqliteLog",
     "Tampered",

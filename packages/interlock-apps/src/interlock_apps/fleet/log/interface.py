@@ -35,9 +35,9 @@ class SessionRow(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Log(Protocol):
-    """Keeps what happened. `tell`, which the host may set, is given what the person should know of the log itself."""
+    """Keeps what happened. `publish`, which the host may set, is given what the person should know of the log itself."""
 
-    tell: Callable[[Notice], None]
+    publish: Callable[[Notice], None]
 
     async def open(self) -> None:
         """Begin. Raises LogError where the log cannot be used."""

@@ -32,7 +32,7 @@ class MemoryLog:
         most_bytes: int = 64 * 1024 * 1024,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self.tell: Callable[[Notice], None] = unheard
+        self.publish: Callable[[Notice], None] = unheard
         self._redact = redact
         self._most, self._most_bytes = most, most_bytes
         self._clock = clock

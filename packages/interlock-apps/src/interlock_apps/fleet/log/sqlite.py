@@ -59,7 +59,7 @@ class SqliteLog:
         anchor: str | os.PathLike[str] | None = None,
         anchor_every: int = EVERY,
     ) -> None:
-        self.tell: Callable[[Notice], None] = unheard
+        self.publish: Callable[[Notice], None] = unheard
         self.path = Path(path).absolute()
         self._redact = redact
         self._clock = clock
@@ -129,13 +129,13 @@ class SqliteLog:
             raise LogError(self._bad)
 
     async def aclose(self) -> None:
-        """See Log. What cannot be written is lost, and said to `tell`."""
+        """See Log. What cannot be written is lost, and said to `publish`."""
         if not self._open:
             return
         try:
             await self.flush()
         except LogError as bad:
-            self.tell(
+            self.publish(
                 Notice(
                     level="error", words=f"{bad} The last {len(self._waiting):,} entries are lost."
                 )
@@ -310,7 +310,7 @@ class SqliteLog:
             why = bad.strerror if isinstance(bad, OSError) else str(bad)
             if not self._anchor_fails:
                 words = f"The log is not anchored: {path} cannot be written: {why}."
-                self.tell(Notice(level="warning", words=words))
+                self.publish(Notice(level="warning", words=words))
             self._anchor_fails = True
 
     def _made_anchor(self, db: sqlite3.Connection) -> Anchor:
@@ -328,7 +328,7 @@ class SqliteLog:
         words = f"The log {self.path.name} cannot be written: {why}."
         if words != self._bad:
             self._bad = words
-            self.tell(
+            self.publish(
                 Notice(
                     level="error", words=f"{words} What happens is kept in memory until it can be."
                 )
@@ -338,7 +338,7 @@ class SqliteLog:
         if self._bad:
             dropped, self._dropped, self._bad = self._dropped, 0, ""
             lost = f" {dropped:,} entries are lost." if dropped else ""
-            self.tell(
+            self.publish(
                 Notice(
                     level="warning" if dropped else "info",
                     words=f"The log {self.path.name} can be written again.{lost}",

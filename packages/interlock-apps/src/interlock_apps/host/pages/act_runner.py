@@ -174,10 +174,10 @@ class ActRunner:
         return {"uri": self._host.expand(act.template, act.values)}
 
     async def _watch(self, act: a.WatchAct) -> None:
-        await self._host.link(act.server).watch_uri(act.uri)
+        await self._host.server(act.server).watch_uri(act.uri)
 
     async def _unwatch(self, act: a.UnwatchAct) -> None:
-        await self._host.link(act.server).unwatch_uri(act.uri)
+        await self._host.server(act.server).unwatch_uri(act.uri)
 
     # -- servers, folders, rules, the log
 
@@ -188,7 +188,7 @@ class ActRunner:
         self._host.revoke(act.folder, act.server)
 
     async def _server(self, act: a.ServerAct) -> None:
-        self._host.link(act.server)
+        self._host.server(act.server)
         do = {
             "start": self._host.hub.start,
             "stop": self._host.hub.stop,
@@ -197,7 +197,7 @@ class ActRunner:
         await do(act.server)
 
     async def _server_log(self, act: a.ServerLogAct) -> Any:
-        return {"lines": [plain(line) for line in self._host.link(act.server).log]}
+        return {"lines": [plain(line) for line in self._host.server(act.server).log]}
 
     async def _forget(self, act: a.ForgetAct) -> None:
         learned = self._host.policy.learned

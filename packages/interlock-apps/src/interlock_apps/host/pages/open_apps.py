@@ -29,7 +29,7 @@ from ...fleet.questions import UrlQuestion
 from ...fleet.toolbox import ServerTool
 from ...web.app_policy import AppPage, read_page, ui_of
 from ...web.app_sandbox import AppSandbox
-from ..calls import CallRequest
+from ..call_request import CallRequest
 
 if TYPE_CHECKING:
     from ..app import Host
@@ -153,10 +153,10 @@ class OpenApps:
             raise Denied("Only http and https addresses can be opened.")
         if opened.link is not None and not opened.link.done():
             raise Denied("Another page is being asked about.")
-        entry = self._host.link(opened.server).entry
+        entry = self._host.server(opened.server).entry
         host, site, warnings = threat_scan.of_url(url, server=entry.url)
         question = UrlQuestion(
-            id=self._host.prompter.name(),
+            id=self._host.prompter.new_id(),
             server=opened.server,
             session=opened.session,
             call=call,
@@ -216,7 +216,7 @@ class OpenApps:
             None,
         )
         if found is None:
-            link = self._host.hub.links.get(server)
+            link = self._host.hub.servers.get(server)
             if link is not None and link.state in ("off", "refused"):
                 raise Denied(f"The server {server} is stopped. Start it first.")
             raise Denied(f"{server} has no tool {tool}.")
@@ -249,7 +249,7 @@ class OpenApps:
         words = f"The app {uri} may reach {', '.join(page.csp.domains) or 'nothing outside'}."
         if page.refused:
             words += f" It wanted more, which it does not get: {'; '.join(page.refused)}."
-        self._host.tell(
+        self._host.publish(
             Notice(
                 session=session, level="warning", server=server, words=threat_scan.visible(words)
             )

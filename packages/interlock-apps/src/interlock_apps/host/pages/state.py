@@ -153,9 +153,11 @@ def state(
                 if row.id not in host.sessions
             ),
         ],
-        "servers": [_server(host, server, by_server.get(server, [])) for server in host.hub.links],
+        "servers": [
+            _server(host, server, by_server.get(server, [])) for server in host.hub.servers
+        ],
         "questions": [plain(question) for question in host.questions.values()],
-        "roots": {server: list(folders) for server, folders in host.granted.items()},
+        "roots": {server: list(folders) for server, folders in host.roots.granted.items()},
         "rules": [{**plain(rule), "id": rule_id(rule)} for rule in host.policy.learned],
     }
 
@@ -166,9 +168,9 @@ def rule_id(rule: Rule) -> str:
 
 
 def _server(host: Host, server: str, items: list[ServerTool]) -> dict[str, Any]:
-    link = host.hub.links[server]
-    blocked = host.register.blocked.get(server, {})
-    warnings = host.register.warnings.get(server, {})
+    link = host.hub.servers[server]
+    blocked = host.features.blocked.get(server, {})
+    warnings = host.features.warnings.get(server, {})
     prompts = [
         {
             **plain(prompt),

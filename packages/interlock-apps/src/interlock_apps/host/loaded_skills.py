@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -19,16 +18,14 @@ from interlock import (
 from interlock.skills import SKILL_MD, SkillEntry, fingerprint, resolve
 from interlock.types import SamplingMessage, ToolUseContent
 
-from ...fleet.events import Event, Pinned, ResourceRead
-from ...fleet.hub import Hub, ManagedServer
-from ...fleet.pins import BadPins, Pins
-from ...fleet.questions import Decision
-from ..loop.builtin_tools import LOAD_SKILL
-from ..prompter import Prompter
-from .asking import form_of, skill_question
-
-if TYPE_CHECKING:
-    from ..calls import CallRequest
+from ..fleet.events import Event, Pinned, ResourceRead
+from ..fleet.hub import Hub, ManagedServer
+from ..fleet.pins import BadPins, Pins
+from ..fleet.questions import Decision
+from ..fleet.skill_approval import form_of, skill_question
+from .call_request import CallRequest
+from .loop.builtin_tools import LOAD_SKILL
+from .prompter import Prompter
 
 MOST_LISTED = 100
 """The most files of a skill that are named to a model when it is loaded."""
@@ -51,11 +48,13 @@ class LoadedSkills:
     A skill is acted on from when it is loaded to the end of its conversation.
     """
 
-    def __init__(self, hub: Hub, pins: Pins, desk: Prompter, tell: Callable[[Event], None]) -> None:
+    def __init__(
+        self, hub: Hub, pins: Pins, prompter: Prompter, publish: Callable[[Event], None]
+    ) -> None:
         self._hub = hub
         self._pins = pins
-        self._desk = desk
-        self._tell = tell
+        self._prompter = prompter
+        self._publish = publish
         self._acting: dict[str, dict[Key, LoadedSkill | None]] = {}
         self._admitted: dict[str, SkillEntry] = {}  # by call, between its question and its reading
 
@@ -63,14 +62,14 @@ class LoadedSkills:
 
     def listed(self) -> Iterator[tuple[str, SkillEntry]]:
         """Every skill that a server lists, with the host's label of the server."""
-        for link in self._hub.links.values():
-            for skill in link.skills:
-                yield link.id, skill.entry
+        for server in self._hub.servers.values():
+            for skill in server.skills:
+                yield server.id, skill.entry
 
     @property
     def offered(self) -> bool:
         """Whether any server that is up offers skills, listed or not."""
-        return any(link.offers_skills for link in self._hub.links.values())
+        return any(server.offers_skills for server in self._hub.servers.values())
 
     def acting(self, session: str) -> list[Key]:
         """The skills that a conversation acts on."""
@@ -109,11 +108,11 @@ class LoadedSkills:
         """
         server = wanted.item.server
         uri = str(wanted.arguments.get("uri", ""))
-        link = self._hub.links.get(server)
-        if link is None or link.state != "up":
+        found = self._hub.servers.get(server)
+        if found is None or found.state != "up":
             return f"There is no server {server} that is up.", "host"
         try:
-            entry = (await link.skill(uri)).entry
+            entry = (await found.skill(uri)).entry
             approved = self._pins.approved_skill(server, uri)
         except InterlockError as bad:
             return f"The skill cannot be loaded: {bad}", "host"
@@ -124,12 +123,18 @@ class LoadedSkills:
             self._admitted[wanted.call] = entry
             return "", "pin"
         question = skill_question(
-            self._desk.name(), server, wanted.session, wanted.call, entry, approved, self.listed()
+            self._prompter.new_id(),
+            server,
+            wanted.session,
+            wanted.call,
+            entry,
+            approved,
+            self.listed(),
         )
-        decision = await self._desk.ask(question)
+        decision = await self._prompter.ask(question)
         if not isinstance(decision, Decision) or not decision.allow or decision.only == ():
             reason = getattr(decision, "reason", "") or getattr(decision, "words", "")
-            self._tell(Pinned(server=server, kind="skill", name=uri, how="refused"))
+            self._publish(Pinned(server=server, kind="skill", name=uri, how="refused"))
             return f"The person does not allow this skill. {reason}".strip(), "person"
         digest = fingerprint(entry) or ""
         if not entry.is_dynamic:
@@ -137,7 +142,7 @@ class LoadedSkills:
                 self._pins.approve_skill(server, uri, form)
             except BadPins as bad:
                 return str(bad), "pin"
-        self._tell(Pinned(server=server, kind="skill", name=uri, how="approved", digest=digest))
+        self._publish(Pinned(server=server, kind="skill", name=uri, how="approved", digest=digest))
         self._admitted[wanted.call] = entry
         return "", "person"
 
@@ -170,7 +175,7 @@ class LoadedSkills:
         if held is None:
             raise SkillError(f"The skill {uri} of {server} is not loaded here. Load it first.")
         if not path or path.endswith("/"):
-            names = await self._link(server).list_skill(held.entry, path)
+            names = await self._server(server).list_skill(held.entry, path)
             return CallToolResult(content=[TextContent(text="\n".join(names))])
         inside = resolve(path)
         data = held.read.get(inside)
@@ -188,9 +193,9 @@ class LoadedSkills:
     async def _fetched(self, wanted: CallRequest, entry: SkillEntry, path: str) -> bytes:
         server = wanted.item.server
         try:
-            data = await self._link(server).read_skill(entry, path)
+            data = await self._server(server).read_skill(entry, path)
         except InterlockError as bad:
-            self._told(wanted, entry, path, error=str(bad))
+            self._publish_read(wanted, entry, path, error=str(bad))
             if isinstance(bad, SkillError) and bad.changed:
                 raise SkillError(
                     f"{bad} The skill has changed, or is not what {server} announced: load it "
@@ -199,13 +204,13 @@ class LoadedSkills:
                     changed=True,
                 ) from None
             raise
-        self._told(wanted, entry, path, size=len(data))
+        self._publish_read(wanted, entry, path, size=len(data))
         return data
 
-    def _told(
+    def _publish_read(
         self, wanted: CallRequest, entry: SkillEntry, path: str, *, size: int = 0, error: str = ""
     ) -> None:
-        self._tell(
+        self._publish(
             ResourceRead(
                 session=wanted.session,
                 server=wanted.item.server,
@@ -216,11 +221,11 @@ class LoadedSkills:
             )
         )
 
-    def _link(self, server: str) -> ManagedServer:
-        link = self._hub.links.get(server)
-        if link is None:
+    def _server(self, server: str) -> ManagedServer:
+        found = self._hub.servers.get(server)
+        if found is None:
             raise SkillError(f"There is no server {server} any more.")
-        return link
+        return found
 
     # -- what is asked while a skill is acted on -------------------------------------------------------
 

@@ -9,8 +9,8 @@ from typing import Any
 from interlock.skills import SkillEntry
 from interlock.untrusted.invisible import visible
 
-from ...fleet import threat_scan
-from ...fleet.questions import FeatureChange, PinQuestion, Warned
+from . import threat_scan
+from .questions import FeatureChange, PinQuestion, Warned
 
 _ACTS = ("hooks", "scripts", "commands")
 """Fields by which some products run code. None of them has an effect here."""

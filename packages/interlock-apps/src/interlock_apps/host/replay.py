@@ -18,8 +18,7 @@ from interlock.types import (
     ToolUseContent,
 )
 
-from ...host.loop.turn import STOPPED
-from ..events import (
+from ..fleet.events import (
     AnyEvent,
     CallDecided,
     CallEnded,
@@ -33,8 +32,9 @@ from ..events import (
     SessionBegan,
     TurnEnded,
 )
-from .interface import LogError
-from .records import UnreadableEvent
+from ..fleet.log.interface import LogError
+from ..fleet.log.records import UnreadableEvent
+from .loop.turn import STOPPED
 
 
 class Replay:

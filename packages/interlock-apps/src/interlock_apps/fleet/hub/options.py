@@ -1,0 +1,55 @@
+"""The options of a hub."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from interlock.configs import Entry
+
+from .backoff import Backoff
+from .known_revisions import KnownRevisions
+from .limits import HubLimits
+from .timeouts import Sleep
+
+
+@dataclass(frozen=True, kw_only=True)
+class HubOptions:
+    """How a hub reaches its servers and keeps them up.
+
+    Attributes:
+        name: The name that the clients give themselves.
+        auth: Returns the Authorizer of a server on the web, or None.
+        target: Returns what a client connects to in place of the entry's command or address, or
+            None for the entry's own.
+        backoff: How long to wait before a server is started again.
+        limits: What one server may take.
+        revisions: Which servers need an older revision, kept from one start to the next.
+        clock: Returns the time in seconds.
+        sleep: Waits for some seconds.
+        chance: Returns a random number from 0 to 1.
+    """
+
+    name: str = "interlock-host"
+    auth: Callable[[Entry], Any] | None = None
+    target: Callable[[Entry], Any] | None = None
+    backoff: Backoff = field(default_factory=Backoff)
+    limits: HubLimits = field(default_factory=HubLimits)
+    revisions: KnownRevisions = field(default_factory=KnownRevisions)
+    clock: Callable[[], float] = time.monotonic
+    sleep: Sleep = asyncio.sleep
+    chance: Callable[[], float] = random.random
+
+    def with_targets(self, targets: Mapping[str, Any]) -> HubOptions:
+        """Return these options with further targets, by server id, where `target` has none."""
+        given = self.target
+
+        def target(entry: Entry) -> Any:
+            found = None if given is None else given(entry)
+            return targets.get(entry.id) if found is None else found
+
+        return replace(self, target=target)

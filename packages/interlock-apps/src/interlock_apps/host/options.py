@@ -1,0 +1,40 @@
+"""The options of a host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from ..fleet.hub import HubOptions
+from ..fleet.policy import Rule
+from .loop.budget import Budget
+from .server_requests import RequestLimits
+
+DISCOVERY = 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class HostOptions:
+    """Bounds and rules of a host.
+
+    Attributes:
+        budget: Bounds of a turn.
+        requests: How much servers may ask of the person and of models.
+        discovery: The share of a model's context that the list of tools may take. Beyond it the
+            model gets a search for tools instead.
+        ask_to_start: Whether the person is asked before a server is started, or reached, by a
+            command or an address that was not approved.
+        log_required: Whether nothing is called while the log cannot be written. The policy can
+            require that too (`Policy.log_required`).
+        save_rules: Called with all rules to keep whenever one comes or goes; None: decisions hold
+            until the end of the host.
+        hub: How servers are reached and kept up.
+    """
+
+    budget: Budget = field(default_factory=Budget)
+    requests: RequestLimits = field(default_factory=RequestLimits)
+    discovery: float = DISCOVERY
+    ask_to_start: bool = True
+    log_required: bool = False
+    save_rules: Callable[[Sequence[Rule]], None] | None = None
+    hub: HubOptions = field(default_factory=HubOptions)

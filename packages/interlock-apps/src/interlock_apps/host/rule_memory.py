@@ -1,0 +1,53 @@
+"""Remembered decisions: the person's answers as rules, saved where they hold for good."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from ..fleet.event_bus import EventBus
+from ..fleet.events import Notice, RuleRemembered
+from ..fleet.policy import Policy, Rule
+
+
+class RuleMemory:
+    """Adds rules to a policy, and saves those that hold for good.
+
+    Args:
+        policy: The policy.
+        events: Where a remembered rule is published.
+        save: Called with all rules to keep whenever one comes or goes; None: nothing is saved.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        events: EventBus,
+        save: Callable[[Sequence[Rule]], None] | None,
+    ) -> None:
+        self._policy = policy
+        self._events = events
+        self._save = save
+
+    def remember(self, rule: Rule, how: Literal["session", "always"], *, session: str) -> None:
+        """Remember a rule, because of an answer in a conversation."""
+        self._policy.remember(rule, how)
+        self._events.publish(RuleRemembered(session=session, rule=rule, remember=how))
+        if how == "always":
+            self._save_all()
+
+    def forget(self, rule: Rule) -> bool:
+        """Remove a remembered rule; whether there was one."""
+        found = self._policy.forget(rule)
+        if found:
+            self._save_all()
+        return found
+
+    def _save_all(self) -> None:
+        if self._save is None:
+            return
+        try:
+            self._save(self._policy.saved)
+        except OSError as bad:
+            words = f"What you decided could not be saved, and holds until the end: {bad}"
+            self._events.publish(Notice(level="warning", words=words))

@@ -1,0 +1,67 @@
+"""Approval of starts: no server is started, or reached, by a command that was not approved."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+from msgspec.structs import replace
+
+from interlock.configs import Config, Entry
+from interlock.configs import changes as changes_of
+
+from ..fleet.pins import Pins
+from ..fleet.start_questions import approval_of, start_question
+from .prompter import Prompter
+
+
+class StartApproval:
+    """Asks the person before a server is started, or reached (`SEC-17`).
+
+    Args:
+        pins: What was approved before.
+        prompter: Asks the person.
+        ask: Whether to ask at all; else every start is allowed.
+        in_process: The ids of servers in this process, which are always allowed.
+    """
+
+    def __init__(self, pins: Pins, prompter: Prompter, *, ask: bool, in_process: Set[str]) -> None:
+        self._pins = pins
+        self._prompter = prompter
+        self._ask = ask
+        self._in_process = in_process
+
+    async def admit(self, entry: Entry) -> bool:
+        """Return whether a server may be started, or reached."""
+        if self.is_approved(entry):
+            return True
+        decision = await self._prompter.decide(start_question(self._prompter.new_id(), entry))
+        if decision.allow:
+            self._pins.approve_command(entry.id, approval_of(entry))
+        return decision.allow
+
+    def until_approved(self, entry: Entry, running: Entry | None) -> Entry:
+        """Return a changed entry without what the person has not approved yet.
+
+        A server that is restarted asks by itself. One that runs on keeps its trust and roots until
+        the person has allowed more.
+
+        Args:
+            entry: The new entry.
+            running: The entry that the server was started by; None: it is new.
+        """
+        if running is None or self.is_approved(entry):
+            return entry
+        if changes_of(Config(entries=(running,)), Config(entries=(entry,))).reached_anew:
+            return entry
+        roots = tuple(root for root in entry.roots if root in running.roots)
+        if entry.trusted <= running.trusted and roots == entry.roots:
+            return entry
+        return replace(entry, trusted=entry.trusted and running.trusted, roots=roots)
+
+    def is_approved(self, entry: Entry) -> bool:
+        """Return whether a server may be started, or reached, without a question."""
+        return (
+            not self._ask
+            or entry.id in self._in_process
+            or self._pins.approved_command(entry.id, approval_of(entry))
+        )
